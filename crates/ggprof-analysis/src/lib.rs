@@ -1,1 +1,29 @@
+//! The questions: pure functions from a trace to an answer, one file each.
+//!
+//! Nothing here prints, opens a file or chooses a word for people; a number that a report
+//! shows is computed here.
+
 #![forbid(unsafe_code)]
+
+pub mod copy_consumers;
+pub mod grouping;
+pub mod inefficiency;
+pub mod layers;
+pub mod phases;
+pub mod top_kernels;
+pub mod totals;
+pub mod wall;
+pub mod work;
+
+pub use copy_consumers::copy_consumers;
+pub use grouping::{
+    BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
+    by_op, by_phase, by_shape, fusion_of,
+};
+pub use inefficiency::{Inefficiency, inefficiency};
+pub use layers::{Layer, Module, Place, places};
+pub use phases::{Phase, PhaseKind, Phases, phases};
+pub use top_kernels::top_kernels;
+pub use totals::Totals;
+pub use wall::{BackendTime, Wall, wall};
+pub use work::{Work, work_of};

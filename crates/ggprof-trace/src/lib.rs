@@ -1,1 +1,18 @@
+//! The model of a recording, and the formats it is read from and written to.
+//!
+//! Everything downstream (analysis, reports, the viewer) works on one [`Trace`];
+//! everything upstream (a ggml profiler JSON, the agent's spool) is turned into one.
+//! This crate does no I/O outside [`formats`], reads no clock and prints nothing.
+
 #![forbid(unsafe_code)]
+
+pub mod formats;
+pub mod graph_runs;
+pub mod model;
+pub mod text_fixture;
+
+pub use model::{
+    Backend, BackendIndex, DeviceType, Event, EventId, EventKind, Events, GraphRun, GraphRunId,
+    Loss, LossKind, Measured, NewEvent, Node, NodeId, Shape, Signature, SignatureId, Source, Split,
+    StringId, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
+};

@@ -1,0 +1,219 @@
+//! Which layer and which part of the model an op belongs to, read from tensor names.
+//!
+//! llama.cpp names tensors after their place: `Qcur-3`, `ffn_out-3`, `blk.3.attn_q.weight`,
+//! `cache_k_l3`. Tensors it leaves unnamed (`node_21`) lie between named ones of the same
+//! layer in the order of execution, so they are taken to belong where the one before does.
+
+use ggprof_trace::{BackendIndex, Event, GraphRunId, Trace};
+
+/// Number of a transformer block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Layer(pub u32);
+
+/// Parts that models have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Module {
+    Input,
+    Norm,
+    Attention,
+    Ffn,
+    Experts,
+    Recurrent,
+    Residual,
+    Output,
+    Other,
+}
+
+impl Module {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Norm => "norm",
+            Self::Attention => "attention",
+            Self::Ffn => "ffn",
+            Self::Experts => "experts",
+            Self::Recurrent => "recurrent",
+            Self::Residual => "residual",
+            Self::Output => "output",
+            Self::Other => "other",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    pub layer: Option<Layer>,
+    pub module: Module,
+}
+
+const NOWHERE: Place = Place { layer: None, module: Module::Other };
+
+/// The place of every event, in the order of the recording.
+pub fn places(trace: &Trace) -> Vec<Place> {
+    let named: Vec<Option<Place>> =
+        trace.nodes.ids().map(|id| place_of_name(trace.tensor_name(id)?)).collect();
+    let mut last: Option<((Option<GraphRunId>, BackendIndex), Place)> = None;
+    let mut places = Vec::with_capacity(trace.events.len());
+    for event in trace.events.iter() {
+        let stream = (event.graph_run, event.backend);
+        let before = last.filter(|(of, _)| *of == stream).map_or(NOWHERE, |(_, place)| place);
+        let place = match named[event.node.0 as usize] {
+            Some(place) => place,
+            None => {
+                Place { layer: before.layer, module: module_of_op(trace, &event, before.module) }
+            }
+        };
+        if event.is_op() {
+            last = Some((stream, place));
+        }
+        places.push(place);
+    }
+    places
+}
+
+/// The module of an unnamed op: attention betrays itself, others follow the op before.
+fn module_of_op(trace: &Trace, event: &Event, before: Module) -> Module {
+    match trace.op_name(event.node) {
+        "FLASH_ATTN_EXT" | "SOFT_MAX" => Module::Attention,
+        _ => before,
+    }
+}
+
+/// `None` for the names that ggml makes up (`node_21`, `leaf_3`) or that say nothing.
+fn place_of_name(name: &str) -> Option<Place> {
+    // "Qcur-0 (reshaped)", "cache_k_l0 (view)".
+    let name = name.split_whitespace().next()?;
+    for made_up in ["node_", "leaf_"] {
+        if name.strip_prefix(made_up).is_some_and(|rest| rest.parse::<u32>().is_ok()) {
+            return None;
+        }
+    }
+    let (stem, layer) = layer_of_name(name);
+    Some(Place { layer, module: module_of_stem(stem) })
+}
+
+/// Splits the layer's number off: `ffn_out-3`, `blk.3.ffn_up`, `cache_k_l3`.
+fn layer_of_name(name: &str) -> (&str, Option<Layer>) {
+    if let Some((number, stem)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'))
+        && let Ok(number) = number.parse()
+    {
+        return (stem, Some(Layer(number)));
+    }
+    for separator in ["-", "_l"] {
+        if let Some((stem, number)) = name.rsplit_once(separator)
+            && let Ok(number) = number.parse()
+        {
+            return (stem, Some(Layer(number)));
+        }
+    }
+    (name, None)
+}
+
+/// Longer beginnings stand before the shorter ones that they begin with.
+const STEMS: &[(&str, Module)] = &[
+    ("ffn_inp", Module::Residual),
+    ("ffn_moe", Module::Experts),
+    ("ffn_gate_exps", Module::Experts),
+    ("ffn_up_exps", Module::Experts),
+    ("ffn_down_exps", Module::Experts),
+    ("ffn_gate_inp", Module::Experts),
+    ("ffn", Module::Ffn),
+    ("l_out", Module::Residual),
+    ("attn", Module::Attention),
+    ("Qcur", Module::Attention),
+    ("Kcur", Module::Attention),
+    ("Vcur", Module::Attention),
+    ("kq", Module::Attention),
+    ("cache_", Module::Attention),
+    ("q_", Module::Attention),
+    ("k_", Module::Attention),
+    ("v_", Module::Attention),
+    ("inp_", Module::Input),
+    ("embd", Module::Input),
+    ("token_embd", Module::Input),
+    ("result_", Module::Output),
+    ("output", Module::Output),
+    ("norm", Module::Norm),
+    ("ssm", Module::Recurrent),
+    ("conv", Module::Recurrent),
+    ("time_mix", Module::Recurrent),
+    ("rwkv", Module::Recurrent),
+];
+
+fn module_of_stem(stem: &str) -> Module {
+    let known = STEMS.iter().find(|(start, _)| stem.starts_with(start));
+    known.map_or(Module::Other, |(_, module)| *module)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn names() {
+        for (name, expected) in [
+            ("Qcur-0", "0 attention"),
+            ("Qcur-12 (reshaped)", "12 attention"),
+            ("kqv_out-3", "3 attention"),
+            ("cache_v_l15 (view)", "15 attention"),
+            ("blk.31.ffn_up.weight", "31 ffn"),
+            ("blk.7.ffn_gate_exps.weight", "7 experts"),
+            ("ffn_moe_topk-2", "2 experts"),
+            ("ffn_out-9", "9 ffn"),
+            ("ffn_inp-9", "9 residual"),
+            ("l_out-9", "9 residual"),
+            ("norm-1", "1 norm"),
+            ("inp_embd", "- input"),
+            ("embd", "- input"),
+            ("result_output", "- output"),
+            ("result_norm", "- output"),
+            ("h-99999999999999", "- other"),
+            ("whatever", "- other"),
+            ("node_21", "unnamed"),
+            ("leaf_3", "unnamed"),
+            ("node_x", "- other"),
+            ("", "unnamed"),
+        ] {
+            let found = match place_of_name(name) {
+                None => "unnamed".to_owned(),
+                Some(Place { layer, module }) => {
+                    let layer = layer.map_or("-".to_owned(), |layer| layer.0.to_string());
+                    format!("{layer} {}", module.name())
+                }
+            };
+            assert_eq!(found, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn unnamed_ops_follow_the_op_before_in_the_same_run_and_backend() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             run 0..10
+             run 10..20
+             op GPU MUL_MAT 0..1 Kcur-4 run=0
+             op GPU FLASH_ATTN_EXT 1..2 node_21 run=0
+             op GPU ADD 2..3 ffn_out-4 run=0
+             op GPU ADD 3..4 node_22 run=0
+             op CPU ADD 4..5 node_23 run=0
+             op GPU ADD 10..11 node_1 run=1",
+        );
+        let places: Vec<_> = places(&trace)
+            .iter()
+            .map(|place| (place.layer.map(|layer| layer.0), place.module.name()))
+            .collect();
+        assert_eq!(
+            places,
+            [
+                (Some(4), "attention"),
+                (Some(4), "attention"),
+                (Some(4), "ffn"),
+                (Some(4), "ffn"),
+                (None, "other"),
+                (None, "other"),
+            ]
+        );
+    }
+}

@@ -1,0 +1,358 @@
+//! Tells prompt processing from generation, and how fast each went.
+//!
+//! The number of tokens in a graph run is the number of columns that its matrix products
+//! multiply the weights with. One token is generation. Several tokens are a prompt, unless
+//! the last product, which makes the output, gives one for each of them: then every token
+//! is the newest of a sequence of its own, as when a server answers several requests.
+
+use crate::totals::percentile;
+use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
+
+/// Larger batches with an output for every token come from measuring perplexity or making
+/// embeddings, not from this many requests at once.
+const MOST_SEQUENCES: u64 = 64;
+
+/// llama.cpp tries a new context with two tokens before the real prompt comes.
+const WARM_UP_TOKENS: u64 = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PhaseKind {
+    /// A trial run before the first prompt.
+    WarmUp,
+    Prompt,
+    Generation,
+    /// Graphs whose shapes do not tell.
+    Unknown,
+}
+
+/// Consecutive graph runs of one scheduler that do the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    pub kind: PhaseKind,
+    pub scheduler: u32,
+    pub runs: u64,
+    pub tokens: u64,
+    /// Sequences that are generated at once; 1 for prompts.
+    pub sequences: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Phase {
+    pub fn wall_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let seconds = self.wall_ns() as f64 / 1e9;
+        (self.tokens > 0 && seconds > 0.0).then(|| self.tokens as f64 / seconds)
+    }
+
+    /// llama-bench's words: `pp512`, `tg128`; `tg128x4` for four sequences at once.
+    pub fn label(&self) -> String {
+        match self.kind {
+            PhaseKind::WarmUp => "warm-up".to_owned(),
+            PhaseKind::Prompt => format!("pp{}", self.tokens),
+            PhaseKind::Generation if self.sequences > 1 => {
+                format!("tg{}x{}", self.tokens / self.sequences, self.sequences)
+            }
+            PhaseKind::Generation => format!("tg{}", self.tokens),
+            PhaseKind::Unknown => "graphs".to_owned(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Phases {
+    /// By start.
+    pub phases: Vec<Phase>,
+    /// Which phase each graph run belongs to, as a position in `phases`.
+    pub phase_of_run: Vec<u32>,
+    /// From the start of each prompt that was followed by generation to its end, where its
+    /// first token is known. Sorted.
+    pub first_token_ns: Vec<u64>,
+    /// From the end of one generated token to the end of the next. Sorted.
+    pub between_tokens_ns: Vec<u64>,
+}
+
+impl Phases {
+    /// Tokens, wall time and rate of all phases of a kind.
+    pub fn sum(&self, kind: PhaseKind) -> Phase {
+        let mut phases = self.phases.iter().filter(|phase| phase.kind == kind);
+        let mut sum =
+            Phase { kind, scheduler: 0, runs: 0, tokens: 0, sequences: 1, start_ns: 0, end_ns: 0 };
+        for phase in &mut phases {
+            sum.runs += phase.runs;
+            sum.tokens += phase.tokens;
+            sum.sequences = sum.sequences.max(phase.sequences);
+            sum.end_ns += phase.wall_ns();
+        }
+        sum
+    }
+
+    pub fn kind_of_run(&self, run: Option<GraphRunId>) -> PhaseKind {
+        let phase = run.and_then(|run| self.phase_of_run.get(run.0 as usize));
+        phase.map_or(PhaseKind::Unknown, |&phase| self.phases[phase as usize].kind)
+    }
+}
+
+/// The value below which half (95 %) of sorted values lie.
+pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
+    let mut values = sorted.to_vec();
+    (percentile(&mut values, 50), percentile(&mut values, 95))
+}
+
+pub fn phases(trace: &Trace) -> Phases {
+    let batches = batches(trace);
+    let mut order: Vec<usize> = (0..trace.graph_runs.len()).collect();
+    order.sort_by_key(|&at| (trace.graph_runs[at].scheduler, trace.graph_runs[at].start_ns));
+    let mut walk = Walk { phase_of_run: vec![0; order.len()], ..Walk::default() };
+    for (place, &at) in order.iter().enumerate() {
+        let run = &trace.graph_runs[at];
+        let next =
+            order.get(place + 1).filter(|&&next| trace.graph_runs[next].scheduler == run.scheduler);
+        let first = place == 0 || trace.graph_runs[order[place - 1]].scheduler != run.scheduler;
+        let kind = match kind(&batches[at]) {
+            PhaseKind::Prompt
+                if first
+                    && batches[at].tokens <= Some(WARM_UP_TOKENS)
+                    && next.is_some_and(|&next| kind(&batches[next]) == PhaseKind::Prompt) =>
+            {
+                PhaseKind::WarmUp
+            }
+            kind => kind,
+        };
+        walk.step(at, run, kind, &batches[at]);
+    }
+    walk.finish()
+}
+
+/// How many tokens a graph run took in and gave out.
+#[derive(Debug, Clone, Copy, Default)]
+struct Batch {
+    tokens: Option<u64>,
+    outputs: Option<u64>,
+}
+
+fn kind(batch: &Batch) -> PhaseKind {
+    match batch.tokens {
+        None => PhaseKind::Unknown,
+        Some(1) => PhaseKind::Generation,
+        Some(tokens) if batch.outputs == Some(tokens) && tokens <= MOST_SEQUENCES => {
+            PhaseKind::Generation
+        }
+        Some(_) => PhaseKind::Prompt,
+    }
+}
+
+fn batches(trace: &Trace) -> Vec<Batch> {
+    let columns: Vec<Option<u64>> =
+        trace.nodes.signatures().map(|(_, signature)| columns(trace, signature)).collect();
+    // Per run: how often each number of columns occurs, and the product that starts last.
+    let mut counts: Vec<Vec<(u64, u32)>> = vec![Vec::new(); trace.graph_runs.len()];
+    let mut last: Vec<(u64, Option<u64>)> = vec![(0, None); trace.graph_runs.len()];
+    for event in trace.events.iter().filter(|event| event.is_op()) {
+        let signature = trace.node(event.node).signature;
+        let (Some(run), Some(columns)) = (event.graph_run, columns[signature.0 as usize]) else {
+            continue;
+        };
+        let run = run.0 as usize;
+        match counts[run].iter_mut().find(|(value, _)| *value == columns) {
+            Some((_, count)) => *count += 1,
+            None => counts[run].push((columns, 1)),
+        }
+        if event.start_ns >= last[run].0 {
+            last[run] = (event.start_ns, Some(columns));
+        }
+    }
+    let most = |counts: &Vec<(u64, u32)>| {
+        counts.iter().max_by_key(|(value, count)| (*count, *value)).map(|(value, _)| *value)
+    };
+    counts
+        .iter()
+        .zip(last)
+        .map(|(counts, (_, outputs))| Batch { tokens: most(counts), outputs })
+        .collect()
+}
+
+/// Columns that a product of weights with activations has; `None` for other ops.
+fn columns(trace: &Trace, signature: &Signature) -> Option<u64> {
+    let [weights, activations, ..] = &*signature.sources else { return None };
+    let flat = |ne: &[i64; 4]| ne[0] > 0 && ne[1] > 0 && ne[2] <= 1 && ne[3] <= 1;
+    let product = trace.text(signature.op) == "MUL_MAT";
+    (product && flat(&weights.tensor.ne) && flat(&activations.tensor.ne))
+        .then_some(activations.tensor.ne[1] as u64)
+}
+
+/// Joins runs into phases, one after the other.
+#[derive(Default)]
+struct Walk {
+    phases: Vec<Phase>,
+    phase_of_run: Vec<u32>,
+    first_token_ns: Vec<u64>,
+    between_tokens_ns: Vec<u64>,
+}
+
+impl Walk {
+    fn step(&mut self, at: usize, run: &GraphRun, kind: PhaseKind, batch: &Batch) {
+        let tokens = batch.tokens.unwrap_or(0);
+        let sequences = if kind == PhaseKind::Generation { tokens } else { 1 };
+        let before = self.phases.last().filter(|phase| phase.scheduler == run.scheduler);
+        match before.map(|phase| (phase.kind, phase.end_ns, phase.wall_ns())) {
+            Some((PhaseKind::Prompt, end_ns, wall_ns)) if kind == PhaseKind::Generation => {
+                self.first_token_ns.push(wall_ns);
+                self.between_tokens_ns.push(run.end_ns.saturating_sub(end_ns));
+            }
+            Some((PhaseKind::Generation, end_ns, _)) if kind == PhaseKind::Generation => {
+                self.between_tokens_ns.push(run.end_ns.saturating_sub(end_ns));
+            }
+            _ => {}
+        }
+        match self.phases.last_mut() {
+            Some(phase)
+                if phase.scheduler == run.scheduler
+                    && phase.kind == kind
+                    && phase.sequences == sequences =>
+            {
+                phase.runs += 1;
+                phase.tokens += tokens;
+                phase.end_ns = phase.end_ns.max(run.end_ns);
+            }
+            _ => self.phases.push(Phase {
+                kind,
+                scheduler: run.scheduler,
+                runs: 1,
+                tokens,
+                sequences,
+                start_ns: run.start_ns,
+                end_ns: run.end_ns,
+            }),
+        }
+        self.phase_of_run[at] = self.phases.len() as u32 - 1;
+    }
+
+    fn finish(mut self) -> Phases {
+        self.first_token_ns.sort_unstable();
+        self.between_tokens_ns.sort_unstable();
+        let mut order: Vec<usize> = (0..self.phases.len()).collect();
+        order.sort_by_key(|&at| self.phases[at].start_ns);
+        let mut new_place = vec![0; order.len()];
+        for (place, &at) in order.iter().enumerate() {
+            new_place[at] = place as u32;
+        }
+        Phases {
+            phases: order.iter().map(|&at| self.phases[at].clone()).collect(),
+            phase_of_run: self.phase_of_run.iter().map(|&at| new_place[at as usize]).collect(),
+            first_token_ns: self.first_token_ns,
+            between_tokens_ns: self.between_tokens_ns,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use ggprof_trace::text_fixture;
+    use std::fmt::Write;
+
+    /// One graph run per `(tokens, outputs)`, each 10 ns long with 1 ns before the next.
+    fn check(runs: &[(u64, u64)], expected: Expect) {
+        let mut fixture = "backend 0 CPU cpu\n".to_owned();
+        for (at, (tokens, outputs)) in runs.iter().enumerate() {
+            let start = at * 11;
+            let (middle, end) = (start + 5, start + 10);
+            writeln!(fixture, "run {start}..{end}").unwrap();
+            for name in ["Qcur-0", "Kcur-0"] {
+                writeln!(
+                    fixture,
+                    "op CPU MUL_MAT {start}..{middle} {name} run={at} f32[8,{tokens}] <- f32[8,8] f32[8,{tokens}]"
+                )
+                .unwrap();
+            }
+            writeln!(
+                fixture,
+                "op CPU MUL_MAT {middle}..{end} result_output run={at} f32[99,{outputs}] <- f32[8,99] f32[8,{outputs}]"
+            )
+            .unwrap();
+        }
+        let found = phases(&text_fixture::parse(&fixture));
+        let mut text = String::new();
+        for phase in &found.phases {
+            let Phase { runs, start_ns, end_ns, .. } = phase;
+            writeln!(text, "{} in {runs} runs, {start_ns}..{end_ns}", phase.label()).unwrap();
+        }
+        write!(text, "first {:?} between {:?}", found.first_token_ns, found.between_tokens_ns)
+            .unwrap();
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn a_prompt_in_two_batches_and_three_tokens() {
+        check(
+            &[(512, 1), (88, 1), (1, 1), (1, 1), (1, 1)],
+            expect![[r#"
+                pp600 in 2 runs, 0..21
+                tg3 in 3 runs, 22..54
+                first [21] between [11, 11, 11]"#]],
+        );
+    }
+
+    #[test]
+    fn the_trial_run_is_not_a_prompt() {
+        check(
+            &[(2, 1), (7, 1), (1, 1)],
+            expect![[r#"
+                warm-up in 1 runs, 0..10
+                pp7 in 1 runs, 11..21
+                tg1 in 1 runs, 22..32
+                first [10] between [11]"#]],
+        );
+        // A prompt of two tokens that is answered at once was meant.
+        check(
+            &[(2, 1), (1, 1)],
+            expect![[r#"
+                pp2 in 1 runs, 0..10
+                tg1 in 1 runs, 11..21
+                first [10] between [11]"#]],
+        );
+    }
+
+    #[test]
+    fn an_output_for_every_token_is_several_sequences() {
+        check(
+            &[(4, 4), (4, 4), (4, 1), (512, 512)],
+            expect![[r#"
+                tg2x4 in 2 runs, 0..21
+                pp516 in 2 runs, 22..43
+                first [] between [11]"#]],
+        );
+    }
+
+    #[test]
+    fn graphs_without_products_are_unknown() {
+        let trace = text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 0..4 x");
+        let found = phases(&trace);
+        assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
+        assert_eq!(found.kind_of_run(Some(GraphRunId(0))), PhaseKind::Unknown);
+        assert_eq!(found.phases[0].tokens_per_second(), None);
+    }
+
+    #[test]
+    fn schedulers_have_phases_of_their_own() {
+        let mut trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             run 0..10
+             run 5..15
+             op CPU MUL_MAT 0..1 a run=0 f32[8,7] <- f32[8,8] f32[8,7]
+             op CPU MUL_MAT 1..2 b run=0 f32[8,7] <- f32[8,8] f32[8,7]
+             op CPU MUL_MAT 2..3 c run=0 f32[8,1] <- f32[8,8] f32[8,1]
+             op CPU MUL_MAT 5..6 a run=1 f32[8,1] <- f32[8,8] f32[8,1]",
+        );
+        trace.graph_runs[0].scheduler = 1;
+        let found = phases(&trace);
+        let labels: Vec<_> = found.phases.iter().map(Phase::label).collect();
+        assert_eq!(labels, ["pp7", "tg1"]);
+        assert_eq!(found.phase_of_run, [0, 1]);
+    }
+}

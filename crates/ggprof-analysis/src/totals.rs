@@ -1,0 +1,268 @@
+//! Adds events up by any key: how often, how long, how evenly, and how much work.
+
+use crate::work::{Work, work_of};
+use ggprof_trace::{Event, EventId, EventKind, SignatureId, Trace};
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// What a group of events comes to. Shares are fractions of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Totals {
+    pub count: u64,
+    pub total_ns: u128,
+    pub min_ns: u64,
+    pub max_ns: u64,
+    pub p50_ns: u64,
+    pub p95_ns: u64,
+    /// Output sizes of ops, sizes of copies: what ggml's profiler calls bytes.
+    pub output_bytes: u128,
+    /// Read and written by ops, moved by copies; `None` if it is unknown for one of them.
+    pub moved_bytes: Option<u128>,
+    /// `None` if it is unknown for one of the ops.
+    pub flops: Option<u128>,
+    /// The longest call; the last one if several are equally long.
+    pub longest: EventId,
+    /// Of the recording's wall time. More than one where calls overlap.
+    pub share_of_wall: f64,
+    /// Of the sum of all durations.
+    pub share_of_sum: f64,
+}
+
+impl Totals {
+    pub fn avg_ns(&self) -> f64 {
+        self.total_ns as f64 / self.count as f64
+    }
+
+    /// Bytes read and written per nanosecond, which is GB/s.
+    pub fn gigabytes_per_second(&self) -> Option<f64> {
+        rate(self.moved_bytes?, self.total_ns)
+    }
+
+    /// Output bytes per nanosecond: the figure ggml's profiler prints as bandwidth.
+    pub fn output_gigabytes_per_second(&self) -> Option<f64> {
+        rate(self.output_bytes, self.total_ns)
+    }
+
+    pub fn gigaflops_per_second(&self) -> Option<f64> {
+        rate(self.flops?, self.total_ns)
+    }
+
+    /// Operations per byte moved.
+    pub fn arithmetic_intensity(&self) -> Option<f64> {
+        rate(self.flops?, self.moved_bytes?)
+    }
+}
+
+fn rate(amount: u128, per: u128) -> Option<f64> {
+    (amount > 0 && per > 0).then(|| amount as f64 / per as f64)
+}
+
+/// Groups the events by `key_of` (events without a key are left out) and adds each group
+/// up. Longest total first; groups of equal length in the order they first appear.
+pub fn totals_by<K: Hash + Eq + Clone>(
+    trace: &Trace,
+    mut key_of: impl FnMut(&Event) -> Option<K>,
+) -> Vec<(K, Totals)> {
+    let work = signature_work(trace);
+    let mut groups: Vec<(K, Sum)> = Vec::new();
+    let mut lookup: HashMap<K, u32> = HashMap::new();
+    let mut group_of_event: Vec<u32> = Vec::with_capacity(trace.events.len());
+    for event in trace.events.iter() {
+        let Some(key) = key_of(&event) else {
+            group_of_event.push(NO_GROUP);
+            continue;
+        };
+        let group = *lookup.entry(key).or_insert_with_key(|key| {
+            groups.push((key.clone(), Sum::new(&event)));
+            groups.len() as u32 - 1
+        });
+        let SignatureId(signature) = trace.node(event.node).signature;
+        groups[group as usize].1.add(&event, &work[signature as usize]);
+        group_of_event.push(group);
+    }
+    let percentiles = percentiles(trace, &groups, &group_of_event);
+    let scale = Scale::of(trace);
+    let mut rows: Vec<(K, Totals)> = groups
+        .into_iter()
+        .zip(percentiles)
+        .map(|((key, sum), percentiles)| (key, sum.finish(percentiles, &scale)))
+        .collect();
+    rows.sort_by(|a, b| b.1.total_ns.cmp(&a.1.total_ns));
+    rows
+}
+
+const NO_GROUP: u32 = u32::MAX;
+
+fn signature_work(trace: &Trace) -> Vec<Work> {
+    trace.nodes.signatures().map(|(_, signature)| work_of(trace, signature)).collect()
+}
+
+/// What shares are fractions of.
+struct Scale {
+    wall_ns: u64,
+    sum_ns: u128,
+}
+
+impl Scale {
+    fn of(trace: &Trace) -> Self {
+        Self {
+            wall_ns: trace.span_ns().map_or(0, |(start, end)| end - start),
+            sum_ns: trace.events.durations().iter().map(|&ns| u128::from(ns)).sum(),
+        }
+    }
+}
+
+/// A group while it grows.
+struct Sum {
+    count: u64,
+    total_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+    output_bytes: u128,
+    moved_bytes: Option<u128>,
+    flops: Option<u128>,
+    longest: EventId,
+}
+
+impl Sum {
+    fn new(first: &Event) -> Self {
+        Self {
+            count: 0,
+            total_ns: 0,
+            min_ns: u64::MAX,
+            max_ns: 0,
+            output_bytes: 0,
+            moved_bytes: Some(0),
+            flops: Some(0),
+            longest: first.id,
+        }
+    }
+
+    fn add(&mut self, event: &Event, work: &Work) {
+        self.count += 1;
+        self.total_ns += u128::from(event.duration_ns);
+        self.min_ns = self.min_ns.min(event.duration_ns);
+        if event.duration_ns >= self.max_ns {
+            self.max_ns = event.duration_ns;
+            self.longest = event.id;
+        }
+        self.output_bytes += u128::from(event.bytes);
+        let (moved, flops) = match event.kind {
+            EventKind::Op => (work.bytes_moved(), work.flops),
+            EventKind::Copy => (Some(event.bytes), Some(0)),
+        };
+        self.moved_bytes = add(self.moved_bytes, moved);
+        self.flops = add(self.flops, flops);
+    }
+
+    fn finish(self, (p50_ns, p95_ns): (u64, u64), scale: &Scale) -> Totals {
+        let total = self.total_ns as f64;
+        Totals {
+            count: self.count,
+            total_ns: self.total_ns,
+            min_ns: self.min_ns,
+            max_ns: self.max_ns,
+            p50_ns,
+            p95_ns,
+            output_bytes: self.output_bytes,
+            moved_bytes: self.moved_bytes,
+            flops: self.flops,
+            longest: self.longest,
+            share_of_wall: if scale.wall_ns > 0 { total / scale.wall_ns as f64 } else { 0.0 },
+            share_of_sum: if scale.sum_ns > 0 { total / scale.sum_ns as f64 } else { 0.0 },
+        }
+    }
+}
+
+fn add(sum: Option<u128>, amount: Option<u64>) -> Option<u128> {
+    Some(sum? + u128::from(amount?))
+}
+
+/// Median and 95th percentile of each group.
+///
+/// All durations are laid out by group in one array, which costs one number per event
+/// however many groups there are.
+fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) -> Vec<(u64, u64)> {
+    let mut next: Vec<usize> = Vec::with_capacity(groups.len());
+    let mut length = 0;
+    for (_, sum) in groups {
+        next.push(length);
+        length += sum.count as usize;
+    }
+    let mut durations = vec![0; length];
+    for (&group, &duration) in group_of_event.iter().zip(trace.events.durations()) {
+        if group != NO_GROUP {
+            durations[next[group as usize]] = duration;
+            next[group as usize] += 1;
+        }
+    }
+    let mut rest = durations.as_mut_slice();
+    let mut percentiles = Vec::with_capacity(groups.len());
+    for (_, sum) in groups {
+        let (group, others) = rest.split_at_mut(sum.count as usize);
+        percentiles.push((percentile(group, 50), percentile(group, 95)));
+        rest = others;
+    }
+    percentiles
+}
+
+/// The smallest value that at least `percent` of the values do not exceed.
+pub(crate) fn percentile(values: &mut [u64], percent: usize) -> u64 {
+    let rank = (values.len() * percent).div_ceil(100).max(1);
+    match values.len() {
+        0 => 0,
+        _ => *values.select_nth_unstable(rank - 1).1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        for (values, p50, p95) in [
+            (vec![7], 7, 7),
+            (vec![2, 1], 1, 2),
+            (vec![3, 1, 2], 2, 3),
+            ((1..=100).rev().collect(), 50, 95),
+            (vec![], 0, 0),
+        ] {
+            let (mut a, mut b) = (values.clone(), values.clone());
+            assert_eq!((percentile(&mut a, 50), percentile(&mut b, 95)), (p50, p95), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn groups_are_added_up_and_sorted() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             op CPU ADD 0..10 a f32[4] <- f32[4] f32[4] bytes=16
+             op CPU MUL 10..40 b f32[4] <- f32[4] f32[4] bytes=16
+             op CPU ADD 40..60 c f32[8] <- f32[8] f32[8] bytes=32
+             op CPU VIEW 60..60",
+        );
+        let rows = totals_by(&trace, |event| {
+            Some(trace.op_name(event.node)).filter(|name| *name != "VIEW")
+        });
+        assert_eq!(rows.iter().map(|row| row.0).collect::<Vec<_>>(), ["ADD", "MUL"]);
+        let add = &rows[0].1;
+        assert_eq!((add.count, add.total_ns, add.min_ns, add.max_ns), (2, 30, 10, 20));
+        assert_eq!((add.output_bytes, add.moved_bytes, add.flops), (48, Some(144), Some(12)));
+        assert_eq!((add.longest, add.share_of_wall, add.share_of_sum), (EventId(2), 0.5, 0.5));
+        assert_eq!(add.gigabytes_per_second(), Some(144.0 / 30.0));
+        assert_eq!(add.arithmetic_intensity(), Some(12.0 / 144.0));
+    }
+
+    #[test]
+    fn one_unknown_call_makes_the_work_unknown() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             op CPU ADD 0..10 a f32[4] <- f32[4] f32[4]
+             op CPU ADD 10..40 b",
+        );
+        let rows = totals_by(&trace, |_| Some(()));
+        assert_eq!((rows[0].1.flops, rows[0].1.moved_bytes), (None, None));
+    }
+}

@@ -1,0 +1,181 @@
+//! Where the wall time went: each backend is computing, copying or idle, and the three add
+//! up to the recording's span.
+
+use ggprof_trace::{BackendIndex, Event, EventKind, Trace};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wall {
+    /// First start to last end of all events.
+    pub start_ns: u64,
+    pub wall_ns: u64,
+    /// Sum of all durations, which counts overlapping events twice.
+    pub sum_ns: u128,
+    /// Time in which at least one backend was computing or copying.
+    pub active_ns: u64,
+    /// One entry per backend that has events, in the recording's order.
+    pub backends: Vec<BackendTime>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackendTime {
+    pub backend: BackendIndex,
+    pub ops: u64,
+    pub copies: u64,
+    pub ops_ns: u128,
+    pub copies_ns: u128,
+    /// At least one op was running.
+    pub busy_ns: u64,
+    /// A copy was running and no op.
+    pub copying_ns: u64,
+    /// Neither.
+    pub idle_ns: u64,
+}
+
+pub fn wall(trace: &Trace) -> Wall {
+    let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
+    let wall_ns = end_ns - start_ns;
+    let mut backends: Vec<Spans> = Vec::new();
+    backends.resize_with(trace.backends.len(), Spans::default);
+    for event in trace.events.iter() {
+        backends[usize::from(event.backend.0)].add(&event);
+    }
+    let mut active = Coverage::default();
+    let mut times = Vec::new();
+    for (at, spans) in backends.into_iter().enumerate() {
+        if spans.ops.is_empty() && spans.copies.is_empty() {
+            continue;
+        }
+        active.add_all(&spans.ops);
+        active.add_all(&spans.copies);
+        times.push(spans.finish(BackendIndex(at as u16), wall_ns));
+    }
+    let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
+    Wall { start_ns, wall_ns, sum_ns, active_ns: active.total_ns(), backends: times }
+}
+
+/// The events of one backend as intervals.
+#[derive(Default)]
+struct Spans {
+    ops: Vec<(u64, u64)>,
+    copies: Vec<(u64, u64)>,
+}
+
+impl Spans {
+    fn add(&mut self, event: &Event) {
+        let spans = match event.kind {
+            EventKind::Op => &mut self.ops,
+            EventKind::Copy => &mut self.copies,
+        };
+        spans.push((event.start_ns, event.end_ns()));
+    }
+
+    fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
+        let mut coverage = Coverage::default();
+        coverage.add_all(&self.ops);
+        let busy_ns = coverage.total_ns();
+        coverage.add_all(&self.copies);
+        let occupied_ns = coverage.total_ns();
+        BackendTime {
+            backend,
+            ops: self.ops.len() as u64,
+            copies: self.copies.len() as u64,
+            ops_ns: sum(&self.ops),
+            copies_ns: sum(&self.copies),
+            busy_ns,
+            copying_ns: occupied_ns - busy_ns,
+            idle_ns: wall_ns - occupied_ns,
+        }
+    }
+}
+
+fn sum(spans: &[(u64, u64)]) -> u128 {
+    spans.iter().map(|(start, end)| u128::from(end - start)).sum()
+}
+
+/// Intervals without overlap, in order.
+#[derive(Default)]
+struct Coverage(Vec<(u64, u64)>);
+
+impl Coverage {
+    fn add_all(&mut self, spans: &[(u64, u64)]) {
+        self.0.extend_from_slice(spans);
+        self.0.sort_unstable();
+        self.0.dedup_by(|next, last| {
+            let joins = next.0 <= last.1;
+            if joins {
+                last.1 = last.1.max(next.1);
+            }
+            joins
+        });
+    }
+
+    fn total_ns(&self) -> u64 {
+        self.0.iter().map(|(start, end)| end - start).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    /// Per backend: busy, copying and idle time.
+    #[track_caller]
+    fn check(events: &str, expected: &[(u64, u64, u64)]) {
+        let backends = "backend 0 GPU gpu\nbackend 1 CPU cpu\nbackend 2 NPU accel\n";
+        let trace = text_fixture::parse(&format!("{backends}{events}"));
+        let wall = wall(&trace);
+        let times: Vec<_> = wall
+            .backends
+            .iter()
+            .map(|time| (time.busy_ns, time.copying_ns, time.idle_ns))
+            .collect();
+        assert_eq!(times, expected);
+        for (busy, copying, idle) in times {
+            assert_eq!(busy + copying + idle, wall.wall_ns);
+        }
+    }
+
+    #[test]
+    fn parts_sum_to_the_wall_time() {
+        check(
+            "op GPU MUL_MAT 10..20
+             op CPU GET_ROWS 0..5
+             copy GPU H2D 5..9 64
+             op GPU ADD 25..30",
+            &[(15, 4, 11), (5, 0, 25)],
+        );
+    }
+
+    #[test]
+    fn overlap_counts_once_and_computing_hides_copying() {
+        check(
+            "op GPU MUL_MAT 0..10
+             op GPU ADD 5..15
+             op GPU ADD 6..7
+             copy GPU H2D 12..20 64
+             copy GPU H2D 13..18 64",
+            &[(15, 5, 0)],
+        );
+    }
+
+    #[test]
+    fn touching_zero_length_and_no_events() {
+        check("op GPU ADD 0..5\nop GPU ADD 5..10\nop GPU VIEW 7..7", &[(10, 0, 0)]);
+        check("op GPU VIEW 7..7", &[(0, 0, 0)]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn active_time_is_the_union_over_backends() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             op GPU ADD 0..10
+             op CPU ADD 5..15
+             op CPU ADD 20..30",
+        );
+        let wall = wall(&trace);
+        assert_eq!((wall.wall_ns, wall.active_ns, wall.sum_ns), (30, 25, 30));
+    }
+}

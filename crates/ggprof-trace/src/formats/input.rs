@@ -1,0 +1,63 @@
+//! Finds out what an input is by its first bytes, and opens it.
+//!
+//! Neither the name nor the extension is consulted: recordings come through pipes, and
+//! people rename files.
+
+use super::ggml_json;
+use crate::Trace;
+use std::io::{self, BufReader, Cursor, Read};
+
+/// Why an input gave no recording at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is not a ggml profile: {0}")]
+    NotAProfile(String),
+    #[error("it has more than {0} events")]
+    TooManyEvents(u32),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// Reads a recording of any known format, compressed or not.
+pub fn read(input: impl Read) -> Result<Trace, ReadError> {
+    let mut input = BufReader::with_capacity(64 * 1024, input);
+    let mut start = Vec::with_capacity(4);
+    input.by_ref().take(4).read_to_end(&mut start)?;
+    let whole = Cursor::new(start.clone()).chain(input);
+    if start.is_empty() {
+        Err(ReadError::Empty)
+    } else if start.starts_with(GZIP) {
+        ggml_json::read(Unpacked(flate2::bufread::MultiGzDecoder::new(whole)))
+    } else if start.starts_with(ZSTD) {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(whole)
+            .map_err(|error| ReadError::NotAProfile(format!("bad zstd header, {error}")))?;
+        ggml_json::read(Unpacked(decoder))
+    } else {
+        ggml_json::read(whole)
+    }
+}
+
+/// A decompressor whose complaints about damaged data count as the end of the data.
+///
+/// What came out before the damage is good, and the JSON reader says that the recording is
+/// cut off, which is what a person needs to hear.
+struct Unpacked<R>(R);
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(buf) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted && !is_system(&error) => Ok(0),
+            result => result,
+        }
+    }
+}
+
+/// Whether the operating system failed, rather than the decompressor.
+fn is_system(error: &io::Error) -> bool {
+    error.raw_os_error().is_some()
+}

@@ -1,0 +1,8 @@
+//! The formats a recording is read from and written to, one file each.
+
+pub mod chrome;
+pub mod csv;
+pub mod ggml_json;
+mod input;
+
+pub use input::{ReadError, read};

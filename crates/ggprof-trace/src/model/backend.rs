@@ -1,0 +1,81 @@
+//! Compute backends as ggml's scheduler numbers them.
+
+/// Position in [`Trace::backends`](crate::Trace::backends); not the scheduler's number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackendIndex(pub u16);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backend {
+    /// The number the recording uses; normally the scheduler's priority, but files hold any number.
+    pub id: i32,
+    pub name: String,
+    pub device: String,
+    pub device_type: DeviceType,
+}
+
+impl Backend {
+    /// A backend that records refer to although no table describes it.
+    pub fn unnamed(id: i32) -> Self {
+        Self {
+            id,
+            name: format!("backend {id}"),
+            device: String::new(),
+            device_type: DeviceType::Unknown,
+        }
+    }
+
+    /// What people call it: the device where it is known ("CUDA0"), else the backend's name.
+    pub fn label(&self) -> &str {
+        match self.device.as_str() {
+            "" | "unknown" => &self.name,
+            device => device,
+        }
+    }
+}
+
+/// The kinds of device ggml knows, with its numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceType {
+    Cpu,
+    Gpu,
+    IntegratedGpu,
+    Accelerator,
+    /// A device made of other devices.
+    Meta,
+    Unknown,
+}
+
+impl DeviceType {
+    pub fn from_ggml(number: i64) -> Self {
+        match number {
+            0 => Self::Cpu,
+            1 => Self::Gpu,
+            2 => Self::IntegratedGpu,
+            3 => Self::Accelerator,
+            4 => Self::Meta,
+            _ => Self::Unknown,
+        }
+    }
+
+    pub fn to_ggml(self) -> i64 {
+        match self {
+            Self::Cpu => 0,
+            Self::Gpu => 1,
+            Self::IntegratedGpu => 2,
+            Self::Accelerator => 3,
+            Self::Meta => 4,
+            Self::Unknown => -1,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Gpu => "GPU",
+            Self::IntegratedGpu => "IGPU",
+            Self::Accelerator => "ACCEL",
+            Self::Meta => "META",
+            Self::Unknown => "device",
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Executions of a graph, and the splits a scheduler cuts a graph into.
+
+use super::backend::BackendIndex;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct GraphRunId(pub u32);
+
+/// One execution of a graph: a batch of prompt tokens, or one generated token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GraphRun {
+    /// Which scheduler ran it; runs of several schedulers can overlap.
+    pub scheduler: u32,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl GraphRun {
+    pub fn duration_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+}
+
+/// A consecutive part of a graph that one backend computes, on the host's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    pub graph_run: GraphRunId,
+    pub index: i32,
+    pub backend: BackendIndex,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}

@@ -1,0 +1,93 @@
+//! One recording in memory: tables of things that repeat, columns of things that happen.
+
+mod backend;
+mod event;
+mod graph_run;
+mod loss;
+mod node;
+mod strings;
+mod tensor;
+
+pub use backend::{Backend, BackendIndex, DeviceType};
+pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
+pub use graph_run::{GraphRun, GraphRunId, Split};
+pub use loss::{Loss, LossKind};
+pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
+pub use strings::{StringId, StringTable};
+pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
+
+/// More backends than any machine has; a file with more of them is not a recording, and must
+/// not make every look-up slow.
+const MOST_BACKENDS: u16 = 1024;
+
+/// A recording: what ran where, when, and what is missing from it.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Who wrote the recording, as the file says it ("ggml", "ggprof").
+    pub writer: String,
+    /// The format version the file states, if it states one.
+    pub version: Option<u64>,
+    pub strings: StringTable,
+    pub types: TypeTable,
+    pub backends: Vec<Backend>,
+    pub nodes: NodeTable,
+    pub events: Events,
+    pub graph_runs: Vec<GraphRun>,
+    /// Whether the graph runs were recorded or worked out from the order of the records.
+    pub graph_runs_inferred: bool,
+    pub splits: Vec<Split>,
+    pub losses: Vec<Loss>,
+}
+
+impl Trace {
+    /// The text of an interned string.
+    pub fn text(&self, id: StringId) -> &str {
+        self.strings.get(id)
+    }
+
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes.node(id)
+    }
+
+    pub fn signature(&self, id: NodeId) -> &Signature {
+        self.nodes.signature(self.nodes.node(id).signature)
+    }
+
+    /// The op's name as ggml spells it: `MUL_MAT`, `copy_H2D`.
+    pub fn op_name(&self, id: NodeId) -> &str {
+        self.text(self.signature(id).op)
+    }
+
+    pub fn tensor_name(&self, id: NodeId) -> Option<&str> {
+        self.nodes.node(id).tensor_name.map(|name| self.text(name))
+    }
+
+    pub fn backend(&self, index: BackendIndex) -> &Backend {
+        &self.backends[usize::from(index.0)]
+    }
+
+    /// The backend with the scheduler's number `id`, made up if no backend table named it.
+    pub fn backend_with_id(&mut self, id: i32) -> Option<BackendIndex> {
+        if let Some(at) = self.backends.iter().position(|backend| backend.id == id) {
+            return Some(BackendIndex(at as u16));
+        }
+        let index = Some(self.backends.len() as u16).filter(|&index| index < MOST_BACKENDS)?;
+        self.backends.push(Backend::unnamed(id));
+        Some(BackendIndex(index))
+    }
+
+    /// Adds to the count of a loss, keeping the first detail seen.
+    pub fn lose(&mut self, kind: LossKind, detail: impl FnOnce() -> String) {
+        match self.losses.iter_mut().find(|loss| loss.kind == kind) {
+            Some(loss) => loss.count += 1,
+            None => self.losses.push(Loss { kind, count: 1, detail: detail() }),
+        }
+    }
+
+    /// First start and last end over all events; `None` without events.
+    pub fn span_ns(&self) -> Option<(u64, u64)> {
+        let start = self.events.starts().iter().copied().min()?;
+        let end = self.events.iter().map(|event| event.end_ns()).max()?;
+        Some((start, end))
+    }
+}

@@ -1,0 +1,106 @@
+//! Graph nodes, each distinct one described once.
+//!
+//! A node is a *signature* (what is computed, on which shapes and types) and the name of
+//! the tensor it makes. The layers of a model share signatures, so the expensive part is
+//! kept once per shape, and "all calls of this shape" is a comparison of two numbers.
+
+use super::strings::StringId;
+use super::tensor::{Source, Tensor};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::hash::{BuildHasher, Hash};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SignatureId(pub u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Node {
+    pub signature: SignatureId,
+    pub tensor_name: Option<StringId>,
+}
+
+/// What an op computes, whichever tensor it is computed for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Signature {
+    pub op: StringId,
+    /// ggml's number of the unary or gated op behind `UNARY` and `GLU`; -1 for none.
+    pub sub_op: i32,
+    /// Its name ("SILU", "SWIGLU"); the numbers moved between ggml versions.
+    pub sub_op_name: Option<StringId>,
+    /// All ops of a fusion ("RMS_NORM+MUL"); for a copy, the name of the tensor it moves.
+    pub extra: Option<StringId>,
+    pub output: Tensor,
+    pub sources: Box<[Source]>,
+    pub op_params: [i32; 16],
+}
+
+#[derive(Debug, Default)]
+pub struct NodeTable {
+    nodes: Interned<Node>,
+    signatures: Interned<Signature>,
+}
+
+impl NodeTable {
+    pub fn intern(&mut self, signature: Signature, tensor_name: Option<StringId>) -> NodeId {
+        let signature = SignatureId(self.signatures.intern(signature));
+        NodeId(self.nodes.intern(Node { signature, tensor_name }))
+    }
+
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes.items[id.0 as usize]
+    }
+
+    pub fn signature(&self, id: SignatureId) -> &Signature {
+        &self.signatures.items[id.0 as usize]
+    }
+
+    pub fn len(&self) -> usize {
+        self.nodes.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn ids(&self) -> impl Iterator<Item = NodeId> + use<> {
+        (0..self.len() as u32).map(NodeId)
+    }
+
+    pub fn signature_count(&self) -> usize {
+        self.signatures.items.len()
+    }
+
+    pub fn signatures(&self) -> impl Iterator<Item = (SignatureId, &Signature)> {
+        (0u32..).map(SignatureId).zip(&self.signatures.items)
+    }
+}
+
+/// A list without duplicates whose items are named by their position.
+#[derive(Debug)]
+struct Interned<T> {
+    items: Vec<T>,
+    lookup: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl<T> Default for Interned<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), lookup: HashTable::new(), hasher: Default::default() }
+    }
+}
+
+impl<T: Hash + Eq> Interned<T> {
+    fn intern(&mut self, item: T) -> u32 {
+        let Self { items, lookup, hasher } = self;
+        let hash = hasher.hash_one(&item);
+        if let Some(&at) = lookup.find(hash, |&at| items[at as usize] == item) {
+            return at;
+        }
+        let at = items.len() as u32;
+        items.push(item);
+        lookup.insert_unique(hash, at, |&at| hasher.hash_one(&items[at as usize]));
+        at
+    }
+}

@@ -1,0 +1,129 @@
+//! Traces written as text, so that a test shows what it is about.
+//!
+//! ```text
+//! backend 0 CUDA0 gpu
+//! run 0..100
+//! op CUDA0 MUL_MAT 0..50 Qcur-0 f32[64,2] <- q4_0[32,64] f32[32,2]
+//! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
+//! ```
+//!
+//! Times are in nanoseconds. After the times come, in any order and all optional: the
+//! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
+//! `fused=A+B`, `sub=SILU`, `measured=host`. Graph runs are inferred unless `run` lines
+//! list them.
+
+use crate::graph_runs;
+use crate::model::{
+    Backend, BackendIndex, DeviceType, EventKind, GraphRun, GraphRunId, Measured, NewEvent,
+    Signature, Source, Tensor, Trace,
+};
+
+/// Builds the trace that the text describes.
+///
+/// # Panics
+/// On a line that is not understood: a fixture is part of a test.
+pub fn parse(text: &str) -> Trace {
+    let mut trace = Trace { writer: "fixture".to_owned(), ..Trace::default() };
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[0] {
+            "backend" => trace.backends.push(backend(&words)),
+            "run" => {
+                let (start_ns, end_ns) = times(words[1]);
+                trace.graph_runs.push(GraphRun { scheduler: 0, start_ns, end_ns });
+            }
+            "op" | "copy" => event(&words, &mut trace),
+            other => panic!("a fixture line begins with {other}"),
+        }
+    }
+    graph_runs::complete(&mut trace);
+    trace
+}
+
+fn backend(words: &[&str]) -> Backend {
+    let device_type = match words[3] {
+        "cpu" => DeviceType::Cpu,
+        "gpu" => DeviceType::Gpu,
+        "accel" => DeviceType::Accelerator,
+        other => panic!("{other} is no device type"),
+    };
+    Backend {
+        id: words[1].parse().expect("a backend's number"),
+        name: words[2].to_owned(),
+        device: words[2].to_owned(),
+        device_type,
+    }
+}
+
+fn times(word: &str) -> (u64, u64) {
+    let (start, end) = word.split_once("..").expect("start..end");
+    (start.parse().expect("a start"), end.parse().expect("an end"))
+}
+
+fn event(words: &[&str], trace: &mut Trace) {
+    let kind = if words[0] == "op" { EventKind::Op } else { EventKind::Copy };
+    let backend = trace.backends.iter().position(|backend| backend.name == words[1]);
+    let backend = BackendIndex(backend.expect("a backend declared above") as u16);
+    let name =
+        if kind == EventKind::Op { words[2].to_owned() } else { format!("copy_{}", words[2]) };
+    let (start_ns, end_ns) = times(words[3]);
+
+    let mut tensor_name = None;
+    let mut bytes = 0;
+    let (mut split, mut run, mut measured) = (0, None, Measured::Unknown);
+    let mut signature = Signature {
+        op: trace.strings.intern(&name),
+        sub_op: -1,
+        sub_op_name: None,
+        extra: None,
+        output: Tensor::UNKNOWN,
+        sources: Box::default(),
+        op_params: [0; 16],
+    };
+    let mut sources: Option<Vec<Source>> = None;
+    for word in &words[4..] {
+        match word.split_once('=') {
+            Some(("split", value)) => split = value.parse().expect("a split"),
+            Some(("run", value)) => run = Some(GraphRunId(value.parse().expect("a run"))),
+            Some(("bytes", value)) => bytes = value.parse().expect("bytes"),
+            Some(("fused", value)) => signature.extra = Some(trace.strings.intern(value)),
+            Some(("sub", value)) => signature.sub_op_name = Some(trace.strings.intern(value)),
+            Some(("measured", value)) => measured = Measured::from_name(value).expect("a clock"),
+            Some((other, _)) => panic!("a fixture says {other}="),
+            None if *word == "<-" => sources = Some(Vec::new()),
+            None => match (tensor(word, trace), &mut sources) {
+                (Some(tensor), Some(sources)) => sources.push(Source { tensor, nb: [0; 4] }),
+                (Some(tensor), None) => signature.output = tensor,
+                (None, _) if word.parse::<u64>().is_ok() => bytes = word.parse().expect("bytes"),
+                (None, _) => tensor_name = Some(trace.strings.intern(word)),
+            },
+        }
+    }
+    signature.sources = sources.unwrap_or_default().into();
+    let node = trace.nodes.intern(signature, tensor_name);
+    let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
+    trace.events.push(NewEvent {
+        kind,
+        node,
+        backend,
+        source_backend: None,
+        split,
+        graph_run: run,
+        start_ns,
+        duration_ns,
+        bytes,
+        measured,
+        threads: None,
+    });
+}
+
+/// `q4_0[2048,512]`; dimensions left out are 1.
+fn tensor(word: &str, trace: &Trace) -> Option<Tensor> {
+    let (name, dimensions) = word.strip_suffix(']')?.split_once('[')?;
+    let type_id = (0..64).find(|&id| trace.types.get(id).is_some_and(|info| info.name == name))?;
+    let mut ne = [1; 4];
+    for (n, dimension) in ne.iter_mut().zip(dimensions.split(',')) {
+        *n = dimension.trim().parse().expect("a dimension");
+    }
+    Some(Tensor { type_id, ne })
+}
