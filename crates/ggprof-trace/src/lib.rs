@@ -11,6 +11,7 @@ pub mod graph_runs;
 pub mod model;
 pub mod text_fixture;
 
+pub use model::shape_text;
 pub use model::{
     Backend, BackendIndex, DeviceType, Event, EventId, EventKind, Events, GraphRun, GraphRunId,
     Loss, LossKind, Measured, NewEvent, Node, NodeId, Shape, Signature, SignatureId, Source, Split,

@@ -4,5 +4,6 @@ pub mod chrome;
 pub mod csv;
 pub mod ggml_json;
 mod input;
+mod lanes;
 
 pub use input::{ReadError, read};

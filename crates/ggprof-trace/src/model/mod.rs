@@ -5,6 +5,7 @@ mod event;
 mod graph_run;
 mod loss;
 mod node;
+pub mod shape_text;
 mod strings;
 mod tensor;
 
