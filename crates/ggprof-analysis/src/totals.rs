@@ -2,6 +2,7 @@
 
 use crate::work::{Work, work_of};
 use ggprof_trace::{Event, EventId, EventKind, SignatureId, Trace};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -87,7 +88,7 @@ pub fn totals_by<K: Hash + Eq + Clone>(
         .zip(percentiles)
         .map(|((key, sum), percentiles)| (key, sum.finish(percentiles, &scale)))
         .collect();
-    rows.sort_by(|a, b| b.1.total_ns.cmp(&a.1.total_ns));
+    rows.sort_by_key(|(_, totals)| Reverse(totals.total_ns));
     rows
 }
 

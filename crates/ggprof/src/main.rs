@@ -1,3 +1,33 @@
+//! The command: arguments in, exit code out.
+
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod cli;
+mod commands;
+mod exit;
+mod input;
+mod messages;
+mod output;
+mod progress;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use exit::Outcome;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
+    let outcome = match &cli.command {
+        Command::Report(arguments) => commands::report(arguments),
+        Command::Convert(arguments) => commands::convert(arguments),
+        Command::Generate(what) => commands::generate(what),
+    };
+    match outcome {
+        Ok(outcome) => outcome.code(),
+        Err(error) if exit::is_closed_pipe(&error) => Outcome::Done.code(),
+        Err(error) => {
+            messages::error(&error);
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}

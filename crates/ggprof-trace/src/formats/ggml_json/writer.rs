@@ -113,7 +113,7 @@ fn describe(out: &mut Vec<u8>, trace: &Trace, signature: &Signature, tensor_name
     };
     let sources = &signature.sources;
     let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-    let text = |text: Option<&str>| text.map_or("null".to_owned(), |text| json_string(text));
+    let text = |text: Option<&str>| text.map_or("null".to_owned(), json_string);
 
     member("extra", text(signature.extra.map(|extra| trace.text(extra))));
     member("tensor_name", text(tensor_name));

@@ -1,0 +1,95 @@
+//! What the reader of a report must know before believing it: what was seen, what it
+//! means, what to do about it.
+
+use ggprof_trace::{DeviceType, Loss, LossKind, Measured, Trace};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caveat {
+    /// Something is missing from the recording or was mended.
+    Loss(Loss),
+    /// The file says that another program wrote it.
+    ForeignWriter(String),
+    /// ggml's profiler gives GPU ops the device's duration but the host's launch time.
+    LaunchTimes(Vec<String>),
+    NoEvents,
+}
+
+/// Everything worth saying about `trace`, gravest first.
+pub fn caveats(trace: &Trace) -> Vec<Caveat> {
+    let mut caveats: Vec<Caveat> = trace.losses.iter().cloned().map(Caveat::Loss).collect();
+    if trace.events.is_empty() {
+        caveats.push(Caveat::NoEvents);
+    }
+    if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
+        caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
+    }
+    let launched = launched_backends(trace);
+    if !launched.is_empty() {
+        caveats.push(Caveat::LaunchTimes(launched));
+    }
+    caveats
+}
+
+/// GPU backends with ops whose clock the recording does not name.
+fn launched_backends(trace: &Trace) -> Vec<String> {
+    let mut unknown = vec![false; trace.backends.len()];
+    for event in trace.events.iter().filter(|event| event.is_op()) {
+        unknown[usize::from(event.backend.0)] |= event.measured == Measured::Unknown;
+    }
+    let backends = trace.backends.iter().zip(unknown);
+    backends
+        .filter(|(backend, unknown)| *unknown && backend.device_type == DeviceType::Gpu)
+        .map(|(backend, _)| backend.label().to_owned())
+        .collect()
+}
+
+impl Caveat {
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Loss(loss) => loss_sentence(loss),
+            Self::ForeignWriter(writer) => format!(
+                "The file says that \"{writer}\" wrote it, not ggml: the figures may mean something else."
+            ),
+            Self::LaunchTimes(backends) => format!(
+                "Ops of {} start when the host launched them, as ggml's profiler records it: \
+                 durations are the device's, idle time and overlap are estimates.",
+                backends.join(", ")
+            ),
+            Self::NoEvents => {
+                "The recording has no events: check that the program computed something while it ran."
+                    .to_owned()
+            }
+        }
+    }
+
+    /// Whether the report is about less than what the file should hold.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::Loss(_))
+    }
+}
+
+fn loss_sentence(loss: &Loss) -> String {
+    let Loss { kind, count, detail } = loss;
+    match kind {
+        LossKind::Truncated => format!(
+            "The file is cut off ({detail}): the report covers the records before that. \
+             Record again if you need the rest."
+        ),
+        LossKind::DamagedRecord => {
+            let records =
+                if *count == 1 { "1 record was" } else { &format!("{count} records were") };
+            format!(
+                "{records} left out because they make no sense (the first: {detail}). \
+                 The figures do not count them; record again if they matter."
+            )
+        }
+        LossKind::RepairedText => format!(
+            "Names in {count} records are not proper text (the first: {detail}): they are shown \
+             with replacement characters, the figures are complete."
+        ),
+        LossKind::DamagedHeader => format!(
+            "Parts of the file around the records make no sense ({detail}). \
+             The figures cover all records that were found."
+        ),
+    }
+}

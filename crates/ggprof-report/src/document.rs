@@ -1,0 +1,183 @@
+//! What a report is made of, before anyone decided how it looks.
+
+use crate::units;
+
+#[derive(Debug, Default)]
+pub struct Document {
+    pub blocks: Vec<Block>,
+}
+
+#[derive(Debug)]
+pub enum Block {
+    /// Names the part that follows. The key is what JSON calls the part.
+    Heading {
+        key: &'static str,
+        text: String,
+    },
+    /// Something about the recording, with the name JSON knows it by.
+    Fact {
+        key: &'static str,
+        title: &'static str,
+        values: Vec<Fact>,
+    },
+    /// A sentence that must not be overlooked.
+    Warning(String),
+    Table(Table),
+}
+
+/// One value of a fact, in words and as JSON has it.
+#[derive(Debug)]
+pub struct Fact {
+    pub key: &'static str,
+    pub value: Cell,
+    /// `{}` stands for the value; nothing is shown if it is empty.
+    pub words: &'static str,
+}
+
+#[derive(Debug)]
+pub struct Table {
+    /// What JSON calls the table.
+    pub key: &'static str,
+    pub columns: Vec<Column>,
+    pub rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Name in JSON and CSV, with the unit of the raw number.
+    pub key: &'static str,
+    /// Name for people; a column without one is only in JSON and CSV.
+    pub title: &'static str,
+    pub align: Align,
+    /// Columns with low numbers stay when a terminal is narrow.
+    pub rank: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    Left,
+    Right,
+}
+
+/// A value that is shown to people in one way and to programs in another.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    Nothing,
+    Text(String),
+    Count(u128),
+    /// A number without a unit, such as an id.
+    Number(i64),
+    Nanos(f64),
+    Bytes(u128),
+    /// A fraction of one.
+    Share(f64),
+    GigabytesPerSecond(f64),
+    GigaflopsPerSecond(f64),
+    NanosPerByte(f64),
+    TokensPerSecond(f64),
+    /// Operations per byte.
+    Intensity(f64),
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub fn or_nothing<T>(value: Option<T>, cell: impl FnOnce(T) -> Self) -> Self {
+        value.map_or(Self::Nothing, cell)
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Text(text) => text.clone(),
+            Self::Count(count) => units::count(*count),
+            Self::Number(number) => number.to_string(),
+            Self::Nanos(ns) => units::duration(*ns),
+            Self::Bytes(bytes) => units::bytes(*bytes as f64),
+            Self::Share(fraction) => units::share(*fraction),
+            Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
+            Self::GigaflopsPerSecond(rate) => units::compute(*rate),
+            Self::NanosPerByte(rate) => units::time_per_byte(*rate),
+            Self::TokensPerSecond(rate) => units::token_rate(*rate),
+            Self::Intensity(intensity) => format!("{intensity:.1}"),
+        }
+    }
+
+    /// For programs, in the unit that the column's key names.
+    pub fn json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match self {
+            Self::Nothing => Value::Null,
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::Count(number) | Self::Bytes(number) => match u64::try_from(*number) {
+                Ok(number) => Value::from(number),
+                Err(_) => Value::from(*number as f64),
+            },
+            Self::Number(number) => Value::from(*number),
+            Self::Nanos(number) if number.fract() == 0.0 && *number < 2f64.powi(53) => {
+                Value::from(*number as u64)
+            }
+            Self::Nanos(number)
+            | Self::Share(number)
+            | Self::GigabytesPerSecond(number)
+            | Self::GigaflopsPerSecond(number)
+            | Self::NanosPerByte(number)
+            | Self::TokensPerSecond(number)
+            | Self::Intensity(number) => Value::from(*number),
+        }
+    }
+}
+
+impl Document {
+    pub fn heading(&mut self, key: &'static str, text: impl Into<String>) {
+        self.blocks.push(Block::Heading { key, text: text.into() });
+    }
+
+    pub fn fact(&mut self, key: &'static str, title: &'static str, values: Vec<Fact>) {
+        self.blocks.push(Block::Fact { key, title, values });
+    }
+
+    pub fn table(&mut self, table: Table) {
+        self.blocks.push(Block::Table(table));
+    }
+
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.blocks.iter().filter_map(|block| match block {
+            Block::Table(table) => Some(table),
+            _ => None,
+        })
+    }
+}
+
+/// The values of a fact in words, without those that say nothing.
+pub(crate) fn sentence(values: &[Fact], separator: &str) -> String {
+    let words = values.iter().map(Fact::words).filter(|words| !words.is_empty());
+    words.collect::<Vec<_>>().join(separator)
+}
+
+impl Fact {
+    pub fn new(key: &'static str, value: Cell, words: &'static str) -> Self {
+        Self { key, value, words }
+    }
+
+    /// The value in its words; empty if there is no value.
+    fn words(&self) -> String {
+        match self.value {
+            Cell::Nothing => String::new(),
+            _ => self.words.replace("{}", &self.value.words()),
+        }
+    }
+}
+
+impl Column {
+    pub const fn left(key: &'static str, title: &'static str, rank: u8) -> Self {
+        Self { key, title, align: Align::Left, rank }
+    }
+
+    pub const fn right(key: &'static str, title: &'static str, rank: u8) -> Self {
+        Self { key, title, align: Align::Right, rank }
+    }
+}

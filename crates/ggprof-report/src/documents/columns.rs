@@ -1,0 +1,79 @@
+//! The columns that tables of totals share.
+
+use crate::{Cell, Column};
+use ggprof_analysis::Totals;
+use ggprof_trace::{Event, EventKind, Signature, Trace, shape_text};
+
+/// The shares, which stand in front of what a row is about.
+pub(super) const SHARES: [Column; 2] =
+    [Column::right("share_of_wall", "% wall", 0), Column::right("share_of_sum", "% sum", 6)];
+
+pub(super) fn shares(totals: &Totals) -> [Cell; 2] {
+    [Cell::Share(totals.share_of_wall), Cell::Share(totals.share_of_sum)]
+}
+
+/// Count, times and rates, which stand behind it.
+pub(super) const TOTALS: [Column; 13] = [
+    Column::right("count", "count", 1),
+    Column::right("total_ns", "total", 0),
+    Column::right("avg_ns", "avg", 1),
+    Column::right("min_ns", "min", 5),
+    Column::right("p50_ns", "p50", 4),
+    Column::right("p95_ns", "p95", 5),
+    Column::right("max_ns", "max", 4),
+    Column::right("gb_per_s", "memory", 3),
+    Column::right("gflop_per_s", "compute", 3),
+    Column::right("moved_bytes", "", 9),
+    Column::right("flops", "", 9),
+    Column::right("output_bytes", "", 9),
+    Column::right("output_gb_per_s", "", 9),
+];
+
+pub(super) fn totals(totals: &Totals) -> [Cell; 13] {
+    [
+        Cell::Count(totals.count.into()),
+        Cell::Nanos(totals.total_ns as f64),
+        Cell::Nanos(totals.avg_ns()),
+        Cell::Nanos(totals.min_ns as f64),
+        Cell::Nanos(totals.p50_ns as f64),
+        Cell::Nanos(totals.p95_ns as f64),
+        Cell::Nanos(totals.max_ns as f64),
+        Cell::or_nothing(totals.gigabytes_per_second(), Cell::GigabytesPerSecond),
+        Cell::or_nothing(totals.gigaflops_per_second(), Cell::GigaflopsPerSecond),
+        Cell::or_nothing(totals.moved_bytes, Cell::Bytes),
+        Cell::or_nothing(totals.flops, Cell::Count),
+        Cell::Bytes(totals.output_bytes),
+        Cell::or_nothing(totals.output_gigabytes_per_second(), Cell::GigabytesPerSecond),
+    ]
+}
+
+/// Joins the parts of a row.
+pub(super) fn row(parts: impl IntoIterator<Item = Vec<Cell>>) -> Vec<Cell> {
+    parts.into_iter().flatten().collect()
+}
+
+/// Joins the parts of a head.
+pub(super) fn head(parts: &[&[Column]]) -> Vec<Column> {
+    parts.concat()
+}
+
+pub(super) fn kind(kind: EventKind) -> Cell {
+    Cell::text(kind.name())
+}
+
+/// An op's sources, with the sub-op in front for the ops that have one.
+pub(super) fn shape(trace: &Trace, signature: &Signature) -> String {
+    let sources = shape_text::sources(signature, &trace.types);
+    match signature.sub_op_name {
+        Some(name) => format!("{} {sources}", trace.text(name)).trim_end().to_owned(),
+        None => sources,
+    }
+}
+
+pub(super) fn shape_of(trace: &Trace, event: &Event) -> Cell {
+    Cell::text(shape(trace, trace.signature(event.node)))
+}
+
+pub(super) fn backend_name(trace: &Trace, event: &Event) -> Cell {
+    Cell::text(trace.backend(event.backend).label())
+}

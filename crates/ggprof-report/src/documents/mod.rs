@@ -1,0 +1,40 @@
+//! What each report says.
+
+mod backends;
+mod columns;
+mod layers;
+mod operations;
+mod phases;
+mod rankings;
+mod shapes;
+mod summary;
+
+pub use rankings::{inefficiency, top_kernels, top_ops};
+pub use summary::summary;
+
+use crate::Document;
+use ggprof_trace::Trace;
+
+/// What a table has one row for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Op,
+    Backend,
+    Shape,
+    Layer,
+    Phase,
+}
+
+/// All totals by one criterion.
+pub fn by(trace: &Trace, by: By) -> Document {
+    let mut document = Document::default();
+    summary::warn(&mut document, trace);
+    match by {
+        By::Op => operations::all(&mut document, trace),
+        By::Backend => backends::all(&mut document, trace),
+        By::Shape => shapes::all(&mut document, trace),
+        By::Layer => layers::all(&mut document, trace),
+        By::Phase => phases::all(&mut document, trace),
+    }
+    document
+}

@@ -1,0 +1,106 @@
+//! The first few of something.
+
+use super::{columns, operations};
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::inefficiency::Basis;
+use ggprof_analysis::{by_op, inefficiency as rank_inefficiency, top_kernels as longest};
+use ggprof_trace::{EventId, Trace};
+
+const KERNEL: [Column; 12] = [
+    Column::right("duration_ns", "time", 0),
+    Column::left("type", "", 9),
+    Column::left("op", "operation", 0),
+    Column::left("fusion", "", 9),
+    Column::left("tensor", "tensor", 1),
+    Column::right("backend_id", "", 9),
+    Column::left("backend", "backend", 1),
+    Column::right("split", "split", 3),
+    Column::right("graph_run", "graph run", 3),
+    Column::right("start_ns", "", 9),
+    Column::left("measured", "measured", 4),
+    Column::left("shape", "sources", 2),
+];
+
+const INEFFICIENT: [Column; 6] = [
+    Column::right("ns_per_byte", "time per byte", 0),
+    Column::left("op", "operation", 0),
+    Column::right("backend_id", "", 9),
+    Column::left("backend", "backend", 1),
+    Column::right("count", "count", 1),
+    Column::right("bytes", "bytes", 1),
+];
+
+/// The `n` ops that took longest in all.
+pub fn top_ops(trace: &Trace, n: usize) -> Document {
+    let mut document = Document::default();
+    let mut ops = by_op(trace);
+    ops.truncate(n);
+    document.heading("top_ops", format!("Top {n} operations by total time"));
+    document.table(operations::table("top_ops", trace, &ops));
+    document
+}
+
+/// The `n` longest single calls.
+pub fn top_kernels(trace: &Trace, n: usize) -> Document {
+    let mut document = Document::default();
+    kernels(&mut document, trace, n);
+    document
+}
+
+/// The `n` ops that took longest for each byte.
+pub fn inefficiency(trace: &Trace, n: usize) -> Document {
+    let mut document = Document::default();
+    inefficient_ops(&mut document, trace, n);
+    document
+}
+
+pub(super) fn kernels(document: &mut Document, trace: &Trace, n: usize) {
+    document.heading("top_kernels", format!("Top {n} longest kernels"));
+    let rows = longest(trace, n).iter().map(|&id| kernel(trace, id)).collect();
+    document.table(Table { key: "top_kernels", columns: KERNEL.to_vec(), rows });
+}
+
+fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
+    let event = trace.events.get(id);
+    let signature = trace.signature(event.node);
+    let fusion = signature.extra.filter(|_| event.is_op()).map(|fusion| trace.text(fusion));
+    vec![
+        Cell::Nanos(event.duration_ns as f64),
+        columns::kind(event.kind),
+        Cell::text(trace.text(signature.op)),
+        Cell::or_nothing(fusion, Cell::text),
+        Cell::or_nothing(trace.tensor_name(event.node), Cell::text),
+        Cell::Number(trace.backend(event.backend).id.into()),
+        columns::backend_name(trace, &event),
+        Cell::Number(event.split.into()),
+        Cell::or_nothing(event.graph_run, |run| Cell::Number(run.0.into())),
+        Cell::Nanos(event.start_ns as f64),
+        Cell::text(event.measured.name()),
+        columns::shape_of(trace, &event),
+    ]
+}
+
+pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, n: usize) {
+    let found = rank_inefficiency(trace, n);
+    let basis = match found.basis {
+        Basis::Moved => "read and written",
+        Basis::Output => "of output (the recording does not describe all sources)",
+    };
+    let rows = found
+        .rows
+        .iter()
+        .map(|line| {
+            let backend = trace.backend(line.op.backend);
+            vec![
+                Cell::NanosPerByte(line.ns_per_byte),
+                Cell::text(trace.text(line.op.op)),
+                Cell::Number(backend.id.into()),
+                Cell::text(backend.label()),
+                Cell::Count(line.op.totals.count.into()),
+                Cell::Bytes(line.bytes),
+            ]
+        })
+        .collect();
+    document.heading("inefficiency", format!("Inefficiency: time per byte {basis}"));
+    document.table(Table { key: "inefficiency", columns: INEFFICIENT.to_vec(), rows });
+}

@@ -1,0 +1,65 @@
+//! The first page: what was recorded, where the time went, what took longest.
+
+use super::{backends, operations, phases, rankings};
+use crate::caveat::caveats;
+use crate::document::{Block, Fact};
+use crate::{Cell, Document};
+use ggprof_analysis::{by_op, phases as find_phases, wall};
+use ggprof_trace::{EventKind, Trace};
+
+const RANKED: usize = 5;
+
+/// The summary of a recording that people know as `name`.
+pub fn summary(trace: &Trace, name: &str) -> Document {
+    let mut document = Document::default();
+    head(&mut document, trace, name);
+    warn(&mut document, trace);
+    if trace.events.is_empty() {
+        return document;
+    }
+    backends::wall_times(&mut document, trace, &wall(trace));
+    phases::overview(&mut document, &find_phases(trace));
+    document.heading("operations", "Operations by total time");
+    document.table(operations::table("operations", trace, &by_op(trace)));
+    rankings::inefficient_ops(&mut document, trace, RANKED);
+    rankings::kernels(&mut document, trace, RANKED);
+    document
+}
+
+/// What one must know before believing the figures.
+pub(super) fn warn(document: &mut Document, trace: &Trace) {
+    let warnings = caveats(trace).into_iter().map(|caveat| Block::Warning(caveat.sentence()));
+    document.blocks.extend(warnings);
+}
+
+fn head(document: &mut Document, trace: &Trace, name: &str) {
+    let count = |kind| trace.events.iter().filter(|event| event.kind == kind).count() as u128;
+    let (ops, copies) = (count(EventKind::Op), count(EventKind::Copy));
+    let version = trace.version.map(|version| Cell::Number(version as i64));
+    document.heading("recording", format!("ggprof: {name}"));
+    document.fact(
+        "recording",
+        "recording",
+        vec![
+            Fact::new("file", Cell::text(name), ""),
+            Fact::new("writer", Cell::text(&trace.writer), "by {}"),
+            Fact::new("version", Cell::or_nothing(version, |version| version), "format {}"),
+            Fact::new("ops", Cell::Count(ops), "{} ops"),
+            Fact::new("copies", Cell::Count(copies), "{} copies"),
+        ],
+    );
+    let runs = Cell::Count(trace.graph_runs.len() as u128);
+    let words =
+        if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
+    document.fact("graph_runs", "graph runs", vec![Fact::new("count", runs, words)]);
+    let wall = wall(trace);
+    document.fact(
+        "time",
+        "wall time",
+        vec![
+            Fact::new("wall_ns", Cell::Nanos(wall.wall_ns as f64), "{}"),
+            Fact::new("active_ns", Cell::Nanos(wall.active_ns as f64), "a backend working for {}"),
+            Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all durations {}"),
+        ],
+    );
+}

@@ -1,0 +1,238 @@
+//! Documents for a terminal: aligned, no wider than it, and never more than text.
+
+use crate::document::sentence;
+use crate::{Align, Block, Cell, Column, Document, Table};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// How the terminal wants it.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// Columns that are visible; `None` where nothing needs to fit.
+    pub width: Option<usize>,
+    pub colour: bool,
+}
+
+const BOLD: &str = "\x1b[1m";
+const DIM: &str = "\x1b[2m";
+const YELLOW: &str = "\x1b[33m";
+const RESET: &str = "\x1b[0m";
+
+/// Space between two columns of a table.
+const GAP: &str = "  ";
+
+pub fn console(document: &Document, style: &Style) -> String {
+    let mut out = String::new();
+    for block in &document.blocks {
+        match block {
+            Block::Heading { text, .. } => {
+                let gap = if out.is_empty() { "" } else { "\n" };
+                let text = printable(text);
+                let _ = writeln!(out, "{gap}{}", style.paint(BOLD, &text));
+            }
+            Block::Fact { title, values, .. } => {
+                let title = style.paint(DIM, title);
+                let _ = writeln!(out, "{title}{GAP}{}", printable(&sentence(values, " · ")));
+            }
+            Block::Warning(text) => warning(&mut out, text, style),
+            Block::Table(table) => self::table(&mut out, table, style),
+        }
+    }
+    out
+}
+
+fn warning(out: &mut String, text: &str, style: &Style) {
+    let width = style.width.unwrap_or(usize::MAX).saturating_sub(2).max(20);
+    for (at, line) in wrap(&printable(text), width).iter().enumerate() {
+        let mark = if at == 0 { "! " } else { "  " };
+        let _ = writeln!(out, "{}", style.paint(YELLOW, &format!("{mark}{line}")));
+    }
+}
+
+/// Breaks text between words, so that no line is longer than `width`.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is always a line");
+        if !line.is_empty() && length(line) + 1 + length(word) > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+fn table(out: &mut String, table: &Table, style: &Style) {
+    let rows: Vec<Vec<String>> = table.rows.iter().map(|row| words(row)).collect();
+    let columns = fitting_columns(table, &rows, style.width);
+    let widths: Vec<usize> = columns
+        .iter()
+        .map(|&at| width(&table.columns[at], rows.iter().map(|row| row[at].as_str())))
+        .collect();
+    let line = |cells: &dyn Fn(usize) -> String| {
+        let mut line = String::new();
+        for (&at, &width) in columns.iter().zip(&widths) {
+            let cell = cells(at);
+            let space = " ".repeat(width.saturating_sub(length(&cell)));
+            match table.columns[at].align {
+                Align::Left => line.push_str(&format!("{GAP}{cell}{space}")),
+                Align::Right => line.push_str(&format!("{GAP}{space}{cell}")),
+            }
+        }
+        shorten(line.trim_end(), style.width)
+    };
+    let head = line(&|at| table.columns[at].title.to_owned());
+    let _ = writeln!(out, "{}", style.paint(DIM, &head));
+    for row in &rows {
+        let _ = writeln!(out, "{}", line(&|at| row[at].clone()));
+    }
+}
+
+fn words(row: &[Cell]) -> Vec<String> {
+    row.iter().map(|cell| printable(&cell.words()).into_owned()).collect()
+}
+
+/// The columns that fit: those of the highest rank number are given up first. The last
+/// column may be cut off, because it holds the shapes.
+fn fitting_columns(table: &Table, rows: &[Vec<String>], limit: Option<usize>) -> Vec<usize> {
+    /// Enough of a cut-off last column to be worth showing.
+    const LEAST: usize = 12;
+    let has_content = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
+    let mut columns: Vec<usize> = (0..table.columns.len())
+        .filter(|&at| !table.columns[at].title.is_empty())
+        .filter(|at| rows.is_empty() || has_content(at))
+        .collect();
+    let Some(limit) = limit else { return columns };
+    loop {
+        let needed = |(place, &at): (usize, &usize)| {
+            let column = &table.columns[at];
+            let width = width(column, rows.iter().map(|row| row[at].as_str()));
+            let last = place + 1 == columns.len() && column.align == Align::Left;
+            GAP.len() + if last { width.min(LEAST) } else { width }
+        };
+        let total: usize = columns.iter().enumerate().map(needed).sum();
+        let least_important = columns.iter().copied().max_by_key(|&at| table.columns[at].rank);
+        match least_important {
+            Some(at) if total > limit && table.columns[at].rank > 0 => {
+                columns.retain(|&column| column != at);
+            }
+            _ => return columns,
+        }
+    }
+}
+
+fn width<'a>(column: &Column, cells: impl Iterator<Item = &'a str>) -> usize {
+    cells.map(length).chain([length(column.title)]).max().unwrap_or(0)
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn shorten(line: &str, limit: Option<usize>) -> String {
+    match limit {
+        Some(limit) if length(line) > limit && limit > 0 => {
+            line.chars().take(limit - 1).chain(['…']).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// Text without anything a terminal would obey: names come from files that strangers made.
+/// Control characters and those that turn the direction of writing are shown as codes.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if obeyed(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+    }
+    Cow::Owned(out)
+}
+
+impl Style {
+    /// No colours and no limit: for files and pipes.
+    pub const PLAIN: Self = Self { width: None, colour: false };
+
+    fn paint<'a>(&self, colour: &str, text: &'a str) -> Cow<'a, str> {
+        if self.colour { Cow::Owned(format!("{colour}{text}{RESET}")) } else { Cow::Borrowed(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+
+    fn example() -> Document {
+        let mut document = Document::default();
+        document.heading("x", "Head \x1b[31mred");
+        document.blocks.push(Block::Warning("one two three four five six seven".into()));
+        document.table(Table {
+            key: "x",
+            columns: vec![
+                Column::left("op", "operation", 0),
+                Column::right("n", "count", 1),
+                Column::right("hidden", "", 0),
+                Column::left("shape", "shape", 2),
+            ],
+            rows: vec![
+                vec![
+                    Cell::text("MUL_MAT"),
+                    Cell::Count(12345),
+                    Cell::Number(1),
+                    Cell::text("[4096, 4096]"),
+                ],
+                vec![Cell::text("a\nb"), Cell::Nothing, Cell::Number(2), Cell::text("[1]")],
+            ],
+        });
+        document
+    }
+
+    #[test]
+    fn wide() {
+        expect![[r#"
+            Head \u{1b}[31mred
+            ! one two three four five six seven
+              operation   count  shape
+              MUL_MAT    12,345  [4096, 4096]
+              a\u{a}b            [1]
+        "#]]
+        .assert_eq(&console(&example(), &Style::PLAIN));
+    }
+
+    #[test]
+    fn narrow() {
+        let style = Style { width: Some(22), colour: false };
+        expect![[r#"
+            Head \u{1b}[31mred
+            ! one two three four
+              five six seven
+              operation   count
+              MUL_MAT    12,345
+              a\u{a}b
+        "#]]
+        .assert_eq(&console(&example(), &style));
+    }
+
+    #[test]
+    fn colour_is_only_ours() {
+        let text = console(&example(), &Style { width: None, colour: true });
+        assert!(text.starts_with("\x1b[1mHead \\u{1b}[31mred\x1b[0m\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_a_terminal_obeys_gets_through() {
+        assert_eq!(printable("Qcur-0 µ"), "Qcur-0 µ");
+        assert_eq!(printable("a\x07\u{9b}\u{202e}b"), "a\\u{7}\\u{9b}\\u{202e}b");
+    }
+}

@@ -1,0 +1,44 @@
+//! Documents as JSON: the same facts and tables, with raw numbers.
+
+use crate::document::Fact;
+use crate::{Block, Document, Table};
+use serde_json::{Map, Value};
+
+/// One object; each fact and each table is a member of it.
+pub fn json(documents: &[Document]) -> String {
+    let mut members = Map::new();
+    let mut warnings: Vec<Value> = Vec::new();
+    for block in documents.iter().flat_map(|document| &document.blocks) {
+        match block {
+            Block::Heading { .. } => {}
+            Block::Warning(text) => {
+                let text = Value::from(text.as_str());
+                if !warnings.contains(&text) {
+                    warnings.push(text);
+                }
+            }
+            Block::Fact { key, values, .. } => {
+                members.insert((*key).to_owned(), fact(values));
+            }
+            Block::Table(table) => {
+                members.insert(table.key.to_owned(), rows(table));
+            }
+        }
+    }
+    members.insert("warnings".to_owned(), Value::Array(warnings));
+    let mut text = serde_json::to_string_pretty(&members).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+fn fact(values: &[Fact]) -> Value {
+    values.iter().map(|value| (value.key.to_owned(), value.value.json())).collect()
+}
+
+fn rows(table: &Table) -> Value {
+    let object = |row: &Vec<crate::Cell>| -> Value {
+        let members = table.columns.iter().zip(row);
+        members.map(|(column, cell)| (column.key.to_owned(), cell.json())).collect()
+    };
+    table.rows.iter().map(object).collect()
+}

@@ -1,0 +1,115 @@
+//! Numbers as people read them: three digits that matter, and a unit.
+
+/// `870 ns`, `12.3 µs`, `1.24 ms`, `2.05 s`.
+pub fn duration(ns: f64) -> String {
+    scaled(ns, 1e3, &["ns", "µs", "ms", "s"])
+}
+
+/// `512 B`, `1.5 KB`, `84 MB`: powers of ten, as in GB/s.
+pub fn bytes(bytes: f64) -> String {
+    scaled(bytes, 1e3, &["B", "KB", "MB", "GB", "TB", "PB"])
+}
+
+/// From bytes per nanosecond: `3.1 GB/s`.
+pub fn bandwidth(gigabytes_per_second: f64) -> String {
+    scaled(gigabytes_per_second * 1e9, 1e3, &["B/s", "KB/s", "MB/s", "GB/s", "TB/s", "PB/s"])
+}
+
+/// From operations per nanosecond: `410 GFLOP/s`.
+pub fn compute(gigaflops: f64) -> String {
+    let units = ["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"];
+    scaled(gigaflops * 1e9, 1e3, &units)
+}
+
+/// From nanoseconds: `4.28 ns/B`, `310 ps/B`.
+pub fn time_per_byte(ns_per_byte: f64) -> String {
+    scaled(ns_per_byte * 1e3, 1e3, &["ps/B", "ns/B", "µs/B", "ms/B", "s/B"])
+}
+
+/// `41,600 t/s`, `4.12 t/s`.
+pub fn token_rate(tokens_per_second: f64) -> String {
+    if tokens_per_second >= 1000.0 {
+        format!("{} t/s", count(tokens_per_second.round() as u128))
+    } else {
+        format!("{} t/s", significant(tokens_per_second))
+    }
+}
+
+/// `12.5%` of a fraction.
+pub fn share(fraction: f64) -> String {
+    format!("{:.1}%", fraction * 100.0)
+}
+
+/// `69,228`.
+pub fn count(number: u128) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// The number in the largest unit that leaves it at least 1.
+fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
+    let mut unit = 0;
+    // 999.5 would be rounded to four digits.
+    while number.abs() >= step - 0.5 && unit + 1 < units.len() {
+        number /= step;
+        unit += 1;
+    }
+    format!("{} {}", significant(number), units[unit])
+}
+
+/// Three digits that matter, without trailing zeros behind the point.
+fn significant(number: f64) -> String {
+    let decimals = match number.abs() {
+        n if n >= 99.95 => 0,
+        n if n >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{number:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        for (ns, expected) in [
+            (0.0, "0 ns"),
+            (7.0, "7 ns"),
+            (870.4, "870 ns"),
+            (999.6, "1 µs"),
+            (12_345.0, "12.3 µs"),
+            (1_240_000.0, "1.24 ms"),
+            (99_960_000.0, "100 ms"),
+            (2_050_000_000.0, "2.05 s"),
+            (7_200e9, "7200 s"),
+        ] {
+            assert_eq!(duration(ns), expected);
+        }
+        assert_eq!(bandwidth(3.1), "3.1 GB/s");
+        assert_eq!(bandwidth(2490.0), "2.49 TB/s");
+        assert_eq!(bandwidth(0.0004), "400 KB/s");
+        assert_eq!(compute(410.2), "410 GFLOP/s");
+        assert_eq!(time_per_byte(0.0017), "1.7 ps/B");
+        assert_eq!(time_per_byte(4.281), "4.28 ns/B");
+        assert_eq!(bytes(84_017_000.0), "84 MB");
+        assert_eq!(token_rate(41_600.4), "41,600 t/s");
+        assert_eq!(token_rate(4.123), "4.12 t/s");
+        assert_eq!(share(0.12345), "12.3%");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(999), "999");
+        assert_eq!(count(69_228), "69,228");
+        assert_eq!(count(1_000_000), "1,000,000");
+    }
+}

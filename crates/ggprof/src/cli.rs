@@ -1,0 +1,191 @@
+//! Every word of `--help`.
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use ggprof_report::documents::By;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  ggprof profile.json                               summary of a recording
+  ggprof report profile.json --top-ops 10 --inefficiency
+  ggprof report profile.json --by layer --format markdown
+  ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
+  ggprof convert profile.json -o profile.csv -o profile.txt
+  zstd -dc profile.json.zst | ggprof report -
+
+Exit codes:
+  0  done
+  1  failed; nothing was written
+  2  wrong command line
+  3  done, but the recording is damaged, cut off or empty: see the warnings";
+
+/// Cross-backend profiler for ggml programs.
+///
+/// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
+/// ggml programs take the time, on every backend, and which copies lie between them.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer questions about a recording (the default: `ggprof FILE`)
+    Report(ReportArgs),
+    /// Write a recording in other formats
+    Convert(ConvertArgs),
+    /// Print shell completions or the manual page
+    #[command(subcommand)]
+    Generate(Generate),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Recording: ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// Show the N operations that take longest in all
+    #[arg(long, value_name = "N")]
+    pub(crate) top_ops: Option<usize>,
+    /// Show the N longest single calls
+    #[arg(long, value_name = "N")]
+    pub(crate) top_kernels: Option<usize>,
+    /// Rank operations by time per byte, worst first
+    #[arg(long)]
+    pub(crate) inefficiency: bool,
+    /// Show the totals of all events by one criterion
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) by: Option<ByArg>,
+    /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) chrome_trace: Option<PathBuf>,
+    /// Write a self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html_viewer: Option<PathBuf>,
+    /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) html_max_records: usize,
+    /// How to print (default: table)
+    #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
+    pub(crate) format: FormatArg,
+    /// Print to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// When to use colours; NO_COLOR switches `auto` off (default: auto)
+    #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    pub(crate) color: ColorArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// Recording: ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// File to write, may be repeated: .txt, .csv, .html by its name, anything else JSON;
+    /// `-` writes JSON to standard output
+    #[arg(short, long, value_name = "FILE", required = true)]
+    pub(crate) output: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generate {
+    /// Completions for a shell, to be saved where it looks for them
+    Completions {
+        /// Shell to complete for
+        shell: Shell,
+    },
+    /// The manual page, to be saved as ggprof.1
+    Man,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum ByArg {
+    /// Operation and backend
+    Op,
+    /// Backend, with its busy, copying and idle time
+    Backend,
+    /// Operation and shapes of its sources
+    Shape,
+    /// Layer and part of the model, from tensor names
+    Layer,
+    /// Prompt processing and generation
+    Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    /// Aligned, no wider than the terminal
+    Table,
+    /// Tables to paste into an issue
+    Markdown,
+    /// Raw numbers, all columns
+    Json,
+    /// Raw numbers, all columns, the tables only
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    /// On a terminal
+    Auto,
+    /// Even into a file
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl From<ByArg> for By {
+    fn from(by: ByArg) -> Self {
+        match by {
+            ByArg::Op => Self::Op,
+            ByArg::Backend => Self::Backend,
+            ByArg::Shape => Self::Shape,
+            ByArg::Layer => Self::Layer,
+            ByArg::Phase => Self::Phase,
+        }
+    }
+}
+
+/// Makes `ggprof FILE …` mean `ggprof report FILE …`.
+pub(crate) fn with_default_command(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = arguments.collect();
+    if let Some(first) = arguments.get(1) {
+        let text = first.to_string_lossy();
+        let is_flag = text.starts_with('-') && text != "-";
+        let is_command = text == "help" || Cli::command().find_subcommand(text.as_ref()).is_some();
+        if !is_flag && !is_command {
+            arguments.insert(1, "report".into());
+        }
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_alone_is_reported() {
+        for (typed, meant) in [
+            ("ggprof a.json", "ggprof report a.json"),
+            ("ggprof a.json --top-ops 3", "ggprof report a.json --top-ops 3"),
+            ("ggprof -", "ggprof report -"),
+            ("ggprof ./report", "ggprof report ./report"),
+            ("ggprof report a.json", "ggprof report a.json"),
+            ("ggprof convert a.json", "ggprof convert a.json"),
+            ("ggprof --help", "ggprof --help"),
+            ("ggprof help", "ggprof help"),
+            ("ggprof", "ggprof"),
+        ] {
+            let words = with_default_command(typed.split(' ').map(OsString::from));
+            assert_eq!(words.join(" ".as_ref()), meant);
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! `ggprof convert`: a recording in other formats, chosen by the name of the file.
+
+use crate::cli::ConvertArgs;
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::{messages, output};
+use ggprof_report::{caveats, documents, render, text};
+use ggprof_trace::formats::{csv, ggml_json};
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
+    let recording = Recording::open(&arguments.file)?;
+    for path in &arguments.output {
+        output::to_file(path, |out| write(&recording, path, out))?;
+    }
+    for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
+        messages::warning(&loss.sentence());
+    }
+    Ok(recording.outcome())
+}
+
+fn write(recording: &Recording, path: &Path, out: &mut dyn Write) -> io::Result<()> {
+    let Recording { trace, name } = recording;
+    let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+    match extension.as_ref().and_then(|extension| extension.to_str()) {
+        Some("txt") => out.write_all(text::text(trace).as_bytes()),
+        Some("csv") => csv::write(trace, out),
+        Some("html" | "htm") => {
+            let page = render::html(&documents::summary(trace, name), name);
+            out.write_all(page.as_bytes())
+        }
+        _ => ggml_json::write(trace, out),
+    }
+}

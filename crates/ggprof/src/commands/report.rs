@@ -1,0 +1,128 @@
+//! `ggprof report`: questions about a recording, printed or exported.
+
+use crate::cli::{ColorArg, FormatArg, ReportArgs};
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::{messages, output};
+use ggprof_analysis::{copy_consumers, phases};
+use ggprof_report::documents::{self, By};
+use ggprof_report::render::{self, Style};
+use ggprof_report::{Block, Document, caveats};
+use ggprof_trace::Trace;
+use ggprof_trace::formats::chrome::{self, Annotations, Slice};
+use std::io::{self, IsTerminal};
+
+/// Rows that `--inefficiency` shows.
+const INEFFICIENT_OPS: usize = 10;
+
+pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
+    let recording = Recording::open(&arguments.file)?;
+    let exported = export(arguments, &recording)?;
+    let documents = documents(arguments, &recording, exported);
+    if !documents.is_empty() {
+        print(arguments, &documents)?;
+    }
+    if !shows_warnings(&documents) {
+        for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
+            messages::warning(&loss.sentence());
+        }
+    }
+    Ok(recording.outcome())
+}
+
+/// Writes the files that were asked for; whether there were any.
+fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
+    let Recording { trace, name } = recording;
+    if let Some(path) = &arguments.chrome_trace {
+        let annotations = annotations(trace);
+        output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
+        messages::note(&format!(
+            "Chrome trace written to {}; open it in ui.perfetto.dev or chrome://tracing.",
+            path.display()
+        ));
+    }
+    if let Some(path) = &arguments.html_viewer {
+        let page = render::html(&documents::summary(trace, name), name);
+        output::to_file(path, |out| out.write_all(page.as_bytes()))?;
+        messages::note(&format!("HTML page written to {}.", path.display()));
+    }
+    Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
+}
+
+fn annotations(trace: &Trace) -> Annotations {
+    let phases = phases(trace).phases;
+    let slice = |phase: &ggprof_analysis::Phase| Slice {
+        name: phase.label(),
+        start_ns: phase.start_ns,
+        end_ns: phase.end_ns,
+    };
+    Annotations { phases: phases.iter().map(slice).collect(), links: copy_consumers(trace) }
+}
+
+/// What to print: what was asked for, or the summary if nothing was.
+fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
+    let Recording { trace, name } = recording;
+    let mut documents = Vec::new();
+    if let Some(by) = arguments.by {
+        documents.push(documents::by(trace, by.into()));
+    }
+    if let Some(n) = arguments.top_ops {
+        documents.push(documents::top_ops(trace, n));
+    }
+    if let Some(n) = arguments.top_kernels {
+        documents.push(documents::top_kernels(trace, n));
+    }
+    if arguments.inefficiency {
+        documents.push(documents::inefficiency(trace, INEFFICIENT_OPS));
+    }
+    if documents.is_empty() && !exported {
+        documents.push(match arguments.format {
+            // A file of comma-separated values holds one table.
+            FormatArg::Csv => documents::by(trace, By::Op),
+            _ => documents::summary(trace, name),
+        });
+    }
+    documents
+}
+
+fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
+    let all = |render: &dyn Fn(&Document) -> String| {
+        documents.iter().map(render).collect::<Vec<_>>().join("\n")
+    };
+    let text = match arguments.format {
+        FormatArg::Table => {
+            let style = style(arguments);
+            all(&|document| render::console(document, &style))
+        }
+        FormatArg::Markdown => all(&render::markdown),
+        FormatArg::Csv => all(&render::csv),
+        FormatArg::Json => render::json(documents),
+    };
+    match &arguments.output {
+        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes())),
+        None => output::to_stdout(|out| out.write_all(text.as_bytes())),
+    }
+}
+
+/// A terminal gets lines that fit and colours; a file and a pipe get everything.
+fn style(arguments: &ReportArgs) -> Style {
+    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Style {
+        width: terminal
+            .then(terminal_size::terminal_size)
+            .flatten()
+            .map(|(width, _)| usize::from(width.0)),
+        colour: match arguments.color {
+            ColorArg::Auto => terminal && !no_colour,
+            ColorArg::Always => true,
+            ColorArg::Never => false,
+        },
+    }
+}
+
+/// Whether what is printed already says what is missing.
+fn shows_warnings(documents: &[Document]) -> bool {
+    let blocks = documents.iter().flat_map(|document| &document.blocks);
+    blocks.into_iter().any(|block| matches!(block, Block::Warning(_)))
+}

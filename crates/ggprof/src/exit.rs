@@ -1,0 +1,32 @@
+//! What the exit code means; `ggprof --help` says the same.
+
+use std::io;
+use std::process::ExitCode;
+
+/// The command failed and has written nothing. (2, a wrong command line, is clap's.)
+pub(crate) const FAILED: u8 = 1;
+
+/// How a command that did its work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// Everything was written, but the recording is damaged, cut off or empty.
+    Incomplete,
+}
+
+impl Outcome {
+    pub(crate) fn code(self) -> ExitCode {
+        match self {
+            Self::Done => ExitCode::SUCCESS,
+            Self::Incomplete => ExitCode::from(3),
+        }
+    }
+}
+
+/// Whether whoever read our output has stopped reading, which is their good right.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

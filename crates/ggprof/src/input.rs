@@ -1,0 +1,53 @@
+//! Opens the recording that the user named.
+
+use crate::exit::Outcome;
+use crate::messages;
+use crate::progress::Progress;
+use anyhow::anyhow;
+use ggprof_trace::Trace;
+use ggprof_trace::formats::{self, ReadError};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+/// A recording and what people call it.
+pub(crate) struct Recording {
+    pub(crate) trace: Trace,
+    pub(crate) name: String,
+}
+
+impl Recording {
+    /// Reads the file, or standard input for `-`.
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        let (name, result) = if path.as_os_str() == "-" {
+            ("standard input".to_owned(), read(io::stdin().lock(), None))
+        } else {
+            (path.display().to_string(), open_file(path))
+        };
+        match result {
+            Ok(trace) => Ok(Self { trace, name }),
+            Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
+        }
+    }
+
+    /// Whether it is all that it should be.
+    pub(crate) fn outcome(&self) -> Outcome {
+        match self.trace.losses.is_empty() && !self.trace.events.is_empty() {
+            true => Outcome::Done,
+            false => Outcome::Incomplete,
+        }
+    }
+}
+
+fn open_file(path: &Path) -> Result<Trace, ReadError> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(ReadError::Io(io::ErrorKind::IsADirectory.into()));
+    }
+    read(file, metadata.is_file().then_some(metadata.len()))
+}
+
+fn read(input: impl io::Read, length: Option<u64>) -> Result<Trace, ReadError> {
+    formats::read(Progress::new(input, length))
+}

@@ -1,0 +1,70 @@
+//! Everything that goes to standard error, and the sentences for what can go wrong: what
+//! happened, what it means, what to try.
+
+use ggprof_report::render::printable;
+use ggprof_trace::formats::ReadError;
+use std::io::ErrorKind;
+use std::path::Path;
+
+pub(crate) fn error(error: &anyhow::Error) {
+    eprintln!("ggprof: {}", printable(&format!("{error:#}")));
+}
+
+pub(crate) fn warning(text: &str) {
+    eprintln!("ggprof: warning: {}", printable(text));
+}
+
+pub(crate) fn note(text: &str) {
+    eprintln!("{}", printable(text));
+}
+
+/// Why a recording could not be read at all.
+pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
+    match error {
+        ReadError::Empty => format!(
+            "{name} is empty, so there is nothing to report. The recorded program may have ended \
+             before it computed anything; record it again."
+        ),
+        ReadError::NotAProfile(what) => format!(
+            "{name} is not a ggml profile: {what}. ggprof reads the JSON of ggml's profiler, also \
+             as .gz or .zst; check that this is the file you meant."
+        ),
+        ReadError::TooManyEvents(most) => format!(
+            "{name} has more than {most} events, which is more than ggprof can hold. Record a \
+             shorter run."
+        ),
+        ReadError::Io(error) => match error.kind() {
+            ErrorKind::NotFound => format!("{name} does not exist. Check the path."),
+            ErrorKind::PermissionDenied => {
+                format!("{name} may not be read by you. Check its permissions with `ls -l`.")
+            }
+            ErrorKind::IsADirectory => {
+                format!("{name} is a directory. Name the recording inside it.")
+            }
+            _ => {
+                format!("{name} could not be read: {error}. Copy it to a local disk and try again.")
+            }
+        },
+    }
+}
+
+/// Why a file could not be written; what stood there before is untouched.
+pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
+    let name = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            format!("{name} cannot be written: its directory does not exist. Make it first.")
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
+            "{name} cannot be written: {error}. Nothing was changed; choose another place with -o."
+        ),
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
+            "{name} cannot be written: the disk is full. Nothing was left behind; free some space \
+             or choose another disk."
+        ),
+        ErrorKind::IsADirectory => {
+            format!("{name} cannot be written: it is a directory. Name a file inside it.")
+        }
+        _ => format!("{name} cannot be written: {error}. Nothing was changed; try another place."),
+    }
+}
