@@ -5,7 +5,7 @@
 //! source of the copied tensor's shape and type, or the first one at all if none has.
 
 use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Trace};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 type SplitKey = (Option<GraphRunId>, BackendIndex, i32);
 

@@ -6,7 +6,7 @@ use crate::totals::{Totals, totals_by};
 use ggprof_trace::{
     BackendIndex, Event, EventKind, Signature, SignatureId, StringId, Tensor, Trace,
 };
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// One op (or copy direction) on one backend.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Which ops take longest for the bytes they handle.
 
-use crate::grouping::{OpRow, by_op};
-use ggprof_trace::{EventKind, Trace};
+use crate::grouping::OpRow;
+use ggprof_trace::EventKind;
 
 /// Ops by time per byte, worst first.
 #[derive(Debug)]
@@ -26,22 +26,21 @@ pub struct InefficientOp {
     pub ns_per_byte: f64,
 }
 
-pub fn inefficiency(trace: &Trace, n: usize) -> Inefficiency {
-    let ops: Vec<OpRow> =
-        by_op(trace).into_iter().filter(|row| row.kind == EventKind::Op).collect();
-    let basis = match ops.iter().all(|row| row.totals.moved_bytes.is_some()) {
+/// Ranks what [`by_op`](crate::by_op) found.
+pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
+    let ops = ops.iter().filter(|row| row.kind == EventKind::Op);
+    let basis = match ops.clone().all(|row| row.totals.moved_bytes.is_some()) {
         true => Basis::Moved,
         false => Basis::Output,
     };
     let mut rows: Vec<InefficientOp> = ops
-        .into_iter()
         .filter_map(|op| {
             let bytes = match basis {
                 Basis::Moved => op.totals.moved_bytes?,
                 Basis::Output => op.totals.output_bytes,
             };
             let ns_per_byte = op.totals.total_ns as f64 / bytes as f64;
-            (bytes > 0).then_some(InefficientOp { op, bytes, ns_per_byte })
+            (bytes > 0).then(|| InefficientOp { op: op.clone(), bytes, ns_per_byte })
         })
         .collect();
     rows.sort_by(|a, b| b.ns_per_byte.total_cmp(&a.ns_per_byte));
@@ -52,12 +51,13 @@ pub fn inefficiency(trace: &Trace, n: usize) -> Inefficiency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grouping::by_op;
     use ggprof_trace::text_fixture;
 
     #[track_caller]
     fn check(events: &str, basis: Basis, expected: &[(&str, f64)]) {
         let trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{events}"));
-        let found = inefficiency(&trace, 2);
+        let found = inefficiency(&by_op(&trace), 2);
         let rows: Vec<_> =
             found.rows.iter().map(|row| (trace.text(row.op.op), row.ns_per_byte)).collect();
         assert_eq!((found.basis, rows.as_slice()), (basis, expected));

@@ -2,8 +2,8 @@
 
 use crate::work::{Work, work_of};
 use ggprof_trace::{Event, EventId, EventKind, SignatureId, Trace};
+use hashbrown::HashMap;
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::hash::Hash;
 
 /// What a group of events comes to. Shares are fractions of one.

@@ -99,7 +99,8 @@ struct Coverage(Vec<(u64, u64)>);
 impl Coverage {
     fn add_all(&mut self, spans: &[(u64, u64)]) {
         self.0.extend_from_slice(spans);
-        self.0.sort_unstable();
+        // Stable, because that sort is quick with runs that are in order already.
+        self.0.sort();
         self.0.dedup_by(|next, last| {
             let joins = next.0 <= last.1;
             if joins {

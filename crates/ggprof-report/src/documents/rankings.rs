@@ -3,7 +3,7 @@
 use super::{columns, operations};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::Basis;
-use ggprof_analysis::{by_op, inefficiency as rank_inefficiency, top_kernels as longest};
+use ggprof_analysis::{OpRow, by_op, inefficiency as rank_inefficiency, top_kernels as longest};
 use ggprof_trace::{EventId, Trace};
 
 const KERNEL: [Column; 12] = [
@@ -50,7 +50,7 @@ pub fn top_kernels(trace: &Trace, n: usize) -> Document {
 /// The `n` ops that took longest for each byte.
 pub fn inefficiency(trace: &Trace, n: usize) -> Document {
     let mut document = Document::default();
-    inefficient_ops(&mut document, trace, n);
+    inefficient_ops(&mut document, trace, &by_op(trace), n);
     document
 }
 
@@ -80,8 +80,8 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
     ]
 }
 
-pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, n: usize) {
-    let found = rank_inefficiency(trace, n);
+pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpRow], n: usize) {
+    let found = rank_inefficiency(ops, n);
     let basis = match found.basis {
         Basis::Moved => "read and written",
         Basis::Output => "of output (the recording does not describe all sources)",

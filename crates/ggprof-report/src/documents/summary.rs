@@ -4,24 +4,26 @@ use super::{backends, operations, phases, rankings};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document};
-use ggprof_analysis::{by_op, phases as find_phases, wall};
-use ggprof_trace::{EventKind, Trace};
+use ggprof_analysis::{Wall, by_op, phases as find_phases, wall};
+use ggprof_trace::Trace;
 
 const RANKED: usize = 5;
 
 /// The summary of a recording that people know as `name`.
 pub fn summary(trace: &Trace, name: &str) -> Document {
     let mut document = Document::default();
-    head(&mut document, trace, name);
+    let wall = wall(trace);
+    head(&mut document, trace, name, &wall);
     warn(&mut document, trace);
     if trace.events.is_empty() {
         return document;
     }
-    backends::wall_times(&mut document, trace, &wall(trace));
+    let ops = by_op(trace);
+    backends::wall_times(&mut document, trace, &wall);
     phases::overview(&mut document, &find_phases(trace));
     document.heading("operations", "Operations by total time");
-    document.table(operations::table("operations", trace, &by_op(trace)));
-    rankings::inefficient_ops(&mut document, trace, RANKED);
+    document.table(operations::table("operations", trace, &ops));
+    rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
     document
 }
@@ -32,9 +34,9 @@ pub(super) fn warn(document: &mut Document, trace: &Trace) {
     document.blocks.extend(warnings);
 }
 
-fn head(document: &mut Document, trace: &Trace, name: &str) {
-    let count = |kind| trace.events.iter().filter(|event| event.kind == kind).count() as u128;
-    let (ops, copies) = (count(EventKind::Op), count(EventKind::Copy));
+fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
+    let ops: u64 = wall.backends.iter().map(|time| time.ops).sum();
+    let copies: u64 = wall.backends.iter().map(|time| time.copies).sum();
     let version = trace.version.map(|version| Cell::Number(version as i64));
     document.heading("recording", format!("ggprof: {name}"));
     document.fact(
@@ -44,15 +46,14 @@ fn head(document: &mut Document, trace: &Trace, name: &str) {
             Fact::new("file", Cell::text(name), ""),
             Fact::new("writer", Cell::text(&trace.writer), "by {}"),
             Fact::new("version", Cell::or_nothing(version, |version| version), "format {}"),
-            Fact::new("ops", Cell::Count(ops), "{} ops"),
-            Fact::new("copies", Cell::Count(copies), "{} copies"),
+            Fact::new("ops", Cell::Count(ops.into()), "{} ops"),
+            Fact::new("copies", Cell::Count(copies.into()), "{} copies"),
         ],
     );
     let runs = Cell::Count(trace.graph_runs.len() as u128);
     let words =
         if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
     document.fact("graph_runs", "graph runs", vec![Fact::new("count", runs, words)]);
-    let wall = wall(trace);
     document.fact(
         "time",
         "wall time",

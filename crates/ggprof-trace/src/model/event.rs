@@ -133,6 +133,42 @@ impl Event {
 const NO_BACKEND: u16 = u16::MAX;
 const NO_RUN: u32 = u32::MAX;
 
+/// All columns cut to one length, so that one check of an index serves them all.
+#[derive(Clone, Copy)]
+struct Columns<'a> {
+    start_ns: &'a [u64],
+    duration_ns: &'a [u64],
+    bytes: &'a [u64],
+    node: &'a [NodeId],
+    graph_run: &'a [u32],
+    split: &'a [i32],
+    backend: &'a [BackendIndex],
+    source_backend: &'a [u16],
+    kind: &'a [EventKind],
+    measured: &'a [Measured],
+}
+
+impl Columns<'_> {
+    #[inline]
+    fn event(&self, id: EventId) -> Event {
+        let at = id.0 as usize;
+        let (run, source) = (self.graph_run[at], self.source_backend[at]);
+        Event {
+            id,
+            kind: self.kind[at],
+            node: self.node[at],
+            backend: self.backend[at],
+            source_backend: (source != NO_BACKEND).then_some(BackendIndex(source)),
+            split: self.split[at],
+            graph_run: (run != NO_RUN).then_some(GraphRunId(run)),
+            start_ns: self.start_ns[at],
+            duration_ns: self.duration_ns[at],
+            bytes: self.bytes[at],
+            measured: self.measured[at],
+        }
+    }
+}
+
 /// All events, in the order of the recording.
 #[derive(Debug, Default)]
 pub struct Events {
@@ -186,26 +222,28 @@ impl Events {
     }
 
     pub fn get(&self, id: EventId) -> Event {
-        let at = id.0 as usize;
-        Event {
-            id,
-            kind: self.kind[at],
-            node: self.node[at],
-            backend: self.backend[at],
-            source_backend: Some(self.source_backend[at])
-                .filter(|&index| index != NO_BACKEND)
-                .map(BackendIndex),
-            split: self.split[at],
-            graph_run: Some(self.graph_run[at]).filter(|&run| run != NO_RUN).map(GraphRunId),
-            start_ns: self.start_ns[at],
-            duration_ns: self.duration_ns[at],
-            bytes: self.bytes[at],
-            measured: self.measured[at],
-        }
+        self.columns().event(id)
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Event> + '_ {
-        (0..self.len() as u32).map(|at| self.get(EventId(at)))
+        let columns = self.columns();
+        (0..self.len() as u32).map(move |at| columns.event(EventId(at)))
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        let length = self.len();
+        Columns {
+            start_ns: &self.start_ns[..length],
+            duration_ns: &self.duration_ns[..length],
+            bytes: &self.bytes[..length],
+            node: &self.node[..length],
+            graph_run: &self.graph_run[..length],
+            split: &self.split[..length],
+            backend: &self.backend[..length],
+            source_backend: &self.source_backend[..length],
+            kind: &self.kind[..length],
+            measured: &self.measured[..length],
+        }
     }
 
     pub fn starts(&self) -> &[u64] {

@@ -87,8 +87,10 @@ impl Trace {
 
     /// First start and last end over all events; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        let start = self.events.starts().iter().copied().min()?;
-        let end = self.events.iter().map(|event| event.end_ns()).max()?;
+        let (starts, durations) = (self.events.starts(), self.events.durations());
+        let start = starts.iter().copied().min()?;
+        // Readers refuse events whose end would overflow.
+        let end = starts.iter().zip(durations).map(|(start, duration)| start + duration).max()?;
         Some((start, end))
     }
 }

@@ -26,135 +26,143 @@ pub(super) struct SplitRecord<'a> {
 }
 
 /// Splits the record at the start of `bytes`; `None` if it must go the long way.
+///
+/// The keys are expected in the order that ggml writes them, with or without a space behind
+/// colons and commas.
 pub(super) fn split(bytes: &[u8]) -> Option<SplitRecord<'_>> {
-    let mut cursor = Cursor { bytes, at: 0 };
-    cursor.byte(b'{')?;
-    let (mut kind, mut name, mut backend_id, mut split_id) = (None, None, None, None);
-    let (mut start_ns, mut duration_ns, mut size) = (None, None, None);
-    let (mut source_backend_id, mut graph_run, mut threads) = (None, None, None);
-    let mut measured = None;
-    let description = loop {
-        cursor.spaces();
-        let member = cursor.at;
-        let key = cursor.plain_string()?;
-        cursor.spaces();
-        cursor.byte(b':')?;
-        cursor.spaces();
-        match key {
-            b"type" => set(&mut kind, cursor.unsigned()?)?,
-            b"name" => set(&mut name, cursor.plain_string()?)?,
-            b"backend_id" => set(&mut backend_id, cursor.signed()?)?,
-            b"split_id" => set(&mut split_id, cursor.signed()?)?,
-            b"start_ns" => set(&mut start_ns, cursor.unsigned()?)?,
-            b"duration_ns" => set(&mut duration_ns, cursor.unsigned()?)?,
-            b"bytes" => set(&mut size, cursor.unsigned()?)?,
-            b"source_backend_id" => set(&mut source_backend_id, cursor.signed()?)?,
-            b"graph_run" => set(&mut graph_run, u32::try_from(cursor.unsigned()?).ok()?)?,
-            b"measured" => set(&mut measured, cursor.measured()?)?,
-            b"threads" => set(&mut threads, cursor.four_numbers()?)?,
-            _ => break member,
-        }
-        cursor.spaces();
-        cursor.byte(b',')?;
+    let mut cursor = Cursor { rest: bytes };
+    cursor.pass(b"{\"type\":")?;
+    let kind = match cursor.unsigned()? {
+        0 => EventKind::Op,
+        1 => EventKind::Copy,
+        _ => return None,
     };
-    // A description with a brace in a name ends too early here, is never found among the
-    // remembered ones, and so goes the long way.
-    let length = description + memchr::memchr(b'}', &bytes[description..])? + 1;
-    let (start_ns, duration_ns) = (start_ns?, duration_ns?);
+    cursor.pass(b",")?;
+    cursor.pass(b"\"name\":")?;
+    let name = cursor.plain_string()?;
+    let backend_id = cursor.signed_member(b"\"backend_id\":")?;
+    let split_id = cursor.signed_member(b"\"split_id\":")?;
+    let start_ns = cursor.unsigned_member(b"\"start_ns\":")?;
+    let duration_ns = cursor.unsigned_member(b"\"duration_ns\":")?;
+    let size = cursor.unsigned_member(b"\"bytes\":")?;
     u64::checked_add(start_ns, duration_ns)?;
-    let happening = Happening {
-        kind: match kind? {
-            0 => EventKind::Op,
-            1 => EventKind::Copy,
-            _ => return None,
-        },
-        backend_id: backend_id?,
-        split_id: split_id?,
+    let mut happening = Happening {
+        kind,
+        backend_id,
+        split_id,
         start_ns,
         duration_ns,
-        bytes: size?,
-        source_backend_id,
-        graph_run,
-        measured: measured.unwrap_or(Measured::Unknown),
-        threads: threads.and_then(thread_fold),
+        bytes: size,
+        source_backend_id: None,
+        graph_run: None,
+        measured: Measured::Unknown,
+        threads: None,
     };
-    Some(SplitRecord { happening, name: name?, description: &bytes[description..length], length })
-}
-
-/// Fills a value once; a key that comes twice goes the long way, which refuses it.
-fn set<T>(slot: &mut Option<T>, value: T) -> Option<()> {
-    slot.replace(value).is_none().then_some(())
+    cursor.additions(&mut happening)?;
+    // A description with a brace in a name ends too early here, is never found among the
+    // remembered ones, and so goes the long way.
+    let description = &cursor.rest[..memchr::memchr(b'}', cursor.rest)? + 1];
+    let length = bytes.len() - cursor.rest.len() + description.len();
+    Some(SplitRecord { happening, name, description, length })
 }
 
 /// Reads forward through a record; every method gives up with `None` on anything unusual.
 struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+    /// Passes `expected` and one space behind it.
+    #[inline(always)]
+    fn pass(&mut self, expected: &[u8]) -> Option<()> {
+        let rest = self.rest.strip_prefix(expected)?;
+        self.rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        Some(())
     }
 
-    fn spaces(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+    #[inline(always)]
+    fn unsigned_member(&mut self, key: &[u8]) -> Option<u64> {
+        self.pass(b",")?;
+        self.pass(key)?;
+        self.unsigned()
+    }
+
+    #[inline(always)]
+    fn signed_member(&mut self, key: &[u8]) -> Option<i32> {
+        self.pass(b",")?;
+        self.pass(key)?;
+        self.signed()
+    }
+
+    /// The members that ggprof writes between what changes and the description.
+    fn additions(&mut self, happening: &mut Happening) -> Option<()> {
+        self.pass(b",")?;
+        if self.pass(b"\"source_backend_id\":").is_some() {
+            happening.source_backend_id = Some(self.signed()?);
+            self.pass(b",")?;
         }
-    }
-
-    fn byte(&mut self, expected: u8) -> Option<()> {
-        (self.peek()? == expected).then(|| self.at += 1)
+        if self.pass(b"\"graph_run\":").is_some() {
+            happening.graph_run = Some(u32::try_from(self.unsigned()?).ok()?);
+            self.pass(b",")?;
+        }
+        if self.pass(b"\"measured\":").is_some() {
+            let name = str::from_utf8(self.plain_string()?).ok()?;
+            happening.measured = Measured::from_name(name)?;
+            self.pass(b",")?;
+        }
+        if self.pass(b"\"threads\":").is_some() {
+            happening.threads = thread_fold(self.four_numbers()?);
+            self.pass(b",")?;
+        }
+        Some(())
     }
 
     /// A string of printable ASCII without escapes, so that its bytes are its text.
     fn plain_string(&mut self) -> Option<&'a [u8]> {
-        self.byte(b'"')?;
-        let start = self.at;
-        loop {
-            match self.peek()? {
-                b'"' => break,
-                b' '..=b'!' | b'#'..=b'[' | b']'..=b'~' => self.at += 1,
-                _ => return None,
-            }
-        }
-        self.at += 1;
-        Some(&self.bytes[start..self.at - 1])
+        let rest = self.rest.strip_prefix(b"\"")?;
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'!' | b'#'..=b'[' | b']'..=b'~');
+        let length = rest.iter().position(|byte| !is_plain(byte))?;
+        let (string, rest) = rest.split_at(length);
+        self.rest = rest.strip_prefix(b"\"")?;
+        Some(string)
     }
 
+    #[inline(always)]
     fn unsigned(&mut self) -> Option<u64> {
-        let start = self.at;
         let mut value = 0u64;
-        while let Some(digit @ b'0'..=b'9') = self.peek() {
-            // Nineteen digits cannot overflow; longer numbers are checked the long way.
-            value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
-            self.at += 1;
+        let mut digits = 0;
+        for byte in self.rest {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
         }
-        let digits = self.at - start;
-        let plain = (1..20).contains(&digits) && (digits == 1 || self.bytes[start] != b'0');
+        // Nineteen digits cannot overflow; longer numbers are checked the long way.
+        let plain = (1..20).contains(&digits) && (digits == 1 || self.rest[0] != b'0');
+        self.rest = &self.rest[digits..];
         // A fraction or an exponent makes it another number.
-        (plain && !matches!(self.peek()?, b'.' | b'e' | b'E')).then_some(value)
+        (plain && !matches!(self.rest.first()?, b'.' | b'e' | b'E')).then_some(value)
     }
 
     fn signed(&mut self) -> Option<i32> {
-        let negative = self.byte(b'-').is_some();
-        let value = i64::try_from(self.unsigned()?).ok()?;
-        i32::try_from(if negative { -value } else { value }).ok()
-    }
-
-    fn measured(&mut self) -> Option<Measured> {
-        Measured::from_name(str::from_utf8(self.plain_string()?).ok()?)
+        match self.rest.strip_prefix(b"-") {
+            None => i32::try_from(self.unsigned()?).ok(),
+            Some(rest) => {
+                self.rest = rest;
+                i64::try_from(self.unsigned()?).ok().and_then(|value| i32::try_from(-value).ok())
+            }
+        }
     }
 
     fn four_numbers(&mut self) -> Option<[u64; 4]> {
         let mut numbers = [0; 4];
         for (at, number) in numbers.iter_mut().enumerate() {
-            self.byte(if at == 0 { b'[' } else { b',' })?;
-            self.spaces();
+            self.pass(if at == 0 { b"[" } else { b"," })?;
             *number = self.unsigned()?;
-            self.spaces();
         }
-        self.byte(b']')?;
+        self.pass(b"]")?;
         Some(numbers)
     }
 }
