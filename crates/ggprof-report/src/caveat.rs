@@ -75,17 +75,17 @@ fn loss_sentence(loss: &Loss) -> String {
             "The file is cut off ({detail}): the report covers the records before that. \
              Record again if you need the rest."
         ),
-        LossKind::DamagedRecord => {
-            let records =
-                if *count == 1 { "1 record was" } else { &format!("{count} records were") };
-            format!(
-                "{records} left out because they make no sense (the first: {detail}). \
-                 The figures do not count them; record again if they matter."
-            )
-        }
+        LossKind::DamagedRecord if *count == 1 => format!(
+            "1 record was left out because it makes no sense ({detail}). \
+             The figures do not count it; record again if it matters."
+        ),
+        LossKind::DamagedRecord => format!(
+            "{count} records were left out because they make no sense (the first: {detail}). \
+             The figures do not count them; record again if they matter."
+        ),
         LossKind::RepairedText => format!(
-            "Names in {count} records are not proper text (the first: {detail}): they are shown \
-             with replacement characters, the figures are complete."
+            "Names are not proper text in {count} of the records (the first: {detail}): they are \
+             shown with replacement characters, the figures are complete."
         ),
         LossKind::DamagedHeader => format!(
             "Parts of the file around the records make no sense ({detail}). \

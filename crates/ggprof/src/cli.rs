@@ -17,7 +17,7 @@ Examples:
 
 Exit codes:
   0  done
-  1  failed; nothing was written
+  1  failed; a file that could not be finished was not written
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings";
 

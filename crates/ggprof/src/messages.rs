@@ -35,6 +35,9 @@ pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
         ),
         ReadError::Io(error) => match error.kind() {
             ErrorKind::NotFound => format!("{name} does not exist. Check the path."),
+            ErrorKind::NotADirectory => {
+                format!("{name} does not exist: a part of its path is a file. Check the path.")
+            }
             ErrorKind::PermissionDenied => {
                 format!("{name} may not be read by you. Check its permissions with `ls -l`.")
             }
@@ -54,6 +57,9 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => {
             format!("{name} cannot be written: its directory does not exist. Make it first.")
+        }
+        ErrorKind::NotADirectory => {
+            format!("{name} cannot be written: a part of its path is a file. Check the path.")
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
             "{name} cannot be written: {error}. Nothing was changed; choose another place with -o."

@@ -1,6 +1,6 @@
 //! Documents for a terminal: aligned, no wider than it, and never more than text.
 
-use crate::document::sentence;
+use crate::document::{Fact, sentence};
 use crate::{Align, Block, Cell, Column, Document, Table};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -30,15 +30,26 @@ pub fn console(document: &Document, style: &Style) -> String {
                 let text = printable(text);
                 let _ = writeln!(out, "{gap}{}", style.paint(BOLD, &text));
             }
-            Block::Fact { title, values, .. } => {
-                let title = style.paint(DIM, title);
-                let _ = writeln!(out, "{title}{GAP}{}", printable(&sentence(values, " · ")));
-            }
+            Block::Fact { title, values, .. } => fact(&mut out, title, values, style),
             Block::Warning(text) => warning(&mut out, text, style),
             Block::Table(table) => self::table(&mut out, table, style),
         }
     }
     out
+}
+
+fn fact(out: &mut String, title: &str, values: &[Fact], style: &Style) {
+    // Lines break between the values, not inside of them.
+    let values = sentence(values, " · ").replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
+    let indent = " ".repeat(length(title) + GAP.len());
+    let width = style.width.unwrap_or(usize::MAX).saturating_sub(indent.len()).max(20);
+    for (at, line) in wrap(&printable(&values), width).iter().enumerate() {
+        let before = match at {
+            0 => format!("{}{GAP}", style.paint(DIM, title)),
+            _ => indent.clone(),
+        };
+        let _ = writeln!(out, "{before}{}", line.replace('\u{a0}', " "));
+    }
 }
 
 fn warning(out: &mut String, text: &str, style: &Style) {

@@ -32,32 +32,48 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
     if start.is_empty() {
         Err(ReadError::Empty)
     } else if start.starts_with(GZIP) {
-        ggml_json::read(Unpacked(flate2::bufread::MultiGzDecoder::new(whole)))
+        unpack(flate2::bufread::MultiGzDecoder::new(whole))
     } else if start.starts_with(ZSTD) {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(whole)
-            .map_err(|error| ReadError::NotAProfile(format!("bad zstd header, {error}")))?;
-        ggml_json::read(Unpacked(decoder))
+        unpack(ruzstd::decoding::StreamingDecoder::new(whole).map_err(|_| bad_compression())?)
     } else {
         ggml_json::read(whole)
     }
+}
+
+fn unpack(decoder: impl Read) -> Result<Trace, ReadError> {
+    let mut unpacked = Unpacked { decoder, delivered: false, damaged: false };
+    match ggml_json::read(&mut unpacked) {
+        Err(_) if unpacked.damaged && !unpacked.delivered => Err(bad_compression()),
+        result => result,
+    }
+}
+
+fn bad_compression() -> ReadError {
+    ReadError::NotAProfile("its compressed data is damaged from the start".to_owned())
 }
 
 /// A decompressor whose complaints about damaged data count as the end of the data.
 ///
 /// What came out before the damage is good, and the JSON reader says that the recording is
 /// cut off, which is what a person needs to hear.
-struct Unpacked<R>(R);
+struct Unpacked<R> {
+    decoder: R,
+    delivered: bool,
+    damaged: bool,
+}
 
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        match self.0.read(buf) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted && !is_system(&error) => Ok(0),
-            result => result,
+        match self.decoder.read(buf) {
+            // Errors of the operating system are not the decompressor's.
+            Err(error) if error.raw_os_error().is_none() => {
+                self.damaged = true;
+                Ok(0)
+            }
+            result => {
+                self.delivered |= matches!(result, Ok(1..));
+                result
+            }
         }
     }
-}
-
-/// Whether the operating system failed, rather than the decompressor.
-fn is_system(error: &io::Error) -> bool {
-    error.raw_os_error().is_some()
 }

@@ -24,6 +24,7 @@ pub(super) struct Happening {
 
 /// A record as JSON has it. Keys that are missing or null are `None`.
 #[derive(Debug, Deserialize)]
+#[serde(expecting = "an object")]
 struct RawRecord<'a> {
     #[serde(rename = "type")]
     kind: Option<i64>,

@@ -1,0 +1,105 @@
+//! What we write, we read back the same.
+
+use ggprof_trace::formats::{self, ggml_json};
+use ggprof_trace::{
+    BackendIndex, EventId, GraphRunId, NewEvent, Split, ThreadFold, ThreadShare, Trace, TypeInfo,
+    text_fixture,
+};
+
+fn written(trace: &Trace) -> String {
+    let mut json = Vec::new();
+    ggml_json::write(trace, &mut json).unwrap();
+    String::from_utf8(json).unwrap()
+}
+
+/// A trace with everything in it that the format can carry.
+fn rich_trace() -> Trace {
+    let mut trace = text_fixture::parse(
+        "backend 3 CUDA0 gpu
+         backend -1 CPU cpu
+         run 0..100
+         run 100..200
+         op CPU GET_ROWS 0..4 inp_\"embd\\ run=0 f32[8,3] <- q4_0[32,9] i32[3] bytes=96 measured=host
+         copy CUDA0 H2D 4..8 96 </script> run=0 fused=embd <- f32[8,3] measured=host_call
+         op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 fused=RMS_NORM+MUL measured=device
+         op CUDA0 GLU 20..30 é\u{7}\u{1b} run=0 split=1 sub=SWIGLU_NEW measured=modelled
+         op CUDA0 ADD 110..120 run=1 split=-4 measured=serialized",
+    );
+    trace.types.insert(TypeInfo {
+        id: 77,
+        name: "q9_9".into(),
+        block_elements: 32,
+        block_bytes: 9,
+    });
+    let (graph_run, backend) = (GraphRunId(1), BackendIndex(1));
+    trace.splits.push(Split { graph_run, index: 2, backend, start_ns: 101, end_ns: 199 });
+    trace.graph_runs[1].scheduler = 5;
+    let last = trace.events.get(EventId(4));
+    let fold = ThreadFold { busy_sum_ns: 30, wait_sum_ns: 5, busy_max_ns: 9, threads: 4 };
+    let event = trace.events.push(NewEvent {
+        kind: last.kind,
+        node: last.node,
+        backend: last.backend,
+        source_backend: Some(BackendIndex(0)),
+        split: 0,
+        graph_run: None,
+        start_ns: u64::MAX - 7,
+        duration_ns: 7,
+        bytes: u64::MAX,
+        measured: last.measured,
+        threads: Some(fold),
+    });
+    let share = ThreadShare { event, thread: 2, start_ns: 1, duration_ns: 2, wait_ns: 3 };
+    trace.events.thread_shares.push(share);
+    trace
+}
+
+#[test]
+fn nothing_is_lost_on_the_way() {
+    let trace = rich_trace();
+    let json = written(&trace);
+    let read = formats::read(json.as_bytes()).unwrap();
+    assert_eq!(read.losses, []);
+    assert_eq!(written(&read), json);
+    assert_eq!(read.backends, trace.backends);
+    assert_eq!(read.graph_runs, trace.graph_runs);
+    assert_eq!(read.splits, trace.splits);
+    assert_eq!(read.events.thread_shares, trace.events.thread_shares);
+    assert_eq!(read.types.name(77), "q9_9");
+    for (one, other) in trace.events.iter().zip(read.events.iter()) {
+        let facts = |event: ggprof_trace::Event, trace: &Trace| {
+            let name = trace.tensor_name(event.node).map(str::to_owned);
+            (trace.op_name(event.node).to_owned(), name, trace.events.threads(event.id))
+        };
+        assert_eq!(facts(one, &trace), facts(other, &read));
+        assert_eq!(format!("{:?}", one), format!("{:?}", other));
+    }
+}
+
+#[test]
+fn it_is_json_that_both_generations_of_ggmls_script_understand() {
+    let json: serde_json::Value = serde_json::from_str(&written(&rich_trace())).unwrap();
+    assert_eq!((&json["version"], &json["profiler"]), (&3.into(), &"ggml".into()));
+    assert_eq!(json["total_records"], 6);
+    for record in json["records"].as_array().unwrap() {
+        // Third generation: lists over the sources. Second: numbered keys, zeros for none.
+        let sources = record["ne_src"].as_array().unwrap();
+        assert_eq!(record["n_src"], sources.len());
+        for (at, key) in ["ne_src0", "ne_src1", "ne_src2"].into_iter().enumerate() {
+            let none = serde_json::json!([0, 0, 0, 0]);
+            assert_eq!(&record[key], sources.get(at).unwrap_or(&none));
+        }
+        assert_eq!(record["op_params"].as_array().unwrap().len(), 16);
+        for key in ["type", "backend_id", "split_id", "start_ns", "duration_ns", "bytes", "sub_op"]
+        {
+            assert!(record[key].is_number(), "{key}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_trace_is_a_file_too() {
+    let json = written(&Trace::default());
+    let read = formats::read(json.as_bytes()).unwrap();
+    assert_eq!((read.events.len(), read.losses.len()), (0, 0));
+}

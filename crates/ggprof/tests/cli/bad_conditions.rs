@@ -1,0 +1,238 @@
+//! Whatever is wrong: one clear sentence, the right exit code, nothing half-written.
+
+use crate::place::{GGPROF, Place, RECORD, Ran, profile};
+use expect_test::expect;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+#[test]
+fn input_that_gives_nothing() {
+    let place = Place::new();
+    place.file("empty.json", "");
+    place.file("page.html", "<!DOCTYPE html>");
+    place.file("text.json", "\x1b[31mhello");
+    place.file("numbers.json", "[1, 2, 3]");
+    place.file("other.json", "{\"a\": 1}");
+    place.file("cut.json", "{\"version\": 3, \"backends\": [{\"id\"");
+    place.file("bad.gz", b"\x1f\x8b\x08\x00garbage");
+    place.file("bad.zst", b"\x28\xb5\x2f\xfdgarbage");
+    fs::create_dir(place.path("directory")).unwrap();
+    let mut sentences = String::new();
+    for name in [
+        "empty.json",
+        "page.html",
+        "text.json",
+        "numbers.json",
+        "other.json",
+        "cut.json",
+        "bad.gz",
+        "bad.zst",
+        "directory",
+        "missing.json",
+        "empty.json/x",
+    ] {
+        for arguments in [
+            vec![name],
+            vec!["report", name, "--chrome-trace", "t.json"],
+            vec!["convert", name, "-o", "t.csv"],
+        ] {
+            let ran = place.run(&arguments);
+            ran.failed_with_a_sentence();
+            if arguments.len() == 1 {
+                sentences.push_str(&ran.err);
+            }
+        }
+    }
+    assert!(
+        !place
+            .names()
+            .iter()
+            .any(|name| name.contains("t.") && name.starts_with('t') && name != "text.json"),
+        "{:?}",
+        place.names()
+    );
+    expect![[r#"
+        ggprof: empty.json is empty, so there is nothing to report. The recorded program may have ended before it computed anything; record it again.
+        ggprof: page.html is not a ggml profile: at byte 0 stands `<!DOCTYPE html>`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: text.json is not a ggml profile: at byte 0 stands `\u{1b}[31mhello`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: numbers.json is not a ggml profile: at byte 0 stands `[1, 2, 3]`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: other.json is not a ggml profile: it is JSON, but without a list "records". ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: cut.json is not a ggml profile: it ends before its list "records". ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: bad.gz is not a ggml profile: its compressed data is damaged from the start. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: bad.zst is not a ggml profile: its compressed data is damaged from the start. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: directory is a directory. Name the recording inside it.
+        ggprof: missing.json does not exist. Check the path.
+        ggprof: empty.json/x does not exist: a part of its path is a file. Check the path.
+    "#]].assert_eq(&sentences);
+}
+
+#[test]
+fn damaged_input_is_reported_as_far_as_it_goes() {
+    let place = Place::new();
+    let whole = profile(&[RECORD, RECORD, RECORD]);
+    let with =
+        |part: &str, replacement: &str| profile(&[&RECORD.replace(part, replacement), RECORD]);
+    let mut invalid_utf8 = with("Qcur-0", "QcurXX").into_bytes();
+    let at = invalid_utf8.windows(2).position(|pair| pair == b"XX").unwrap();
+    invalid_utf8[at] = 0xff;
+    let mut warnings = String::new();
+    for (what, content, events) in [
+        ("cut off", whole[..whole.len() - 100].as_bytes().to_vec(), 2),
+        ("wrong type", with("100", "\"x\"").into_bytes(), 1),
+        ("missing key", with("\"duration_ns\": 50, ", "").into_bytes(), 1),
+        ("negative time", with("\"duration_ns\": 50", "\"duration_ns\": -5").into_bytes(), 1),
+        ("beyond 64 bits", with("50", "99999999999999999999").into_bytes(), 1),
+        ("raw quote", with("Qcur-0", "a\"b").into_bytes(), 1),
+        ("invalid UTF-8", invalid_utf8, 2),
+        ("nothing recorded", profile(&[]).into_bytes(), 0),
+        ("something behind", format!("{}x", profile(&[RECORD])).into_bytes(), 1),
+    ] {
+        place.file("p.json", content);
+        let ran = place.run(&["p.json"]);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(3), ""), "{what}: {ran:?}");
+        assert!(ran.out.contains(&format!("{events} ops")), "{what}: {}", ran.out);
+        let warning: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("! ")).collect();
+        assert_eq!(warning.len(), 1, "{what}: {}", ran.out);
+        warnings.push_str(&format!("{what}: {}\n", warning[0]));
+        // Where no report is printed, the warning goes to standard error.
+        let ran = place.run(&["p.json", "--chrome-trace", "t.json"]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(3), ""), "{what}: {ran:?}");
+        let ran = place.run(&["convert", "p.json", "-o", "t.csv"]);
+        assert_eq!(ran.code, Some(3), "{what}: {ran:?}");
+        assert_eq!(ran.err.contains("warning"), events > 0, "{what}: {ran:?}");
+        assert_eq!(fs::read_to_string(place.path("t.csv")).unwrap().lines().count(), events + 1);
+    }
+    expect![[r#"
+        cut off: ! The file is cut off (it ends at byte 1204): the report covers the records before that. Record again if you need the rest.
+        wrong type: ! 1 record was left out because it makes no sense (at byte 123, invalid type: string "x", expected u64). The figures do not count it; record again if it matters.
+        missing key: ! 1 record was left out because it makes no sense (at byte 123, it has no duration_ns). The figures do not count it; record again if it matters.
+        negative time: ! 1 record was left out because it makes no sense (at byte 123, invalid value: integer `-5`, expected u64). The figures do not count it; record again if it matters.
+        beyond 64 bits: ! 1 record was left out because it makes no sense (at byte 123, invalid type: floating point `1e+20`, expected u64). The figures do not count it; record again if it matters.
+        raw quote: ! 1 record was left out because it makes no sense (at byte 123, a quotation mark in it is not escaped). The figures do not count it; record again if it matters.
+        invalid UTF-8: ! Names are not proper text in 1 of the records (the first: the record at byte 123): they are shown with replacement characters, the figures are complete.
+        nothing recorded: ! The recording has no events: check that the program computed something while it ran.
+        something behind: ! Parts of the file around the records make no sense (at byte 518 stands `x`, which does not belong there). The figures cover all records that were found.
+    "#]].assert_eq(&warnings);
+}
+
+#[test]
+fn another_programs_file_is_said_to_be_one() {
+    let place = Place::new();
+    place.file(
+        "p.json",
+        profile(&[RECORD]).replace("\"profiler\": \"ggml\"", "\"profiler\": \"other\""),
+    );
+    let ran = place.run(&["p.json"]);
+    assert_eq!(ran.code, Some(0));
+    assert!(ran.out.contains("! The file says that \"other\" wrote it"), "{}", ran.out);
+}
+
+#[test]
+fn output_that_cannot_be_written() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    place.file("file", "");
+    fs::create_dir(place.path("directory")).unwrap();
+    let mut sentences = String::new();
+    for target in ["missing/t.json", "file/t.json", "directory", "/dev/full", "/proc/t.json", ".."]
+    {
+        for arguments in [
+            vec!["p.json", "--chrome-trace", target],
+            vec!["p.json", "--html-viewer", target],
+            vec!["p.json", "-o", target],
+            vec!["convert", "p.json", "-o", target],
+        ] {
+            let ran = place.run(&arguments);
+            ran.failed_with_a_sentence();
+            if arguments[0] == "convert" {
+                sentences.push_str(&ran.err);
+            }
+        }
+    }
+    assert_eq!(place.names(), ["directory", "file", "p.json"]);
+    expect![[r#"
+        ggprof: missing/t.json cannot be written: its directory does not exist. Make it first.
+        ggprof: file/t.json cannot be written: a part of its path is a file. Check the path.
+        ggprof: directory cannot be written: it is a directory. Name a file inside it.
+        ggprof: /dev/full cannot be written: the disk is full. Nothing was left behind; free some space or choose another disk.
+        ggprof: /proc/t.json cannot be written: its directory does not exist. Make it first.
+        ggprof: .. cannot be written: it is a directory. Name a file inside it.
+    "#]].assert_eq(&sentences);
+
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["p.json"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("disk is full"));
+}
+
+#[test]
+fn a_disk_that_fills_leaves_the_old_file_and_no_other() {
+    let place = Place::new();
+    place.file("p.json", profile(&vec![RECORD; 2000]));
+    place.file("old.json", "old");
+    // A limit on the size of files fails a write as a full disk does.
+    let line = "trap '' XFSZ; ulimit -f 4; exec \"$0\" convert p.json -o old.json";
+    let output = Command::new("bash")
+        .args(["-c", line, GGPROF])
+        .current_dir(place.dir.path())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let sentence = String::from_utf8(output.stderr).unwrap();
+    assert!(sentence.contains("old.json cannot be written"), "{sentence}");
+    assert_eq!(fs::read_to_string(place.path("old.json")).unwrap(), "old");
+    assert_eq!(place.names(), ["old.json", "p.json"]);
+}
+
+#[test]
+fn files_are_replaced_whole_and_links_kept() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    place.file("real.csv", "old");
+    std::os::unix::fs::symlink("real.csv", place.path("link.csv")).unwrap();
+    place.run(&["convert", "p.json", "-o", "link.csv"]).succeeded();
+    assert!(fs::symlink_metadata(place.path("link.csv")).unwrap().is_symlink());
+    assert!(fs::read_to_string(place.path("real.csv")).unwrap().starts_with("type,op,"));
+    // Writing over the recording itself is safe too: it was read before.
+    place.run(&["convert", "p.json", "-o", "p.json"]).succeeded();
+    place.run(&["p.json"]).succeeded();
+    assert_eq!(place.names(), ["link.csv", "p.json", "real.csv"]);
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let place = Place::new();
+    place.file("p.json", profile(&vec![RECORD; 20_000]));
+    for arguments in [vec!["p.json"], vec!["convert", "p.json", "-o", "-"]] {
+        let mut child = place
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut sentence = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut sentence).unwrap();
+        assert_eq!((child.wait().unwrap().code(), sentence.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn no_permission() {
+    let place = Place::new();
+    let file = place.file("p.json", profile(&[RECORD]));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o000)).unwrap();
+    // Permissions do not stop root, so the command runs as somebody else then.
+    let root = fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t");
+    let copy = place.path("ggprof");
+    fs::copy(GGPROF, &copy).unwrap();
+    let mut command = Command::new(&copy);
+    if root {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.arg("p.json").current_dir(place.dir.path()).output().unwrap();
+    Ran::of(output).failed_with_a_sentence();
+}

@@ -1,0 +1,266 @@
+//! What `ggprof report` prints, on the recording that ships with the project.
+
+use crate::place::{GGPROF, Place, RECORD, Ran, example, profile};
+use expect_test::expect_file;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::Command;
+
+fn report(arguments: &[&str]) -> Ran {
+    let place = Place::new();
+    std::fs::copy(example(), place.path("example.json.gz")).unwrap();
+    place.run(&[&["report", "example.json.gz"], arguments].concat()).succeeded()
+}
+
+#[test]
+fn summary() {
+    expect_file!["golden/summary.txt"].assert_eq(&report(&[]).out);
+    expect_file!["golden/summary.md"].assert_eq(&report(&["--format", "markdown"]).out);
+    expect_file!["golden/summary.json"].assert_eq(&report(&["--format", "json"]).out);
+    expect_file!["golden/summary.csv"].assert_eq(&report(&["--format", "csv"]).out);
+}
+
+#[test]
+fn by_everything() {
+    expect_file!["golden/by-op.txt"].assert_eq(&report(&["--by", "op"]).out);
+    expect_file!["golden/by-backend.txt"].assert_eq(&report(&["--by", "backend"]).out);
+    expect_file!["golden/by-shape.txt"].assert_eq(&report(&["--by", "shape"]).out);
+    expect_file!["golden/by-layer.txt"].assert_eq(&report(&["--by", "layer"]).out);
+    expect_file!["golden/by-phase.txt"].assert_eq(&report(&["--by", "phase"]).out);
+}
+
+#[test]
+fn rankings_in_one_call() {
+    let ran = report(&["--inefficiency", "--top-kernels", "3", "--top-ops", "2"]);
+    expect_file!["golden/rankings.txt"].assert_eq(&ran.out);
+}
+
+/// The example, unpacked and parsed by somebody else.
+fn original() -> Value {
+    let mut json = String::new();
+    let file = std::fs::File::open(example()).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut json).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn totals_are_exact() {
+    let mut expected: BTreeMap<(String, String, i64), (u64, u64, u64, u64)> = BTreeMap::new();
+    for record in original()["records"].as_array().unwrap() {
+        let kind = if record["type"] == 0 { "OP" } else { "COPY" };
+        let name = record["name"].as_str().unwrap().to_owned();
+        let key = (kind.to_owned(), name, record["backend_id"].as_i64().unwrap());
+        let ns = record["duration_ns"].as_u64().unwrap();
+        let sum = expected.entry(key).or_insert((0, 0, u64::MAX, 0));
+        *sum = (sum.0 + 1, sum.1 + ns, sum.2.min(ns), sum.3.max(ns));
+    }
+    let report: Value = serde_json::from_str(&report(&["--format", "json"]).out).unwrap();
+    let mut found = BTreeMap::new();
+    for row in report["operations"].as_array().unwrap() {
+        let text = |key: &str| row[key].as_str().unwrap().to_owned();
+        let number = |key: &str| row[key].as_u64().unwrap();
+        let key = (text("type"), text("op"), row["backend_id"].as_i64().unwrap());
+        let (count, total) = (number("count"), number("total_ns"));
+        assert_eq!(row["avg_ns"].as_f64().unwrap(), total as f64 / count as f64);
+        found.insert(key, (count, total, number("min_ns"), number("max_ns")));
+    }
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn parts_of_the_wall_time_sum_to_it() {
+    let report: Value = serde_json::from_str(&report(&["--format", "json"]).out).unwrap();
+    for backend in report["backends"].as_array().unwrap() {
+        let parts = ["busy_ns", "copying_ns", "idle_ns"];
+        let sum: u64 = parts.iter().map(|part| backend[*part].as_u64().unwrap()).sum();
+        assert_eq!(sum, report["time"]["wall_ns"]);
+    }
+}
+
+#[test]
+fn chrome_trace_has_every_event_where_it_was_recorded() {
+    let place = Place::new();
+    let example = example();
+    let ran = place
+        .run(&["report", example.to_str().unwrap(), "--chrome-trace", "trace.json"])
+        .succeeded();
+    assert_eq!(ran.out, "");
+    let trace: Value =
+        serde_json::from_slice(&std::fs::read(place.path("trace.json")).unwrap()).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    // Nanoseconds from the text of the number: a float would round.
+    let nanos = |value: &Value| value.to_string().replace('.', "").parse::<u64>().unwrap();
+    let ns = |value: &Value| {
+        let text = value.to_string();
+        let (_, decimals) = text.split_once('.').unwrap_or((&text, ""));
+        nanos(value) * 10u64.pow(3 - decimals.len() as u32)
+    };
+    let is_event = |event: &&Value| event["cat"].is_string() && event["ph"] == "X";
+    let mut found: Vec<(u64, u64)> =
+        events.iter().filter(is_event).map(|event| (ns(&event["ts"]), ns(&event["dur"]))).collect();
+    let mut expected: Vec<(u64, u64)> = original()["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|record| {
+            (record["start_ns"].as_u64().unwrap(), record["duration_ns"].as_u64().unwrap())
+        })
+        .collect();
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+
+    // On one lane no slice overlaps another, and every arrow has two ends inside slices.
+    let mut lanes: BTreeMap<(u64, u64), Vec<(u64, u64)>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event["ph"] == "X") {
+        let lane = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
+        let start = ns(&event["ts"]);
+        lanes.entry(lane).or_default().push((start, start + ns(&event["dur"])));
+    }
+    for spans in lanes.values_mut() {
+        spans.sort();
+        assert!(spans.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+    }
+    let mut arrows = [0, 0];
+    for event in events {
+        let end = match event["ph"].as_str().unwrap() {
+            "s" => 0,
+            "f" => 1,
+            _ => continue,
+        };
+        arrows[end] += 1;
+        let lane = &lanes[&(event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap())];
+        let at = ns(&event["ts"]);
+        assert!(lane.iter().any(|&(start, end)| start <= at && at <= end));
+    }
+    let copies =
+        original()["records"].as_array().unwrap().iter().filter(|r| r["type"] == 1).count();
+    assert_eq!(arrows, [copies, copies]);
+}
+
+#[test]
+fn exports_and_tables_in_one_call() {
+    let place = Place::new();
+    let file = place.file("p.json", profile(&[RECORD]));
+    let arguments = [
+        "--chrome-trace",
+        "t.json",
+        "--html-viewer",
+        "t.html",
+        "--html-max-records",
+        "5",
+        "--top-ops",
+        "1",
+    ];
+    let ran = place.run(&[&[file.to_str().unwrap()], &arguments[..]].concat()).succeeded();
+    assert!(ran.out.starts_with("Top 1 operations"), "{}", ran.out);
+    assert_eq!(place.names(), ["p.json", "t.html", "t.json"]);
+    assert!(std::fs::read_to_string(place.path("t.html")).unwrap().contains("MUL_MAT"));
+    // The limit alone is no action.
+    let ran = place.run(&["p.json", "--html-max-records", "5"]).succeeded();
+    assert!(ran.out.starts_with("ggprof: p.json"), "{}", ran.out);
+}
+
+#[test]
+fn convert_by_extension() {
+    let place = Place::new();
+    let example = example();
+    let example = example.to_str().unwrap();
+    let outputs = ["a.json", "a.txt", "a.CSV", "a.html", "a.other"];
+    let mut arguments = vec!["convert", example];
+    outputs.iter().for_each(|name| arguments.extend(["-o", name]));
+    place.run(&arguments).succeeded();
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    assert!(read("a.json").starts_with("{\n  \"version\": 3,"));
+    assert_eq!(read("a.json"), read("a.other"));
+    assert!(read("a.CSV").starts_with("type,op,"));
+    assert!(read("a.html").starts_with("<!DOCTYPE html>"));
+    expect_file!["golden/convert.txt"].assert_eq(&read("a.txt"));
+
+    // Our own JSON gives the same report as the file it came from.
+    let ours = place.run(&["a.json", "--by", "shape"]).succeeded();
+    assert_eq!(ours.out, place.run(&[example, "--by", "shape"]).succeeded().out);
+    let again = place.run(&["convert", "a.json", "-o", "-"]).succeeded();
+    assert_eq!(again.out, read("a.json"));
+}
+
+#[test]
+fn compressed_and_piped_input() {
+    let place = Place::new();
+    let json = profile(&[RECORD, RECORD]);
+    let zst = ruzstd::encoding::compress_to_vec(
+        json.as_bytes(),
+        ruzstd::encoding::CompressionLevel::Fastest,
+    );
+    let mut gz = Vec::new();
+    flate2::read::GzEncoder::new(json.as_bytes(), Default::default()).read_to_end(&mut gz).unwrap();
+    let expected = place.run_with_input(&["-"], json.as_bytes()).succeeded().out;
+    assert!(expected.starts_with("ggprof: standard input"));
+    for packed in [zst, gz] {
+        assert_eq!(place.run_with_input(&["report", "-"], &packed).succeeded().out, expected);
+        // Cut off, it still gives what was whole.
+        let ran = place.run_with_input(&["-"], &packed[..packed.len() / 2]);
+        assert!(matches!(ran.code, Some(1 | 3)), "{ran:?}");
+    }
+}
+
+/// Runs a shell line on a terminal 80 columns wide, made by script(1).
+fn on_a_terminal(line: &str) -> String {
+    let line = format!("stty rows 24 cols 80; {line}");
+    let mut script = Command::new("script");
+    script.args(["-qec", &line, "/dev/null"]).env("GGPROF", GGPROF).env_remove("NO_COLOR");
+    let output = script.output().expect("script(1), of bsdutils");
+    String::from_utf8(output.stdout).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn a_terminal_gets_colours_and_lines_that_fit() {
+    let example = example();
+    let example = example.to_str().unwrap();
+    let colour = on_a_terminal(&format!("\"$GGPROF\" '{example}'"));
+    assert!(colour.contains("\x1b[1m"), "{colour}");
+    for plain in [
+        format!("NO_COLOR=1 \"$GGPROF\" '{example}'"),
+        format!("\"$GGPROF\" '{example}' --color never"),
+    ] {
+        let plain = on_a_terminal(&plain);
+        assert!(!plain.contains('\x1b'), "{plain}");
+        for line in plain.lines().skip(1) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
+
+#[test]
+fn the_terminal_obeys_nothing_in_a_file() {
+    let place = Place::new();
+    let hostile = r"\u001b]0;owned\u0007\u009b31m\nfake line</script>";
+    let record = RECORD.replace("Qcur-0", hostile).replace("MUL_MAT", hostile);
+    let json = profile(&[&record]).replace("\"CPU\"", &format!("\"{hostile}\""));
+    place.file("p.json", &json);
+    for format in ["table", "markdown"] {
+        for by in ["op", "backend", "shape", "layer", "phase"] {
+            let ran = place.run(&["p.json", "--format", format, "--by", by, "--top-kernels", "1"]);
+            let obeyed = |c: char| c.is_control() && c != '\n';
+            assert!(!ran.out.contains(obeyed) && !ran.out.contains("\nfake"), "{ran:?}");
+        }
+    }
+    place.run(&["convert", "p.json", "-o", "p.txt"]).succeeded();
+    assert!(!std::fs::read_to_string(place.path("p.txt")).unwrap().contains('\x1b'));
+}
+
+#[test]
+fn help_completions_and_manual() {
+    let place = Place::new();
+    expect_file!["golden/help.txt"].assert_eq(&place.run(&["--help"]).succeeded().out);
+    expect_file!["golden/help-report.txt"]
+        .assert_eq(&place.run(&["report", "--help"]).succeeded().out);
+    for shell in ["bash", "zsh", "fish"] {
+        let completions = place.run(&["generate", "completions", shell]).succeeded().out;
+        assert!(completions.contains("top-kernels"), "{shell}");
+    }
+    assert!(place.run(&["generate", "man"]).succeeded().out.contains(".TH ggprof"));
+    assert_eq!(place.run(&["report"]).code, Some(2));
+    assert_eq!(place.run(&[]).code, Some(2));
+}
