@@ -1,3 +1,53 @@
+//! The project's tasks. What CI runs is what you run.
+
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod bench;
+mod demo;
+mod fuzz;
+mod lint;
+mod shell;
+mod system;
+mod test;
+
+use anyhow::bail;
+use std::process::ExitCode;
+
+struct Task {
+    name: &'static str,
+    help: &'static str,
+    run: fn(&[String]) -> anyhow::Result<()>,
+}
+
+const TASKS: &[Task] = &[
+    Task { name: "demo", help: "do the main job once, and show what comes out", run: demo::run },
+    Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
+    Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
+    Task { name: "bench", help: "measure speed and memory [--reference SCRIPT]", run: bench::run },
+    Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> anyhow::Result<()> {
+    let Some((name, rest)) = arguments.split_first() else {
+        println!("cargo xtask TASK\n");
+        for task in TASKS {
+            println!("  {:8} {}", task.name, task.help);
+        }
+        return Ok(());
+    };
+    match TASKS.iter().find(|task| task.name == name) {
+        Some(task) => (task.run)(rest),
+        None => bail!("there is no task {name:?}; `cargo xtask` lists them"),
+    }
+}

@@ -4,7 +4,7 @@ use super::{columns, operations};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::Basis;
 use ggprof_analysis::{OpRow, by_op, inefficiency as rank_inefficiency, top_kernels as longest};
-use ggprof_trace::{EventId, Trace};
+use ggprof_trace::{EventId, Measured, Trace};
 
 const KERNEL: [Column; 12] = [
     Column::right("duration_ns", "time", 0),
@@ -64,6 +64,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
     let event = trace.events.get(id);
     let signature = trace.signature(event.node);
     let fusion = signature.extra.filter(|_| event.is_op()).map(|fusion| trace.text(fusion));
+    let measured = Some(event.measured).filter(|&measured| measured != Measured::Unknown);
     vec![
         Cell::Nanos(event.duration_ns as f64),
         columns::kind(event.kind),
@@ -75,7 +76,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
         Cell::Number(event.split.into()),
         Cell::or_nothing(event.graph_run, |run| Cell::Number(run.0.into())),
         Cell::Nanos(event.start_ns as f64),
-        Cell::text(event.measured.name()),
+        Cell::or_nothing(measured, |measured| Cell::text(measured.name())),
         columns::shape_of(trace, &event),
     ]
 }

@@ -80,7 +80,7 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
     invalid_utf8[at] = 0xff;
     let mut warnings = String::new();
     for (what, content, events) in [
-        ("cut off", whole[..whole.len() - 100].as_bytes().to_vec(), 2),
+        ("cut off", whole.as_bytes()[..whole.len() - 100].to_vec(), 2),
         ("wrong type", with("100", "\"x\"").into_bytes(), 1),
         ("missing key", with("\"duration_ns\": 50, ", "").into_bytes(), 1),
         ("negative time", with("\"duration_ns\": 50", "\"duration_ns\": -5").into_bytes(), 1),

@@ -46,7 +46,11 @@ fn original() -> Value {
 
 #[test]
 fn totals_are_exact() {
-    let mut expected: BTreeMap<(String, String, i64), (u64, u64, u64, u64)> = BTreeMap::new();
+    /// Type, op and backend.
+    type Key = (String, String, i64);
+    /// Count, total, minimum and maximum.
+    type Sum = (u64, u64, u64, u64);
+    let mut expected: BTreeMap<Key, Sum> = BTreeMap::new();
     for record in original()["records"].as_array().unwrap() {
         let kind = if record["type"] == 0 { "OP" } else { "COPY" };
         let name = record["name"].as_str().unwrap().to_owned();

@@ -1,0 +1,31 @@
+//! Seconds and memory of one command.
+
+use anyhow::{Context, bail};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use wait4::Wait4;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cost {
+    pub(super) wall: Duration,
+    pub(super) peak_bytes: u64,
+}
+
+/// Runs the command with its output thrown away.
+pub(super) fn cost(command: &mut Command) -> anyhow::Result<Cost> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let start = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let used = child.wait4()?;
+    let wall = start.elapsed();
+    if !used.status.success() {
+        bail!("{command:?} failed: {}", used.status);
+    }
+    Ok(Cost { wall, peak_bytes: used.rusage.maxrss })
+}
+
+/// The run of median duration.
+pub(super) fn median(mut costs: Vec<Cost>) -> Cost {
+    costs.sort_by_key(|cost| cost.wall);
+    costs[costs.len() / 2]
+}

@@ -1,0 +1,50 @@
+//! Runs commands and finds places.
+
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The project's directory, wherever the task was started.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the project").to_owned()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(path) => root().join(path),
+        None => root().join("target"),
+    }
+}
+
+/// A command that runs in the project's directory.
+pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root()).args(arguments);
+    command
+}
+
+pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    run(&mut command(&cargo, arguments))
+}
+
+/// Shows the command, runs it, and fails if it fails.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+    let words = std::iter::once(program).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let line = words.join(" ");
+    eprintln!("$ {line}");
+    let status = command.status().with_context(|| format!("cannot start `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Builds the command as users get it, and returns its path.
+pub(crate) fn build_ggprof() -> anyhow::Result<PathBuf> {
+    cargo(&["build", "--release", "--package", "ggprof"])?;
+    Ok(target().join("release/ggprof"))
+}
