@@ -278,6 +278,32 @@ fn records_that_are_no_objects() {
     );
 }
 
+/// Found by fuzzing: the reader stood still before such a brace.
+#[test]
+fn brackets_that_close_nothing() {
+    check(
+        file(&[RECORD, "}", RECORD]),
+        expect![[r#"
+        OP "MUL_MAT" on 0 (CPU) 100..150 64 B split 1 run Some(0) "Qcur-0" [16] f32 <- [32, 16] q4_0 x [32] f32
+        OP "MUL_MAT" on 0 (CPU) 100..150 64 B split 1 run Some(1) "Qcur-0" [16] f32 <- [32, 16] q4_0 x [32] f32
+        DamagedRecord x1: at byte 516, no record begins there
+    "#]],
+    );
+    check(
+        "{\"records\": [}",
+        expect![[r#"
+        DamagedRecord x1: at byte 13, no record begins there
+        Truncated x1: it ends at byte 14
+    "#]],
+    );
+    check(
+        "{\"a\": }, \"b\": ], \"records\": []}",
+        expect![[r#"
+        error: it is not a ggml profile: it is JSON, but without a list "records"
+    "#]],
+    );
+}
+
 #[test]
 fn cut_off_anywhere_keeps_every_whole_record() {
     let whole = file(&[RECORD, RECORD, RECORD]);

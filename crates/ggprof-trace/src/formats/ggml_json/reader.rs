@@ -228,6 +228,8 @@ impl<R: Read> Reader<R> {
             return Ok(Flow::On);
         }
         match scan::frame(&mut self.window)? {
+            // A bracket that closes what was never opened.
+            Frame::Whole(0) => self.unframed("no record begins there"),
             Frame::Whole(length) => {
                 self.whole_record(length)?;
                 Ok(Flow::On)
