@@ -277,7 +277,7 @@ records! {
         reserved2: u64,
     }
     SchedulerBackend = 0x08, 32 {
-        flags: u8, index: u16, scheduler: u32, backend: u32, reserved: [u32; 4],
+        flags: u8, index: u16, scheduler: u32, backend: u32, reserved: [u32; 5],
     }
     SchedulerReset = 0x09, 32 {
         flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
