@@ -270,7 +270,7 @@ records! {
         shape: u32, nodes: u32,
     }
     SplitEnd = 0x06, 32 {
-        flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, reserved: u64,
+        flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, agent_ticks: u64,
     }
     SchedulerNew = 0x07, 32 {
         flags: u8, backends: u16, scheduler: u32, instance: u32, reserved: u32, ticks: u64,
