@@ -42,20 +42,24 @@ pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer
 
 /// The number of a scheduler; one that was made out of our sight gets one now.
 pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(&(_, id)) = known.live.iter().find(|(at, _)| *at == scheduler as usize) {
+    if let Some(id) = known_number(scheduler) {
         return id;
     }
-    drop(known);
     let id = number_new(scheduler);
     let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
     lane.put(&head.encode());
     id
 }
 
+fn known_number(scheduler: Pointer) -> Option<u32> {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    known.live.iter().find(|(at, _)| *at == scheduler as usize).map(|&(_, id)| id)
+}
+
+/// ggml resets a scheduler while it makes it: one we do not know yet is left out.
 pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
+    let Some(scheduler) = known_number(scheduler) else { return };
     with_lane(this, |lane| {
-        let scheduler = number(scheduler, lane);
         let record =
             layout::SchedulerReset { scheduler, ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
