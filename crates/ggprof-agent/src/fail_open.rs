@@ -38,6 +38,14 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
     })
 }
 
+/// The guard of the path that every op takes: re-entrancy only. What runs here
+/// cannot panic (no indexing, no unwrapping, no arithmetic that is checked), and
+/// the landing pad that would catch it costs a quarter of the op's budget.
+#[inline(always)]
+pub(crate) fn hot<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
+    ThisThread::with(|this| if this.inside.get() { otherwise } else { work(this) })
+}
+
 #[cold]
 fn count_fault() {
     lifecycle::note_fault();

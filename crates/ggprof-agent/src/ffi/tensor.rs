@@ -62,6 +62,45 @@ impl<'l> Tensor<'l> {
         self.field(self.layout.nb)
     }
 
+    /// A number that changes when type, shape or strides do, made of as few
+    /// instructions as will do: it is asked for every weight at every graph.
+    #[inline(always)]
+    pub(crate) fn shape_sum(self) -> u64 {
+        let mut sum = u64::from(self.type_id());
+        for word in 0..4 {
+            let (ne, nb): (u64, u64) =
+                (self.field(self.layout.ne + 8 * word), self.field(self.layout.nb + 8 * word));
+            sum = (sum.rotate_left(15) ^ ne).wrapping_add(nb.rotate_left(37));
+        }
+        sum
+    }
+
+    /// A number that changes with the node: its address, op, flags, type, shape
+    /// and first sources. Two instructions a word: every node of every graph is
+    /// asked.
+    #[inline(always)]
+    pub(crate) fn quick_sum(self) -> u64 {
+        let layout = self.layout;
+        let word = |offset: usize| self.field::<u64>(offset);
+        let mut sum = self.at as u64;
+        for offset in [
+            // The op and its first parameter, when they stand side by side.
+            layout.op,
+            layout.ne,
+            layout.ne + 8,
+            layout.ne + 16,
+            layout.ne + 24,
+            layout.nb + 8,
+            layout.nb + 16,
+            layout.src,
+            layout.src + 8,
+            layout.src + 16,
+        ] {
+            sum = sum.rotate_left(9).wrapping_add(word(offset));
+        }
+        sum ^ u64::from(self.type_id()) << 40 ^ u64::from(self.flags()) << 48
+    }
+
     pub(crate) fn op_params(self) -> [u32; 16] {
         self.field(self.layout.op_params)
     }

@@ -8,7 +8,7 @@
 use std::arch::naked_asm;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fail_open::guard;
+use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::observe::cpu_op::{self, ComputeParams};
 
@@ -53,7 +53,7 @@ unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>(
     params: *const ComputeParams,
     tensor: Pointer,
 ) -> bool {
-    guard((), |this| cpu_op::begin(this, params, tensor as usize));
+    fail_open::hot((), |this| cpu_op::begin(this, params, tensor as usize));
     let real = EXTRA[LIBRARY].load(Ordering::Relaxed);
     // SAFETY: `library::hook_ops` stored the real function before it installed
     // this one; the arguments are ggml's own.
@@ -62,12 +62,12 @@ unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>(
 
 /// `ggml_barrier`: where a thread waits for the others.
 unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>(threadpool: Pointer) {
-    let timed = guard(false, cpu_op::reach_barrier);
+    let timed = fail_open::hot(false, cpu_op::reach_barrier);
     let real = BARRIER[LIBRARY].load(Ordering::Relaxed);
     // SAFETY: as in `extra_compute_forward`.
     unsafe { std::mem::transmute::<usize, Barrier>(real)(threadpool) };
     if timed {
-        guard((), cpu_op::leave_barrier);
+        fail_open::hot((), cpu_op::leave_barrier);
     }
 }
 
@@ -129,7 +129,9 @@ extern "C-unwind" fn forward_called(
     fourth: usize,
     slot: u32,
 ) -> usize {
-    guard((), |this| cpu_op::begin_unannounced(this, params, tensor, [second, third, fourth]));
+    fail_open::hot((), |this| {
+        cpu_op::begin_unannounced(this, params, tensor, [second, third, fourth]);
+    });
     FORWARD[slot as usize].load(Ordering::Relaxed)
 }
 

@@ -6,7 +6,6 @@
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
-use std::cell::Cell;
 use std::ffi::c_int;
 
 use crate::clock;
@@ -17,13 +16,10 @@ use crate::observe::copies::{self, Copied};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
 use crate::quiet_log;
-
-thread_local! {
-    static CALLER: Cell<usize> = const { Cell::new(0) };
-}
+use crate::recorder::this_thread::ThisThread;
 
 extern "C" fn note_caller(return_address: usize) {
-    CALLER.set(return_address);
+    ThisThread::with(|this| this.caller.set(return_address));
 }
 
 /// Declares the exported shim, the real function's record, and its signature.
@@ -76,7 +72,7 @@ macro_rules! entry {
 
             /// The function the caller would have reached without us.
             pub(super) fn find() -> Option<Function> {
-                let address = REAL.for_caller(CALLER.get());
+                let address = REAL.for_caller(ThisThread::with(|this| this.caller.get()));
                 if address == 0 {
                     quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
                 }

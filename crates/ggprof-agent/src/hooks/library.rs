@@ -60,6 +60,28 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     hooked
 }
 
+/// An op of this name was met. The function named after it is only called behind
+/// an announcement, so its hook has nothing to tell and is taken out again; the
+/// functions left are those no op is named after, fusions among them.
+pub(crate) fn unhook_plain_op(op_name: &[u8]) {
+    let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+    for library in hooks.libraries.iter().flatten() {
+        let object = LoadedObject::containing(library.base);
+        let Some(object) = object.filter(|object| object.name == library.name) else { continue };
+        got::for_each(&object, |slot| {
+            let function = slot.name.to_bytes().strip_prefix(FORWARD_PREFIX);
+            if !function.is_some_and(|function| function.eq_ignore_ascii_case(op_name)) {
+                return;
+            }
+            let place = (0..hooks.forwards_used)
+                .find(|&place| cpu_ops::forward_hook(place) == slot.value());
+            if let Some(place) = place {
+                slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
+            }
+        });
+    }
+}
+
 /// A library closed and opened again at the same place has fresh slots.
 fn still_hooked(object: &LoadedObject, number: usize) -> bool {
     let mut hooked = false;

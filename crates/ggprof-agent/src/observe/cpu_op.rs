@@ -6,7 +6,7 @@ use ggprof_spool::layout::LossKind;
 
 use crate::recorder::this_thread::ThisThread;
 use crate::recorder::thread_log::ThreadLog;
-use crate::{clock, lifecycle};
+use crate::{clock, fail_open, lifecycle};
 
 /// The first two fields of ggml's `ggml_compute_params`, in all versions.
 #[repr(C)]
@@ -44,17 +44,14 @@ pub(crate) fn begin_unannounced(
     let now = clock::ticks();
     let log = match this.log.get() {
         Some(log) if log.position_of(tensor).is_some() => log,
-        _ => match join_run_of(this, params, tensor) {
+        _ => match fail_open::guard(None, |_| join_run_of(this, params, tensor)) {
             Some(log) => log,
             None => return,
         },
     };
     let Some(position) = log.position_of(tensor) else { return };
     begin_at(log, tensor, position, now);
-    let fused = others.iter().filter_map(|&other| log.position_of(other)).fold(0, |bits, at| {
-        let distance = at - position;
-        if distance < 32 { bits | 1 << distance } else { bits }
-    });
+    let fused = log.fused_behind(position, others);
     if let Some(share) = log.current() {
         share.fused.store(fused, std::sync::atomic::Ordering::Relaxed);
     }
@@ -70,6 +67,10 @@ fn begin_at(log: &ThreadLog, tensor: usize, position: u32, now: u64) {
 /// The first op of a run on this thread, or one far from the last.
 #[cold]
 fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
+    fail_open::guard((), |_| join_and_begin(this, params, tensor, now));
+}
+
+fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
     let Some(log) = join_run_of(this, params, tensor) else {
         lose(LossKind::OpOutsideRun);
         return;
@@ -100,8 +101,8 @@ fn join_run_of(
     if !log.takes_part_in(slot, generation) {
         // SAFETY: ggml passes its parameters by a pointer that is valid for the
         // call; the two numbers at its start are in all versions.
-        let thread_index = unsafe { (*params).thread_index } as u32;
-        log.join(slot, generation, thread_index);
+        let (thread_index, n_threads) = unsafe { ((*params).thread_index, (*params).n_threads) };
+        log.join(slot, generation, thread_index as u32, n_threads as u32);
         if !slot.register(log) {
             lose(LossKind::NoLog);
             return None;
@@ -114,7 +115,8 @@ fn join_run_of(
 /// This thread reached a barrier inside or behind its share.
 #[inline(always)]
 pub(crate) fn reach_barrier(this: &ThisThread) -> bool {
-    let Some(share) = this.log.get().and_then(ThreadLog::current) else { return false };
+    let Some(log) = this.log.get().filter(|log| log.has_company()) else { return false };
+    let Some(share) = log.current() else { return false };
     share.reach_barrier(clock::ticks());
     true
 }

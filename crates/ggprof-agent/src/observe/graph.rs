@@ -14,13 +14,17 @@ use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 use super::instance::Instance;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::hooks::library;
 use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
 /// Tensors remembered per lane, before all is forgotten and learnt anew.
 const MOST_REMEMBERED: usize = 1 << 16;
+/// Every so many graphs all bytes are compared, not the fingerprint's only.
+const USES_BEFORE_CHECK: u32 = 32;
 /// Bytes of a tensor up to its data pointer: 248 or 256 in all versions.
 const HEAD_BYTES: usize = 256;
+/// The shortest name field there is; longer ones are told apart by this much.
 const NAME_BYTES: usize = 64;
 
 /// The nodes a lane has seen.
@@ -29,14 +33,25 @@ pub(crate) struct KnownNodes {
     by_address: HashMap<usize, u32, std::hash::BuildHasherDefault<AddressHasher>>,
     remembered: Vec<Remembered>,
     ids: Vec<u32>,
+    last_recalled: u32,
     pass: u32,
     last_shape: (u64, u32),
-    fusions: HashSet<(u32, u32, u32)>,
+    fusions: HashSet<u64, std::hash::BuildHasherDefault<AddressHasher>>,
+    /// Shapes by their graph's fingerprint.
+    shapes: HashMap<u64, Recent, std::hash::BuildHasherDefault<AddressHasher>>,
+}
+
+/// A shape found lately, and how often it was taken on its fingerprint alone.
+#[derive(Debug)]
+struct Recent {
+    shape: u32,
+    uses: u32,
 }
 
 /// A tensor as it was when it was last part of a graph.
 #[derive(Debug)]
 struct Remembered {
+    address: usize,
     node: u32,
     instance: u32,
     pass: u32,
@@ -50,8 +65,32 @@ struct Remembered {
 }
 
 impl KnownNodes {
+    /// The number of the graph's shape. Graphs are recognised by a fingerprint of
+    /// what tends to change; what else may change is looked at now and then.
+    pub(crate) fn shape_of(
+        &mut self,
+        lane: &HeldLane<'_>,
+        instance: &Instance,
+        layout: &TensorLayout,
+        nodes: &[*const u8],
+    ) -> u32 {
+        let fingerprint = fingerprint(layout, nodes) ^ u64::from(instance.id);
+        if let Some(recent) = self.shapes.get_mut(&fingerprint)
+            && recent.uses < USES_BEFORE_CHECK
+        {
+            recent.uses += 1;
+            return recent.shape;
+        }
+        let shape = self.describe(lane, instance, layout, nodes);
+        if self.shapes.len() >= MOST_REMEMBERED {
+            self.shapes.clear();
+        }
+        self.shapes.insert(fingerprint, Recent { shape, uses: 0 });
+        shape
+    }
+
     /// Numbers every node and gives the number of the whole sequence.
-    pub(crate) fn describe(
+    fn describe(
         &mut self,
         lane: &HeldLane<'_>,
         instance: &Instance,
@@ -64,6 +103,7 @@ impl KnownNodes {
         }
         self.pass = self.pass.wrapping_add(1);
         self.ids.clear();
+        self.ids.reserve(nodes.len());
         let mut sequence = mix(0, nodes.len() as u64);
         let mut same_order = true;
         for (position, &node) in (0_u32..).zip(nodes) {
@@ -84,6 +124,7 @@ impl KnownNodes {
 
     /// The node's number, if nothing about it has changed. Sources are counted
     /// back by position, so one node elsewhere than before unsettles all later.
+    #[inline(always)]
     fn recall(
         &mut self,
         instance: &Instance,
@@ -91,8 +132,13 @@ impl KnownNodes {
         position: u32,
         same_order: &mut bool,
     ) -> Option<u32> {
-        // Graphs are mostly remembered in order: try the neighbour first.
-        let index = *self.by_address.get(&tensor.address())?;
+        // Nodes are remembered in the order they were met: try the next first.
+        let next = self.last_recalled.wrapping_add(1);
+        let index = match self.remembered.get(next as usize) {
+            Some(seen) if seen.address == tensor.address() => next,
+            _ => *self.by_address.get(&tensor.address())?,
+        };
+        self.last_recalled = index;
         let pass = self.pass;
         let seen = &mut self.remembered[index as usize];
         if seen.position != position {
@@ -103,7 +149,7 @@ impl KnownNodes {
         let same = *same_order
             && seen.instance == instance.id
             && seen.head[..head.len()] == *head
-            && seen.name[..] == name[..NAME_BYTES.min(name.len())]
+            && name.first_chunk() == Some(&seen.name)
             && seen.leaves == leaves(tensor, seen.sources, seen.made_in_graph);
         if !same {
             return None;
@@ -129,6 +175,7 @@ impl KnownNodes {
             .fold(0, |bits, (source, _)| bits | 1 << source.slot);
         let n_slots = sources.last().map_or(0, |(source, _)| source.slot as u8 + 1);
         let mut remembered = Remembered {
+            address: tensor.address(),
             node,
             instance: instance.id,
             pass: self.pass,
@@ -144,8 +191,9 @@ impl KnownNodes {
         if head.len() <= HEAD_BYTES {
             remembered.head[..head.len()].copy_from_slice(head);
         }
-        let n = NAME_BYTES.min(name.len());
-        remembered.name[..n].copy_from_slice(&name[..n]);
+        if let Some(name) = name.first_chunk() {
+            remembered.name = *name;
+        }
         let next = self.remembered.len() as u32;
         let index = *self.by_address.entry(tensor.address()).or_insert(next);
         if index == next {
@@ -192,7 +240,8 @@ impl KnownNodes {
         position: u32,
         fused: u32,
     ) {
-        if !self.fusions.insert((shape, position, fused)) {
+        let key = mix(u64::from(shape) << 32 | u64::from(position), u64::from(fused));
+        if !self.fusions.insert(key) {
             return;
         }
         let members = (0..32).filter(|&distance| distance == 0 || fused >> distance & 1 == 1);
@@ -204,19 +253,33 @@ impl KnownNodes {
     }
 }
 
+/// A digest of which tensors are computed, in which order, with which ops, types,
+/// shapes and sources. The rest (further parameters, strides, names) follows from
+/// these in a program that builds its graph the same way each time.
+fn fingerprint(layout: &TensorLayout, nodes: &[*const u8]) -> u64 {
+    let mut state = nodes.len() as u64;
+    for &node in nodes {
+        // SAFETY: a node of a graph that ggml is computing, of the copy of ggml
+        // the layout was probed from.
+        let tensor = unsafe { Tensor::new(node, layout) };
+        state = (state ^ tensor.quick_sum()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        state ^= state >> 29;
+    }
+    state
+}
+
 /// A digest of the sources that are no nodes of the graph: weights and inputs
 /// may change their shape without the node's own bytes changing.
-#[inline]
+#[inline(always)]
 fn leaves(tensor: Tensor<'_>, slots: u8, made_in_graph: u16) -> u64 {
     let mut state = 0;
-    for slot in 0..usize::from(slots) {
-        if made_in_graph >> slot & 1 == 1 {
-            continue;
-        }
-        let Some(source) = tensor.source(slot) else { continue };
-        state = mix(state, u64::from(source.type_id()));
-        for (ne, nb) in source.ne().into_iter().zip(source.nb()) {
-            state = mix(state, (ne as u64).rotate_left(32) ^ nb);
+    // Bits of the slots to look at, so that the common node skips the loop.
+    let mut left = !made_in_graph & ((1_u32 << slots) - 1) as u16;
+    while left != 0 {
+        let slot = left.trailing_zeros() as usize;
+        left &= left - 1;
+        if let Some(source) = tensor.source(slot) {
+            state = mix(state, source.shape_sum());
         }
     }
     state
@@ -261,6 +324,9 @@ fn number(
     let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
     node.node = id;
     node.op_name = interner.text(lane, op_name);
+    if interner.is_new_op(instance.id, op) {
+        library::unhook_plain_op(op_name);
+    }
     node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
     node.name = interner.text(lane, tensor.name());
     let view_of = tensor.view_source().map_or(&b""[..], Tensor::name);
@@ -315,7 +381,11 @@ impl std::hash::Hasher for AddressHasher {
     }
     #[inline(always)]
     fn write_usize(&mut self, address: usize) {
-        let wide = u128::from(address as u64) * 0x9e37_79b9_7f4a_7c15;
+        self.write_u64(address as u64);
+    }
+    #[inline(always)]
+    fn write_u64(&mut self, number: u64) {
+        let wide = u128::from(number) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (wide as u64) ^ ((wide >> 64) as u64);
     }
 }

@@ -115,7 +115,7 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
         place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
     }
     let mut known = lane.take_known();
-    let shape = known.describe(lane, instance, tensor_layout, nodes);
+    let shape = known.shape_of(lane, instance, tensor_layout, nodes);
     lane.return_known(known);
     (shape, nodes.len())
 }

@@ -32,23 +32,16 @@ pub(crate) fn write_ops(
     split: FoldedSplit,
     mut on_fused: impl FnMut(u32, u32),
 ) -> Folded {
-    let mut cursors: [Cursor; MAX_CURSORS] = [const { Cursor { log: None, next: 0 } }; MAX_CURSORS];
-    let mut threads = 0;
-    for (cursor, log) in cursors.iter_mut().zip(lane.slot().logs()) {
-        cursor.log = Some(log);
-        threads += 1;
-    }
-    let cursors = &mut cursors[..threads];
+    let mut cursors: Vec<Cursor> = lane.slot().logs().map(Cursor::new).collect();
     let mut ops = 0;
-    while let Some(position) = cursors.iter().filter_map(Cursor::position).min() {
-        let mut op = OpInTicks::default();
-        for cursor in cursors.iter_mut() {
-            while cursor.position() == Some(position) {
-                let Some((log, part)) = cursor.take(split) else { break };
+    while let Some(position) = next_position(&cursors) {
+        if lane.recorder.threads {
+            put_shares(lane, split, position, &cursors);
+        }
+        let mut op = OpInTicks { first: u64::MAX, ..OpInTicks::default() };
+        for cursor in &mut cursors {
+            if let Some(part) = cursor.take(position, split.end) {
                 op.add(&part);
-                if lane.recorder.threads {
-                    put_share(lane, split, position, log, &part);
-                }
             }
         }
         if op.fused != 0 {
@@ -57,31 +50,57 @@ pub(crate) fn write_ops(
         lane.put(&op.encode(split, position).encode());
         ops += 1;
     }
-    Folded { ops, threads: threads as u16 }
+    Folded { ops, threads: cursors.len() as u16 }
 }
 
-const MAX_CURSORS: usize = 512;
+/// The least position at which a thread has a share left. All threads meet all
+/// nodes, so it is nearly always where the first one stands.
+#[inline(always)]
+fn next_position(cursors: &[Cursor]) -> Option<u32> {
+    let (first, others) = cursors.split_first()?;
+    let mut least = first.position();
+    for cursor in others {
+        if cursor.position() != least {
+            least = least.min(cursor.position());
+        }
+    }
+    (least != AT_END).then_some(least)
+}
+
+/// No node stands so far back.
+const AT_END: u32 = u32::MAX;
 
 /// How far one thread's log has been merged.
 struct Cursor {
-    log: Option<&'static ThreadLog>,
-    next: usize,
+    rest: &'static [Share],
+    log: &'static ThreadLog,
 }
 
 impl Cursor {
-    #[inline]
-    fn position(&self) -> Option<u32> {
-        let share = self.log?.shares().get(self.next)?;
-        Some(share.position.load(Relaxed))
+    fn new(log: &'static ThreadLog) -> Cursor {
+        Cursor { log, rest: log.shares() }
     }
 
-    #[inline]
-    fn take(&mut self, split: FoldedSplit) -> Option<(&'static ThreadLog, Part)> {
-        let log = self.log?;
-        let shares = log.shares();
-        let share = shares.get(self.next)?;
-        self.next += 1;
-        Some((log, Part::of(share, self.next == shares.len(), split)))
+    #[inline(always)]
+    fn position(&self) -> u32 {
+        self.rest.first().map_or(AT_END, |share| share.position.load(Relaxed))
+    }
+
+    /// The thread's share of the node at the position, if it has one.
+    #[inline(always)]
+    fn take(&mut self, position: u32, split_end: u64) -> Option<Part> {
+        let (share, rest) = self.rest.split_first()?;
+        if share.position.load(Relaxed) != position {
+            return None;
+        }
+        self.rest = rest;
+        Some(Part::of(share, rest.is_empty(), split_end))
+    }
+
+    /// The next share without taking it.
+    fn peek(&self, split_end: u64) -> Option<Part> {
+        let (share, rest) = self.rest.split_first()?;
+        Some(Part::of(share, rest.is_empty(), split_end))
     }
 }
 
@@ -95,17 +114,18 @@ struct Part {
 }
 
 impl Part {
-    fn of(share: &Share, is_last: bool, split: FoldedSplit) -> Part {
+    #[inline(always)]
+    fn of(share: &Share, is_last: bool, split_end: u64) -> Part {
         let start = share.start.load(Relaxed);
         let mut end = share.end.load(Relaxed);
         let mut after_wait = share.after_wait.load(Relaxed);
-        if end == 0 {
-            end = split.end;
-        }
         if is_last {
             // The thread may still be on its way out of the last barrier; it
             // waited there until the graph ended.
-            after_wait = split.end.saturating_sub(end);
+            if end == 0 {
+                end = split_end;
+            }
+            after_wait = split_end.saturating_sub(end);
         }
         Part {
             start,
@@ -116,6 +136,7 @@ impl Part {
         }
     }
 
+    #[inline(always)]
     fn busy(&self) -> u64 {
         (self.end - self.start).saturating_sub(self.inner_wait)
     }
@@ -134,8 +155,9 @@ struct OpInTicks {
 }
 
 impl OpInTicks {
+    #[inline(always)]
     fn add(&mut self, part: &Part) {
-        self.first = if self.threads == 0 { part.start } else { self.first.min(part.start) };
+        self.first = self.first.min(part.start);
         self.last = self.last.max(part.end);
         self.busy_sum += part.busy();
         self.busy_max = self.busy_max.max(part.busy());
@@ -144,6 +166,7 @@ impl OpInTicks {
         self.fused |= part.fused;
     }
 
+    #[inline(always)]
     fn encode(&self, split: FoldedSplit, position: u32) -> OpEvent {
         let start = self.first.saturating_sub(split.start);
         let duration = self.last.saturating_sub(self.first);
@@ -164,26 +187,35 @@ impl OpInTicks {
 }
 
 /// How far to shift so that the number fits 32 bits: 0 for all but long ops.
+#[inline(always)]
 pub(crate) fn shift_for(ticks: u64) -> u8 {
+    if ticks >> 32 == 0 {
+        return 0;
+    }
     32_u8.saturating_sub(ticks.leading_zeros() as u8).min(31)
 }
 
-fn put_share(lane: &HeldLane<'_>, split: FoldedSplit, position: u32, log: &ThreadLog, part: &Part) {
-    let start = part.start.saturating_sub(split.start);
-    let duration = part.end - part.start;
-    let shift = shift_for(start | duration | part.inner_wait | part.after_wait);
-    let share = ThreadShare {
-        flags: shift << OP_SHIFT_BIT,
-        thread: log.thread_index.load(Relaxed) as u16,
-        split: split.split,
-        position,
-        start: (start >> shift) as u32,
-        duration: (duration >> shift) as u32,
-        inner_wait: (part.inner_wait >> shift) as u32,
-        after_wait: (part.after_wait >> shift) as u32,
-        os_thread: log.os_thread(),
-    };
-    lane.put(&share.encode());
+/// Each thread's share of the node, as it is.
+#[cold]
+fn put_shares(lane: &HeldLane<'_>, split: FoldedSplit, position: u32, cursors: &[Cursor]) {
+    for cursor in cursors.iter().filter(|cursor| cursor.position() == position) {
+        let Some(part) = cursor.peek(split.end) else { continue };
+        let start = part.start.saturating_sub(split.start);
+        let duration = part.end - part.start;
+        let shift = shift_for(start | duration | part.inner_wait | part.after_wait);
+        let share = ThreadShare {
+            flags: shift << OP_SHIFT_BIT,
+            thread: cursor.log.thread_index.load(Relaxed) as u16,
+            split: split.split,
+            position,
+            start: (start >> shift) as u32,
+            duration: (duration >> shift) as u32,
+            inner_wait: (part.inner_wait >> shift) as u32,
+            after_wait: (part.after_wait >> shift) as u32,
+            os_thread: cursor.log.os_thread(),
+        };
+        lane.put(&share.encode());
+    }
 }
 
 #[cfg(test)]

@@ -81,6 +81,14 @@ impl RunSlot {
         self.find_between(tensor, 0, self.n_nodes.load(Ordering::Relaxed))
     }
 
+    pub(crate) fn node_at(&self, position: u32) -> Option<usize> {
+        let n_nodes = (self.n_nodes.load(Ordering::Relaxed) as usize).min(MAX_NODES);
+        let nodes = self.nodes.load(Ordering::Relaxed);
+        // SAFETY: as in `find_between`.
+        ((position as usize) < n_nodes)
+            .then(|| unsafe { &*nodes.add(position as usize) }.load(Ordering::Relaxed))
+    }
+
     #[inline(always)]
     fn find_between(&self, tensor: usize, from: u32, to: u32) -> Option<u32> {
         let nodes = self.nodes.load(Ordering::Relaxed);

@@ -1,6 +1,7 @@
-//! What the agent keeps per thread: constant to initialise and nothing to drop,
-//! so that reading it never allocates and works until the thread's last breath.
+//! What the agent keeps per thread: nothing to initialise and nothing to drop, so
+//! that reading it never allocates and works until the thread's last breath.
 
+use std::arch::{asm, global_asm};
 use std::cell::Cell;
 use std::sync::OnceLock;
 
@@ -18,22 +19,29 @@ pub(crate) struct ThisThread {
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,
+    /// Where the call that is being answered came from (`hooks::entry`).
+    pub(crate) caller: Cell<usize>,
     os_thread: Cell<u32>,
 }
 
-thread_local! {
-    static THIS: ThisThread = const {
-        ThisThread {
-            inside: Cell::new(false),
-            log: Cell::new(None),
-            preferred_lane: Cell::new(0),
-            run: Cell::new(0),
-            splits_in_run: Cell::new(0),
-            last_real: Cell::new(0),
-            os_thread: Cell::new(0),
-        }
-    };
-}
+// `thread_local!` in a shared library asks the loader for the address by a call,
+// at every use; an op has several. The agent is loaded with the program, so its
+// thread-local memory is at a fixed distance from the thread pointer, and two
+// instructions find it. Zero bytes are a valid `ThisThread`.
+global_asm!(
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".p2align 4",
+    ".hidden ggprof_this_thread",
+    ".globl ggprof_this_thread",
+    ".type ggprof_this_thread, @object",
+    ".size ggprof_this_thread, {bytes}",
+    "ggprof_this_thread:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const size_of::<ThisThread>(),
+);
+
+const _: () = assert!(align_of::<ThisThread>() <= 16);
 
 /// Gives a log back when its thread ends.
 static END_OF_THREAD: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
@@ -41,7 +49,20 @@ static END_OF_THREAD: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 impl ThisThread {
     #[inline(always)]
     pub(crate) fn with<R>(work: impl FnOnce(&ThisThread) -> R) -> R {
-        THIS.with(work)
+        let this: *const ThisThread;
+        // SAFETY: reads the linker's constant for the symbol above and adds the
+        // thread pointer; touches no memory of ours and no flags that matter.
+        unsafe {
+            asm!(
+                "mov {this}, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+                "add {this}, qword ptr fs:[0]",
+                this = out(reg) this,
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: this thread's own memory, zeroed when the thread began, which
+        // is a valid value; cells keep it to this thread.
+        work(unsafe { &*this })
     }
 
     pub(crate) fn os_thread(&self) -> u32 {

@@ -51,6 +51,7 @@ pub(crate) struct ThreadLog {
     run: AtomicPtr<RunSlot>,
     generation: AtomicU64,
     next_position: Cell<u32>,
+    n_threads: Cell<u32>,
     /// The share being computed; null between graphs.
     current: Cell<*const Share>,
     current_tensor: Cell<usize>,
@@ -71,6 +72,7 @@ impl ThreadLog {
             run: AtomicPtr::new(ptr::null_mut()),
             generation: AtomicU64::new(0),
             next_position: Cell::new(0),
+            n_threads: Cell::new(0),
             current: Cell::new(ptr::null()),
             current_tensor: Cell::new(0),
         }
@@ -116,7 +118,14 @@ impl ThreadLog {
     }
 
     /// Starts on a new run: its own old shares are folded by now.
-    pub(crate) fn join(&self, run: &'static RunSlot, generation: u64, thread_index: u32) {
+    pub(crate) fn join(
+        &self,
+        run: &'static RunSlot,
+        generation: u64,
+        thread_index: u32,
+        n_threads: u32,
+    ) {
+        self.n_threads.set(n_threads);
         self.count.store(0, Relaxed);
         self.thread_index.store(thread_index, Relaxed);
         self.next_position.set(0);
@@ -143,6 +152,18 @@ impl ThreadLog {
             return None;
         }
         run.find_near(tensor, self.next_position.get())
+    }
+
+    /// Which of the tensors are among the next nodes of the run: bit `d` for the
+    /// node `d` places on. Fusions take nodes that follow each other closely.
+    pub(crate) fn fused_behind(&self, position: u32, tensors: [usize; 3]) -> u32 {
+        const CLOSE: u32 = 6;
+        // SAFETY: run slots live as long as the process (`lane::Lanes`).
+        let Some(run) = (unsafe { self.run.load(Relaxed).as_ref() }) else { return 0 };
+        (1..=CLOSE).fold(0, |bits, distance| match run.node_at(position + distance) {
+            Some(node) if tensors.contains(&node) => bits | 1 << distance,
+            _ => bits,
+        })
     }
 
     #[inline(always)]
@@ -172,6 +193,12 @@ impl ThreadLog {
         self.current.set(share);
         self.current_tensor.set(tensor);
         true
+    }
+
+    /// A thread alone passes barriers without waiting: nothing to time.
+    #[inline(always)]
+    pub(crate) fn has_company(&self) -> bool {
+        self.n_threads.get() > 1
     }
 
     /// The share being computed, if any.
