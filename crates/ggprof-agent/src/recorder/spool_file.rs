@@ -123,7 +123,9 @@ impl OpenFile {
     fn open(path: &CString, flags: libc::c_int) -> Option<OpenFile> {
         // SAFETY: the path is a valid C string.
         let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
-        (fd >= 0).then_some(OpenFile(fd))
+        // Not `then_some`: a value made for nothing would be dropped, and closing
+        // -1 would replace the error we are about to report.
+        (fd >= 0).then(|| OpenFile(fd))
     }
 
     fn identity(&self) -> Option<(libc::dev_t, libc::ino_t)> {
