@@ -1,0 +1,62 @@
+//! Reading the clock. Ticks go into the recording raw; turning them into
+//! nanoseconds is the reader's work, with the samples taken here.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ggprof_spool::layout::{ClockKind, ClockSample};
+
+static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
+
+/// Chooses the clock: the cycle counter costs half of what `clock_gettime`
+/// does, but only the kernel knows whether it runs evenly on all processors.
+/// Where the kernel itself keeps time with it, so may we.
+pub(crate) fn choose() {
+    let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let trusted = source.is_ok_and(|name| name.trim_ascii() == b"tsc");
+    COUNT_CYCLES.store(trusted && cfg!(target_arch = "x86_64"), Ordering::Relaxed);
+}
+
+pub(crate) fn kind() -> ClockKind {
+    if COUNT_CYCLES.load(Ordering::Relaxed) {
+        ClockKind::CycleCounter
+    } else {
+        ClockKind::MonotonicNs
+    }
+}
+
+/// Hot path: no allocation, no locks, no panics.
+#[inline(always)]
+pub(crate) fn ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    if COUNT_CYCLES.load(Ordering::Relaxed) {
+        // SAFETY: every x86-64 processor has the instruction; where the kernel
+        // forbids it to user code, its own clock source is not "tsc".
+        return unsafe { core::arch::x86_64::_rdtsc() };
+    }
+    nanoseconds(libc::CLOCK_MONOTONIC)
+}
+
+pub(crate) fn nanoseconds(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is ours and outlives the call.
+    unsafe { libc::clock_gettime(clock, &mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Pairs the tick counter with the system's clocks. Of a few tries the tightest
+/// is kept: a try that was interrupted has a wide gap between its two ticks.
+pub(crate) fn sample() -> ClockSample {
+    let mut best = ClockSample { uncertainty_ticks: u32::MAX, ..ClockSample::default() };
+    for _ in 0..5 {
+        let before = ticks();
+        let monotonic_ns = nanoseconds(libc::CLOCK_MONOTONIC);
+        let after = ticks();
+        let uncertainty_ticks = u32::try_from(after - before).unwrap_or(u32::MAX);
+        if uncertainty_ticks <= best.uncertainty_ticks {
+            let realtime_ns = nanoseconds(libc::CLOCK_REALTIME);
+            let ticks = before + (after - before) / 2;
+            best = ClockSample { uncertainty_ticks, ticks, monotonic_ns, realtime_ns, ..best };
+        }
+    }
+    best
+}

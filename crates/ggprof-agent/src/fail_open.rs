@@ -1,0 +1,58 @@
+//! The guard around every piece of our code that runs inside a hook.
+//!
+//! It keeps hooks from entering themselves (our own calls into ggml pass through
+//! them too), catches panics, counts them, and after a few disarms the agent.
+//! The real function is called outside the guard, always: so it runs exactly
+//! once, and `catch_unwind` never meets a foreign exception.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::recorder::this_thread::ThisThread;
+use crate::{lifecycle, quiet_log};
+
+/// A single fault may be one odd graph; several are a fault of ours.
+const MOST_FAULTS: u32 = 3;
+
+static FAULTS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs `work`, or gives `otherwise` when we are already inside a guard on this
+/// thread or `work` panics.
+#[inline(always)]
+pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
+    ThisThread::with(|this| {
+        if this.inside.replace(true) {
+            return otherwise;
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| work(this)));
+        this.inside.set(false);
+        match result {
+            Ok(value) => value,
+            Err(payload) => {
+                // Dropping the payload could panic again.
+                std::mem::forget(payload);
+                count_fault();
+                otherwise
+            }
+        }
+    })
+}
+
+/// The guard of the path that every op takes: re-entrancy only. What runs here
+/// cannot panic (no indexing, no unwrapping, no arithmetic that is checked), and
+/// the landing pad that would catch it costs a quarter of the op's budget.
+#[inline(always)]
+pub(crate) fn hot<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
+    ThisThread::with(|this| if this.inside.get() { otherwise } else { work(this) })
+}
+
+#[cold]
+fn count_fault() {
+    lifecycle::note_fault();
+    if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {
+        lifecycle::disarm_after_faults();
+        quiet_log::say(&[
+            b"recording stopped after an internal fault; the program itself is not affected",
+        ]);
+    }
+}

@@ -1,0 +1,133 @@
+//! The public functions of one copy of ggml, looked up by name. Each is
+//! optional: what is missing is a capability less, not a failure.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use crate::patch::loaded_object::LoadedObject;
+
+pub(crate) type Pointer = *mut c_void;
+
+/// `struct ggml_init_params`, the same in all versions that have backends.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct InitParams {
+    pub(crate) bytes: usize,
+    pub(crate) buffer: Pointer,
+    pub(crate) no_alloc: bool,
+}
+
+macro_rules! api {
+    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
+        /// Functions of ggml's base library.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(clippy::type_complexity)]
+        pub(crate) struct Api {
+            $(pub(crate) $name: Option<unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?>,)*
+        }
+
+        impl Api {
+            /// Looks every function up in the object and what it links to.
+            pub(crate) fn of(object: &LoadedObject) -> Option<Api> {
+                let scope = Scope::of(&object.name)?;
+                // SAFETY: a symbol of this name in a ggml library has this
+                // signature in all versions from late 2024 on (ggml's headers);
+                // a null address becomes `None`.
+                Some(unsafe { Api {
+                    $($name: std::mem::transmute::<usize, Option<_>>(
+                        scope.find(const { as_c_str(concat!(stringify!($name), "\0")) })),)*
+                } })
+            }
+        }
+    };
+}
+
+const fn as_c_str(name: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(name.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("names end in one zero byte"),
+    }
+}
+
+api! {
+    ggml_init: fn(InitParams) -> Pointer;
+    ggml_free: fn(Pointer);
+    ggml_tensor_overhead: fn() -> usize;
+    ggml_new_tensor_1d: fn(Pointer, c_int, i64) -> Pointer;
+    ggml_new_tensor_4d: fn(Pointer, c_int, i64, i64, i64, i64) -> Pointer;
+    ggml_get_name: fn(Pointer) -> *const c_char;
+    ggml_set_name: fn(Pointer, *const c_char) -> Pointer;
+    ggml_get_data: fn(Pointer) -> Pointer;
+    ggml_add: fn(Pointer, Pointer, Pointer) -> Pointer;
+    ggml_mul: fn(Pointer, Pointer, Pointer) -> Pointer;
+    ggml_sqr: fn(Pointer, Pointer) -> Pointer;
+    ggml_scale: fn(Pointer, Pointer, f32) -> Pointer;
+    ggml_view_1d: fn(Pointer, Pointer, i64, usize) -> Pointer;
+    ggml_set_input: fn(Pointer);
+    ggml_op_name: fn(c_int) -> *const c_char;
+    ggml_op_desc: fn(Pointer) -> *const c_char;
+    ggml_type_name: fn(c_int) -> *const c_char;
+    ggml_blck_size: fn(c_int) -> i64;
+    ggml_type_size: fn(c_int) -> usize;
+    ggml_nbytes: fn(Pointer) -> usize;
+    ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
+    ggml_build_forward_expand: fn(Pointer, Pointer);
+    ggml_graph_n_nodes: fn(Pointer) -> c_int;
+    ggml_graph_nodes: fn(Pointer) -> Pointer;
+    ggml_version: fn() -> *const c_char;
+    ggml_commit: fn() -> *const c_char;
+    ggml_backend_name: fn(Pointer) -> *const c_char;
+    ggml_backend_free: fn(Pointer);
+    ggml_backend_synchronize: fn(Pointer);
+    ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
+    ggml_backend_tensor_set_async: fn(Pointer, Pointer, Pointer, usize, usize);
+    ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
+    ggml_backend_get_device: fn(Pointer) -> Pointer;
+    ggml_backend_dev_name: fn(Pointer) -> *const c_char;
+    ggml_backend_dev_description: fn(Pointer) -> *const c_char;
+    ggml_backend_dev_type: fn(Pointer) -> c_int;
+    ggml_backend_dev_buffer_type: fn(Pointer) -> Pointer;
+    ggml_backend_buft_is_host: fn(Pointer) -> bool;
+    ggml_backend_buft_get_device: fn(Pointer) -> Pointer;
+    ggml_backend_buffer_get_type: fn(Pointer) -> Pointer;
+    ggml_backend_buffer_is_host: fn(Pointer) -> bool;
+    ggml_backend_buffer_free: fn(Pointer);
+    ggml_backend_cpu_buffer_from_ptr: fn(Pointer, usize) -> Pointer;
+    ggml_backend_tensor_alloc: fn(Pointer, Pointer, Pointer);
+}
+
+/// A loaded object's view of symbols: itself, then what it links to.
+pub(crate) struct Scope(Pointer);
+
+impl Scope {
+    /// By the loader's own name for the object, which it compares first. The
+    /// program itself has an empty name and sees all that is linked globally.
+    pub(crate) fn of(name: &CStr) -> Option<Scope> {
+        let path = if name.is_empty() { std::ptr::null() } else { name.as_ptr() };
+        // SAFETY: the name is a C string; NOLOAD never loads or runs anything.
+        let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        (!handle.is_null()).then_some(Scope(handle))
+    }
+
+    /// The symbol's address, 0 when it is not there.
+    pub(crate) fn find(&self, symbol: &CStr) -> usize {
+        // SAFETY: the handle is open until drop, the name a C string.
+        unsafe { libc::dlsym(self.0, symbol.as_ptr()) as usize }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // SAFETY: opened in `of`; the object has its other references still.
+        unsafe { libc::dlclose(self.0) };
+    }
+}
+
+/// Text from ggml, empty for null. ggml's names live as long as its library.
+pub(crate) fn text<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return b"";
+    }
+    // SAFETY: ggml's name functions return C strings from static tables or from
+    // the object asked, which the caller keeps alive while using the result.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}

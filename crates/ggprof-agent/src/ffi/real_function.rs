@@ -1,0 +1,117 @@
+//! Which function the caller would have reached without us.
+//!
+//! It is looked up in the scope of the library the call came from: `RTLD_NEXT`
+//! does not see libraries opened with `RTLD_LOCAL`, and two copies of ggml must
+//! each reach their own. A call that ggml makes as its last act (a tail call)
+//! seems to come from our own wrapper; then the answer lies in the library of
+//! the real function that wrapper called.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::api::Scope;
+use crate::patch::loaded_object::{self, LoadedObject};
+use crate::recorder::this_thread::ThisThread;
+
+/// Call sites of one function in one process: a handful.
+const REMEMBERED: usize = 16;
+
+/// An entry point we stand in for.
+#[derive(Debug)]
+pub(crate) struct RealFunction {
+    symbol: &'static CStr,
+    remembered: [CallSite; REMEMBERED],
+    /// The loader's count of unloads when the sites were remembered.
+    unloads: AtomicU64,
+}
+
+#[derive(Debug)]
+struct CallSite {
+    return_address: AtomicUsize,
+    function: AtomicUsize,
+}
+
+impl CallSite {
+    const fn none() -> Self {
+        CallSite { return_address: AtomicUsize::new(0), function: AtomicUsize::new(0) }
+    }
+}
+
+impl RealFunction {
+    pub(crate) const fn new(symbol: &'static CStr) -> Self {
+        RealFunction {
+            symbol,
+            remembered: [const { CallSite::none() }; REMEMBERED],
+            unloads: AtomicU64::new(0),
+        }
+    }
+
+    /// The real function for a call that returns to `return_address`. Zero only
+    /// if the loader knows no such function any more.
+    pub(crate) fn for_caller(&self, return_address: usize) -> usize {
+        self.forget_after_unload();
+        let function = match self.recall(return_address) {
+            Some(function) => function,
+            None => self.find_and_remember(return_address),
+        };
+        ThisThread::with(|this| this.last_real.set(function));
+        function
+    }
+
+    fn forget_after_unload(&self) {
+        let unloads = loaded_object::unloads();
+        if self.unloads.swap(unloads, Ordering::AcqRel) != unloads {
+            for site in &self.remembered {
+                site.return_address.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    fn recall(&self, return_address: usize) -> Option<usize> {
+        let site = self
+            .remembered
+            .iter()
+            .find(|site| site.return_address.load(Ordering::Acquire) == return_address)?;
+        Some(site.function.load(Ordering::Relaxed)).filter(|&function| function != 0)
+    }
+
+    #[cold]
+    fn find_and_remember(&self, return_address: usize) -> usize {
+        let called_by = if is_ours(return_address) {
+            // Not remembered: the same wrapper serves every copy of ggml.
+            return find_from(ThisThread::with(|this| this.last_real.get()), self.symbol);
+        } else {
+            return_address
+        };
+        let function = find_from(called_by, self.symbol);
+        let free = self.remembered.iter().find(|site| {
+            let order = Ordering::AcqRel;
+            // A mark no return address has, until the function is filled in.
+            site.return_address.compare_exchange(0, usize::MAX, order, Ordering::Relaxed).is_ok()
+        });
+        if let Some(site) = free {
+            site.function.store(function, Ordering::Relaxed);
+            site.return_address.store(return_address, Ordering::Release);
+        }
+        function
+    }
+}
+
+fn is_ours(address: usize) -> bool {
+    static OURS: std::sync::OnceLock<Option<LoadedObject>> = std::sync::OnceLock::new();
+    let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
+    ours.as_ref().is_some_and(|object| object.holds(address))
+}
+
+/// The symbol as code at `address` would see it, never our own.
+fn find_from(address: usize, symbol: &CStr) -> usize {
+    let caller = LoadedObject::containing(address);
+    let scope = caller.and_then(|object| Scope::of(&object.name));
+    let found = scope.map_or(0, |scope| scope.find(symbol));
+    if found != 0 && !is_ours(found) {
+        return found;
+    }
+    // SAFETY: a look-up by a C string, behind us in the global scope.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize };
+    if is_ours(next) { 0 } else { next }
+}

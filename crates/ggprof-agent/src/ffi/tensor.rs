@@ -1,0 +1,151 @@
+//! Reading a `ggml_tensor` through the offsets that `probe` found. Fields are
+//! read, never written; a tensor is only read while ggml holds it for us, inside
+//! a call that was given it.
+
+/// Where the fields are in this copy of ggml.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TensorLayout {
+    pub(crate) bytes: usize,
+    pub(crate) type_id: usize,
+    /// 0 when it could not be found (the type is at 0, so 0 is free).
+    pub(crate) buffer: usize,
+    pub(crate) ne: usize,
+    pub(crate) nb: usize,
+    pub(crate) op: usize,
+    pub(crate) op_params: usize,
+    pub(crate) flags: usize,
+    pub(crate) src: usize,
+    pub(crate) max_src: usize,
+    pub(crate) view_src: usize,
+    pub(crate) view_offs: usize,
+    pub(crate) data: usize,
+    pub(crate) name: usize,
+    pub(crate) name_bytes: usize,
+}
+
+/// A live tensor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tensor<'l> {
+    at: *const u8,
+    layout: &'l TensorLayout,
+}
+
+impl<'l> Tensor<'l> {
+    /// # Safety
+    /// `at` points to a live tensor of the copy of ggml the layout was probed
+    /// from, and stays alive while the value is used.
+    pub(crate) unsafe fn new(at: *const u8, layout: &'l TensorLayout) -> Self {
+        Tensor { at, layout }
+    }
+
+    pub(crate) fn address(self) -> usize {
+        self.at as usize
+    }
+
+    pub(crate) fn type_id(self) -> u32 {
+        self.field(self.layout.type_id)
+    }
+
+    pub(crate) fn op(self) -> u32 {
+        self.field(self.layout.op)
+    }
+
+    pub(crate) fn flags(self) -> u32 {
+        self.field(self.layout.flags)
+    }
+
+    pub(crate) fn ne(self) -> [i64; 4] {
+        self.field(self.layout.ne)
+    }
+
+    pub(crate) fn nb(self) -> [u64; 4] {
+        self.field(self.layout.nb)
+    }
+
+    /// A number that changes when type, shape or strides do, made of as few
+    /// instructions as will do: it is asked for every weight at every graph.
+    #[inline(always)]
+    pub(crate) fn shape_sum(self) -> u64 {
+        let mut sum = u64::from(self.type_id());
+        for word in 0..4 {
+            let (ne, nb): (u64, u64) =
+                (self.field(self.layout.ne + 8 * word), self.field(self.layout.nb + 8 * word));
+            sum = (sum.rotate_left(15) ^ ne).wrapping_add(nb.rotate_left(37));
+        }
+        sum
+    }
+
+    /// A number that changes with the node: its address, op, flags, type, shape
+    /// and first sources. Two instructions a word: every node of every graph is
+    /// asked.
+    #[inline(always)]
+    pub(crate) fn quick_sum(self) -> u64 {
+        let layout = self.layout;
+        let word = |offset: usize| self.field::<u64>(offset);
+        let mut sum = self.at as u64;
+        for offset in [
+            // The op and its first parameter, when they stand side by side.
+            layout.op,
+            layout.ne,
+            layout.ne + 8,
+            layout.ne + 16,
+            layout.ne + 24,
+            layout.nb + 8,
+            layout.nb + 16,
+            layout.src,
+            layout.src + 8,
+            layout.src + 16,
+        ] {
+            sum = sum.rotate_left(9).wrapping_add(word(offset));
+        }
+        sum ^ u64::from(self.type_id()) << 40 ^ u64::from(self.flags()) << 48
+    }
+
+    pub(crate) fn op_params(self) -> [u32; 16] {
+        self.field(self.layout.op_params)
+    }
+
+    pub(crate) fn buffer(self) -> usize {
+        if self.layout.buffer == 0 { 0 } else { self.field(self.layout.buffer) }
+    }
+
+    pub(crate) fn source(self, slot: usize) -> Option<Tensor<'l>> {
+        debug_assert!(slot < self.layout.max_src);
+        let at: *const u8 = self.field(self.layout.src + slot * size_of::<usize>());
+        (!at.is_null()).then_some(Tensor { at, layout: self.layout })
+    }
+
+    pub(crate) fn view_source(self) -> Option<Tensor<'l>> {
+        let at: *const u8 = self.field(self.layout.view_src);
+        (!at.is_null()).then_some(Tensor { at, layout: self.layout })
+    }
+
+    pub(crate) fn name(self) -> &'l [u8] {
+        let field = self.bytes(self.layout.name, self.layout.name_bytes);
+        let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
+        &field[..end]
+    }
+
+    /// All that says what the node is: from its type to its view, without the
+    /// data pointer and what lies behind it.
+    pub(crate) fn head(self) -> &'l [u8] {
+        self.bytes(0, self.layout.data)
+    }
+
+    pub(crate) fn name_field(self) -> &'l [u8] {
+        self.bytes(self.layout.name, self.layout.name_bytes)
+    }
+
+    fn bytes(self, offset: usize, length: usize) -> &'l [u8] {
+        // SAFETY: inside the tensor by the probe's bounds; `new`'s caller keeps
+        // the tensor alive.
+        unsafe { std::slice::from_raw_parts(self.at.add(offset), length) }
+    }
+
+    #[inline(always)]
+    fn field<T: Copy>(self, offset: usize) -> T {
+        // SAFETY: the probe saw values of this type at this offset, inside the
+        // tensor; `new`'s caller keeps the tensor alive.
+        unsafe { self.at.add(offset).cast::<T>().read_unaligned() }
+    }
+}

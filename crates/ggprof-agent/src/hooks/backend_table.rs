@@ -1,0 +1,109 @@
+//! Stand-ins for functions of a backend's own table. The real ones are kept by
+//! `observe::backends`; a stand-in is only ever installed after its real one was.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::clock;
+use crate::fail_open::guard;
+use crate::ffi::api::Pointer;
+use crate::observe::backends::{self, Adopted};
+use crate::observe::copies::{self, Copied};
+use crate::observe::serialize;
+use crate::observe::split::Split;
+
+pub(crate) type GraphCompute = unsafe extern "C-unwind" fn(Pointer, Pointer) -> c_int;
+pub(crate) type Synchronize = unsafe extern "C-unwind" fn(Pointer);
+type Free = unsafe extern "C-unwind" fn(Pointer);
+type CpyTensorAsync = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer) -> bool;
+
+/// ggml's `GGML_STATUS_FAILED`.
+const FAILED: c_int = -1;
+
+pub(crate) unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Pointer) -> c_int {
+    let Some(adopted) = backends::find(backend) else { return FAILED };
+    // SAFETY: taken from this slot of a backend's table.
+    let Some(real) = (unsafe { original::<GraphCompute>(&adopted.graph_compute) }) else {
+        return FAILED;
+    };
+    let split = guard(None, |this| Split::begin(this, adopted, graph));
+    if let Some(status) = compute_serialized(split.as_ref(), adopted, backend, graph, real) {
+        split.into_iter().for_each(|split| split.finish(status));
+        return status;
+    }
+    // SAFETY: what ggml would have called, with what it passed.
+    let status = unsafe { real(backend, graph) };
+    split.into_iter().for_each(|split| split.finish(status));
+    status
+}
+
+fn compute_serialized(
+    split: Option<&Split>,
+    adopted: &Adopted,
+    backend: Pointer,
+    graph: Pointer,
+    real: GraphCompute,
+) -> Option<c_int> {
+    let split = split?;
+    let asked = split.lane().is_some_and(|lane| lane.recorder.serialize);
+    if !asked || adopted.ops_seen.load(Ordering::Relaxed) {
+        return None;
+    }
+    // SAFETY: taken from this slot of a backend's table; optional in ggml.
+    let synchronize = unsafe { original::<Synchronize>(&adopted.synchronize) };
+    serialize::compute(split, adopted, backend, graph, real, synchronize)
+}
+
+pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
+    source_backend: Pointer,
+    target_backend: Pointer,
+    source: Pointer,
+    target: Pointer,
+) -> bool {
+    // ggml calls the function of the target's table.
+    let Some(adopted) = backends::find(target_backend) else { return false };
+    // SAFETY: taken from this slot of a backend's table.
+    let Some(real) = (unsafe { original::<CpyTensorAsync>(&adopted.cpy_tensor_async) }) else {
+        return false;
+    };
+    let start = clock::ticks();
+    // SAFETY: what ggml would have called, with what it passed.
+    let copied = unsafe { real(source_backend, target_backend, source, target) };
+    if copied {
+        let copy = Copied {
+            start,
+            source,
+            target,
+            source_backend,
+            target_backend,
+            part: None,
+            may_be_pending: true,
+        };
+        guard(None, |this| {
+            let base_function = adopted.instance()?.api.ggml_backend_synchronize?;
+            copies::note(this, base_function as usize, copy)
+        });
+    }
+    copied
+}
+
+pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
+    let Some(adopted) = backends::find(backend) else { return };
+    guard((), |this| adopted.note_free(this));
+    // SAFETY: taken from this slot of a backend's table.
+    if let Some(real) = unsafe { original::<Free>(&adopted.free) } {
+        // SAFETY: what ggml would have called, with what it passed.
+        unsafe { real(backend) };
+    }
+}
+
+/// The function that stood in the slot.
+///
+/// # Safety
+/// `F` is the slot's function pointer type.
+unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    let address = kept.load(Ordering::Acquire);
+    // SAFETY: a function pointer of type `F` by the caller's contract, not null.
+    (address != 0).then(|| unsafe { std::mem::transmute_copy(&address) })
+}

@@ -1,0 +1,210 @@
+//! Stand-ins inside a CPU backend's library. They run for every op on every
+//! thread. Each library has its own set (`LIBRARY` is its number), so that the
+//! real function is found by a constant index: several builds of the backend
+//! may be loaded at once, and their address ranges come and go.
+//!
+//! # Hot path: no allocation, no locks, no panics
+
+use std::arch::naked_asm;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::fail_open;
+use crate::ffi::api::Pointer;
+use crate::observe::cpu_op::{self, ComputeParams};
+
+/// Libraries with ops hooked at the same time.
+pub(crate) const LIBRARIES: usize = 8;
+/// `ggml_compute_forward_*` slots over all libraries: a build has about 120.
+pub(crate) const FORWARDS: usize = 512;
+
+type Extra = unsafe extern "C-unwind" fn(*const ComputeParams, Pointer) -> bool;
+type Barrier = unsafe extern "C-unwind" fn(Pointer);
+
+pub(crate) static EXTRA: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
+pub(crate) static BARRIER: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
+pub(crate) static FORWARD: [AtomicUsize; FORWARDS] = [const { AtomicUsize::new(0) }; FORWARDS];
+
+macro_rules! per_library {
+    ($hook:ident) => {
+        [
+            $hook::<0> as *const (),
+            $hook::<1> as *const (),
+            $hook::<2> as *const (),
+            $hook::<3> as *const (),
+            $hook::<4> as *const (),
+            $hook::<5> as *const (),
+            $hook::<6> as *const (),
+            $hook::<7> as *const (),
+        ]
+    };
+}
+
+pub(crate) fn extra_hook(library: usize) -> usize {
+    per_library!(extra_compute_forward)[library] as usize
+}
+
+pub(crate) fn barrier_hook(library: usize) -> usize {
+    per_library!(barrier)[library] as usize
+}
+
+/// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
+/// it is about to compute, on every thread.
+unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>(
+    params: *const ComputeParams,
+    tensor: Pointer,
+) -> bool {
+    fail_open::hot((), |this| cpu_op::begin(this, params, tensor as usize));
+    let real = EXTRA[LIBRARY].load(Ordering::Relaxed);
+    // SAFETY: `library::hook_ops` stored the real function before it installed
+    // this one; the arguments are ggml's own.
+    unsafe { std::mem::transmute::<usize, Extra>(real)(params, tensor) }
+}
+
+/// `ggml_barrier`: where a thread waits for the others.
+unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>(threadpool: Pointer) {
+    let timed = fail_open::hot(false, cpu_op::reach_barrier);
+    let real = BARRIER[LIBRARY].load(Ordering::Relaxed);
+    // SAFETY: as in `extra_compute_forward`.
+    unsafe { std::mem::transmute::<usize, Barrier>(real)(threadpool) };
+    if timed {
+        fail_open::hot((), cpu_op::leave_barrier);
+    }
+}
+
+/// One of `ggml_compute_forward_*`. Its signature is not known (a fusion takes
+/// several tensors), so every register an argument may be in is kept and the
+/// real function is jumped to, as if nobody had been there.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn forward<const SLOT: usize>() {
+    naked_asm!(
+        "sub rsp, 0xb8",
+        "mov [rsp], rdi",
+        "mov [rsp + 8], rsi",
+        "mov [rsp + 16], rdx",
+        "mov [rsp + 24], rcx",
+        "mov [rsp + 32], r8",
+        "mov [rsp + 40], r9",
+        "mov [rsp + 48], rax",
+        "movups [rsp + 56], xmm0",
+        "movups [rsp + 72], xmm1",
+        "movups [rsp + 88], xmm2",
+        "movups [rsp + 104], xmm3",
+        "movups [rsp + 120], xmm4",
+        "movups [rsp + 136], xmm5",
+        "movups [rsp + 152], xmm6",
+        "movups [rsp + 168], xmm7",
+        "mov r9d, {slot}",
+        "call {observe}",
+        "mov r11, rax",
+        "mov rdi, [rsp]",
+        "mov rsi, [rsp + 8]",
+        "mov rdx, [rsp + 16]",
+        "mov rcx, [rsp + 24]",
+        "mov r8, [rsp + 32]",
+        "mov r9, [rsp + 40]",
+        "mov rax, [rsp + 48]",
+        "movups xmm0, [rsp + 56]",
+        "movups xmm1, [rsp + 72]",
+        "movups xmm2, [rsp + 88]",
+        "movups xmm3, [rsp + 104]",
+        "movups xmm4, [rsp + 120]",
+        "movups xmm5, [rsp + 136]",
+        "movups xmm6, [rsp + 152]",
+        "movups xmm7, [rsp + 168]",
+        "add rsp, 0xb8",
+        "jmp r11",
+        slot = const SLOT,
+        observe = sym forward_called,
+    )
+}
+
+/// Returns the real function for `forward` to jump to. Of the arguments only
+/// the first is known to be what it seems; the others are compared with the
+/// graph's nodes and never followed.
+extern "C-unwind" fn forward_called(
+    params: *const ComputeParams,
+    tensor: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    slot: u32,
+) -> usize {
+    fail_open::hot((), |this| {
+        cpu_op::begin_unannounced(this, params, tensor, [second, third, fourth]);
+    });
+    FORWARD[slot as usize].load(Ordering::Relaxed)
+}
+
+pub(crate) fn forward_hook(slot: usize) -> usize {
+    FORWARD_HOOKS[slot] as *const () as usize
+}
+
+type Forward = unsafe extern "C-unwind" fn();
+
+/// Sixteen functions from `$start` on.
+macro_rules! sixteen {
+    ($start:expr) => {
+        [
+            forward::<{ $start }> as Forward,
+            forward::<{ $start + 1 }>,
+            forward::<{ $start + 2 }>,
+            forward::<{ $start + 3 }>,
+            forward::<{ $start + 4 }>,
+            forward::<{ $start + 5 }>,
+            forward::<{ $start + 6 }>,
+            forward::<{ $start + 7 }>,
+            forward::<{ $start + 8 }>,
+            forward::<{ $start + 9 }>,
+            forward::<{ $start + 10 }>,
+            forward::<{ $start + 11 }>,
+            forward::<{ $start + 12 }>,
+            forward::<{ $start + 13 }>,
+            forward::<{ $start + 14 }>,
+            forward::<{ $start + 15 }>,
+        ]
+    };
+}
+
+static FORWARD_HOOKS: [Forward; FORWARDS] = {
+    let groups: [[Forward; 16]; FORWARDS / 16] = [
+        sixteen!(0),
+        sixteen!(16),
+        sixteen!(32),
+        sixteen!(48),
+        sixteen!(64),
+        sixteen!(80),
+        sixteen!(96),
+        sixteen!(112),
+        sixteen!(128),
+        sixteen!(144),
+        sixteen!(160),
+        sixteen!(176),
+        sixteen!(192),
+        sixteen!(208),
+        sixteen!(224),
+        sixteen!(240),
+        sixteen!(256),
+        sixteen!(272),
+        sixteen!(288),
+        sixteen!(304),
+        sixteen!(320),
+        sixteen!(336),
+        sixteen!(352),
+        sixteen!(368),
+        sixteen!(384),
+        sixteen!(400),
+        sixteen!(416),
+        sixteen!(432),
+        sixteen!(448),
+        sixteen!(464),
+        sixteen!(480),
+        sixteen!(496),
+    ];
+    let mut all = [groups[0][0]; FORWARDS];
+    let mut i = 0;
+    while i < FORWARDS {
+        all[i] = groups[i / 16][i % 16];
+        i += 1;
+    }
+    all
+};

@@ -1,0 +1,252 @@
+//! The entry points of ggml that programs call across library borders. The
+//! dynamic linker binds every caller to these, libraries opened later included.
+//!
+//! Each exported symbol is a shim of a few instructions: it notes where the call
+//! came from, which Rust cannot ask, and jumps to the function that does the
+//! work, with every argument where it was.
+
+use std::arch::naked_asm;
+use std::ffi::c_int;
+
+use crate::clock;
+use crate::fail_open::guard;
+use crate::ffi::api::Pointer;
+use crate::ffi::real_function::RealFunction;
+use crate::observe::copies::{self, Copied};
+use crate::observe::run::Run;
+use crate::observe::{backends, schedulers};
+use crate::quiet_log;
+use crate::recorder::this_thread::ThisThread;
+
+extern "C" fn note_caller(return_address: usize) {
+    ThisThread::with(|this| this.caller.set(return_address));
+}
+
+/// Declares the exported shim, the real function's record, and its signature.
+macro_rules! entry {
+    ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
+        /// The shim that stands in for ggml's function of this name.
+        ///
+        /// # Safety
+        /// Called by programs as ggml's own; never from Rust.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            naked_asm!(
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "sub rsp, 8",
+                "mov rdi, [rsp + 56]",
+                "call {note}",
+                "add rsp, 8",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp {body}",
+                note = sym note_caller,
+                body = sym $body,
+            )
+        }
+
+        #[allow(non_snake_case)]
+        mod $real {
+            use super::*;
+
+            pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
+
+            static REAL: RealFunction = RealFunction::new(
+                match std::ffi::CStr::from_bytes_with_nul(
+                    concat!(stringify!($symbol), "\0").as_bytes(),
+                ) {
+                    Ok(name) => name,
+                    Err(_) => panic!("names end in one zero byte"),
+                },
+            );
+
+            /// The function the caller would have reached without us.
+            pub(super) fn find() -> Option<Function> {
+                let address = REAL.for_caller(ThisThread::with(|this| this.caller.get()));
+                if address == 0 {
+                    quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
+                }
+                // SAFETY: the address of the symbol of this name in the caller's
+                // scope, which has this signature in ggml's headers.
+                unsafe { std::mem::transmute::<usize, Option<Function>>(address) }
+            }
+        }
+    };
+}
+
+/// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
+const FAILED: c_int = -1;
+
+entry!(ggml_backend_sched_new, sched_new_real:
+    fn(*const Pointer, Pointer, c_int, usize, bool, bool) -> Pointer, sched_new);
+
+/// Older versions take one argument less; a register too many does no harm.
+unsafe extern "C-unwind" fn sched_new(
+    members: *const Pointer,
+    buffer_types: Pointer,
+    n_members: c_int,
+    graph_size: usize,
+    parallel: bool,
+    op_offload: bool,
+) -> Pointer {
+    let Some(real) = sched_new_real::find() else { return std::ptr::null_mut() };
+    // SAFETY: what the program would have called, with what it passed.
+    let scheduler =
+        unsafe { real(members, buffer_types, n_members, graph_size, parallel, op_offload) };
+    guard((), |this| {
+        if members.is_null() || scheduler.is_null() {
+            return;
+        }
+        // SAFETY: ggml has just read as many backends from the array.
+        let members = unsafe { std::slice::from_raw_parts(members, n_members.max(0) as usize) };
+        schedulers::note_new(this, scheduler, members, real as usize);
+    });
+    scheduler
+}
+
+entry!(ggml_backend_sched_free, sched_free_real: fn(Pointer), sched_free);
+
+unsafe extern "C-unwind" fn sched_free(scheduler: Pointer) {
+    if let Some(real) = sched_free_real::find() {
+        guard((), |this| schedulers::note_free(this, scheduler));
+        // SAFETY: what the program would have called, with what it passed.
+        unsafe { real(scheduler) };
+    }
+}
+
+entry!(ggml_backend_sched_reset, sched_reset_real: fn(Pointer), sched_reset);
+
+unsafe extern "C-unwind" fn sched_reset(scheduler: Pointer) {
+    if let Some(real) = sched_reset_real::find() {
+        guard((), |this| schedulers::note_reset(this, scheduler));
+        // SAFETY: what the program would have called, with what it passed.
+        unsafe { real(scheduler) };
+    }
+}
+
+entry!(ggml_backend_sched_synchronize, sched_synchronize_real: fn(Pointer), sched_synchronize);
+
+unsafe extern "C-unwind" fn sched_synchronize(scheduler: Pointer) {
+    let start = clock::ticks();
+    if let Some(real) = sched_synchronize_real::find() {
+        // SAFETY: what the program would have called, with what it passed.
+        unsafe { real(scheduler) };
+        guard((), |this| schedulers::note_synchronize(this, scheduler, start));
+    }
+}
+
+entry!(ggml_backend_sched_graph_compute, sched_graph_compute_real:
+    fn(Pointer, Pointer) -> c_int, sched_graph_compute);
+
+unsafe extern "C-unwind" fn sched_graph_compute(scheduler: Pointer, graph: Pointer) -> c_int {
+    let Some(real) = sched_graph_compute_real::find() else { return FAILED };
+    let run = guard(None, |this| Run::begin(this, scheduler));
+    // SAFETY: what the program would have called, with what it passed.
+    let status = unsafe { real(scheduler, graph) };
+    run.into_iter().for_each(|run| run.finish(status));
+    status
+}
+
+entry!(ggml_backend_sched_graph_compute_async, sched_graph_compute_async_real:
+    fn(Pointer, Pointer) -> c_int, sched_graph_compute_async);
+
+unsafe extern "C-unwind" fn sched_graph_compute_async(scheduler: Pointer, graph: Pointer) -> c_int {
+    let Some(real) = sched_graph_compute_async_real::find() else { return FAILED };
+    let run = guard(None, |this| Run::begin(this, scheduler));
+    // SAFETY: what the program would have called, with what it passed.
+    let status = unsafe { real(scheduler, graph) };
+    run.into_iter().for_each(|run| run.finish(status));
+    status
+}
+
+entry!(ggml_backend_graph_compute, graph_compute_real:
+    fn(Pointer, Pointer) -> c_int, graph_compute);
+
+/// The backend's own function, reached behind this, records the graph; here a
+/// backend that was made out of our sight is taken in.
+unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Pointer) -> c_int {
+    let Some(real) = graph_compute_real::find() else { return FAILED };
+    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(backend, graph) }
+}
+
+entry!(ggml_backend_graph_compute_async, graph_compute_async_real:
+    fn(Pointer, Pointer) -> c_int, graph_compute_async);
+
+unsafe extern "C-unwind" fn graph_compute_async(backend: Pointer, graph: Pointer) -> c_int {
+    let Some(real) = graph_compute_async_real::find() else { return FAILED };
+    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(backend, graph) }
+}
+
+entry!(ggml_backend_dev_init, dev_init_real: fn(Pointer, Pointer) -> Pointer, dev_init);
+
+unsafe extern "C-unwind" fn dev_init(device: Pointer, parameters: Pointer) -> Pointer {
+    let Some(real) = dev_init_real::find() else { return std::ptr::null_mut() };
+    // SAFETY: what the program would have called, with what it passed.
+    let backend = unsafe { real(device, parameters) };
+    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    backend
+}
+
+entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_copy);
+
+unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
+    let Some(real) = tensor_copy_real::find() else { return };
+    let start = clock::ticks();
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(source, target) };
+    guard(None, |this| {
+        let copy = Copied {
+            start,
+            source,
+            target,
+            source_backend: std::ptr::null_mut(),
+            target_backend: std::ptr::null_mut(),
+            part: None,
+            may_be_pending: false,
+        };
+        copies::note(this, real as usize, copy)
+    });
+}
+
+entry!(ggml_backend_tensor_set_async, tensor_set_async_real:
+    fn(Pointer, Pointer, Pointer, usize, usize), tensor_set_async);
+
+/// Runs of experts are copied through this: each call is one event.
+unsafe extern "C-unwind" fn tensor_set_async(
+    backend: Pointer,
+    target: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_set_async_real::find() else { return };
+    let start = clock::ticks();
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(backend, target, data, offset, bytes) };
+    guard(None, |this| {
+        let copy = Copied {
+            start,
+            source: std::ptr::null_mut(),
+            target,
+            source_backend: std::ptr::null_mut(),
+            target_backend: backend,
+            part: Some((offset, bytes)),
+            may_be_pending: true,
+        };
+        copies::note(this, real as usize, copy)
+    });
+}

@@ -1,0 +1,10 @@
+//! The functions ggml calls in place of its own. Each is thin: observe, call the
+//! real function exactly once, observe. What the pointers mean is `observe`'s
+//! to know.
+//!
+//! All are `extern "C-unwind"`: ggml's C++ exceptions pass through them.
+
+pub(crate) mod backend_table;
+pub(crate) mod cpu_ops;
+pub(crate) mod entry;
+pub(crate) mod library;

@@ -1,0 +1,34 @@
+//! The agent: brought into somebody else's process by `LD_PRELOAD`, it records
+//! what ggml computes there. It does nothing until the process uses ggml.
+//!
+//! The way of one op through the rooms:
+//!
+//! * `hooks` are called by ggml in place of its own functions, and call those;
+//! * `observe` knows what the pointers they were given mean;
+//! * `recorder` keeps the facts per thread, folds them, writes them;
+//! * `ffi` holds every foreign layout and call, `patch` every changed pointer;
+//! * `lifecycle` says when any of it may happen, `fail_open` what happens when
+//!   it goes wrong: the program goes on as if we were not there.
+//!
+//! Invariants: no hook writes to standard output, allocates on the path of an
+//! op, or lets a panic out; each hook calls the real function exactly once
+//! (`observe/serialize.rs` is the one exception, and it was asked for).
+
+mod clock;
+mod config;
+mod fail_open;
+mod ffi;
+mod hooks;
+mod lifecycle;
+mod observe;
+mod patch;
+mod quiet_log;
+mod recorder;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = lifecycle::on_load;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static ON_UNLOAD: extern "C" fn() = lifecycle::on_exit;

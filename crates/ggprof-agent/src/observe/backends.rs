@@ -1,0 +1,249 @@
+//! The backends of the process. Each one seen gets a number, is described in the
+//! recording, and has its function table changed; the functions that were there
+//! are kept here, for as long as the process lives: a hook must always find them.
+
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
+
+use super::instance::{Instance, file_name};
+use crate::ffi::api::{Pointer, text};
+use crate::ffi::backend_table::BackendSlot;
+use crate::hooks::{backend_table, library};
+use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::lane::HeldLane;
+use crate::recorder::this_thread::ThisThread;
+use crate::{clock, lifecycle};
+
+const MOST_BACKENDS: usize = 256;
+
+/// A backend whose table we changed, and what was in it.
+#[derive(Debug)]
+pub(crate) struct Adopted {
+    backend: AtomicUsize,
+    id: AtomicU32,
+    instance: AtomicPtr<Instance>,
+    device: AtomicUsize,
+    /// Every node is seen as it is computed.
+    pub(crate) ops_seen: AtomicBool,
+    pub(crate) graph_compute: AtomicUsize,
+    pub(crate) cpy_tensor_async: AtomicUsize,
+    pub(crate) synchronize: AtomicUsize,
+    pub(crate) free: AtomicUsize,
+}
+
+static ADOPTED: [Adopted; MOST_BACKENDS] = [const { Adopted::none() }; MOST_BACKENDS];
+static ADOPTING: Mutex<u32> = Mutex::new(0);
+
+/// The backend behind a pointer, if we know it. Lock-free: hooks need it.
+pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
+    let wanted = backend as usize;
+    ADOPTED
+        .iter()
+        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
+        .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
+}
+
+/// The number of a backend that computes on the device.
+pub(crate) fn on_device(device: Pointer) -> u32 {
+    let known = ADOPTED
+        .iter()
+        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
+        .find(|entry| entry.device.load(Ordering::Relaxed) == device as usize);
+    known.filter(|_| !device.is_null()).map_or(layout::NONE, Adopted::id)
+}
+
+/// Takes a backend in. `base_function` is a function of its ggml's base library.
+pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
+    if backend.is_null() {
+        return layout::NONE;
+    }
+    if let Some(entry) = find(backend)
+        && entry.is_hooked(backend)
+    {
+        return entry.id();
+    }
+    let Some(recorder) = lifecycle::start_recording() else { return layout::NONE };
+    let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return layout::NONE };
+    let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
+    let free = |entry: &&Adopted| {
+        let taken = entry.backend.load(Ordering::Acquire);
+        taken == 0 || taken == backend as usize
+    };
+    let Some(entry) = ADOPTED.iter().find(free) else {
+        recorder.lose(LossKind::NoBackendSlot, 1);
+        return layout::NONE;
+    };
+    *count += 1;
+    entry.take_in(backend, *count, instance, &lane);
+    entry.id()
+}
+
+impl Adopted {
+    const fn none() -> Self {
+        Adopted {
+            backend: AtomicUsize::new(0),
+            id: AtomicU32::new(0),
+            instance: AtomicPtr::new(std::ptr::null_mut()),
+            device: AtomicUsize::new(0),
+            ops_seen: AtomicBool::new(false),
+            graph_compute: AtomicUsize::new(0),
+            cpy_tensor_async: AtomicUsize::new(0),
+            synchronize: AtomicUsize::new(0),
+            free: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn instance(&self) -> Option<&'static Instance> {
+        // SAFETY: only leaked instances are stored.
+        unsafe { self.instance.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// A freed backend's memory may hold a new one, with a fresh table.
+    fn is_hooked(&self, backend: Pointer) -> bool {
+        let Some(instance) = self.instance() else { return false };
+        // SAFETY: the caller holds the backend, which is of this instance or, if
+        // its memory was reused, at least as large as one of this instance.
+        let slot = unsafe { BackendSlot::at(backend, instance.backend.graph_compute) };
+        slot.is_some_and(|slot| slot.get() == backend_table::graph_compute as *const () as usize)
+    }
+
+    fn take_in(&self, backend: Pointer, id: u32, instance: &'static Instance, lane: &HeldLane<'_>) {
+        let offsets = instance.backend;
+        self.id.store(id, Ordering::Relaxed);
+        self.instance.store(std::ptr::from_ref(instance).cast_mut(), Ordering::Release);
+        self.device.store(device_of(instance, backend) as usize, Ordering::Relaxed);
+        let hooks: [(&AtomicUsize, usize, usize); 4] = [
+            (&self.free, offsets.free, backend_table::free as *const () as usize),
+            (&self.synchronize, offsets.synchronize, 0),
+            (
+                &self.cpy_tensor_async,
+                offsets.cpy_tensor_async,
+                backend_table::cpy_tensor_async as *const () as usize,
+            ),
+            (
+                &self.graph_compute,
+                offsets.graph_compute,
+                backend_table::graph_compute as *const () as usize,
+            ),
+        ];
+        // All originals are kept before the entry can be found, and the entry
+        // can be found before the first hook can be called.
+        for (original, offset, hook) in hooks {
+            // SAFETY: the caller of `adopt` holds a live backend of `instance`.
+            let slot = unsafe { BackendSlot::at(backend, offset) };
+            let function = slot.map_or(0, BackendSlot::get);
+            if function != hook {
+                original.store(function, Ordering::Release);
+            }
+        }
+        self.backend.store(backend as usize, Ordering::Release);
+        for (original, offset, hook) in hooks {
+            // SAFETY: as above.
+            let slot = unsafe { BackendSlot::at(backend, offset) };
+            if hook != 0 && original.load(Ordering::Relaxed) != 0 {
+                slot.inspect(|slot| slot.set(hook));
+            }
+        }
+        self.describe(backend, instance, lane);
+    }
+
+    fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
+        let object = LoadedObject::containing(self.graph_compute.load(Ordering::Relaxed));
+        let hooked = object.as_ref().map(library::hook_ops).unwrap_or_default();
+        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
+        let api = &instance.api;
+        let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
+        let mut interner = lane.recorder.interner();
+        let ask = |function: Option<unsafe extern "C-unwind" fn(Pointer) -> *const _>,
+                   of: Pointer| {
+            let function = function.filter(|_| !of.is_null());
+            // SAFETY: a live object of this instance, and its own function.
+            function.map_or(&b""[..], |name| text(unsafe { name(of) }))
+        };
+        let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
+        let library = interner.text(lane, file_name(library_path));
+        let record = layout::Backend {
+            device_type: device_type(instance, device),
+            backend: self.id(),
+            instance: instance.id,
+            name: interner.text(lane, ask(api.ggml_backend_name, backend)),
+            device: interner.text(lane, ask(api.ggml_backend_dev_name, device)),
+            description: interner.text(lane, ask(api.ggml_backend_dev_description, device)),
+            library,
+            ..Default::default()
+        };
+        lane.put(&record.encode());
+        let mut cover = |what: Covered, how: CoveredHow, count: u32, reason: &str| {
+            let record = layout::Coverage {
+                how: how as u8,
+                what: what as u16,
+                backend: self.id(),
+                instance: instance.id,
+                library,
+                reason: interner.text(lane, reason.as_bytes()),
+                count,
+                ..Default::default()
+            };
+            lane.put(&record.encode());
+        };
+        cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
+        let copies = self.cpy_tensor_async.load(Ordering::Relaxed) != 0;
+        if copies {
+            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
+        }
+        let got = |seen: bool| if seen { CoveredHow::GotSlot } else { CoveredHow::Not };
+        if self.ops_seen.load(Ordering::Relaxed) {
+            cover(Covered::Ops, CoveredHow::GotSlot, 1, "");
+            let why = if hooked.barrier { "" } else { "the library calls no ggml_barrier by name" };
+            cover(Covered::BarrierWaits, got(hooked.barrier), 1, why);
+            let why = if hooked.forward > 0 { "" } else { "the library exports no op functions" };
+            cover(Covered::Fusions, got(hooked.forward > 0), hooked.forward, why);
+        } else if lane.recorder.serialize {
+            cover(Covered::Ops, CoveredHow::Serialized, 1, "");
+        } else {
+            cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
+        }
+    }
+
+    /// The program frees the backend: its number ends here.
+    pub(crate) fn note_free(&self, this: &ThisThread) {
+        let Some(recorder) = lifecycle::recording() else { return };
+        let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+        let record =
+            layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
+        lane.put(&record.encode());
+    }
+}
+
+fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
+    // SAFETY: a live backend of this instance.
+    let ask = |get: unsafe extern "C-unwind" fn(Pointer) -> Pointer| unsafe { get(backend) };
+    instance.api.ggml_backend_get_device.map_or(std::ptr::null_mut(), ask)
+}
+
+/// 0 CPU, 1 GPU, 2 integrated GPU, 3 accelerator, 255 unknown. ggml put the
+/// integrated GPU in front of the accelerator at some point, so a 2 is told by
+/// whether its memory is the host's.
+fn device_type(instance: &Instance, device: Pointer) -> u8 {
+    let api = &instance.api;
+    let Some(get_type) = api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
+        return u8::MAX;
+    };
+    // SAFETY: a live device of this instance; devices are never freed.
+    let raw = unsafe { get_type(device) };
+    if raw == 2
+        && let (Some(buffer_type), Some(is_host)) =
+            (api.ggml_backend_dev_buffer_type, api.ggml_backend_buft_is_host)
+    {
+        // SAFETY: as above.
+        return if unsafe { is_host(buffer_type(device)) } { 3 } else { 2 };
+    }
+    u8::try_from(raw).unwrap_or(u8::MAX)
+}

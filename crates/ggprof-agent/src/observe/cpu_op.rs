@@ -1,0 +1,136 @@
+//! A thread's share of a node, from the moment ggml announces it.
+//!
+//! # Hot path: no allocation, no locks, no panics
+
+use ggprof_spool::layout::LossKind;
+
+use crate::recorder::this_thread::ThisThread;
+use crate::recorder::thread_log::ThreadLog;
+use crate::{clock, fail_open, lifecycle};
+
+/// The first two fields of ggml's `ggml_compute_params`, in all versions.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ComputeParams {
+    pub(crate) thread_index: i32,
+    pub(crate) n_threads: i32,
+}
+
+/// This thread begins its share of the node.
+#[inline(always)]
+pub(crate) fn begin(this: &ThisThread, params: *const ComputeParams, tensor: usize) {
+    let now = clock::ticks();
+    if let Some(log) = this.log.get()
+        && let Some(position) = log.position_of(tensor)
+    {
+        begin_at(log, tensor, position, now);
+        return;
+    }
+    begin_elsewhere(this, params, tensor, now);
+}
+
+/// The functions behind an announcement are called too, and fused ones without
+/// any: only a node that is not being computed yet begins here. `others` are
+/// arguments that may be further nodes of a fusion.
+pub(crate) fn begin_unannounced(
+    this: &ThisThread,
+    params: *const ComputeParams,
+    tensor: usize,
+    others: [usize; 3],
+) {
+    if this.log.get().is_some_and(|log| log.is_current(tensor)) {
+        return;
+    }
+    let now = clock::ticks();
+    let log = match this.log.get() {
+        Some(log) if log.position_of(tensor).is_some() => log,
+        _ => match fail_open::guard(None, |_| join_run_of(this, params, tensor)) {
+            Some(log) => log,
+            None => return,
+        },
+    };
+    let Some(position) = log.position_of(tensor) else { return };
+    begin_at(log, tensor, position, now);
+    let fused = log.fused_behind(position, others);
+    if let Some(share) = log.current() {
+        share.fused.store(fused, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[inline(always)]
+fn begin_at(log: &ThreadLog, tensor: usize, position: u32, now: u64) {
+    if !log.begin(tensor, position, now) {
+        lose(LossKind::LogFull);
+    }
+}
+
+/// The first op of a run on this thread, or one far from the last.
+#[cold]
+fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
+    fail_open::guard((), |_| join_and_begin(this, params, tensor, now));
+}
+
+fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
+    let Some(log) = join_run_of(this, params, tensor) else {
+        lose(LossKind::OpOutsideRun);
+        return;
+    };
+    if let Some(position) = log.position_of(tensor) {
+        begin_at(log, tensor, position, now);
+    }
+}
+
+/// Finds the running graph that holds the tensor and takes part in it.
+#[cold]
+fn join_run_of(
+    this: &ThisThread,
+    params: *const ComputeParams,
+    tensor: usize,
+) -> Option<&'static ThreadLog> {
+    let recorder = lifecycle::recording()?;
+    let running = recorder.lanes().slots().find_map(|slot| {
+        let generation = slot.running_generation()?;
+        let position = slot.find(tensor)?;
+        Some((slot, generation, position))
+    });
+    let (slot, generation, position) = running?;
+    let Some(log) = this.log_or_take() else {
+        lose(LossKind::NoLog);
+        return None;
+    };
+    if !log.takes_part_in(slot, generation) {
+        // SAFETY: ggml passes its parameters by a pointer that is valid for the
+        // call; the two numbers at its start are in all versions.
+        let (thread_index, n_threads) = unsafe { ((*params).thread_index, (*params).n_threads) };
+        log.join(slot, generation, thread_index as u32, n_threads as u32);
+        if !slot.register(log) {
+            lose(LossKind::NoLog);
+            return None;
+        }
+    }
+    log.go_to(position);
+    Some(log)
+}
+
+/// This thread reached a barrier inside or behind its share.
+#[inline(always)]
+pub(crate) fn reach_barrier(this: &ThisThread) -> bool {
+    let Some(log) = this.log.get().filter(|log| log.has_company()) else { return false };
+    let Some(share) = log.current() else { return false };
+    share.reach_barrier(clock::ticks());
+    true
+}
+
+#[inline(always)]
+pub(crate) fn leave_barrier(this: &ThisThread) {
+    if let Some(share) = this.log.get().and_then(ThreadLog::current) {
+        share.leave_barrier(clock::ticks());
+    }
+}
+
+#[cold]
+fn lose(kind: LossKind) {
+    if let Some(recorder) = lifecycle::recording() {
+        recorder.lose(kind, 1);
+    }
+}

@@ -1,0 +1,391 @@
+//! Nodes into descriptions. A program computes the same graph thousands of
+//! times, so what a tensor looked like the last time is kept: when its bytes are
+//! the same, its number is the same, and nothing is hashed or locked.
+//!
+//! A node's identity is what it computes on what: op, parameters, name, type,
+//! shape, strides, and the same of its sources with how many nodes back they
+//! were made. Where its data lies is no part of it, and neither is the offset of
+//! a view: the place in a cache moves with every token.
+
+use std::collections::{HashMap, HashSet};
+
+use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
+
+use super::instance::Instance;
+use crate::ffi::api::{Pointer, text};
+use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::hooks::library;
+use crate::recorder::intern::{digest, mix};
+use crate::recorder::lane::HeldLane;
+
+/// Tensors remembered per lane, before all is forgotten and learnt anew.
+const MOST_REMEMBERED: usize = 1 << 16;
+/// Every so many graphs all bytes are compared, not the fingerprint's only.
+const USES_BEFORE_CHECK: u32 = 32;
+/// Bytes of a tensor up to its data pointer: 248 or 256 in all versions.
+const HEAD_BYTES: usize = 256;
+/// The shortest name field there is; longer ones are told apart by this much.
+const NAME_BYTES: usize = 64;
+
+/// The nodes a lane has seen.
+#[derive(Debug, Default)]
+pub(crate) struct KnownNodes {
+    by_address: HashMap<usize, u32, std::hash::BuildHasherDefault<AddressHasher>>,
+    remembered: Vec<Remembered>,
+    ids: Vec<u32>,
+    last_recalled: u32,
+    pass: u32,
+    last_shape: (u64, u32),
+    fusions: HashSet<u64, std::hash::BuildHasherDefault<AddressHasher>>,
+    /// Shapes by their graph's fingerprint.
+    shapes: HashMap<u64, Recent, std::hash::BuildHasherDefault<AddressHasher>>,
+}
+
+/// A shape found lately, and how often it was taken on its fingerprint alone.
+#[derive(Debug)]
+struct Recent {
+    shape: u32,
+    uses: u32,
+}
+
+/// A tensor as it was when it was last part of a graph.
+#[derive(Debug)]
+struct Remembered {
+    address: usize,
+    node: u32,
+    instance: u32,
+    pass: u32,
+    position: u32,
+    sources: u8,
+    /// Bit `s`: source `s` is a node of the same graph, and checked as such.
+    made_in_graph: u16,
+    leaves: u64,
+    head: [u8; HEAD_BYTES],
+    name: [u8; NAME_BYTES],
+}
+
+impl KnownNodes {
+    /// The number of the graph's shape. Graphs are recognised by a fingerprint of
+    /// what tends to change; what else may change is looked at now and then.
+    pub(crate) fn shape_of(
+        &mut self,
+        lane: &HeldLane<'_>,
+        instance: &Instance,
+        layout: &TensorLayout,
+        nodes: &[*const u8],
+    ) -> u32 {
+        let fingerprint = fingerprint(layout, nodes) ^ u64::from(instance.id);
+        if let Some(recent) = self.shapes.get_mut(&fingerprint)
+            && recent.uses < USES_BEFORE_CHECK
+        {
+            recent.uses += 1;
+            return recent.shape;
+        }
+        let shape = self.describe(lane, instance, layout, nodes);
+        if self.shapes.len() >= MOST_REMEMBERED {
+            self.shapes.clear();
+        }
+        self.shapes.insert(fingerprint, Recent { shape, uses: 0 });
+        shape
+    }
+
+    /// Numbers every node and gives the number of the whole sequence.
+    fn describe(
+        &mut self,
+        lane: &HeldLane<'_>,
+        instance: &Instance,
+        layout: &TensorLayout,
+        nodes: &[*const u8],
+    ) -> u32 {
+        if self.remembered.len() + nodes.len() > MOST_REMEMBERED {
+            self.by_address.clear();
+            self.remembered.clear();
+        }
+        self.pass = self.pass.wrapping_add(1);
+        self.ids.clear();
+        self.ids.reserve(nodes.len());
+        let mut sequence = mix(0, nodes.len() as u64);
+        let mut same_order = true;
+        for (position, &node) in (0_u32..).zip(nodes) {
+            // SAFETY: a node of a graph that ggml is computing, of the copy of
+            // ggml the layout was probed from.
+            let tensor = unsafe { Tensor::new(node, layout) };
+            let known = self.recall(instance, tensor, position, &mut same_order);
+            let id = known.unwrap_or_else(|| self.learn(lane, instance, tensor, position, layout));
+            self.ids.push(id);
+            sequence = mix(sequence, u64::from(id));
+        }
+        if self.last_shape.0 != sequence {
+            let shape = lane.recorder.interner().shape(lane, sequence, &self.ids);
+            self.last_shape = (sequence, shape);
+        }
+        self.last_shape.1
+    }
+
+    /// The node's number, if nothing about it has changed. Sources are counted
+    /// back by position, so one node elsewhere than before unsettles all later.
+    #[inline(always)]
+    fn recall(
+        &mut self,
+        instance: &Instance,
+        tensor: Tensor<'_>,
+        position: u32,
+        same_order: &mut bool,
+    ) -> Option<u32> {
+        // Nodes are remembered in the order they were met: try the next first.
+        let next = self.last_recalled.wrapping_add(1);
+        let index = match self.remembered.get(next as usize) {
+            Some(seen) if seen.address == tensor.address() => next,
+            _ => *self.by_address.get(&tensor.address())?,
+        };
+        self.last_recalled = index;
+        let pass = self.pass;
+        let seen = &mut self.remembered[index as usize];
+        if seen.position != position {
+            *same_order = false;
+        }
+        let head = tensor.head();
+        let name = tensor.name_field();
+        let same = *same_order
+            && seen.instance == instance.id
+            && seen.head[..head.len()] == *head
+            && name.first_chunk() == Some(&seen.name)
+            && seen.leaves == leaves(tensor, seen.sources, seen.made_in_graph);
+        if !same {
+            return None;
+        }
+        seen.pass = pass;
+        Some(seen.node)
+    }
+
+    #[cold]
+    fn learn(
+        &mut self,
+        lane: &HeldLane<'_>,
+        instance: &Instance,
+        tensor: Tensor<'_>,
+        position: u32,
+        layout: &TensorLayout,
+    ) -> u32 {
+        let sources = self.sources(tensor, position, layout);
+        let node = number(lane, instance, tensor, &sources);
+        let made_in_graph = sources
+            .iter()
+            .filter(|(source, _)| source.nodes_back != 0)
+            .fold(0, |bits, (source, _)| bits | 1 << source.slot);
+        let n_slots = sources.last().map_or(0, |(source, _)| source.slot as u8 + 1);
+        let mut remembered = Remembered {
+            address: tensor.address(),
+            node,
+            instance: instance.id,
+            pass: self.pass,
+            position,
+            sources: n_slots,
+            made_in_graph,
+            leaves: leaves(tensor, n_slots, made_in_graph),
+            head: [0; HEAD_BYTES],
+            name: [0; NAME_BYTES],
+        };
+        let (head, name) = (tensor.head(), tensor.name_field());
+        // Longer heads than known are never equal, so always learnt anew.
+        if head.len() <= HEAD_BYTES {
+            remembered.head[..head.len()].copy_from_slice(head);
+        }
+        if let Some(name) = name.first_chunk() {
+            remembered.name = *name;
+        }
+        let next = self.remembered.len() as u32;
+        let index = *self.by_address.entry(tensor.address()).or_insert(next);
+        if index == next {
+            self.remembered.push(remembered);
+        } else {
+            self.remembered[index as usize] = remembered;
+        }
+        node
+    }
+
+    /// The sources as they are described, each with its name.
+    fn sources<'t>(
+        &self,
+        tensor: Tensor<'t>,
+        position: u32,
+        layout: &TensorLayout,
+    ) -> Vec<(Source, &'t [u8])> {
+        let slots = layout.max_src.min(layout::MAX_SOURCES);
+        let present = (0..slots).filter_map(|slot| Some((slot, tensor.source(slot)?)));
+        let described = present.map(|(slot, source)| {
+            let made_at = self
+                .by_address
+                .get(&source.address())
+                .map(|&index| &self.remembered[index as usize])
+                .filter(|seen| seen.pass == self.pass && seen.position < position);
+            let source_record = Source {
+                type_id: source.type_id(),
+                name: 0,
+                nodes_back: made_at.map_or(0, |seen| position - seen.position),
+                slot: slot as u32,
+                ne: source.ne(),
+                nb: source.nb(),
+            };
+            (source_record, source.name())
+        });
+        described.collect()
+    }
+
+    /// Writes once per graph shape which nodes ran together with this one.
+    pub(crate) fn note_fusion(
+        &mut self,
+        lane: &HeldLane<'_>,
+        shape: u32,
+        position: u32,
+        fused: u32,
+    ) {
+        let key = mix(u64::from(shape) << 32 | u64::from(position), u64::from(fused));
+        if !self.fusions.insert(key) {
+            return;
+        }
+        let members = (0..32).filter(|&distance| distance == 0 || fused >> distance & 1 == 1);
+        let members: Vec<u32> = members.map(|distance| position + distance).collect();
+        let count = members.len() as u32;
+        let head = layout::Fusion { shape, position, count, ..Default::default() };
+        let tail: Vec<u8> = members.iter().flat_map(|member| member.to_le_bytes()).collect();
+        lane.put_long(&mut head.encode(), &tail);
+    }
+}
+
+/// A digest of which tensors are computed, in which order, with which ops, types,
+/// shapes and sources. The rest (further parameters, strides, names) follows from
+/// these in a program that builds its graph the same way each time.
+fn fingerprint(layout: &TensorLayout, nodes: &[*const u8]) -> u64 {
+    let mut state = nodes.len() as u64;
+    for &node in nodes {
+        // SAFETY: a node of a graph that ggml is computing, of the copy of ggml
+        // the layout was probed from.
+        let tensor = unsafe { Tensor::new(node, layout) };
+        state = (state ^ tensor.quick_sum()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        state ^= state >> 29;
+    }
+    state
+}
+
+/// A digest of the sources that are no nodes of the graph: weights and inputs
+/// may change their shape without the node's own bytes changing.
+#[inline(always)]
+fn leaves(tensor: Tensor<'_>, slots: u8, made_in_graph: u16) -> u64 {
+    let mut state = 0;
+    // Bits of the slots to look at, so that the common node skips the loop.
+    let mut left = !made_in_graph & ((1_u32 << slots) - 1) as u16;
+    while left != 0 {
+        let slot = left.trailing_zeros() as usize;
+        left &= left - 1;
+        if let Some(source) = tensor.source(slot) {
+            state = mix(state, source.shape_sum());
+        }
+    }
+    state
+}
+
+/// The node's number, with its description written if it is new.
+fn number(
+    lane: &HeldLane<'_>,
+    instance: &Instance,
+    tensor: Tensor<'_>,
+    sources: &[(Source, &[u8])],
+) -> u32 {
+    let api = &instance.api;
+    let op = tensor.op();
+    // SAFETY: an op number read from a live tensor of this instance.
+    let op_name = api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }));
+    let mut node = layout::Node {
+        sources: sources.len() as u8,
+        instance: instance.id,
+        op,
+        type_id: tensor.type_id(),
+        flags: tensor.flags(),
+        ne: tensor.ne(),
+        nb: tensor.nb(),
+        op_params: tensor.op_params(),
+        ..Default::default()
+    };
+    if op_name == b"VIEW" {
+        node.op_params = Default::default();
+    }
+    let mut identity = mix(digest(&node.encode()), digest(tensor.name()));
+    for (source, name) in sources {
+        identity = mix(mix(identity, digest(&source.encode())), digest(name));
+    }
+    let mut interner = lane.recorder.interner();
+    let (id, new) = interner.node(lane, identity);
+    if !new {
+        return id;
+    }
+    let tensor_pointer = tensor.address() as Pointer;
+    // SAFETY: a live tensor of this instance, which the function only reads.
+    let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
+    node.node = id;
+    node.op_name = interner.text(lane, op_name);
+    if interner.is_new_op(instance.id, op) {
+        library::unhook_plain_op(op_name);
+    }
+    node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
+    node.name = interner.text(lane, tensor.name());
+    let view_of = tensor.view_source().map_or(&b""[..], Tensor::name);
+    node.view_of = interner.text(lane, view_of);
+    let mut tail = Vec::with_capacity(sources.len() * SOURCE_BYTES);
+    for (source, name) in sources {
+        let source = Source { name: interner.text(lane, name), ..*source };
+        tail.extend_from_slice(&source.encode());
+    }
+    let types = sources.iter().map(|(source, _)| source.type_id).chain([node.type_id]);
+    for type_id in types {
+        if interner.is_new_type(instance.id, type_id) {
+            let name = api.ggml_type_name.map_or(&b""[..], |name| {
+                // SAFETY: a type number read from a live tensor of this instance.
+                text(unsafe { name(type_id as i32) })
+            });
+            let name = interner.text(lane, name);
+            write_type(lane, instance, type_id, name);
+        }
+    }
+    lane.put_long(&mut node.encode(), &tail);
+    id
+}
+
+fn write_type(lane: &HeldLane<'_>, instance: &Instance, type_id: u32, name: u32) {
+    let (elements, bytes) = (instance.api.ggml_blck_size, instance.api.ggml_type_size);
+    let id = type_id as i32;
+    let record = layout::TypeEntry {
+        instance: instance.id,
+        type_id,
+        name,
+        // SAFETY: a type number read from a live tensor of this instance.
+        block_elements: elements.map_or(0, |elements| unsafe { elements(id) } as u32),
+        // SAFETY: as above.
+        block_bytes: bytes.map_or(0, |bytes| unsafe { bytes(id) } as u32),
+        ..Default::default()
+    };
+    lane.put(&record.encode());
+}
+
+/// Addresses are multiples of 16 and near each other: one multiplication
+/// spreads them well enough.
+#[derive(Debug, Default)]
+pub(crate) struct AddressHasher(u64);
+
+impl std::hash::Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = digest(bytes);
+    }
+    #[inline(always)]
+    fn write_usize(&mut self, address: usize) {
+        self.write_u64(address as u64);
+    }
+    #[inline(always)]
+    fn write_u64(&mut self, number: u64) {
+        let wide = u128::from(number) * 0x9e37_79b9_7f4a_7c15;
+        self.0 = (wide as u64) ^ ((wide >> 64) as u64);
+    }
+}

@@ -1,0 +1,89 @@
+//! A copy of ggml in this process: its functions and its layouts, found once.
+//! Several copies with different layouts in one process are real (two Python
+//! wheels, for one), so nothing about ggml is global.
+
+use std::sync::{Mutex, PoisonError};
+
+use ggprof_spool::layout::{self, Covered, CoveredHow};
+
+use crate::ffi::api::Api;
+use crate::ffi::canary::BackendLayout;
+use crate::ffi::graph::GraphLayout;
+use crate::ffi::probe;
+use crate::ffi::tensor::TensorLayout;
+use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::lane::HeldLane;
+
+/// One copy of ggml's base library.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) id: u32,
+    pub(crate) api: Api,
+    pub(crate) backend: BackendLayout,
+    /// `None` when a field could not be confirmed: then no node is read.
+    pub(crate) layouts: Option<(TensorLayout, GraphLayout)>,
+    base: usize,
+    name: std::ffi::CString,
+}
+
+static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
+
+impl Instance {
+    /// The copy that holds one of ggml's base functions, probed at first sight.
+    pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
+        let object = LoadedObject::containing(function)?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
+        if let Some(instance) = known.iter().find(same) {
+            return Some(instance);
+        }
+        let api = Api::of(&object)?;
+        let backend = BackendLayout::probe(&api)?;
+        let probed = probe::probe(&api);
+        let instance: &'static Instance = Box::leak(Box::new(Instance {
+            id: known.len() as u32 + 1,
+            api,
+            backend,
+            layouts: probed.ok(),
+            base: object.base,
+            name: object.name,
+        }));
+        known.push(instance);
+        instance.write(lane, probed.err());
+        Some(instance)
+    }
+
+    fn write(&self, lane: &HeldLane<'_>, problem: Option<&str>) {
+        let mut interner = lane.recorder.interner();
+        let library = interner.text(lane, file_name(self.name.to_bytes()));
+        let version = interner.text(lane, probe::optional_text(self.api.ggml_version));
+        let commit = interner.text(lane, probe::optional_text(self.api.ggml_commit));
+        let reason = interner.text(lane, problem.unwrap_or_default().as_bytes());
+        let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
+        let instance = self.id;
+        let record = layout::Instance {
+            instance,
+            library,
+            version,
+            commit,
+            tensor_bytes,
+            ..Default::default()
+        };
+        lane.put(&record.encode());
+        let how = if problem.is_some() { CoveredHow::Not } else { CoveredHow::Probed };
+        let coverage = layout::Coverage {
+            how: how as u8,
+            what: Covered::Layout as u16,
+            library,
+            reason,
+            instance,
+            ..Default::default()
+        };
+        lane.put(&coverage.encode());
+    }
+}
+
+/// Paths may hold a user's name; the report needs the file's only.
+pub(crate) fn file_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|&b| b == b'/').next().unwrap_or_default()
+}

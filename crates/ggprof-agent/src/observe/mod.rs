@@ -1,0 +1,19 @@
+//! What the pointers that hooks were given mean.
+//!
+//! * `instance`: a copy of ggml in this process;
+//! * `backends`, `schedulers`: its long-lived objects;
+//! * `run`, `split`: a graph being computed, and one backend's part of it;
+//! * `graph`: nodes into descriptions, cheaply when they were seen before;
+//! * `cpu_op`: a thread's share of a node;
+//! * `copies`: tensors moved between backends;
+//! * `serialize`: one node at a time, when asked for.
+
+pub(crate) mod backends;
+pub(crate) mod copies;
+pub(crate) mod cpu_op;
+pub(crate) mod graph;
+pub(crate) mod instance;
+pub(crate) mod run;
+pub(crate) mod schedulers;
+pub(crate) mod serialize;
+pub(crate) mod split;

@@ -1,0 +1,67 @@
+//! One node at a time with a synchronise after it, for backends whose ops are
+//! not seen otherwise, and only when asked for: it shows where the time goes,
+//! but fusion and overlap are gone. Records say `serialized`.
+
+use ggprof_spool::layout::{MEASURED_SERIALIZED, OP_SHIFT_BIT, OpEvent};
+
+use super::backends::Adopted;
+use super::split::Split;
+use crate::clock;
+use crate::fail_open;
+use crate::ffi::api::Pointer;
+use crate::ffi::graph::{Graph, GraphHead};
+use crate::hooks::backend_table::{GraphCompute, Synchronize};
+use crate::recorder::fold::shift_for;
+
+/// Computes the graph node by node; the first failure ends it, as in ggml.
+pub(crate) fn compute(
+    split: &Split,
+    adopted: &Adopted,
+    backend: Pointer,
+    graph: Pointer,
+    real: GraphCompute,
+    synchronize: Option<Synchronize>,
+) -> Option<i32> {
+    let (_, layout) = adopted.instance()?.layouts.as_ref()?;
+    if layout.bytes > size_of::<GraphHead>() {
+        return None;
+    }
+    // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
+    let graph = unsafe { Graph::new(graph, layout) };
+    let mut single = GraphHead([0; 64]);
+    for position in 0..graph.nodes().len() {
+        graph.single_node(position, &mut single);
+        let start = clock::ticks();
+        // SAFETY: the backend's own functions, on a graph with one of the nodes
+        // it was given. May unwind: no guard is around it.
+        let status = unsafe { real(backend, (&raw mut single).cast()) };
+        if let Some(synchronize) = synchronize {
+            // SAFETY: as above.
+            unsafe { synchronize(backend) };
+        }
+        let end = clock::ticks();
+        fail_open::guard((), |_| put_op(split, position as u32, start, end));
+        if status != 0 {
+            return Some(status);
+        }
+    }
+    Some(0)
+}
+
+fn put_op(split: &Split, position: u32, start: u64, end: u64) {
+    let Some(lane) = split.lane() else { return };
+    let (offset, duration) = (start - split.start, end - start);
+    let shift = shift_for(offset | duration);
+    let record = OpEvent {
+        flags: MEASURED_SERIALIZED | shift << OP_SHIFT_BIT,
+        threads: 1,
+        split: split.id,
+        position,
+        start: (offset >> shift) as u32,
+        duration: (duration >> shift) as u32,
+        busy_sum: (duration >> shift) as u32,
+        busy_max: (duration >> shift) as u32,
+        wait_sum: 0,
+    };
+    lane.put(&record.encode());
+}

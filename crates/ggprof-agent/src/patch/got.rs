@@ -1,0 +1,158 @@
+//! The slots through which a library calls functions by name, its own exported
+//! ones included: `JUMP_SLOT` for calls through the PLT, `GLOB_DAT` for
+//! `-fno-plt` builds. Slots in memory the loader made read-only are opened for
+//! the one store and closed again.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::loaded_object::LoadedObject;
+
+/// A slot and what the library's own symbol table says of its name.
+#[derive(Debug)]
+pub(crate) struct Slot<'a> {
+    pub(crate) name: &'a CStr,
+    pub(crate) address: usize,
+    /// Where the library itself defines the symbol; 0 when it imports it.
+    pub(crate) own_definition: usize,
+}
+
+impl Slot<'_> {
+    pub(crate) fn value(&self) -> usize {
+        self.word().load(Ordering::Relaxed)
+    }
+
+    fn word(&self) -> &AtomicUsize {
+        // SAFETY: the library's relocation names this word, the loader has
+        // relocated it, and the library is loaded (`for_each` holds no slot
+        // longer than its walk).
+        unsafe { AtomicUsize::from_ptr(self.address as *mut usize) }
+    }
+
+    /// Puts another function in. False when the page cannot be opened.
+    pub(crate) fn replace(&self, object: &LoadedObject, function: usize) -> bool {
+        if !object.relro.contains(&self.address) {
+            self.word().store(function, Ordering::Release);
+            return true;
+        }
+        let opened = protect(self.address, libc::PROT_READ | libc::PROT_WRITE);
+        if opened {
+            self.word().store(function, Ordering::Release);
+            protect(self.address, libc::PROT_READ);
+        }
+        opened
+    }
+}
+
+fn protect(address: usize, protection: libc::c_int) -> bool {
+    // SAFETY: a question to the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let start = address & !(page - 1);
+    // SAFETY: the page belongs to a loaded library's RELRO segment, which holds
+    // no code; making it writable for a moment takes nothing from anyone.
+    unsafe { libc::mprotect(start as *mut libc::c_void, page, protection) == 0 }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod relocation {
+    pub(super) const GLOB_DAT: u32 = 6;
+    pub(super) const JUMP_SLOT: u32 = 7;
+}
+#[cfg(target_arch = "aarch64")]
+mod relocation {
+    pub(super) const GLOB_DAT: u32 = 1025;
+    pub(super) const JUMP_SLOT: u32 = 1026;
+}
+
+/// Visits every function slot of the library.
+pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) {
+    let Some(tables) = Tables::of(object) else { return };
+    for (table, bytes) in
+        [(tables.jump_slots, tables.jump_slot_bytes), (tables.rela, tables.rela_bytes)]
+    {
+        for i in 0..bytes / size_of::<libc::Elf64_Rela>() {
+            // SAFETY: the dynamic section gives the table and its length, and
+            // the loader keeps both mapped while the library is loaded.
+            let entry = unsafe { &*(table as *const libc::Elf64_Rela).add(i) };
+            let kind = entry.r_info as u32;
+            if kind == relocation::JUMP_SLOT || kind == relocation::GLOB_DAT {
+                let symbol = (entry.r_info >> 32) as usize;
+                visit(&tables.slot(object.base, symbol, entry.r_offset as usize));
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tables {
+    symbols: usize,
+    strings: usize,
+    jump_slots: usize,
+    jump_slot_bytes: usize,
+    rela: usize,
+    rela_bytes: usize,
+}
+
+impl Tables {
+    fn of(object: &LoadedObject) -> Option<Tables> {
+        const DT_PLTRELSZ: i64 = 2;
+        const DT_STRTAB: i64 = 5;
+        const DT_SYMTAB: i64 = 6;
+        const DT_RELA: i64 = 7;
+        const DT_RELASZ: i64 = 8;
+        const DT_JMPREL: i64 = 23;
+        if object.dynamic == 0 {
+            return None;
+        }
+        // glibc writes absolute addresses into the section, musl leaves offsets.
+        let at = |value: usize| if value < object.base { value + object.base } else { value };
+        let mut tables = Tables::default();
+        let mut entry = object.dynamic as *const [i64; 2];
+        loop {
+            // SAFETY: the dynamic section is an array ended by a zero tag.
+            let [tag, value] = unsafe { *entry };
+            let value = value as usize;
+            match tag {
+                0 => break,
+                DT_STRTAB => tables.strings = at(value),
+                DT_SYMTAB => tables.symbols = at(value),
+                DT_JMPREL => tables.jump_slots = at(value),
+                DT_PLTRELSZ => tables.jump_slot_bytes = value,
+                DT_RELA => tables.rela = at(value),
+                DT_RELASZ => tables.rela_bytes = value,
+                _ => {}
+            }
+            // SAFETY: the end was not reached yet.
+            entry = unsafe { entry.add(1) };
+        }
+        (tables.symbols != 0 && tables.strings != 0).then_some(tables)
+    }
+
+    fn slot(&self, base: usize, symbol: usize, offset: usize) -> Slot<'static> {
+        // SAFETY: the relocation names an entry of the symbol table, whose name
+        // is a C string in the string table; both stay mapped.
+        let (symbol, name) = unsafe {
+            let symbol = &*(self.symbols as *const libc::Elf64_Sym).add(symbol);
+            let name = (self.strings + symbol.st_name as usize) as *const libc::c_char;
+            (symbol, CStr::from_ptr(name))
+        };
+        let defined = symbol.st_shndx != 0 && symbol.st_value != 0;
+        let own_definition = if defined { base + symbol.st_value as usize } else { 0 };
+        Slot { name, address: base + offset, own_definition }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libc_is_called_through_slots_of_this_program() {
+        let here = LoadedObject::containing(Tables::of as *const () as usize);
+        let mut names = Vec::new();
+        for_each(&here.expect("the test's own code is loaded"), |slot| {
+            names.push(slot.name.to_owned());
+        });
+        assert!(names.iter().any(|name| name.to_bytes().starts_with(b"mmap")), "{names:?}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The libraries in this process, as the dynamic loader lists them. An address
+//! is all we ever know of one; names are for the report only.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+
+/// A loaded library or program.
+#[derive(Clone, Debug)]
+pub(crate) struct LoadedObject {
+    pub(crate) base: usize,
+    pub(crate) name: CString,
+    pub(crate) dynamic: usize,
+    /// Memory the loader made read-only after relocating; empty without it.
+    pub(crate) relro: std::ops::Range<usize>,
+    segments: Vec<std::ops::Range<usize>>,
+}
+
+impl LoadedObject {
+    /// The object whose segments hold the address.
+    pub(crate) fn containing(address: usize) -> Option<LoadedObject> {
+        find(&mut |object| object.holds(address))
+    }
+
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        self.segments.iter().any(|segment| segment.contains(&address))
+    }
+}
+
+/// How many objects were unloaded so far: while it stands still, no address
+/// has changed its meaning.
+pub(crate) fn unloads() -> u64 {
+    extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        // SAFETY: the loader hands a valid `info`, and `out` is the number below.
+        unsafe { *out.cast::<u64>() = (*info).dlpi_subs };
+        1
+    }
+    let mut count = 0_u64;
+    // SAFETY: the callback matches and only writes `count`.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
+    count
+}
+
+struct Search<'a> {
+    wanted: &'a mut dyn FnMut(&LoadedObject) -> bool,
+    found: Option<LoadedObject>,
+}
+
+fn find(wanted: &mut dyn FnMut(&LoadedObject) -> bool) -> Option<LoadedObject> {
+    let mut search = Search { wanted, found: None };
+    // SAFETY: the callback gets back the pointer to `search`, which outlives
+    // the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
+
+extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: `data` is the `Search` handed to `dl_iterate_phdr` by `find`, and
+    // the loader's `info` is valid during the callback.
+    let (search, info) = unsafe { (&mut *data.cast::<Search<'_>>(), &*info) };
+    let object = describe(info);
+    if (search.wanted)(&object) {
+        search.found = Some(object);
+        return 1;
+    }
+    0
+}
+
+fn describe(info: &libc::dl_phdr_info) -> LoadedObject {
+    let base = info.dlpi_addr as usize;
+    let name = if info.dlpi_name.is_null() {
+        CString::default()
+    } else {
+        // SAFETY: the loader's name is a C string that lives during the callback.
+        unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
+    };
+    let mut object = LoadedObject { base, name, dynamic: 0, relro: 0..0, segments: Vec::new() };
+    if info.dlpi_phdr.is_null() {
+        return object;
+    }
+    // SAFETY: the loader gives `dlpi_phnum` program headers.
+    let headers =
+        unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    for header in headers {
+        let start = base + header.p_vaddr as usize;
+        let range = start..start + header.p_memsz as usize;
+        match header.p_type {
+            libc::PT_LOAD => object.segments.push(range),
+            libc::PT_DYNAMIC => object.dynamic = start,
+            libc::PT_GNU_RELRO => object.relro = range,
+            _ => {}
+        }
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_object_of_a_function_of_libc() {
+        let object = LoadedObject::containing(libc::getpid as *const () as usize);
+        assert!(object.is_some_and(|object| object.dynamic != 0));
+    }
+}

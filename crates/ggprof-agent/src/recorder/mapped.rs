@@ -1,0 +1,15 @@
+//! Memory straight from the system, zeroed, never given back: for tables that
+//! other threads may read at any moment, so no growth and no reuse may move it.
+
+use std::ptr::NonNull;
+
+/// A fixed array of `T` in fresh pages. Untouched pages cost nothing.
+pub(crate) fn array<T>(length: usize) -> Option<NonNull<T>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let bytes = length * size_of::<T>();
+    // SAFETY: asks for new anonymous pages; no existing mapping is touched.
+    let at = unsafe {
+        libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    };
+    if at == libc::MAP_FAILED { None } else { NonNull::new(at.cast()) }
+}

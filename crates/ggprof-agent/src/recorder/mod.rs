@@ -1,0 +1,133 @@
+//! Keeping facts: per thread while a graph runs, in the file once it has run.
+//!
+//! * `this_thread`: what the agent keeps in thread-local memory;
+//! * `thread_log`: a thread's shares of the ops of the graph now running;
+//! * `run_slot`: the running graph as the worker threads need it;
+//! * `lane`: the right to write into the file, owned by one thread at a time;
+//! * `fold`: the shares of all threads into one record per op;
+//! * `intern`: texts, nodes and graph shapes, written once each;
+//! * `spool_file`: creating, reserving and mapping the file.
+
+pub(crate) mod fold;
+pub(crate) mod intern;
+pub(crate) mod lane;
+pub(crate) mod mapped;
+pub(crate) mod run_slot;
+pub(crate) mod spool_file;
+pub(crate) mod this_thread;
+pub(crate) mod thread_log;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use ggprof_spool::layout::{ClockSample, LossKind};
+use ggprof_spool::writer::HeaderFacts;
+
+use crate::config::{self, Config};
+use crate::{clock, lifecycle};
+use intern::Interner;
+use lane::{HeldLane, Lanes};
+use spool_file::SpoolFile;
+
+/// Samples at least this far apart: the two clocks drift by parts per million.
+const CLOCK_SAMPLE_EVERY_NS: u64 = 1_000_000_000;
+
+/// One recording of one process.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) spool: SpoolFile,
+    pub(crate) threads: bool,
+    pub(crate) serialize: bool,
+    pid: u32,
+    lanes: Lanes,
+    interner: Mutex<Interner>,
+    runs: AtomicU32,
+    splits: AtomicU32,
+    last_sample_ns: Mutex<u64>,
+}
+
+impl Recorder {
+    pub(crate) fn create(config: &Config) -> Result<Recorder, String> {
+        let first = clock::sample();
+        let pid = std::process::id();
+        let facts = HeaderFacts {
+            clock: clock::kind(),
+            pid,
+            options: config.options(),
+            start_ticks: first.ticks,
+            start_monotonic_ns: first.monotonic_ns,
+            start_realtime_ns: first.realtime_ns,
+            command: &config::command_name(),
+            cpu_name: &config::cpu_name(),
+            agent_version: env!("CARGO_PKG_VERSION").as_bytes(),
+        };
+        let recorder = Recorder {
+            spool: SpoolFile::create(config, &facts)?,
+            threads: config.threads,
+            serialize: config.serialize,
+            pid,
+            lanes: Lanes::new(),
+            interner: Mutex::new(Interner::default()),
+            runs: AtomicU32::new(0),
+            splits: AtomicU32::new(0),
+            last_sample_ns: Mutex::new(first.monotonic_ns),
+        };
+        if let Some(lane) = recorder.lane(0) {
+            lane.put(&first.encode());
+        }
+        Ok(recorder)
+    }
+
+    /// The right to write, preferably the lane used last. `None` when all are
+    /// taken, and in a child that came by a raw `fork` system call.
+    pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
+        if std::process::id() != self.pid {
+            lifecycle::stop_in_child();
+            return None;
+        }
+        let lane = self.lanes.hold(self, preferred);
+        if lane.is_none() {
+            self.lose(LossKind::NoLane, 1);
+        }
+        lane
+    }
+
+    pub(crate) fn interner(&self) -> MutexGuard<'_, Interner> {
+        self.interner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    pub(crate) fn next_run(&self) -> u32 {
+        self.runs.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn next_split(&self) -> u32 {
+        self.splits.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub(crate) fn lose(&self, kind: LossKind, n: u64) {
+        self.spool.header.count_loss(kind, n);
+    }
+
+    /// Called at the end of each graph run: a clock sample now and then.
+    pub(crate) fn sample_clock_if_due(&self, lane: &HeldLane<'_>) {
+        let Ok(mut last) = self.last_sample_ns.try_lock() else { return };
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        // The second sample comes soon, so that even a short run has two.
+        if now - *last > CLOCK_SAMPLE_EVERY_NS {
+            *last = now;
+            lane.put(&clock::sample().encode());
+        }
+    }
+
+    pub(crate) fn stamp_end(&self) {
+        let sample: ClockSample = clock::sample();
+        if let Some(lane) = self.lane(0) {
+            lane.put(&sample.encode());
+        }
+        self.spool.header.set_end(sample.ticks);
+    }
+}

@@ -1,0 +1,120 @@
+//! The running graph as worker threads need it: which tensors, in which order.
+//!
+//! Workers search a copy of the node pointers, never ggml's own array: a worker
+//! may look here for a run that is just ending, and ggml may free its array then.
+//! The pointers are only compared.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use super::mapped;
+use super::thread_log::ThreadLog;
+
+/// Graphs have some thousands of nodes; what is beyond is counted as lost.
+pub(crate) const MAX_NODES: usize = 128 * 1024;
+/// ggml's own limit of threads per graph.
+const MAX_LOGS: usize = 512;
+/// Between two computed nodes lie at most this many views and the like, before
+/// the whole graph is searched.
+const NEAR: u32 = 24;
+
+/// One running graph. Lives as long as the process; used again and again.
+#[derive(Debug)]
+pub(crate) struct RunSlot {
+    /// Odd while a graph runs.
+    generation: AtomicU64,
+    nodes: AtomicPtr<AtomicUsize>,
+    n_nodes: AtomicU32,
+    logs: [AtomicPtr<ThreadLog>; MAX_LOGS],
+    n_logs: AtomicU32,
+}
+
+impl RunSlot {
+    pub(crate) const fn new() -> Self {
+        RunSlot {
+            generation: AtomicU64::new(0),
+            nodes: AtomicPtr::new(std::ptr::null_mut()),
+            n_nodes: AtomicU32::new(0),
+            logs: [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_LOGS],
+            n_logs: AtomicU32::new(0),
+        }
+    }
+
+    /// The array to fill before [`Self::begin`]; `None` without memory.
+    pub(crate) fn node_table(&self) -> Option<&[AtomicUsize]> {
+        let mut nodes = self.nodes.load(Ordering::Acquire);
+        if nodes.is_null() {
+            nodes = mapped::array::<AtomicUsize>(MAX_NODES)?.as_ptr();
+            self.nodes.store(nodes, Ordering::Release);
+        }
+        // SAFETY: a mapping of MAX_NODES words that is never given back.
+        Some(unsafe { std::slice::from_raw_parts(nodes, MAX_NODES) })
+    }
+
+    pub(crate) fn begin(&self, n_nodes: usize) {
+        self.n_nodes.store(n_nodes as u32, Ordering::Relaxed);
+        self.n_logs.store(0, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn end(&self) {
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_running(&self, generation: u64) -> bool {
+        self.generation.load(Ordering::Acquire) == generation && generation & 1 == 1
+    }
+
+    pub(crate) fn running_generation(&self) -> Option<u64> {
+        let generation = self.generation.load(Ordering::Acquire);
+        (generation & 1 == 1).then_some(generation)
+    }
+
+    /// The tensor's position, searched where the thread will meet it next.
+    #[inline(always)]
+    pub(crate) fn find_near(&self, tensor: usize, from: u32) -> Option<u32> {
+        let to = (from + NEAR).min(self.n_nodes.load(Ordering::Relaxed));
+        self.find_between(tensor, from, to)
+    }
+
+    pub(crate) fn find(&self, tensor: usize) -> Option<u32> {
+        self.find_between(tensor, 0, self.n_nodes.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn node_at(&self, position: u32) -> Option<usize> {
+        let n_nodes = (self.n_nodes.load(Ordering::Relaxed) as usize).min(MAX_NODES);
+        let nodes = self.nodes.load(Ordering::Relaxed);
+        // SAFETY: as in `find_between`.
+        ((position as usize) < n_nodes)
+            .then(|| unsafe { &*nodes.add(position as usize) }.load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn find_between(&self, tensor: usize, from: u32, to: u32) -> Option<u32> {
+        let nodes = self.nodes.load(Ordering::Relaxed);
+        let to = to.min(MAX_NODES as u32);
+        (from..to).find(|&position| {
+            // SAFETY: `n_nodes` is only set after the table was mapped, and the
+            // position is below MAX_NODES.
+            let node = unsafe { &*nodes.add(position as usize) };
+            node.load(Ordering::Relaxed) == tensor
+        })
+    }
+
+    /// A thread's log takes part in the run. False when there are too many.
+    pub(crate) fn register(&self, log: &'static ThreadLog) -> bool {
+        let index = self.n_logs.fetch_add(1, Ordering::AcqRel) as usize;
+        let Some(place) = self.logs.get(index) else { return false };
+        place.store(std::ptr::from_ref(log).cast_mut(), Ordering::Release);
+        true
+    }
+
+    /// The logs that took part, for the folding thread.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = &'static ThreadLog> {
+        let n = (self.n_logs.load(Ordering::Acquire) as usize).min(MAX_LOGS);
+        self.logs[..n].iter().filter_map(|log| {
+            // SAFETY: only references to the static pool are ever stored.
+            unsafe { log.load(Ordering::Acquire).as_ref() }
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! The file itself: created once, reserved before it is mapped, grown by chunks.
+//!
+//! A store into a mapped page that the disk cannot hold is a SIGBUS in the
+//! user's program, so every chunk is reserved first. No descriptor stays open:
+//! programs close all of theirs, and a number of ours might then name a file of
+//! theirs. To grow, the file is opened again by its absolute path and checked to
+//! be the same one.
+
+use std::ffi::CString;
+use std::sync::{Mutex, PoisonError};
+
+use ggprof_spool::layout::{BLOCK_BYTES, HEADER_BYTES, StopReason};
+use ggprof_spool::writer::{HeaderFacts, HeaderPage};
+
+use crate::config::Config;
+
+/// A small first chunk for short runs, then 4 MiB: about 130,000 ops each.
+const FIRST_CHUNK_BLOCKS: usize = 16;
+const CHUNK_BLOCKS: usize = 64;
+/// Recordings that already exist under the same name before we give up.
+const MOST_ATTEMPTS: u32 = 100;
+
+#[derive(Debug)]
+pub(crate) struct SpoolFile {
+    pub(crate) header: HeaderPage,
+    path: CString,
+    identity: (libc::dev_t, libc::ino_t),
+    growth: Mutex<Growth>,
+}
+
+#[derive(Debug)]
+struct Growth {
+    chunk: *mut u8,
+    left_in_chunk: usize,
+    reserved_blocks: usize,
+}
+
+// SAFETY: the pointer is to a shared mapping that is never given back; only the
+// holder of the mutex hands out its blocks.
+unsafe impl Send for Growth {}
+
+/// A fresh block of the file.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub(crate) base: *mut u8,
+    pub(crate) index: u32,
+}
+
+impl SpoolFile {
+    pub(crate) fn create(config: &Config, facts: &HeaderFacts<'_>) -> Result<SpoolFile, String> {
+        let (path, file) = create_new(config, facts.pid)?;
+        let bytes = HEADER_BYTES + FIRST_CHUNK_BLOCKS * BLOCK_BYTES;
+        let mapped = file.reserve(0, bytes).ok().and_then(|()| file.map(0, bytes));
+        let (Some(base), Some(identity)) = (mapped, file.identity()) else {
+            // SAFETY: the path is a valid C string; the file is ours, just made.
+            unsafe { libc::unlink(path.as_ptr()) };
+            return Err(format!("no space for a recording at {}", path.to_string_lossy()));
+        };
+        // SAFETY: freshly mapped, zeroed, page-aligned and never unmapped.
+        let header = unsafe { HeaderPage::create(base, facts) };
+        header.set_reserved_blocks(FIRST_CHUNK_BLOCKS as u64);
+        // SAFETY: the mapping is HEADER_BYTES and a chunk long.
+        let chunk = unsafe { base.add(HEADER_BYTES) };
+        let growth = Growth {
+            chunk,
+            left_in_chunk: FIRST_CHUNK_BLOCKS,
+            reserved_blocks: FIRST_CHUNK_BLOCKS,
+        };
+        Ok(SpoolFile { header, path, identity, growth: Mutex::new(growth) })
+    }
+
+    /// The next unused block; an error says why there is none.
+    pub(crate) fn take_block(&self) -> Result<Block, StopReason> {
+        let mut growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        if growth.left_in_chunk == 0 {
+            self.grow(&mut growth)?;
+        }
+        let index = growth.reserved_blocks - growth.left_in_chunk;
+        let base = growth.chunk;
+        // SAFETY: at most one past the end of the chunk.
+        growth.chunk = unsafe { growth.chunk.add(BLOCK_BYTES) };
+        growth.left_in_chunk -= 1;
+        Ok(Block { base, index: index as u32 })
+    }
+
+    fn grow(&self, growth: &mut Growth) -> Result<(), StopReason> {
+        let file = OpenFile::open(&self.path, libc::O_RDWR).ok_or(StopReason::FileGone)?;
+        if file.identity() != Some(self.identity) {
+            return Err(StopReason::FileGone);
+        }
+        let offset = HEADER_BYTES + growth.reserved_blocks * BLOCK_BYTES;
+        let bytes = CHUNK_BLOCKS * BLOCK_BYTES;
+        file.reserve(offset, bytes)?;
+        growth.chunk = file.map(offset, bytes).ok_or(StopReason::NoSpace)?;
+        growth.left_in_chunk = CHUNK_BLOCKS;
+        growth.reserved_blocks += CHUNK_BLOCKS;
+        self.header.set_reserved_blocks(growth.reserved_blocks as u64);
+        Ok(())
+    }
+}
+
+fn create_new(config: &Config, pid: u32) -> Result<(CString, OpenFile), String> {
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL;
+    let mut problem = std::io::Error::from_raw_os_error(libc::EEXIST);
+    for attempt in 0..MOST_ATTEMPTS {
+        let path = config.spool_path(pid, attempt);
+        if let Some(file) = OpenFile::open(&path, flags) {
+            return Ok((path, file));
+        }
+        problem = std::io::Error::last_os_error();
+        if problem.raw_os_error() != Some(libc::EEXIST) {
+            break;
+        }
+    }
+    let path = config.spool_path(pid, 0);
+    Err(format!("cannot create {}: {problem}", path.to_string_lossy()))
+}
+
+/// A descriptor that is closed again at once.
+struct OpenFile(libc::c_int);
+
+impl OpenFile {
+    fn open(path: &CString, flags: libc::c_int) -> Option<OpenFile> {
+        // SAFETY: the path is a valid C string.
+        let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
+        // Not `then_some`: a value made for nothing would be dropped, and closing
+        // -1 would replace the error we are about to report.
+        (fd >= 0).then(|| OpenFile(fd))
+    }
+
+    fn identity(&self) -> Option<(libc::dev_t, libc::ino_t)> {
+        // SAFETY: all-zero is a valid `stat`, which the call fills in.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and `stat` is ours.
+        let known = unsafe { libc::fstat(self.0, &mut stat) } == 0;
+        known.then_some((stat.st_dev, stat.st_ino))
+    }
+
+    fn reserve(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
+        if beyond_size_limit(offset + bytes) {
+            return Err(StopReason::NoSpace);
+        }
+        // SAFETY: plain system call on our open descriptor.
+        let done = unsafe { libc::fallocate(self.0, 0, offset as i64, bytes as i64) };
+        if done == 0 {
+            return Ok(());
+        }
+        match std::io::Error::last_os_error().raw_os_error() {
+            // File systems that cannot reserve can still be written to.
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, bytes),
+            Some(libc::EINTR) => self.reserve(offset, bytes),
+            _ => Err(StopReason::NoSpace),
+        }
+    }
+
+    fn write_zeros(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
+        static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+        let mut done = 0;
+        while done < bytes {
+            let n = (bytes - done).min(ZEROS.len());
+            // SAFETY: `ZEROS` holds at least `n` bytes.
+            let wrote =
+                unsafe { libc::pwrite(self.0, ZEROS.as_ptr().cast(), n, (offset + done) as i64) };
+            if wrote <= 0 {
+                return Err(StopReason::NoSpace);
+            }
+            done += wrote as usize;
+        }
+        Ok(())
+    }
+
+    /// Maps part of the file, shared. Pages may be larger than our header, so
+    /// the mapping starts at the page before and the pointer is moved on.
+    fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        // SAFETY: a question to the system.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let ahead = offset % page;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new shared mapping; the range was reserved just before.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes + ahead,
+                protection,
+                libc::MAP_SHARED,
+                self.0,
+                (offset - ahead) as i64,
+            )
+        };
+        // SAFETY: `ahead` is inside the mapping.
+        (at != libc::MAP_FAILED).then(|| unsafe { at.cast::<u8>().add(ahead) })
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // SAFETY: ours, and closed only here.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Growing past the program's own file-size limit would raise SIGXFSZ in it.
+fn beyond_size_limit(bytes: usize) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur
+}

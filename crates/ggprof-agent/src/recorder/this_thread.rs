@@ -1,0 +1,106 @@
+//! What the agent keeps per thread: nothing to initialise and nothing to drop, so
+//! that reading it never allocates and works until the thread's last breath.
+
+use std::arch::{asm, global_asm};
+use std::cell::Cell;
+use std::sync::OnceLock;
+
+use super::thread_log::ThreadLog;
+
+#[derive(Debug)]
+pub(crate) struct ThisThread {
+    /// The guard's re-entrancy mark.
+    pub(crate) inside: Cell<bool>,
+    pub(crate) log: Cell<Option<&'static ThreadLog>>,
+    pub(crate) preferred_lane: Cell<usize>,
+    /// The graph run this thread is computing, 0 outside.
+    pub(crate) run: Cell<u32>,
+    pub(crate) splits_in_run: Cell<u32>,
+    /// Where the real function called last on this thread lives: see
+    /// `ffi::real_function` on tail calls.
+    pub(crate) last_real: Cell<usize>,
+    /// Where the call that is being answered came from (`hooks::entry`).
+    pub(crate) caller: Cell<usize>,
+    os_thread: Cell<u32>,
+}
+
+// `thread_local!` in a shared library asks the loader for the address by a call,
+// at every use; an op has several. The agent is loaded with the program, so its
+// thread-local memory is at a fixed distance from the thread pointer, and two
+// instructions find it. Zero bytes are a valid `ThisThread`.
+global_asm!(
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".p2align 4",
+    ".hidden ggprof_this_thread",
+    ".globl ggprof_this_thread",
+    ".type ggprof_this_thread, @object",
+    ".size ggprof_this_thread, {bytes}",
+    "ggprof_this_thread:",
+    ".zero {bytes}",
+    ".popsection",
+    bytes = const size_of::<ThisThread>(),
+);
+
+const _: () = assert!(align_of::<ThisThread>() <= 16);
+
+/// Gives a log back when its thread ends.
+static END_OF_THREAD: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+
+impl ThisThread {
+    #[inline(always)]
+    pub(crate) fn with<R>(work: impl FnOnce(&ThisThread) -> R) -> R {
+        let this: *const ThisThread;
+        // SAFETY: reads the linker's constant for the symbol above and adds the
+        // thread pointer; touches no memory of ours and no flags that matter.
+        unsafe {
+            asm!(
+                "mov {this}, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+                "add {this}, qword ptr fs:[0]",
+                this = out(reg) this,
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: this thread's own memory, zeroed when the thread began, which
+        // is a valid value; cells keep it to this thread.
+        work(unsafe { &*this })
+    }
+
+    pub(crate) fn os_thread(&self) -> u32 {
+        if self.os_thread.get() == 0 {
+            // SAFETY: a system call without arguments.
+            self.os_thread.set(unsafe { libc::gettid() } as u32);
+        }
+        self.os_thread.get()
+    }
+
+    /// This thread's log, taken from the pool at its first op.
+    #[cold]
+    pub(crate) fn log_or_take(&self) -> Option<&'static ThreadLog> {
+        if let Some(log) = self.log.get() {
+            return Some(log);
+        }
+        let log = ThreadLog::take(self.os_thread())?;
+        self.log.set(Some(log));
+        if let Some(key) = END_OF_THREAD.get_or_init(make_key) {
+            // SAFETY: the key is valid; the value is only handed to our own
+            // destructor below.
+            unsafe { libc::pthread_setspecific(*key, std::ptr::from_ref(log).cast()) };
+        }
+        Some(log)
+    }
+}
+
+fn make_key() -> Option<libc::pthread_key_t> {
+    let mut key = 0;
+    // SAFETY: `key` is ours; the destructor matches the expected signature.
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(give_log_back)) };
+    (made == 0).then_some(key)
+}
+
+extern "C" fn give_log_back(log: *mut libc::c_void) {
+    ThisThread::with(|this| this.log.set(None));
+    // SAFETY: the value is the `&'static ThreadLog` stored by `log_or_take`.
+    if let Some(log) = unsafe { log.cast::<ThreadLog>().as_ref() } {
+        log.give_back();
+    }
+}

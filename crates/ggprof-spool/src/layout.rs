@@ -1,0 +1,381 @@
+//! Every number of the format: sizes, kinds, field order. Nothing here reads or
+//! writes a file; `FORMAT.md` says what the fields mean.
+//!
+//! A record's fields are written in the order given here, little-endian,
+//! without padding. The assertions below keep the sizes, and
+//! `tests/format_document.rs` keeps this file and the document together.
+
+pub const MAGIC: [u8; 8] = *b"GGPROFSP";
+pub const VERSION: u32 = 1;
+/// One page: the header is mapped on its own.
+pub const HEADER_BYTES: usize = 4096;
+/// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
+/// for a new one, and an idle lane wastes little.
+pub const BLOCK_BYTES: usize = 64 * 1024;
+pub const BLOCK_HEAD_BYTES: usize = 64;
+pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GBLK");
+/// Records start at multiples of this and are whole multiples of it long.
+pub const UNIT: usize = 32;
+/// Kinds from here on carry their length in units; kinds below are one unit.
+pub const FIRST_LONG_KIND: u8 = 0x80;
+/// The longest text a string record holds; longer ones are cut.
+pub const MAX_TEXT_BYTES: usize = 1024;
+/// Node numbers per graph-shape record: larger graphs use several records.
+pub const SHAPE_PART_NODES: usize = 1024;
+pub const MAX_SOURCES: usize = 16;
+pub const OP_PARAMS: usize = 16;
+
+/// Byte offsets inside the file header.
+pub mod header {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const HEADER_BYTES: usize = 12;
+    pub const BLOCK_BYTES: usize = 16;
+    pub const CLOCK: usize = 20;
+    pub const PID: usize = 24;
+    pub const OPTIONS: usize = 28;
+    pub const START_TICKS: usize = 32;
+    pub const START_MONOTONIC_NS: usize = 40;
+    pub const START_REALTIME_NS: usize = 48;
+    pub const RESERVED_BLOCKS: usize = 56;
+    pub const END_TICKS: usize = 64;
+    pub const STOP_REASON: usize = 72;
+    pub const LOSSES: usize = 128;
+    pub const LOSS_KINDS: usize = 16;
+    pub const COMMAND: usize = 256;
+    pub const COMMAND_BYTES: usize = 64;
+    pub const CPU_NAME: usize = 320;
+    pub const CPU_NAME_BYTES: usize = 96;
+    pub const AGENT_VERSION: usize = 416;
+    pub const AGENT_VERSION_BYTES: usize = 32;
+}
+
+/// Bits of the header's `OPTIONS`.
+pub const OPTION_THREADS: u32 = 1;
+pub const OPTION_SERIALIZE: u32 = 2;
+
+/// What a tick is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum ClockKind {
+    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    MonotonicNs = 0,
+    /// The processor's invariant cycle counter; clock samples give its rate.
+    CycleCounter = 1,
+}
+
+/// Why recording stopped before the program did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum StopReason {
+    None = 0,
+    /// The disk, quota or file-size limit would not hold another chunk.
+    NoSpace = 1,
+    /// The file could not be opened again to grow it (moved, deleted, chroot).
+    FileGone = 2,
+    /// The agent met several internal faults and disarmed itself.
+    Faults = 3,
+}
+
+/// Indices into the header's loss counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum LossKind {
+    /// Records not written because no block could be had.
+    NoBlock = 0,
+    /// Graph runs not recorded because every lane was busy.
+    NoLane = 1,
+    /// Op shares that did not fit a thread's log.
+    LogFull = 2,
+    /// Threads beyond the number of logs.
+    NoLog = 3,
+    /// Graph nodes beyond the recordable graph size.
+    GraphTooLarge = 4,
+    /// Ops seen outside any graph run the agent knows.
+    OpOutsideRun = 5,
+    /// Faults inside the agent that the guard caught.
+    Fault = 6,
+    /// Backends beyond the number the agent can follow.
+    NoBackendSlot = 7,
+    /// Node descriptions beyond the interner's bound.
+    InternerFull = 8,
+}
+
+pub const MEASURED_DEVICE: u8 = 0;
+pub const MEASURED_HOST: u8 = 1;
+pub const MEASURED_SERIALIZED: u8 = 2;
+pub const MEASURED_MODELLED: u8 = 3;
+/// Set in an op's flags when a fusion record names further nodes.
+pub const OP_FUSED: u8 = 1 << 2;
+/// An op's times are stored shifted right by `flags >> OP_SHIFT_BIT`.
+pub const OP_SHIFT_BIT: u8 = 3;
+
+pub const COPY_HOST_TO_HOST: u8 = 0;
+pub const COPY_HOST_TO_DEVICE: u8 = 1;
+pub const COPY_DEVICE_TO_HOST: u8 = 2;
+pub const COPY_DEVICE_TO_DEVICE: u8 = 3;
+/// The call returned before the copy need have finished.
+pub const COPY_ASYNC: u8 = 1 << 2;
+/// Part of a tensor only (runs of experts).
+pub const COPY_PARTIAL: u8 = 1 << 3;
+
+/// What a coverage record speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Covered {
+    /// Host time of each split on the backend.
+    Splits = 1,
+    /// Each computed node.
+    Ops = 2,
+    /// How long threads wait at barriers.
+    BarrierWaits = 3,
+    /// Kernels that compute several nodes at once.
+    Fusions = 4,
+    /// Copies through the backend's own asynchronous copy.
+    AsyncCopies = 5,
+    /// Struct offsets of this ggml.
+    Layout = 6,
+}
+
+/// How a coverage record's subject is observed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum CoveredHow {
+    /// It is not; the record's reason says why.
+    Not = 0,
+    FunctionTable = 1,
+    GotSlot = 2,
+    /// One node at a time, with a synchronise after it.
+    Serialized = 3,
+    /// Found by building known objects through the public API.
+    Probed = 4,
+}
+
+/// No backend, scheduler, string, run …: numbering starts at 1.
+pub const NONE: u32 = 0;
+
+/// A field that knows its little-endian bytes.
+pub trait Field: Copy {
+    const BYTES: usize;
+    fn put(self, out: &mut [u8]);
+    fn take(bytes: &[u8]) -> Option<Self>;
+}
+
+macro_rules! int_fields {
+    ($($int:ty),*) => {$(
+        impl Field for $int {
+            const BYTES: usize = size_of::<$int>();
+            #[inline(always)]
+            fn put(self, out: &mut [u8]) {
+                out.copy_from_slice(&self.to_le_bytes());
+            }
+            #[inline(always)]
+            fn take(bytes: &[u8]) -> Option<Self> {
+                bytes.try_into().ok().map(<$int>::from_le_bytes)
+            }
+        }
+    )*};
+}
+int_fields!(u8, u16, u32, u64, i32, i64);
+
+impl<T: Field + Default, const N: usize> Field for [T; N] {
+    const BYTES: usize = N * T::BYTES;
+    #[inline(always)]
+    fn put(self, out: &mut [u8]) {
+        for (value, out) in self.into_iter().zip(out.chunks_exact_mut(T::BYTES)) {
+            value.put(out);
+        }
+    }
+    #[inline(always)]
+    fn take(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() != Self::BYTES {
+            return None;
+        }
+        let mut values = [T::default(); N];
+        for (value, bytes) in values.iter_mut().zip(bytes.chunks_exact(T::BYTES)) {
+            *value = T::take(bytes)?;
+        }
+        Some(values)
+    }
+}
+
+macro_rules! records {
+    ($($(#[$doc:meta])* $name:ident = $kind:literal, $bytes:literal {
+        $($(#[$field_doc:meta])* $field:ident : $ty:ty),* $(,)?
+    })*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+            pub struct $name { $($(#[$field_doc])* pub $field: $ty),* }
+
+            impl $name {
+                pub const KIND: u8 = $kind;
+                pub const BYTES: usize = $bytes;
+
+                #[inline(always)]
+                pub fn encode(&self) -> [u8; $bytes] {
+                    let mut out = [0; $bytes];
+                    out[0] = $kind;
+                    let mut at = 1;
+                    $(
+                        self.$field.put(&mut out[at..at + <$ty as Field>::BYTES]);
+                        at += <$ty as Field>::BYTES;
+                    )*
+                    debug_assert!(at == $bytes);
+                    out
+                }
+
+                /// `None` when the bytes are too few; the kind is not looked at.
+                pub fn decode(bytes: &[u8]) -> Option<Self> {
+                    let mut at = 1;
+                    $(
+                        let $field = <$ty as Field>::take(bytes.get(at..at + <$ty as Field>::BYTES)?)?;
+                        at += <$ty as Field>::BYTES;
+                    )*
+                    let _ = at;
+                    Some(Self { $($field),* })
+                }
+            }
+
+            const _: () = assert!(1 $(+ <$ty as Field>::BYTES)* == $bytes);
+            const _: () = assert!($kind >= FIRST_LONG_KIND || $bytes == UNIT);
+        )*
+
+        /// Name, kind and bytes of each record, for the document's test.
+        pub const RECORDS: &[(&str, u8, usize)] = &[$((stringify!($name), $kind, $bytes)),*];
+    };
+}
+
+records! {
+    /// One node computed, all threads folded together. Times are relative to
+    /// the split's start and shifted (see `OP_SHIFT_BIT`).
+    OpEvent = 0x01, 32 {
+        flags: u8, threads: u16, split: u32, position: u32, start: u32,
+        duration: u32, busy_sum: u32, busy_max: u32, wait_sum: u32,
+    }
+    /// One thread's part of a node; only when asked for.
+    ThreadShare = 0x02, 32 {
+        flags: u8, thread: u16, split: u32, position: u32, start: u32,
+        duration: u32, inner_wait: u32, after_wait: u32, os_thread: u32,
+    }
+    GraphRunBegin = 0x03, 32 {
+        flags: u8, reserved: u16, run: u32, scheduler: u32, os_thread: u32, ticks: u64,
+        instance: u32, reserved2: u32,
+    }
+    GraphRunEnd = 0x04, 32 {
+        flags: u8, reserved: u16, run: u32, status: i32, splits: u32, ticks: u64, reserved2: u64,
+    }
+    SplitBegin = 0x05, 32 {
+        flags: u8, index: u16, split: u32, run: u32, backend: u32, ticks: u64,
+        shape: u32, nodes: u32,
+    }
+    SplitEnd = 0x06, 32 {
+        flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, agent_ticks: u64,
+    }
+    SchedulerNew = 0x07, 32 {
+        flags: u8, backends: u16, scheduler: u32, instance: u32, reserved: u32, ticks: u64,
+        reserved2: u64,
+    }
+    SchedulerBackend = 0x08, 32 {
+        flags: u8, index: u16, scheduler: u32, backend: u32, reserved: [u32; 5],
+    }
+    SchedulerReset = 0x09, 32 {
+        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
+    }
+    SchedulerFree = 0x0a, 32 {
+        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
+    }
+    Backend = 0x0b, 32 {
+        device_type: u8, reserved: u16, backend: u32, instance: u32, name: u32,
+        device: u32, description: u32, library: u32, reserved2: u32,
+    }
+    BackendFree = 0x0c, 32 {
+        flags: u8, reserved: u16, backend: u32, reserved2: u64, ticks: u64, reserved3: u64,
+    }
+    TypeEntry = 0x0d, 32 {
+        flags: u8, reserved: u16, instance: u32, type_id: u32, name: u32,
+        block_elements: u32, block_bytes: u32, reserved2: u64,
+    }
+    ClockSample = 0x0e, 32 {
+        flags: u8, reserved: u16, uncertainty_ticks: u32, ticks: u64, monotonic_ns: u64,
+        realtime_ns: u64,
+    }
+    Coverage = 0x0f, 32 {
+        how: u8, what: u16, backend: u32, library: u32, reason: u32, count: u32, reserved: [u32; 2],
+        instance: u32,
+    }
+    Instance = 0x10, 32 {
+        flags: u8, reserved: u16, instance: u32, library: u32, version: u32, commit: u32,
+        tensor_bytes: u32, reserved2: u64,
+    }
+    Synchronize = 0x11, 32 {
+        flags: u8, reserved: u16, scheduler: u32, backend: u32, os_thread: u32,
+        start: u64, end: u64,
+    }
+    /// A text, given once; followed by `bytes` bytes of UTF-8, zero-filled to a unit.
+    Text = 0x80, 16 {
+        flags: u8, units: u16, id: u32, bytes: u32, reserved: u32,
+    }
+    /// A node, described once; followed by `sources` times [`Source`].
+    Node = 0x81, 192 {
+        sources: u8, units: u16, node: u32, instance: u32, op: u32, op_name: u32, op_detail: u32,
+        name: u32, type_id: u32, flags: u32, view_of: u32, reserved: [u32; 6],
+        ne: [i64; 4], nb: [u64; 4], op_params: [u32; OP_PARAMS],
+    }
+    /// Which nodes a graph holds, in order; followed by `count` node numbers.
+    GraphShape = 0x82, 32 {
+        flags: u8, units: u16, shape: u32, first: u32, count: u32, total: u32, reserved: [u32; 3],
+    }
+    /// Nodes that ran as one; followed by `count` positions, the first its own.
+    Fusion = 0x83, 32 {
+        flags: u8, units: u16, shape: u32, position: u32, count: u32, reserved: [u32; 4],
+    }
+    CopyEvent = 0x84, 64 {
+        flags: u8, units: u16, run: u32, source: u32, target: u32, source_backend: u32,
+        target_backend: u32, os_thread: u32, reserved: u32, bytes: u64, start: u64, end: u64,
+        offset: u64,
+    }
+}
+
+/// One source of a node, inside its [`Node`] record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    pub type_id: u32,
+    pub name: u32,
+    /// How many nodes back in the same graph it was computed; 0: not in it.
+    pub nodes_back: u32,
+    /// Slot number in the node's `src[]`: slots may be empty in between.
+    pub slot: u32,
+    pub ne: [i64; 4],
+    pub nb: [u64; 4],
+}
+
+pub const SOURCE_BYTES: usize = 80;
+const _: () = assert!(size_of::<Source>() == SOURCE_BYTES);
+
+impl Source {
+    pub fn encode(&self) -> [u8; SOURCE_BYTES] {
+        let mut out = [0; SOURCE_BYTES];
+        [self.type_id, self.name, self.nodes_back, self.slot].put(&mut out[..16]);
+        self.ne.put(&mut out[16..48]);
+        self.nb.put(&mut out[48..]);
+        out
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let [type_id, name, nodes_back, slot] = Field::take(bytes.get(..16)?)?;
+        let (ne, nb) = (Field::take(bytes.get(16..48)?)?, Field::take(bytes.get(48..80)?)?);
+        Some(Source { type_id, name, nodes_back, slot, ne, nb })
+    }
+}
+
+/// The check word of a block head.
+pub fn block_check(lane: u32, sequence: u32, index: u32) -> u32 {
+    let mixed = (u64::from(lane) << 32 | u64::from(sequence)) ^ (u64::from(index) << 17);
+    (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
+}
+
+/// Units a record of so many bytes takes.
+pub const fn units_for(bytes: usize) -> usize {
+    bytes.div_ceil(UNIT)
+}

@@ -1,0 +1,88 @@
+//! A program that uses ggml as a real one does, without llama.cpp or a model
+//! file: graphs of transformer layers at prompt and single-token shapes, expert
+//! layers, several schedulers on several threads.
+//!
+//! It prints what it expects to be computed, so that a recording can be checked
+//! against it, and its wall times, so that runs can be compared:
+//!
+//! ```text
+//! graph kind=prompt nodes=61 computed=45
+//! done graphs=20 runs=20 computed=900 seconds=0.123456
+//! ```
+
+mod arguments;
+mod ggml;
+mod graphs;
+mod weights;
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use arguments::Arguments;
+use ggml::Ggml;
+use graphs::Session;
+
+fn main() -> ExitCode {
+    match Arguments::parse(std::env::args().skip(1)).and_then(|arguments| run(&arguments)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("ggprof-workload: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let ggml = Ggml::open(&arguments.libraries, arguments.local)?;
+    let computed = AtomicU64::new(0);
+    let nanoseconds = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..arguments.contexts)
+            .map(|context| {
+                let (ggml, computed, nanoseconds) = (&ggml, &computed, &nanoseconds);
+                scope.spawn(move || one_context(ggml, arguments, context, computed, nanoseconds))
+            })
+            .collect();
+        workers.into_iter().try_for_each(|worker| {
+            worker.join().unwrap_or_else(|_| Err("a context's thread panicked".to_owned()))
+        })
+    })?;
+    println!(
+        "done graphs={} runs={} computed={} seconds={:.6}",
+        arguments.graphs,
+        arguments.graphs * arguments.contexts,
+        computed.into_inner(),
+        nanoseconds.into_inner() as f64 / 1e9,
+    );
+    Ok(())
+}
+
+/// One scheduler with backends and weights of its own.
+fn one_context(
+    ggml: &Ggml,
+    arguments: &Arguments,
+    context: usize,
+    computed: &AtomicU64,
+    nanoseconds: &AtomicU64,
+) -> Result<(), String> {
+    let mut session = Session::new(ggml, arguments)?;
+    for number in 0..arguments.graphs {
+        // The first graph is a prompt, as in real life; the rest are tokens.
+        let tokens = if number == 0 { arguments.prompt } else { 1 };
+        let graph = session.build(tokens)?;
+        if context == 0 && number < 2 {
+            let kind = if number == 0 { "prompt" } else { "token" };
+            println!("graph kind={kind} nodes={} computed={}", graph.nodes, graph.computed);
+        }
+        let start = Instant::now();
+        session.compute(&graph)?;
+        nanoseconds.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        computed.fetch_add(graph.computed, Ordering::Relaxed);
+        if arguments.announce {
+            // One line per finished graph: a test that kills us counts them.
+            println!("computed {}", number + 1);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,6 @@
+#include <stdio.h>
+
+int main(void) {
+    puts("no ggml here");
+    return 3;
+}

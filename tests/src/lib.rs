@@ -1,0 +1,13 @@
+//! Helpers for the end-to-end tests: published ggml libraries to run, host
+//! programs to run them in, the agent to record with, and the recording to look
+//! at afterwards. Nothing is mocked.
+//!
+//! `GGPROF_REQUIRE_GGML=1` makes a test fail where it would otherwise say that
+//! ggml could not be fetched and pass.
+
+#![forbid(unsafe_code)]
+
+pub mod built;
+pub mod published_ggml;
+pub mod recording;
+pub mod under_agent;

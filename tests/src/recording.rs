@@ -1,0 +1,167 @@
+//! A recording gathered into tables, for tests to ask questions of.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, SplitBegin, SplitEnd};
+use ggprof_spool::reader::{DamageReason, Header, Op, Share};
+use ggprof_spool::{Damage, Record, Spool};
+
+/// Names of nodes that compute nothing.
+const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
+
+#[derive(Debug)]
+pub struct Recording {
+    pub header: Header,
+    pub damage: Vec<Damage>,
+    pub texts: HashMap<u32, String>,
+    pub nodes: HashMap<u32, (layout::Node, Vec<layout::Source>)>,
+    pub shapes: HashMap<u32, Vec<u32>>,
+    pub fusions: HashMap<(u32, u32), Vec<u32>>,
+    pub runs: BTreeMap<u32, Run>,
+    pub splits: BTreeMap<u32, Split>,
+    pub shares: Vec<Share>,
+    pub copies: Vec<CopyEvent>,
+    pub backends: Vec<Backend>,
+    pub coverage: Vec<Coverage>,
+    pub clock_samples: Vec<layout::ClockSample>,
+}
+
+#[derive(Debug)]
+pub struct Run {
+    pub begin: layout::GraphRunBegin,
+    pub end: Option<layout::GraphRunEnd>,
+}
+
+#[derive(Debug)]
+pub struct Split {
+    pub begin: SplitBegin,
+    pub end: Option<SplitEnd>,
+    pub ops: Vec<Op>,
+}
+
+impl Recording {
+    pub fn read(path: &Path) -> Recording {
+        let bytes = std::fs::read(path).expect("the recording can be read");
+        Recording::from_bytes(&bytes)
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Recording {
+        let spool = Spool::open(bytes).expect("the file is a recording");
+        let mut recording = Recording {
+            header: spool.header(),
+            damage: Vec::new(),
+            texts: HashMap::new(),
+            nodes: HashMap::new(),
+            shapes: HashMap::new(),
+            fusions: HashMap::new(),
+            runs: BTreeMap::new(),
+            splits: BTreeMap::new(),
+            shares: Vec::new(),
+            copies: Vec::new(),
+            backends: Vec::new(),
+            coverage: Vec::new(),
+            clock_samples: Vec::new(),
+        };
+        let mut ops = Vec::new();
+        for record in spool.records() {
+            match record {
+                Ok(Record::Op(op)) => ops.push(op),
+                Ok(record) => recording.take(record),
+                // One unfinished record per block is what a kill leaves.
+                Err(Damage { reason: DamageReason::Uncommitted, .. }) => {}
+                Err(damage) => recording.damage.push(damage),
+            }
+        }
+        for op in ops {
+            if let Some(split) = recording.splits.get_mut(&op.split) {
+                split.ops.push(op);
+            }
+        }
+        recording
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Text { id, text } => _ = self.texts.insert(id, text),
+            Record::Node { node, sources } => _ = self.nodes.insert(node.node, (node, sources)),
+            Record::GraphShape { shape, nodes, .. } => {
+                self.shapes.entry(shape).or_default().extend(nodes);
+            }
+            Record::Fusion { shape, position, members } => {
+                self.fusions.insert((shape, position), members);
+            }
+            Record::GraphRunBegin(begin) => {
+                self.runs.insert(begin.run, Run { begin, end: None });
+            }
+            Record::GraphRunEnd(end) => {
+                if let Some(run) = self.runs.get_mut(&end.run) {
+                    run.end = Some(end);
+                }
+            }
+            Record::SplitBegin(begin) => {
+                self.splits.insert(begin.split, Split { begin, end: None, ops: Vec::new() });
+            }
+            Record::SplitEnd(end) => {
+                if let Some(split) = self.splits.get_mut(&end.split) {
+                    split.end = Some(end);
+                }
+            }
+            Record::ThreadShare(share) => self.shares.push(share),
+            Record::Copy(copy) => self.copies.push(copy),
+            Record::Backend(backend) => self.backends.push(backend),
+            Record::Coverage(coverage) => self.coverage.push(coverage),
+            Record::Clock(sample) => self.clock_samples.push(sample),
+            _ => {}
+        }
+    }
+
+    pub fn text(&self, id: u32) -> &str {
+        self.texts.get(&id).map_or("", String::as_str)
+    }
+
+    pub fn completed_runs(&self) -> impl Iterator<Item = (&Run, &layout::GraphRunEnd)> {
+        self.runs.values().filter_map(|run| Some((run, run.end.as_ref()?)))
+    }
+
+    pub fn splits_of(&self, run: u32) -> impl Iterator<Item = &Split> {
+        self.splits.values().filter(move |split| split.begin.run == run)
+    }
+
+    /// The op's name at a position of a split.
+    pub fn op_name(&self, split: &Split, position: u32) -> &str {
+        let node = self.shapes.get(&split.begin.shape).and_then(|s| s.get(position as usize));
+        let node = node.and_then(|node| self.nodes.get(node));
+        node.map_or("", |(node, _)| self.text(node.op_name))
+    }
+
+    /// Positions of the split's nodes that do work.
+    pub fn working_positions(&self, split: &Split) -> BTreeSet<u32> {
+        (0..split.begin.nodes)
+            .filter(|&position| !IDLE.contains(&self.op_name(split, position)))
+            .collect()
+    }
+
+    /// Positions recorded as computed, fused ones included, that do work.
+    pub fn recorded_positions(&self, split: &Split) -> BTreeSet<u32> {
+        let mut positions = BTreeSet::new();
+        for op in &split.ops {
+            positions.insert(op.position);
+            if op.fused {
+                let members = self.fusions.get(&(split.begin.shape, op.position));
+                positions.extend(members.into_iter().flatten());
+            }
+        }
+        positions.retain(|&position| !IDLE.contains(&self.op_name(split, position)));
+        positions
+    }
+
+    /// Computed nodes of a run, fused ones counted singly.
+    pub fn computed_in(&self, run: u32) -> usize {
+        self.splits_of(run).map(|split| self.recorded_positions(split).len()).sum()
+    }
+
+    pub fn lost(&self) -> u64 {
+        self.header.losses.iter().sum()
+    }
+}

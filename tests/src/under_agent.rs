@@ -1,0 +1,81 @@
+//! Running a program with the agent preloaded, each time with a fresh directory
+//! for its recordings.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::built;
+use crate::recording::Recording;
+
+/// A command that will be recorded.
+#[derive(Debug)]
+pub struct UnderAgent {
+    pub command: Command,
+    directory: PathBuf,
+}
+
+impl UnderAgent {
+    pub fn new(program: impl AsRef<OsStr>) -> UnderAgent {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ggprof-e2e-{}-{number}", std::process::id());
+        let directory = built::target_directory().join("recordings").join(name);
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let directory = directory.canonicalize().expect("it was just made");
+        let mut command = Command::new(program);
+        command.env("LD_PRELOAD", built::agent());
+        command.env("GGPROF_SPOOL", directory.join("%p.spool"));
+        command.env_remove("GGPROF_THREADS").env_remove("GGPROF_SERIALIZE");
+        UnderAgent { command, directory }
+    }
+
+    /// The workload on these libraries.
+    pub fn workload(libraries: &Path, arguments: &[&str]) -> UnderAgent {
+        let mut workload = UnderAgent::new(built::workload());
+        workload.command.arg(libraries).args(arguments);
+        workload
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    pub fn run(&mut self) -> Output {
+        self.command.output().expect("the program starts")
+    }
+
+    /// Runs to a successful end.
+    pub fn run_well(&mut self) -> Output {
+        let output = self.run();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {:?}\n{errors}", self.command, output.status);
+        output
+    }
+
+    /// All recordings made, in the order of their names.
+    pub fn recordings(&self) -> Vec<Recording> {
+        let entries = std::fs::read_dir(&self.directory).expect("the directory is ours");
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.retain(|file| file.to_string_lossy().contains(".spool"));
+        files.sort();
+        files.iter().map(|file| Recording::read(file)).collect()
+    }
+
+    /// The one recording made.
+    pub fn recording(&self) -> Recording {
+        let mut recordings = self.recordings();
+        assert_eq!(recordings.len(), 1, "recordings in {}", self.directory.display());
+        recordings.remove(0)
+    }
+}
+
+impl Drop for UnderAgent {
+    fn drop(&mut self) {
+        // Recordings of a failed test are kept to be looked at.
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}

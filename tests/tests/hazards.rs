@@ -1,0 +1,291 @@
+//! Bad conditions, one host program or arrangement each: the program behaves as
+//! without us, and nothing recorded before is lost.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+
+use ggprof_e2e::built;
+use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
+use ggprof_e2e::recording::Recording;
+use ggprof_e2e::under_agent::UnderAgent;
+use ggprof_spool::layout::StopReason;
+
+const UNWOUND: i32 = i32::MIN;
+
+/// A host program on the newest libraries, ready to run.
+fn host(source: &str) -> Option<UnderAgent> {
+    let libraries = published_ggml::libraries(NEWEST)?;
+    let mut program = UnderAgent::new(built::host_program(source));
+    program.command.arg(libraries);
+    Some(program)
+}
+
+/// What the agent said on standard error, among the program's own words.
+fn said(output: &std::process::Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().filter(|line| line.starts_with("ggprof: ")).collect::<Vec<_>>().join("\n")
+}
+
+fn completed(recording: &Recording) -> usize {
+    assert_eq!(recording.damage, []);
+    recording.completed_runs().filter(|(_, end)| end.status == 0).count()
+}
+
+#[test]
+fn a_forked_child_leaves_the_parents_recording_alone() {
+    for source in ["forks_while_recording.c", "forks_by_system_call.c"] {
+        let Some(mut program) = host(source) else { return };
+        program.run_well();
+        let recording = program.recording();
+        assert_eq!(completed(&recording), 5, "{source}");
+        assert_ne!(recording.header.end_ticks, 0);
+    }
+}
+
+#[test]
+fn a_child_forked_before_ggml_makes_its_own_recording() {
+    let Some(mut program) = host("forks_before_ggml.c") else { return };
+    program.run_well();
+    let mut counts: Vec<usize> = program.recordings().iter().map(completed).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [2, 4]);
+}
+
+#[test]
+fn an_immediate_exit_keeps_every_graph() {
+    let Some(mut program) = host("exits_at_once.c") else { return };
+    assert_eq!(program.run().status.code(), Some(7));
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 3);
+    assert_eq!(recording.header.end_ticks, 0, "the end was not seen");
+}
+
+#[test]
+fn an_abort_keeps_every_graph() {
+    let Some(mut program) = host("aborts.c") else { return };
+    assert_eq!(program.run().status.signal(), Some(6));
+    assert_eq!(completed(&program.recording()), 3);
+}
+
+#[test]
+fn a_program_may_close_every_descriptor() {
+    let Some(mut program) = host("closes_descriptors.c") else { return };
+    let own = program.directory().join("own-file");
+    program.command.arg(&own);
+    program.run_well();
+    assert_eq!(std::fs::read(own).expect("the program's file"), b"mine");
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 5001);
+    assert!(recording.header.reserved_blocks > 16, "the recording has grown");
+}
+
+#[test]
+fn a_program_may_change_its_directory() {
+    let Some(mut program) = host("changes_directory.c") else { return };
+    let directory = program.directory().to_owned();
+    program.command.env("GGPROF_SPOOL", "here-%p.spool").current_dir(directory);
+    program.run_well();
+    assert_eq!(completed(&program.recording()), 5000);
+}
+
+#[test]
+fn a_cpp_exception_passes_through() {
+    let Some(mut program) = host("throws_through_hook.cpp") else { return };
+    program.run_well();
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 2);
+    let unwound = recording.completed_runs().filter(|(_, end)| end.status == UNWOUND);
+    assert_eq!(unwound.count(), 3);
+}
+
+#[test]
+fn ggml_before_main_and_after_exit_is_recorded() {
+    let Some(mut program) = host("before_main_and_after_exit.c") else { return };
+    program.run_well();
+    assert_eq!(completed(&program.recording()), 3);
+}
+
+#[test]
+fn ggml_closed_and_opened_again_is_recorded() {
+    for (version, cpu) in [("3.3.2", "libggml-cpu.so"), (NEWEST, "libggml-cpu-x64.so")] {
+        let Some(libraries) = published_ggml::libraries(version) else { continue };
+        let mut program = UnderAgent::new(built::host_program("reopens_ggml.c"));
+        program.command.arg(libraries).args(["libggml-base.so", cpu]);
+        program.run_well();
+        let recording = program.recording();
+        assert_eq!(completed(&recording), 6, "{version}");
+        for run in recording.runs.keys() {
+            assert_eq!(recording.computed_in(*run), 10, "{version}");
+        }
+    }
+}
+
+#[test]
+fn a_program_without_ggml_is_not_touched() {
+    let mut program = UnderAgent::new(built::host_program("no_ggml.c"));
+    let output = program.run();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!(output.stdout, b"no ggml here\n");
+    assert_eq!(output.stderr, b"");
+    assert!(program.recordings().is_empty());
+}
+
+#[test]
+fn without_a_spool_nothing_is_recorded_or_said() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut workload = UnderAgent::workload(&libraries, &["--graphs", "2"]);
+    workload.command.env_remove("GGPROF_SPOOL");
+    let output = workload.run_well();
+    assert_eq!(said(&output), "");
+    assert!(workload.recordings().is_empty());
+}
+
+#[test]
+fn a_path_that_cannot_be_written_costs_one_sentence() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    for path in ["/proc/ggprof-%p", "/no/such/directory/%p.spool"] {
+        let mut workload = UnderAgent::workload(&libraries, &["--graphs", "2"]);
+        workload.command.env("GGPROF_SPOOL", path);
+        let output = workload.run_well();
+        let said = said(&output);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.starts_with("ggprof: nothing is recorded: cannot create /"), "{said}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("done graphs=2"));
+    }
+}
+
+/// Runs the workload behind a shell limit.
+fn limited(limit: &str, arguments: &str) -> Option<UnderAgent> {
+    let libraries = published_ggml::libraries(NEWEST)?;
+    let mut shell = UnderAgent::new("sh");
+    let workload: PathBuf = built::workload();
+    let script = format!(
+        "ulimit {limit}; exec '{}' '{}' {arguments}",
+        workload.display(),
+        libraries.display()
+    );
+    shell.command.args(["-c", &script]);
+    Some(shell)
+}
+
+#[test]
+fn a_full_disk_stops_the_recording_and_not_the_program() {
+    // 512-byte units: room for the first chunk of 1 MiB, not for a second.
+    let arguments = "--graphs 1500 --threads 1 --embd 64 --layers 1";
+    let Some(mut program) = limited("-f 3000", arguments) else { return };
+    let output = program.run_well();
+    let said = said(&output);
+    assert!(said.contains("recording stopped: no space left"), "{said}");
+    let recording = program.recording();
+    assert_eq!(recording.header.stop_reason, StopReason::NoSpace as u64);
+    assert!(recording.lost() > 0);
+    assert!(completed(&recording) > 100);
+}
+
+#[test]
+fn a_disk_full_from_the_start_costs_one_sentence() {
+    let Some(mut program) = limited("-f 100", "--graphs 2") else { return };
+    let output = program.run_well();
+    let said = said(&output);
+    assert!(said.starts_with("ggprof: nothing is recorded: no space"), "{said}");
+    assert!(program.recordings().is_empty());
+}
+
+#[test]
+fn two_programs_with_one_path_make_two_recordings() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut shell = UnderAgent::new("sh");
+    let one = format!("'{}' '{}' --graphs", built::workload().display(), libraries.display());
+    let script = format!("{one} 2 & {one} 3; wait");
+    let path = shell.directory().join("one.spool");
+    shell.command.args(["-c", &script]).env("GGPROF_SPOOL", path);
+    shell.run_well();
+    let mut counts: Vec<usize> = shell.recordings().iter().map(completed).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [2, 3]);
+}
+
+#[test]
+fn children_are_followed_into_their_own_recordings() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut shell = UnderAgent::new("sh");
+    let one = format!("'{}' '{}' --graphs", built::workload().display(), libraries.display());
+    shell.command.args(["-c", &format!("{one} 1; {one} 2; ls / >/dev/null")]);
+    shell.run_well();
+    let mut counts: Vec<usize> = shell.recordings().iter().map(completed).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [1, 2]);
+}
+
+#[test]
+fn little_memory_costs_records_and_not_the_program() {
+    // Found by trying: enough for ggml, too little for some of our tables.
+    for kilobytes in [60_000, 90_000, 150_000] {
+        let limit = format!("-v {kilobytes}");
+        let arguments = "--graphs 3 --threads 2 --embd 64";
+        let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+        let Some(mut program) = limited(&limit, arguments) else { return };
+        let script = format!(
+            "ulimit {limit}; exec '{}' '{}' {arguments}",
+            built::workload().display(),
+            libraries.display()
+        );
+        let alone = std::process::Command::new("sh").args(["-c", &script]).output();
+        let alone = alone.expect("the shell starts");
+        let output = program.run();
+        if alone.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{kilobytes}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_command_line_is_not_stored() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut workload = UnderAgent::workload(&libraries, &["--graphs", "1", "--prompt", "31"]);
+    workload.run_well();
+    let file = std::fs::read_dir(workload.directory()).expect("ours").flatten().next();
+    let bytes = std::fs::read(file.expect("a recording").path()).expect("it can be read");
+    for word in [b"--prompt".as_slice(), libraries.to_string_lossy().as_bytes()] {
+        assert!(!bytes.windows(word.len()).any(|window| window == word));
+    }
+    assert_eq!(workload.recording().header.command, "ggprof-workload");
+}
+
+#[test]
+fn a_killed_program_keeps_every_completed_graph() {
+    let rounds = std::env::var("GGPROF_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    for round in 0..rounds {
+        let version = VERSIONS[round % VERSIONS.len()];
+        let Some(libraries) = published_ggml::libraries(version) else { continue };
+        let threads = if round % 2 == 0 { "1" } else { "2" };
+        let arguments = ["--graphs", "100000", "--threads", threads, "--embd", "64", "--announce"];
+        let mut workload = UnderAgent::workload(&libraries, &arguments);
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let delay = std::time::Duration::from_micros(20_000 + (seed >> 33) % 180_000);
+        workload.command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+        let mut child = workload.command.spawn().expect("the workload starts");
+        std::thread::sleep(delay);
+        child.kill().expect("it can be killed");
+        let output = child.wait_with_output().expect("it has ended");
+        let text = String::from_utf8_lossy(&output.stdout);
+        // The last line may be cut; a whole one was written after its graph.
+        let announced = text.matches("computed ").count().saturating_sub(1);
+        let announced = text.lines().take(announced).filter(|l| l.starts_with("computed ")).count();
+        let recordings = workload.recordings();
+        if announced == 0 && recordings.is_empty() {
+            continue;
+        }
+        let recording = &recordings[0];
+        assert!(completed(recording) >= announced, "round {round}");
+        for (run, end) in recording.completed_runs() {
+            for split in recording.splits_of(run.begin.run) {
+                let whole = recording.working_positions(split);
+                assert_eq!(recording.recorded_positions(split), whole, "round {round}");
+            }
+            assert_eq!(end.splits as usize, recording.splits_of(run.begin.run).count());
+        }
+    }
+}
