@@ -1,7 +1,9 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
-use ggprof_trace::{DeviceType, Loss, LossKind, Measured, Trace};
+use ggprof_trace::{
+    Coverage, DeviceType, Dropped, Loss, LossKind, Measured, Provenance, Stopped, Trace,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caveat {
@@ -11,6 +13,10 @@ pub enum Caveat {
     ForeignWriter(String),
     /// ggml's profiler gives GPU ops the device's duration but the host's launch time.
     LaunchTimes(Vec<String>),
+    /// The program was ended in the middle of this many graph runs.
+    CutShort(u64),
+    /// Something of the program could not be observed.
+    NotObserved(Coverage),
     NoEvents,
 }
 
@@ -23,6 +29,11 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
         caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
     }
+    if let Some(Provenance { cut_short: true, unfinished_runs, .. }) = trace.provenance {
+        caveats.push(Caveat::CutShort(unfinished_runs));
+    }
+    let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
+    caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
     let launched = launched_backends(trace);
     if !launched.is_empty() {
         caveats.push(Caveat::LaunchTimes(launched));
@@ -55,6 +66,17 @@ impl Caveat {
                  durations are the device's, idle time and overlap are estimates.",
                 backends.join(", ")
             ),
+            Self::CutShort(0) => {
+                "The program ended without a normal exit; everything it computed is here.".to_owned()
+            }
+            Self::CutShort(runs) => format!(
+                "The program ended without a normal exit in the middle of {runs} graph \
+                 run{}: nothing of that is counted, everything before is here.",
+                if *runs == 1 { "" } else { "s" }
+            ),
+            Self::NotObserved(Coverage { subject, what, reason, .. }) => {
+                format!("{subject}: {what} were not observed: {reason}.")
+            }
             Self::NoEvents => {
                 "The recording has no events: check that the program computed something while it ran."
                     .to_owned()
@@ -87,9 +109,59 @@ fn loss_sentence(loss: &Loss) -> String {
             "Names are not proper text in {count} of the records (the first: {detail}): they are \
              shown with replacement characters, the figures are complete."
         ),
+        LossKind::Dropped(what) => dropped_sentence(*what, *count),
+        LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
         LossKind::DamagedHeader => format!(
             "Parts of the file around the records make no sense ({detail}). \
              The figures cover all records that were found."
         ),
+    }
+}
+
+fn dropped_sentence(what: Dropped, count: u64) -> String {
+    let (lost, advice) = match what {
+        Dropped::Records => ("records had no room in the file", "see why recording stopped"),
+        Dropped::GraphRuns => (
+            "graph runs are missing: too many were computed at once",
+            "record with fewer parallel requests",
+        ),
+        Dropped::ThreadShares => (
+            "thread shares are missing: an op of a very large graph has no thread data",
+            "the ops themselves are complete",
+        ),
+        Dropped::Threads => ("threads were more than can be followed", "record with fewer threads"),
+        Dropped::Nodes => {
+            ("nodes belong to a graph too large to follow", "please report the program and model")
+        }
+        Dropped::StrayOps => (
+            "ops ran outside of any graph run that was seen and are not counted",
+            "please report the program",
+        ),
+        Dropped::Faults => (
+            "faults inside the recorder: what it was looking at is missing",
+            "the program was not affected; please report it",
+        ),
+        Dropped::Backends => ("backends were more than can be followed", "record fewer contexts"),
+        Dropped::Descriptions => {
+            ("ops have no description: there were too many different ones", "record a shorter run")
+        }
+    };
+    format!("{count} {lost}; {advice}.")
+}
+
+fn stopped_sentence(why: Stopped) -> &'static str {
+    match why {
+        Stopped::NoSpace => {
+            "Recording stopped before the program did: the disk was full or a limit was reached. \
+             What was recorded before is complete; free some space to record more."
+        }
+        Stopped::FileGone => {
+            "Recording stopped before the program did: its file could not be extended. What was \
+             recorded before is complete; record to another place."
+        }
+        Stopped::Faults => {
+            "Recording switched itself off after faults of its own; the program went on without \
+             it. What was recorded before is complete; please report it."
+        }
     }
 }

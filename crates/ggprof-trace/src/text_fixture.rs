@@ -9,7 +9,7 @@
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the
 //! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
-//! `fused=A+B`, `sub=SILU`, `measured=host`. Graph runs are inferred unless `run` lines
+//! `fused=A+B`, `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred unless `run` lines
 //! list them.
 
 use crate::graph_runs;
@@ -69,6 +69,7 @@ fn event(words: &[&str], trace: &mut Trace) {
     let (start_ns, end_ns) = times(words[3]);
 
     let mut tensor_name = None;
+    let mut source_names = Vec::new();
     let mut bytes = 0;
     let (mut split, mut run, mut measured) = (0, None, Measured::Unknown);
     let mut signature = Signature {
@@ -88,6 +89,9 @@ fn event(words: &[&str], trace: &mut Trace) {
             Some(("bytes", value)) => bytes = value.parse().expect("bytes"),
             Some(("fused", value)) => signature.extra = Some(trace.strings.intern(value)),
             Some(("sub", value)) => signature.sub_op_name = Some(trace.strings.intern(value)),
+            Some(("from", value)) => {
+                source_names = value.split(',').map(|name| trace.strings.intern(name)).collect();
+            }
             Some(("measured", value)) => measured = Measured::from_name(value).expect("a clock"),
             Some((other, _)) => panic!("a fixture says {other}="),
             None if *word == "<-" => sources = Some(Vec::new()),
@@ -100,7 +104,7 @@ fn event(words: &[&str], trace: &mut Trace) {
         }
     }
     signature.sources = sources.unwrap_or_default().into();
-    let node = trace.nodes.intern(signature, tensor_name);
+    let node = trace.nodes.intern(signature, tensor_name, &source_names);
     let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
     trace.events.push(NewEvent {
         kind,

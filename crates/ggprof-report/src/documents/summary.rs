@@ -5,7 +5,7 @@ use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document};
 use ggprof_analysis::{Wall, by_op, phases as find_phases, wall};
-use ggprof_trace::Trace;
+use ggprof_trace::{Provenance, Trace};
 
 const RANKED: usize = 5;
 
@@ -50,6 +50,10 @@ fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
             Fact::new("copies", Cell::Count(copies.into()), "{} copies"),
         ],
     );
+    if let Some(provenance) = &trace.provenance {
+        program(document, provenance);
+        coverage(document, trace);
+    }
     let runs = Cell::Count(trace.graph_runs.len() as u128);
     let words =
         if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
@@ -63,4 +67,47 @@ fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
             Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all durations {}"),
         ],
     );
+}
+
+fn program(document: &mut Document, provenance: &Provenance) {
+    let error = provenance.clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
+    document.fact(
+        "program",
+        "program",
+        vec![
+            Fact::new("command", Cell::text(&provenance.command), "{}"),
+            Fact::new("pid", Cell::Number(provenance.pid.into()), "pid {}"),
+            Fact::new("cpu", Cell::text(&provenance.cpu), "on {}"),
+            Fact::new(
+                "clock_error_ns",
+                Cell::or_nothing(error, |error| error),
+                "clock exact to {}",
+            ),
+            Fact::new(
+                "recorded_at_unix_ns",
+                Cell::Count(provenance.recorded_at_unix_ns.into()),
+                "",
+            ),
+        ],
+    );
+}
+
+/// How each backend was observed, in a line for each.
+fn coverage(document: &mut Document, trace: &Trace) {
+    let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();
+    for entry in trace.coverage.iter().filter(|entry| entry.how.is_some()) {
+        match subjects.iter_mut().find(|(subject, _)| *subject == entry.subject) {
+            Some((_, parts)) if parts.contains(&entry.what.as_str()) => {}
+            Some((_, parts)) => parts.push(&entry.what),
+            None => subjects.push((&entry.subject, vec![&entry.what])),
+        }
+    }
+    let facts = subjects
+        .iter()
+        .map(|(subject, parts)| {
+            let text = format!("{subject}: {}", parts.join(", "));
+            Fact::new("observed", Cell::Text(text), "{}")
+        })
+        .collect();
+    document.fact("coverage", "observed", facts);
 }

@@ -3,9 +3,9 @@
 //! Neither the name nor the extension is consulted: recordings come through pipes, and
 //! people rename files.
 
-use super::ggml_json;
+use super::{ggml_json, spool};
 use crate::Trace;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read};
 
 /// Why an input gave no recording at all.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +25,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Reads a recording of any known format, compressed or not.
 pub fn read(input: impl Read) -> Result<Trace, ReadError> {
-    let mut input = BufReader::with_capacity(64 * 1024, input);
-    let mut start = Vec::with_capacity(4);
-    input.by_ref().take(4).read_to_end(&mut start)?;
-    let whole = Cursor::new(start.clone()).chain(input);
+    let (start, whole) = first_bytes(BufReader::with_capacity(64 * 1024, input))?;
     if start.is_empty() {
         Err(ReadError::Empty)
     } else if start.starts_with(GZIP) {
@@ -36,13 +33,30 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
     } else if start.starts_with(ZSTD) {
         unpack(ruzstd::decoding::StreamingDecoder::new(whole).map_err(|_| bad_compression())?)
     } else {
-        ggml_json::read(whole)
+        read_plain(start, whole)
     }
+}
+
+/// An input with its first bytes in front again.
+type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
+
+/// The first eight bytes of an input, and the whole input.
+fn first_bytes<R: Read>(mut input: R) -> io::Result<(Vec<u8>, Whole<R>)> {
+    let mut start = Vec::with_capacity(8);
+    input.by_ref().take(8).read_to_end(&mut start)?;
+    Ok((start.clone(), Cursor::new(start).chain(input)))
+}
+
+fn read_plain(start: Vec<u8>, whole: impl Read) -> Result<Trace, ReadError> {
+    if start == spool::MAGIC { spool::read(whole) } else { ggml_json::read(whole) }
 }
 
 fn unpack(decoder: impl Read) -> Result<Trace, ReadError> {
     let mut unpacked = Unpacked { decoder, delivered: false, damaged: false };
-    match ggml_json::read(&mut unpacked) {
+    let result = first_bytes(&mut unpacked)
+        .map_err(ReadError::Io)
+        .and_then(|(start, whole)| read_plain(start, whole));
+    match result {
         Err(_) if unpacked.damaged && !unpacked.delivered => Err(bad_compression()),
         result => result,
     }

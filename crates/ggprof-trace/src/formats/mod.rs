@@ -5,5 +5,6 @@ pub mod csv;
 pub mod ggml_json;
 mod input;
 mod lanes;
+pub mod spool;
 
 pub use input::{ReadError, read};

@@ -1,7 +1,9 @@
 //! What is missing from a recording. Losses are data: every report shows them.
 
+use serde::{Deserialize, Serialize};
+
 /// A kind of loss with how often it happened and the first case in detail.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     pub kind: LossKind,
     pub count: u64,
@@ -9,7 +11,7 @@ pub struct Loss {
     pub detail: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LossKind {
     /// The file ends before the recording does.
     Truncated,
@@ -19,11 +21,56 @@ pub enum LossKind {
     RepairedText,
     /// The file holds something after the recording, or a header that makes no sense.
     DamagedHeader,
+    /// The recorder met more than it could take.
+    Dropped(Dropped),
+    /// Recording ended before the program did.
+    Stopped(Stopped),
 }
 
-impl LossKind {
-    /// Whether events are missing because of it.
-    pub fn loses_events(self) -> bool {
-        matches!(self, Self::Truncated | Self::DamagedRecord)
-    }
+/// What the recorder could not take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Dropped {
+    /// Records for which the file had no room.
+    Records,
+    /// Graph runs, because too many were computed at once.
+    GraphRuns,
+    /// Shares of threads in ops, because a graph was too large.
+    ThreadShares,
+    /// Threads, because there were too many.
+    Threads,
+    /// Nodes of a graph that was too large.
+    Nodes,
+    /// Ops that belong to no graph run the recorder saw.
+    StrayOps,
+    /// Observations, because of a fault of the recorder.
+    Faults,
+    /// Backends, because there were too many.
+    Backends,
+    /// Descriptions of nodes, because there were too many different ones.
+    Descriptions,
+}
+
+impl Dropped {
+    pub const ALL: [Self; 9] = [
+        Self::Records,
+        Self::GraphRuns,
+        Self::ThreadShares,
+        Self::Threads,
+        Self::Nodes,
+        Self::StrayOps,
+        Self::Faults,
+        Self::Backends,
+        Self::Descriptions,
+    ];
+}
+
+/// Why recording ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Stopped {
+    /// The disk was full, or a limit was reached.
+    NoSpace,
+    /// The file could not be extended any more.
+    FileGone,
+    /// The recorder met faults of its own and switched itself off.
+    Faults,
 }

@@ -5,6 +5,7 @@ mod event;
 mod graph_run;
 mod loss;
 mod node;
+mod provenance;
 pub mod shape_text;
 mod strings;
 mod tensor;
@@ -12,8 +13,9 @@ mod tensor;
 pub use backend::{Backend, BackendIndex, DeviceType};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
 pub use graph_run::{GraphRun, GraphRunId, Split};
-pub use loss::{Loss, LossKind};
+pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
+pub use provenance::{Coverage, Provenance};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 
@@ -38,6 +40,9 @@ pub struct Trace {
     pub graph_runs_inferred: bool,
     pub splits: Vec<Split>,
     pub losses: Vec<Loss>,
+    /// `None` for recordings whose writer notes nothing of the kind.
+    pub provenance: Option<Provenance>,
+    pub coverage: Vec<Coverage>,
 }
 
 impl Trace {
@@ -79,9 +84,13 @@ impl Trace {
 
     /// Adds to the count of a loss, keeping the first detail seen.
     pub fn lose(&mut self, kind: LossKind, detail: impl FnOnce() -> String) {
+        self.lose_many(kind, 1, detail);
+    }
+
+    pub fn lose_many(&mut self, kind: LossKind, count: u64, detail: impl FnOnce() -> String) {
         match self.losses.iter_mut().find(|loss| loss.kind == kind) {
-            Some(loss) => loss.count += 1,
-            None => self.losses.push(Loss { kind, count: 1, detail: detail() }),
+            Some(loss) => loss.count = loss.count.saturating_add(count),
+            None => self.losses.push(Loss { kind, count, detail: detail() }),
         }
     }
 

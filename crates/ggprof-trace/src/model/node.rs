@@ -19,7 +19,11 @@ pub struct SignatureId(pub u32);
 pub struct Node {
     pub signature: SignatureId,
     pub tensor_name: Option<StringId>,
+    source_names: SourceNamesId,
 }
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct SourceNamesId(u32);
 
 /// What an op computes, whichever tensor it is computed for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,12 +44,25 @@ pub struct Signature {
 pub struct NodeTable {
     nodes: Interned<Node>,
     signatures: Interned<Signature>,
+    source_names: Interned<Box<[StringId]>>,
 }
 
 impl NodeTable {
-    pub fn intern(&mut self, signature: Signature, tensor_name: Option<StringId>) -> NodeId {
+    /// Adds a node, or finds it. `source_names` are the names of the source tensors, in the
+    /// order of the signature's sources; empty where the recording does not give them.
+    pub fn intern(
+        &mut self,
+        signature: Signature,
+        tensor_name: Option<StringId>,
+        source_names: &[StringId],
+    ) -> NodeId {
         let signature = SignatureId(self.signatures.intern(signature));
-        NodeId(self.nodes.intern(Node { signature, tensor_name }))
+        let source_names = SourceNamesId(self.source_names.intern(source_names.into()));
+        NodeId(self.nodes.intern(Node { signature, tensor_name, source_names }))
+    }
+
+    pub fn source_names(&self, id: NodeId) -> &[StringId] {
+        &self.source_names.items[self.node(id).source_names.0 as usize]
     }
 
     pub fn node(&self, id: NodeId) -> Node {

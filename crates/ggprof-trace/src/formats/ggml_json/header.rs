@@ -2,7 +2,8 @@
 
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, DeviceType, GraphRun, GraphRunId, Split, ThreadShare, Trace, TypeInfo,
+    Backend, BackendIndex, Coverage, DeviceType, GraphRun, GraphRunId, Loss, Provenance, Split,
+    ThreadShare, Trace, TypeInfo,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub(super) struct Additions {
     pub(super) splits: Vec<(u32, i32, i32, u64, u64)>,
     /// `[record, thread, start_ns, duration_ns, wait_ns]`.
     pub(super) thread_shares: Vec<(u32, u32, u64, u64, u64)>,
+    pub(super) provenance: Option<Provenance>,
+    pub(super) coverage: Vec<Coverage>,
+    pub(super) losses: Vec<Loss>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +72,11 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         let Some(backend) = trace.backend_with_id(backend_id) else { continue };
         trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
     }
+    trace.provenance = additions.provenance;
+    trace.coverage = additions.coverage;
+    for loss in additions.losses {
+        trace.lose_many(loss.kind, loss.count, || loss.detail);
+    }
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
@@ -86,6 +95,9 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .map(|run| (run.scheduler, run.start_ns, run.end_ns))
             .collect(),
         splits: trace.splits.iter().map(|split| split_entry(split, trace)).collect(),
+        provenance: trace.provenance.clone(),
+        coverage: trace.coverage.clone(),
+        losses: trace.losses.clone(),
         thread_shares: trace
             .events
             .thread_shares

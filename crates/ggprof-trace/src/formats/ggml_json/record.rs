@@ -54,6 +54,7 @@ struct RawRecord<'a> {
     sub_op: Option<i32>,
     // What ggprof adds.
     sub_op_name: Option<String>,
+    src_names: Option<Vec<String>>,
     source_backend_id: Option<i32>,
     graph_run: Option<u32>,
     measured: Option<String>,
@@ -144,7 +145,9 @@ fn describe(record: &RawRecord<'_>, trace: &mut Trace) -> Result<NodeId, String>
     };
     let tensor_name = record.tensor_name.as_deref().filter(|name| !name.is_empty());
     let tensor_name = tensor_name.map(|name| trace.strings.intern(name));
-    Ok(trace.nodes.intern(signature, tensor_name))
+    let source_names = record.src_names.iter().flatten();
+    let source_names: Vec<_> = source_names.map(|name| trace.strings.intern(name)).collect();
+    Ok(trace.nodes.intern(signature, tensor_name, &source_names))
 }
 
 fn output(record: &RawRecord<'_>) -> Result<Tensor, String> {

@@ -6,7 +6,7 @@
 //! description of the tensor, because that order is quick to read (`fast_record.rs`).
 
 use super::header;
-use crate::model::{Event, Measured, Shape, Signature, Trace};
+use crate::model::{Event, Measured, NodeId, Shape, Trace};
 use std::io::{self, Write};
 
 /// Writes `trace` to `out`, which should be buffered.
@@ -93,9 +93,7 @@ impl<'a> Descriptions<'a> {
         let node = event.node.0 as usize;
         if self.ranges[node] == (0, 0) {
             let start = self.text.len();
-            let signature = self.trace.signature(event.node);
-            let name = self.trace.tensor_name(event.node);
-            describe(&mut self.text, self.trace, signature, name);
+            describe(&mut self.text, self.trace, event.node);
             self.ranges[node] = (start, self.text.len());
         }
         let (start, end) = self.ranges[node];
@@ -103,7 +101,8 @@ impl<'a> Descriptions<'a> {
     }
 }
 
-fn describe(out: &mut Vec<u8>, trace: &Trace, signature: &Signature, tensor_name: Option<&str>) {
+fn describe(out: &mut Vec<u8>, trace: &Trace, node: NodeId) {
+    let (signature, tensor_name) = (trace.signature(node), trace.tensor_name(node));
     let mut members = String::new();
     let mut member = |key: &str, value: String| {
         members.push_str(", \"");
@@ -128,6 +127,11 @@ fn describe(out: &mut Vec<u8>, trace: &Trace, signature: &Signature, tensor_name
     member("sub_op", signature.sub_op.to_string());
     if let Some(name) = signature.sub_op_name {
         member("sub_op_name", json_string(trace.text(name)));
+    }
+    let source_names = trace.nodes.source_names(node);
+    if !source_names.is_empty() {
+        let names = source_names.iter().map(|&name| json_string(trace.text(name)));
+        member("src_names", list(names.collect()));
     }
     for (at, key) in ["ne_src0", "ne_src1", "ne_src2"].into_iter().enumerate() {
         member(key, numbers(&sources.get(at).map_or([0; 4], |source| source.tensor.ne)));

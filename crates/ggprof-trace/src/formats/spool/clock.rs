@@ -1,0 +1,88 @@
+//! Ticks to nanoseconds of `CLOCK_MONOTONIC`, by the samples that pair the two.
+
+use ggprof_spool::layout::{ClockKind, ClockSample};
+use ggprof_spool::reader::Header;
+
+#[derive(Debug)]
+pub(super) struct Clock {
+    /// Sorted pairs; between two, time runs evenly. Empty if ticks are nanoseconds.
+    pairs: Vec<(u64, u64)>,
+    error_ns: Option<u64>,
+}
+
+impl Clock {
+    pub(super) fn new(header: &Header, samples: &[ClockSample]) -> Self {
+        if header.clock != Some(ClockKind::CycleCounter) {
+            return Self { pairs: Vec::new(), error_ns: header.clock.map(|_| 0) };
+        }
+        let mut pairs: Vec<(u64, u64)> =
+            samples.iter().map(|sample| (sample.ticks, sample.monotonic_ns)).collect();
+        pairs.push((header.start_ticks, header.start_monotonic_ns));
+        pairs.sort_unstable();
+        // Both clocks must run forwards, or the pair is damaged.
+        pairs.dedup_by(|next, last| next.0 <= last.0 || next.1 <= last.1);
+        let mut clock = Self { pairs, error_ns: None };
+        clock.error_ns = clock.worst_error(samples);
+        clock
+    }
+
+    /// How far a time can be off; `None` if the counter's rate is not known.
+    pub(super) fn error_ns(&self) -> Option<u64> {
+        self.error_ns
+    }
+
+    pub(super) fn ns(&self, ticks: u64) -> u64 {
+        if self.pairs.len() < 2 {
+            return ticks;
+        }
+        // The pairs around the ticks; outside of all, the nearest two.
+        let after = self.pairs.partition_point(|pair| pair.0 <= ticks);
+        let after = after.clamp(1, self.pairs.len() - 1);
+        interpolate(self.pairs[after - 1], self.pairs[after], ticks)
+    }
+
+    fn worst_error(&self, samples: &[ClockSample]) -> Option<u64> {
+        if self.pairs.len() < 2 {
+            return None;
+        }
+        let (first, last) = (self.pairs[0], self.pairs[self.pairs.len() - 1]);
+        let ns_per_tick = (last.1 - first.1) as f64 / (last.0 - first.0) as f64;
+        let uncertainty = samples.iter().map(|sample| sample.uncertainty_ticks).max()?;
+        Some((f64::from(uncertainty) * ns_per_tick).ceil() as u64)
+    }
+}
+
+/// The line through two pairs at `ticks`. Wide arithmetic, so that nothing overflows; a time
+/// before the first clock began is the clock's beginning.
+fn interpolate(from: (u64, u64), to: (u64, u64), ticks: u64) -> u64 {
+    let (ticks_apart, ns_apart) = (i128::from(to.0 - from.0), i128::from(to.1 - from.1));
+    let ticks = i128::from(ticks) - i128::from(from.0);
+    let ns = ticks.saturating_mul(ns_apart) / ticks_apart.max(1);
+    u64::try_from(i128::from(from.1) + ns).unwrap_or(if ns < 0 { 0 } else { u64::MAX })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(pairs: &[(u64, u64)]) -> Clock {
+        Clock { pairs: pairs.to_vec(), error_ns: None }
+    }
+
+    #[test]
+    fn ticks_between_and_beyond_samples() {
+        let clock = clock(&[(1000, 50), (3000, 1050), (4000, 2050)]);
+        for (ticks, ns) in
+            [(1000, 50), (2000, 550), (3000, 1050), (3500, 1550), (5000, 3050), (980, 40), (0, 0)]
+        {
+            assert_eq!(clock.ns(ticks), ns, "{ticks}");
+        }
+    }
+
+    #[test]
+    fn without_a_rate_ticks_stay_ticks() {
+        assert_eq!(clock(&[]).ns(77), 77);
+        assert_eq!(clock(&[(5, 9)]).ns(77), 77);
+        assert_eq!(clock(&[(0, 0), (1, u64::MAX)]).ns(u64::MAX), u64::MAX);
+    }
+}

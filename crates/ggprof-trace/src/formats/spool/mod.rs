@@ -1,0 +1,68 @@
+//! The agent's recording file, turned into a trace.
+//!
+//! The agent records facts: ticks, numbers, texts in the order threads wrote them. Here
+//! they get their meaning: tables are gathered first (`tables.rs`), because a definition may
+//! stand behind its use; ticks become nanoseconds (`clock.rs`); backends that are the same
+//! to people become one (`backends.rs`); and what happened becomes events (`events.rs`).
+
+mod backends;
+mod clock;
+mod events;
+mod nodes;
+mod tables;
+
+use super::ReadError;
+use crate::model::{Dropped, LossKind, Provenance, Stopped, Trace};
+use clock::Clock;
+use ggprof_spool::Spool;
+use ggprof_spool::reader::Header;
+use std::io::Read;
+use tables::Tables;
+
+/// What every recording file begins with.
+pub(super) const MAGIC: &[u8] = &ggprof_spool::layout::MAGIC;
+
+/// Reads a recording file.
+pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    let spool = Spool::open(&bytes).map_err(|error| ReadError::NotAProfile(error.to_string()))?;
+    let header = spool.header();
+    let mut trace = Trace {
+        writer: "ggprof".to_owned(),
+        version: Some(header.version.into()),
+        ..Trace::default()
+    };
+    let tables = Tables::gather(&spool, &mut trace);
+    let clock = Clock::new(&header, &tables.clock_samples);
+    trace.provenance = Some(Provenance {
+        command: header.command.clone(),
+        pid: header.pid,
+        cpu: header.cpu_name.clone(),
+        recorded_at_unix_ns: header.start_realtime_ns,
+        clock_error_ns: clock.error_ns(),
+        cut_short: header.end_ticks == 0,
+        unfinished_runs: tables.runs.values().filter(|run| run.end.is_none()).count() as u64,
+    });
+    losses(&header, &mut trace);
+    let backends = backends::merge(&tables, &mut trace);
+    backends::coverage(&tables, &backends, &mut trace);
+    events::all(&tables, &clock, &backends, &mut trace)?;
+    Ok(trace)
+}
+
+/// What the recorder itself says is missing.
+fn losses(header: &Header, trace: &mut Trace) {
+    for (&count, dropped) in header.losses.iter().zip(Dropped::ALL) {
+        if count > 0 {
+            trace.lose_many(LossKind::Dropped(dropped), count, String::new);
+        }
+    }
+    let stopped = match header.stop_reason {
+        1 => Stopped::NoSpace,
+        2 => Stopped::FileGone,
+        3 => Stopped::Faults,
+        _ => return,
+    };
+    trace.lose(LossKind::Stopped(stopped), String::new);
+}

@@ -1,0 +1,95 @@
+//! Descriptions of nodes: the file's into the trace's, each once.
+
+use super::tables::Tables;
+use crate::model::{NodeId, Signature, Source, StringId, Tensor, Trace, TypeInfo};
+use ggprof_spool::layout;
+use hashbrown::HashMap;
+
+/// The trace's node for each node of the file, or each fusion that one begins.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    alone: HashMap<u32, NodeId>,
+    fused: HashMap<(u32, u32), NodeId>,
+}
+
+/// What ggml's graphs contain that computes nothing.
+const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
+
+impl Nodes {
+    /// The node at a position of a shape, with the names of all it was fused with.
+    pub(super) fn at(
+        &mut self,
+        tables: &Tables,
+        trace: &mut Trace,
+        (shape, position): (u32, u32),
+        fused: bool,
+    ) -> Option<NodeId> {
+        let number = tables.node_at(shape, position)?;
+        let members = tables.fusions.get(&(shape, position)).filter(|_| fused);
+        let Some(members) = members else {
+            if let Some(&node) = self.alone.get(&number) {
+                return Some(node);
+            }
+            let node = describe(tables, trace, number, None)?;
+            self.alone.insert(number, node);
+            return Some(node);
+        };
+        if let Some(&node) = self.fused.get(&(shape, position)) {
+            return Some(node);
+        }
+        let names: Vec<&str> = members
+            .iter()
+            .filter_map(|&member| tables.nodes.get(&tables.node_at(shape, member)?))
+            .map(|(node, _)| tables.text(node.op_name))
+            .filter(|name| !IDLE.contains(name))
+            .collect();
+        let fusion = trace.strings.intern(&names.join("+"));
+        let node = describe(tables, trace, number, Some(fusion))?;
+        self.fused.insert((shape, position), node);
+        Some(node)
+    }
+}
+
+fn describe(
+    tables: &Tables,
+    trace: &mut Trace,
+    number: u32,
+    extra: Option<StringId>,
+) -> Option<NodeId> {
+    let (node, sources) = tables.nodes.get(&number)?;
+    let detail = tables.text(node.op_detail);
+    let source_names: Vec<StringId> =
+        sources.iter().map(|source| trace.strings.intern(tables.text(source.name))).collect();
+    let signature = Signature {
+        op: trace.strings.intern(tables.text(node.op_name)),
+        // Numbers of sub-ops differ between ggml versions; the name says it.
+        sub_op: -1,
+        sub_op_name: (!detail.is_empty()).then(|| trace.strings.intern(detail)),
+        extra,
+        output: Tensor { type_id: node.type_id as i32, ne: node.ne },
+        sources: sources.iter().map(source).collect(),
+        op_params: node.op_params.map(|param| param as i32),
+    };
+    let name = tables.text(node.name);
+    let name = (!name.is_empty()).then(|| trace.strings.intern(name));
+    Some(trace.nodes.intern(signature, name, &source_names))
+}
+
+fn source(source: &layout::Source) -> Source {
+    Source {
+        tensor: Tensor { type_id: source.type_id as i32, ne: source.ne },
+        nb: source.nb.map(|stride| stride as i64),
+    }
+}
+
+/// The types as the program's own ggml knows them.
+pub(super) fn take_types(tables: &Tables, trace: &mut Trace) {
+    for entry in &tables.types {
+        trace.types.insert(TypeInfo {
+            id: entry.type_id as i32,
+            name: tables.text(entry.name).to_owned(),
+            block_elements: entry.block_elements,
+            block_bytes: entry.block_bytes,
+        });
+    }
+}

@@ -1,0 +1,141 @@
+//! All records of a file, sorted into tables.
+
+use crate::model::{LossKind, Trace};
+use ggprof_spool::layout::{self, ClockSample, CopyEvent};
+use ggprof_spool::reader::{DamageReason, Op, Share};
+use ggprof_spool::{Damage, Record, Spool};
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+/// Ids of the file are keys here; nothing is resolved yet.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) texts: HashMap<u32, String>,
+    pub(super) types: Vec<layout::TypeEntry>,
+    pub(super) nodes: HashMap<u32, (layout::Node, Vec<layout::Source>)>,
+    /// Node numbers by shape.
+    pub(super) shapes: HashMap<u32, Vec<u32>>,
+    /// Positions of the nodes that ran as one, by shape and first position.
+    pub(super) fusions: HashMap<(u32, u32), Vec<u32>>,
+    pub(super) backends: BTreeMap<u32, layout::Backend>,
+    /// Place in its scheduler of each backend.
+    pub(super) scheduler_places: BTreeMap<u32, u16>,
+    pub(super) coverage: Vec<layout::Coverage>,
+    pub(super) clock_samples: Vec<ClockSample>,
+    pub(super) runs: BTreeMap<u32, Run>,
+    pub(super) splits: BTreeMap<u32, Split>,
+    pub(super) ops: Vec<Op>,
+    pub(super) shares: Vec<Share>,
+    pub(super) copies: Vec<CopyEvent>,
+}
+
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) begin: layout::GraphRunBegin,
+    pub(super) end: Option<layout::GraphRunEnd>,
+}
+
+#[derive(Debug)]
+pub(super) struct Split {
+    pub(super) begin: layout::SplitBegin,
+    pub(super) end: Option<layout::SplitEnd>,
+}
+
+impl Tables {
+    /// Reads all records; damage becomes losses of `trace`.
+    pub(super) fn gather(spool: &Spool<'_>, trace: &mut Trace) -> Self {
+        let ended = spool.header().end_ticks != 0;
+        let mut tables = Self::default();
+        // An end may stand in another thread's block, before its begin.
+        let mut ends = Vec::new();
+        for record in spool.records() {
+            match record {
+                Ok(Record::GraphRunEnd(_) | Record::SplitEnd(_)) => ends.extend(record),
+                Ok(record) => tables.take(record),
+                // What a program leaves that is ended in the middle of a record.
+                Err(Damage { reason: DamageReason::Uncommitted, .. }) if !ended => {}
+                Err(damage) if damage.reason == DamageReason::FileCut => {
+                    trace
+                        .lose(LossKind::Truncated, || format!("it ends at byte {}", damage.offset));
+                }
+                Err(damage) => trace.lose(LossKind::DamagedRecord, || damage.to_string()),
+            }
+        }
+        for end in ends {
+            tables.take(end);
+        }
+        tables
+    }
+
+    pub(super) fn text(&self, id: u32) -> &str {
+        self.texts.get(&id).map_or("", String::as_str)
+    }
+
+    /// The node at a position of a split's graph.
+    pub(super) fn node_at(&self, shape: u32, position: u32) -> Option<u32> {
+        self.shapes
+            .get(&shape)?
+            .get(position as usize)
+            .copied()
+            .filter(|&node| node != layout::NONE)
+    }
+
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Text { id, text } => _ = self.texts.insert(id, text),
+            Record::Type(entry) => self.types.push(entry),
+            Record::Node { node, sources } => _ = self.nodes.insert(node.node, (node, sources)),
+            Record::GraphShape { shape, first, nodes, .. } => self.take_shape(shape, first, &nodes),
+            Record::Fusion { shape, position, members } => {
+                self.fusions.insert((shape, position), members);
+            }
+            Record::Backend(backend) => _ = self.backends.insert(backend.backend, backend),
+            Record::SchedulerBackend(place) => {
+                self.scheduler_places.entry(place.backend).or_insert(place.index);
+            }
+            Record::Coverage(coverage) => self.coverage.push(coverage),
+            Record::Clock(sample) => self.clock_samples.push(sample),
+            Record::GraphRunBegin(begin) => {
+                self.runs.insert(begin.run, Run { begin, end: None });
+            }
+            Record::GraphRunEnd(end) => {
+                if let Some(run) = self.runs.get_mut(&end.run) {
+                    run.end = Some(end);
+                }
+            }
+            Record::SplitBegin(begin) => {
+                self.splits.insert(begin.split, Split { begin, end: None });
+            }
+            Record::SplitEnd(end) => {
+                if let Some(split) = self.splits.get_mut(&end.split) {
+                    split.end = Some(end);
+                }
+            }
+            Record::Op(op) => self.ops.push(op),
+            Record::ThreadShare(share) => self.shares.push(share),
+            Record::Copy(copy) => self.copies.push(copy),
+            Record::SchedulerNew(_)
+            | Record::SchedulerReset(_)
+            | Record::SchedulerFree(_)
+            | Record::BackendFree(_)
+            | Record::Instance(_)
+            | Record::Synchronize(_)
+            | Record::Unknown { .. } => {}
+        }
+    }
+
+    /// Joins the parts of a large graph, which may come in any order.
+    fn take_shape(&mut self, shape: u32, first: u32, nodes: &[u32]) {
+        /// Far more nodes than a graph has; a damaged number must not fill the memory.
+        const MOST_NODES: usize = 1 << 24;
+        let whole = self.shapes.entry(shape).or_default();
+        let (start, end) = (first as usize, first as usize + nodes.len());
+        if end > MOST_NODES {
+            return;
+        }
+        if whole.len() < end {
+            whole.resize(end, layout::NONE);
+        }
+        whole[start..end].copy_from_slice(nodes);
+    }
+}

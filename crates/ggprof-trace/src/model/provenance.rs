@@ -1,0 +1,33 @@
+//! Where a recording comes from, and how each part of the program was observed.
+
+use serde::{Deserialize, Serialize};
+
+/// What the recorder noted about the program and the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The program's file name, without its arguments.
+    pub command: String,
+    pub pid: u32,
+    pub cpu: String,
+    /// Nanoseconds since 1970 when recording began.
+    pub recorded_at_unix_ns: u64,
+    /// How far times can be off on the common clock; `None` where it cannot be told.
+    pub clock_error_ns: Option<u64>,
+    /// The program was ended from outside, or by itself without a normal exit.
+    pub cut_short: bool,
+    /// Graph runs that were being computed then; nothing of them is counted.
+    pub unfinished_runs: u64,
+}
+
+/// Whether and how something of the program was observed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// A backend's label, or a library for what is no backend's.
+    pub subject: String,
+    /// What this is about: "splits", "ops", "barrier waits", …
+    pub what: String,
+    /// The mechanism; `None` if it was not observed.
+    pub how: Option<String>,
+    /// Why it was not, in words.
+    pub reason: String,
+}
