@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
+  ggprof run -- llama-completion -m model.gguf -p \"Hello\"
+  ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
   ggprof profile.json                               summary of a recording
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
@@ -15,7 +17,7 @@ Examples:
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
-Exit codes:
+Exit codes (of `run`: those of the command, 128+n if signal n ended it):
   0  done
   1  failed; a file that could not be finished was not written
   2  wrong command line
@@ -34,6 +36,8 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run a command and record what it computes with ggml
+    Run(RunArgs),
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
     /// Write a recording in other formats
@@ -44,8 +48,46 @@ pub(crate) enum Command {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// File to write, may be repeated: .json, .txt, .csv, .html or .ggprof (the recording itself)
+    /// by its name, anything else JSON; without it a summary is printed
+    #[arg(short, long, visible_alias = "profile-output", value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// Write a self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Where the summary goes, for commands whose output is piped (default: stdout)
+    #[arg(long, value_name = "WHERE", default_value = "stdout", hide_default_value = true)]
+    pub(crate) summary_to: SummaryTo,
+    /// Keep what each CPU thread did in each op
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// On backends other than the CPU, run op by op with a wait after each: times of single ops
+    /// for any backend, but another execution than usual
+    #[arg(long)]
+    pub(crate) serialize: bool,
+    /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
+    /// taken out and meant for ggprof
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SummaryTo {
+    /// Standard output
+    Stdout,
+    /// Standard error
+    Stderr,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Recording: ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
     /// Show the N operations that take longest in all
     #[arg(long, value_name = "N")]
@@ -81,7 +123,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
-    /// Recording: ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
     /// File to write, may be repeated: .txt, .csv, .html by its name, anything else JSON;
     /// `-` writes JSON to standard output

@@ -12,6 +12,8 @@ pub(crate) enum Outcome {
     Done,
     /// Everything was written, but the recording is damaged, cut off or empty.
     Incomplete,
+    /// A command was run, and ended with this code.
+    Command(u8),
 }
 
 impl Outcome {
@@ -19,6 +21,7 @@ impl Outcome {
         match self {
             Self::Done => ExitCode::SUCCESS,
             Self::Incomplete => ExitCode::from(3),
+            Self::Command(code) => ExitCode::from(code),
         }
     }
 }

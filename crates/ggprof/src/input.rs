@@ -17,6 +17,14 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
+    /// What a program left behind, under the name that people know.
+    pub(crate) fn of_program(spool: &Path, name: String) -> anyhow::Result<Self> {
+        match open_file(spool) {
+            Ok(trace) => Ok(Self { trace, name }),
+            Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
+        }
+    }
+
     /// Reads the file, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let (name, result) = if path.as_os_str() == "-" {

@@ -6,9 +6,11 @@ mod cli;
 mod commands;
 mod exit;
 mod input;
+mod launch;
 mod messages;
 mod output;
 mod progress;
+mod terminal;
 
 use clap::Parser;
 use cli::{Cli, Command};
@@ -18,6 +20,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
+        Command::Run(arguments) => commands::run(arguments),
         Command::Report(arguments) => commands::report(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Generate(what) => commands::generate(what),

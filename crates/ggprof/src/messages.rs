@@ -3,6 +3,7 @@
 
 use ggprof_report::render::printable;
 use ggprof_trace::formats::ReadError;
+use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -16,6 +17,11 @@ pub(crate) fn warning(text: &str) {
 
 pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
+}
+
+/// A report, which was made printable when it was rendered.
+pub(crate) fn note_styled(report: &str) {
+    eprint!("{report}");
 }
 
 /// Why a recording could not be read at all.
@@ -74,3 +80,23 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
         _ => format!("{name} cannot be written: {error}. Nothing was changed; try another place."),
     }
 }
+
+/// Why a command could not be started.
+pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
+    let name = program.to_string_lossy();
+    match error.kind() {
+        ErrorKind::NotFound => {
+            format!("the command {name} was not found. Check its name, or give its whole path.")
+        }
+        ErrorKind::PermissionDenied => {
+            format!("{name} may not be run by you. Check its permissions with `ls -l`.")
+        }
+        _ => format!("{name} cannot be started: {error}. Does it start without ggprof?"),
+    }
+}
+
+/// A program ended, and nothing was recorded.
+pub(crate) const NOTHING_RECORDED: &str = "\
+nothing was recorded: the program did not compute with ggml, or its ggml cannot be reached (linked \
+statically, or started by another program that clears its environment). The program itself was not \
+affected.";

@@ -20,7 +20,8 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
     Ok(recording.outcome())
 }
 
-fn write(recording: &Recording, path: &Path, out: &mut dyn Write) -> io::Result<()> {
+/// Writes the recording in the format that the name of the file asks for.
+pub(super) fn write(recording: &Recording, path: &Path, out: &mut dyn Write) -> io::Result<()> {
     let Recording { trace, name } = recording;
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
     match extension.as_ref().and_then(|extension| extension.to_str()) {

@@ -3,14 +3,13 @@
 use crate::cli::{ColorArg, FormatArg, ReportArgs};
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, output};
+use crate::{messages, output, terminal};
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
 use ggprof_report::{Block, Document, caveats};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
-use std::io::{self, IsTerminal};
 
 /// Rows that `--inefficiency` shows.
 const INEFFICIENT_OPS: usize = 10;
@@ -104,20 +103,12 @@ fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
     }
 }
 
-/// A terminal gets lines that fit and colours; a file and a pipe get everything.
 fn style(arguments: &ReportArgs) -> Style {
-    let terminal = arguments.output.is_none() && io::stdout().is_terminal();
-    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    Style {
-        width: terminal
-            .then(terminal_size::terminal_size)
-            .flatten()
-            .map(|(width, _)| usize::from(width.0)),
-        colour: match arguments.color {
-            ColorArg::Auto => terminal && !no_colour,
-            ColorArg::Always => true,
-            ColorArg::Never => false,
-        },
+    let style = if arguments.output.is_some() { Style::PLAIN } else { terminal::stdout_style() };
+    match arguments.color {
+        ColorArg::Auto => style,
+        ColorArg::Always => Style { colour: true, ..style },
+        ColorArg::Never => Style { colour: false, ..style },
     }
 }
 

@@ -1,0 +1,176 @@
+//! `ggprof run`: starts a command with the agent, and turns what it recorded into what was
+//! asked for when it has ended, however it ended.
+
+use super::convert;
+use crate::cli::{RunArgs, SummaryTo};
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::launch::{self, Ended, Spools};
+use crate::{messages, output, terminal};
+use ggprof_report::{caveats, documents, render};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
+    let plan = Plan::new(arguments);
+    let agent = launch::find_agent()?;
+    let spools = Spools::new()?;
+    let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
+    let files = spools.files();
+    if files.is_empty() {
+        messages::error(&anyhow::anyhow!(messages::NOTHING_RECORDED));
+        return Ok(outcome(ended, false));
+    }
+    let mut recorded = false;
+    for file in &files {
+        match deliver(&plan, file, files.len() > 1) {
+            Ok(any) => recorded |= any,
+            Err(error) => {
+                let place = spools.keep();
+                messages::note(&format!("The recording itself is kept in {}.", place.display()));
+                return Err(error);
+            }
+        }
+    }
+    Ok(outcome(ended, recorded))
+}
+
+/// What to run and what to make of it.
+struct Plan {
+    command: Vec<OsString>,
+    outputs: Vec<PathBuf>,
+    summary_to: SummaryTo,
+}
+
+impl Plan {
+    /// Takes the flags of the in-tree profiler out of the command, so that command lines that
+    /// were written for it work.
+    fn new(arguments: &RunArgs) -> Self {
+        let mut outputs = arguments.output.clone();
+        outputs.extend(arguments.html.clone());
+        let mut command = Vec::new();
+        let mut words = arguments.command.iter();
+        while let Some(word) = words.next() {
+            if word == "--profile" {
+                continue;
+            }
+            if word == "--profile-output" {
+                outputs.extend(words.next().map(PathBuf::from));
+            } else if let Some(path) = value_of(word, "--profile-output=") {
+                outputs.push(path);
+            } else {
+                command.push(word.clone());
+            }
+        }
+        Self { command, outputs, summary_to: arguments.summary_to }
+    }
+}
+
+fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(word.to_str()?.strip_prefix(flag)?))
+}
+
+fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
+    for (name, on) in
+        [("GGPROF_THREADS", arguments.threads), ("GGPROF_SERIALIZE", arguments.serialize)]
+    {
+        variables.push((name, if on { "1" } else { "0" }.into()));
+    }
+    variables
+}
+
+/// The program's own code; but nothing recorded is not a success.
+fn outcome(ended: Ended, recorded: bool) -> Outcome {
+    match ended.code() {
+        0 if !recorded => Outcome::Incomplete,
+        code => Outcome::Command(code),
+    }
+}
+
+/// Writes or prints the recording of one process; whether it has any events.
+fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
+    let process = launch::process_of(file);
+    let program = Path::new(&plan.command[0]).file_name().unwrap_or_default().to_string_lossy();
+    let recording = Recording::of_program(file, format!("{program} (process {process})"))?;
+    for path in &plan.outputs {
+        let path = if one_of_many { with_process(path, &process) } else { path.clone() };
+        output::to_file(&path, |out| {
+            if path.extension() == Some(OsStr::new("ggprof")) {
+                std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ())
+            } else {
+                convert::write(&recording, &path, out)
+            }
+        })?;
+        messages::note(&format!("Profile written to {}.", path.display()));
+    }
+    if plan.outputs.is_empty() {
+        print_summary(plan, &recording)?;
+    } else {
+        for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
+            messages::warning(&loss.sentence());
+        }
+    }
+    Ok(!recording.trace.events.is_empty())
+}
+
+/// `profile.json` of process 42 among others: `profile.42.json`.
+fn with_process(path: &Path, process: &str) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{process}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+fn print_summary(plan: &Plan, recording: &Recording) -> anyhow::Result<()> {
+    let document = documents::summary(&recording.trace, &recording.name);
+    match plan.summary_to {
+        SummaryTo::Stdout => {
+            let text = render::console(&document, &terminal::stdout_style());
+            output::to_stdout(|out| out.write_all(text.as_bytes()))
+        }
+        SummaryTo::Stderr => {
+            messages::note_styled(&render::console(&document, &terminal::stderr_style()));
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    #[track_caller]
+    fn check(line: &str, command: &str, outputs: &[&str]) {
+        let cli = Cli::parse_from(line.split(' '));
+        let Command::Run(arguments) = cli.command else { panic!("{line}") };
+        let plan = Plan::new(&arguments);
+        assert_eq!(plan.command.join(" ".as_ref()), command);
+        assert_eq!(plan.outputs, outputs.iter().map(PathBuf::from).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn the_flags_of_the_in_tree_profiler_are_taken_out() {
+        check("ggprof run -- a -m x", "a -m x", &[]);
+        check("ggprof run a -m x --threads 4", "a -m x --threads 4", &[]);
+        check("ggprof run -o p.json --html t.html -- a", "a", &["p.json", "t.html"]);
+        check("ggprof run -- a --profile -m x", "a -m x", &[]);
+        check("ggprof run -- a --profile --profile-output p.txt -m x", "a -m x", &["p.txt"]);
+        check("ggprof run -- a --profile-output=p.txt", "a", &["p.txt"]);
+        check("ggprof run --profile-output p.txt -- a", "a", &["p.txt"]);
+    }
+
+    #[test]
+    fn outputs_of_several_processes_are_told_apart() {
+        for (path, expected) in
+            [("a/p.json", "a/p.42.json"), ("p", "p.42"), ("p.x.txt", "p.x.42.txt")]
+        {
+            assert_eq!(with_process(Path::new(path), "42"), Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Finds the library that is loaded into the program.
+
+use anyhow::bail;
+use std::path::{Path, PathBuf};
+
+const FILE: &str = "libggprof_agent.so";
+
+/// The agent beside the command, where the build puts it, or where an installation does.
+/// `GGPROF_AGENT` names another.
+pub(crate) fn find() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("GGPROF_AGENT") {
+        let path = PathBuf::from(path);
+        if !path.is_file() {
+            bail!("GGPROF_AGENT names {}, which is no file. Unset it.", path.display());
+        }
+        return Ok(std::path::absolute(path)?);
+    }
+    let command = std::env::current_exe()?;
+    let directory = command.parent().unwrap_or(Path::new("."));
+    let places = [directory.join(FILE), directory.join("../lib/ggprof").join(FILE)];
+    match places.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(path.canonicalize()?),
+        None => bail!(
+            "the recording agent {FILE} is not installed, so nothing can be recorded. Install it \
+             with `cargo xtask install`, or name it with GGPROF_AGENT."
+        ),
+    }
+}

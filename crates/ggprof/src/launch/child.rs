@@ -1,0 +1,72 @@
+//! The program that is recorded: its streams, terminal, signals and exit status are its own.
+
+use crate::messages;
+use anyhow::anyhow;
+use rustix::process::{Pid, Signal, kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+/// How the program ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ended(ExitStatus);
+
+impl Ended {
+    /// The exit code that a shell would give.
+    pub(crate) fn code(self) -> u8 {
+        let code = self.0.code().or_else(|| self.0.signal().map(|signal| 128 + signal));
+        code.map_or(u8::MAX, |code| code as u8)
+    }
+}
+
+/// Runs `command` with `agent` loaded and these variables set, to its end.
+pub(crate) fn run(
+    command: &[OsString],
+    agent: &Path,
+    variables: &[(&str, OsString)],
+) -> anyhow::Result<Ended> {
+    let [program, arguments @ ..] = command else { return Err(anyhow!("no command was given")) };
+    // Heard from before the program starts, so that none of them ends us alone.
+    let signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let handle = signals.handle();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env("LD_PRELOAD", preload(agent))
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .spawn()
+        .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
+    let pid = child.id();
+    let forwarder = std::thread::spawn(move || forward(signals, pid));
+    let status = child.wait();
+    handle.close();
+    let _ = forwarder.join();
+    Ok(Ended(status?))
+}
+
+/// What is already preloaded, and then the agent.
+fn preload(agent: &Path) -> OsString {
+    let mut list = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !list.is_empty() {
+        list.push(":");
+    }
+    list.push(agent);
+    list
+}
+
+/// Passes on signals that a process sent to us. Those of the terminal went to the program
+/// already, because it is in our process group.
+fn forward(mut signals: SignalsInfo<WithOrigin>, pid: u32) {
+    let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { return };
+    for origin in &mut signals {
+        if origin.process.is_some()
+            && let Some(signal) = Signal::from_named_raw(origin.signal)
+        {
+            // The program may have ended just now.
+            let _ = kill_process(pid, signal);
+        }
+    }
+}

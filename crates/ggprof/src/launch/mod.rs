@@ -1,0 +1,9 @@
+//! Starting a program with the agent inside, and staying out of its way.
+
+mod agent;
+mod child;
+mod spools;
+
+pub(crate) use agent::find as find_agent;
+pub(crate) use child::{Ended, run};
+pub(crate) use spools::{Spools, process_of};
