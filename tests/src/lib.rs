@@ -8,6 +8,8 @@
 #![forbid(unsafe_code)]
 
 pub mod built;
+pub mod model;
+pub mod node_llama;
 pub mod published_ggml;
 pub mod recording;
 pub mod under_agent;

@@ -20,7 +20,11 @@ struct Task {
 }
 
 const TASKS: &[Task] = &[
-    Task { name: "demo", help: "do the main job once, and show what comes out", run: demo::run },
+    Task {
+        name: "demo",
+        help: "record a real llama.cpp, and show what comes out [--moe]",
+        run: demo::run,
+    },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
     Task { name: "bench", help: "measure speed and memory [--reference SCRIPT]", run: bench::run },

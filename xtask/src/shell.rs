@@ -43,8 +43,8 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the command as users get it, and returns its path.
+/// Builds the command and the agent as users get them, and returns the command's path.
 pub(crate) fn build_ggprof() -> anyhow::Result<PathBuf> {
-    cargo(&["build", "--release", "--package", "ggprof"])?;
+    cargo(&["build", "--release", "--package", "ggprof", "--package", "ggprof-agent"])?;
     Ok(target().join("release/ggprof"))
 }
