@@ -18,6 +18,11 @@ pub fn agent() -> PathBuf {
     release_directory().join("libggprof_agent.so")
 }
 
+/// The command; it finds the agent beside itself.
+pub fn ggprof() -> PathBuf {
+    release_directory().join("ggprof")
+}
+
 pub fn workload() -> PathBuf {
     release_directory().join("ggprof-workload")
 }
@@ -49,6 +54,7 @@ fn release_directory() -> &'static Path {
     BUILT.get_or_init(|| {
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--release", "-p", "ggprof-agent", "-p", "ggprof-workload"])
+            .args(["-p", "ggprof"])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
             .status()
             .expect("cargo runs");

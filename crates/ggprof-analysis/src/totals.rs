@@ -21,6 +21,9 @@ pub struct Totals {
     pub moved_bytes: Option<u128>,
     /// `None` if it is unknown for one of the ops.
     pub flops: Option<u128>,
+    /// Working and waiting at barriers, summed over threads, of the calls with thread data.
+    pub thread_busy_ns: u128,
+    pub thread_wait_ns: u128,
     /// The longest call; the last one if several are equally long.
     pub longest: EventId,
     /// Of the recording's wall time. More than one where calls overlap.
@@ -46,6 +49,12 @@ impl Totals {
 
     pub fn gigaflops_per_second(&self) -> Option<f64> {
         rate(self.flops?, self.total_ns)
+    }
+
+    /// How much of the threads' time was waiting for other threads.
+    pub fn wait_share(&self) -> Option<f64> {
+        let all = self.thread_busy_ns + self.thread_wait_ns;
+        (all > 0).then(|| self.thread_wait_ns as f64 / all as f64)
     }
 
     /// Operations per byte moved.
@@ -78,7 +87,12 @@ pub fn totals_by<K: Hash + Eq + Clone>(
             groups.len() as u32 - 1
         });
         let SignatureId(signature) = trace.node(event.node).signature;
-        groups[group as usize].1.add(&event, &work[signature as usize]);
+        let sum = &mut groups[group as usize].1;
+        sum.add(&event, &work[signature as usize]);
+        if let Some(threads) = trace.events.threads(event.id) {
+            sum.thread_busy_ns += u128::from(threads.busy_sum_ns);
+            sum.thread_wait_ns += u128::from(threads.wait_sum_ns);
+        }
         group_of_event.push(group);
     }
     let percentiles = percentiles(trace, &groups, &group_of_event);
@@ -122,6 +136,8 @@ struct Sum {
     output_bytes: u128,
     moved_bytes: Option<u128>,
     flops: Option<u128>,
+    thread_busy_ns: u128,
+    thread_wait_ns: u128,
     longest: EventId,
 }
 
@@ -135,6 +151,8 @@ impl Sum {
             output_bytes: 0,
             moved_bytes: Some(0),
             flops: Some(0),
+            thread_busy_ns: 0,
+            thread_wait_ns: 0,
             longest: first.id,
         }
     }
@@ -168,6 +186,8 @@ impl Sum {
             output_bytes: self.output_bytes,
             moved_bytes: self.moved_bytes,
             flops: self.flops,
+            thread_busy_ns: self.thread_busy_ns,
+            thread_wait_ns: self.thread_wait_ns,
             longest: self.longest,
             share_of_wall: if scale.wall_ns > 0 { total / scale.wall_ns as f64 } else { 0.0 },
             share_of_sum: if scale.sum_ns > 0 { total / scale.sum_ns as f64 } else { 0.0 },

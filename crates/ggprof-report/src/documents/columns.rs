@@ -13,7 +13,7 @@ pub(super) fn shares(totals: &Totals) -> [Cell; 2] {
 }
 
 /// Count, times and rates, which stand behind it.
-pub(super) const TOTALS: [Column; 13] = [
+pub(super) const TOTALS: [Column; 14] = [
     Column::right("count", "count", 1),
     Column::right("total_ns", "total", 0),
     Column::right("avg_ns", "avg", 1),
@@ -23,13 +23,14 @@ pub(super) const TOTALS: [Column; 13] = [
     Column::right("max_ns", "max", 4),
     Column::right("gb_per_s", "memory", 3),
     Column::right("gflop_per_s", "compute", 3),
+    Column::right("wait_share", "waiting", 5),
     Column::right("moved_bytes", "", 9),
     Column::right("flops", "", 9),
     Column::right("output_bytes", "", 9),
     Column::right("output_gb_per_s", "", 9),
 ];
 
-pub(super) fn totals(totals: &Totals) -> [Cell; 13] {
+pub(super) fn totals(totals: &Totals) -> [Cell; 14] {
     [
         Cell::Count(totals.count.into()),
         Cell::Nanos(totals.total_ns as f64),
@@ -40,6 +41,7 @@ pub(super) fn totals(totals: &Totals) -> [Cell; 13] {
         Cell::Nanos(totals.max_ns as f64),
         Cell::or_nothing(totals.gigabytes_per_second(), Cell::GigabytesPerSecond),
         Cell::or_nothing(totals.gigaflops_per_second(), Cell::GigaflopsPerSecond),
+        Cell::or_nothing(totals.wait_share(), Cell::Share),
         Cell::or_nothing(totals.moved_bytes, Cell::Bytes),
         Cell::or_nothing(totals.flops, Cell::Count),
         Cell::Bytes(totals.output_bytes),

@@ -1,0 +1,279 @@
+//! `ggprof run`: the program is left alone, and what was asked for comes out.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use ggprof_e2e::{built, published_ggml};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// `ggprof run` with these options in a directory of its own.
+struct Launcher {
+    directory: TempDir,
+    command: Command,
+}
+
+impl Launcher {
+    fn new(options: &[&str]) -> Self {
+        let directory = TempDir::new().unwrap();
+        let mut command = Command::new(built::ggprof());
+        command.current_dir(directory.path()).arg("run").args(options).arg("--");
+        command.stdin(Stdio::null()).env_remove("LD_PRELOAD");
+        Self { directory, command }
+    }
+
+    fn program(mut self, words: &[&str]) -> Self {
+        self.command.args(words);
+        self
+    }
+
+    /// The workload on the newest ggml, one thread, as the program.
+    fn workload(self, arguments: &[&str]) -> Option<Self> {
+        let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
+        let words = [&[path(&built::workload()), path(&libraries), "--threads", "1"], arguments];
+        Some(self.program(&words.concat()))
+    }
+
+    fn run(&mut self) -> Ran {
+        Ran::of(self.command.output().unwrap())
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+#[derive(Debug)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn json(file: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+#[test]
+fn a_summary_after_the_program() {
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "5"]) else { return };
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let (program, summary) = ran.out.split_once("ggprof: ggprof-workload").expect("a summary");
+    assert!(program.contains("done graphs=5"), "{program}");
+    assert!(summary.contains("graph runs  5\n"), "{summary}");
+    assert!(summary.contains("CPU: splits, ops, barrier waits"), "{summary}");
+    assert!(!summary.contains('!'), "{summary}");
+
+    let Some(mut run) = Launcher::new(&["--summary-to", "stderr"]).workload(&["--graphs", "5"])
+    else {
+        return;
+    };
+    let ran = run.run();
+    assert!(!ran.out.contains("ggprof:") && ran.err.contains("Operations by total time"));
+}
+
+#[test]
+fn outputs_by_extension_and_the_flags_of_the_in_tree_profiler() {
+    let options = ["-o", "p.json", "-o", "p.csv", "-o", "p.ggprof", "--html", "p.html"];
+    let flags = ["--graphs", "3", "--profile", "--profile-output", "p.txt"];
+    let Some(mut run) = Launcher::new(&options).workload(&flags) else { return };
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!ran.out.contains("ggprof:"), "{}", ran.out);
+    assert_eq!(run.names(), ["p.csv", "p.ggprof", "p.html", "p.json", "p.txt"]);
+    let profile = json(&run.file("p.json"));
+    assert_eq!(profile["ggprof"]["graph_runs"].as_array().unwrap().len(), 3);
+    let fused = profile["records"].as_array().unwrap().iter();
+    assert!(fused.clone().any(|record| record["extra"] == "RMS_NORM+MUL"));
+    assert!(fused.clone().all(|record| record["measured"] == "host"));
+    // The recording itself says the same when it is opened later.
+    let report = |name: &str| {
+        let mut command = Command::new(built::ggprof());
+        command.arg("report").arg(run.file(name)).args(["--by", "shape"]);
+        Ran::of(command.output().unwrap()).out
+    };
+    assert_eq!(report("p.ggprof"), report("p.json"));
+    assert!(std::fs::read_to_string(run.file("p.txt")).unwrap().contains("=== Per-Backend"));
+}
+
+#[test]
+fn threads_are_kept_when_asked_for() {
+    for (options, kept) in [(&["-o", "p.json"][..], false), (&["-o", "p.json", "--threads"], true)]
+    {
+        let Some(mut run) = Launcher::new(options).workload(&["--graphs", "2"]) else { return };
+        run.run();
+        let shares = &json(&run.file("p.json"))["ggprof"]["thread_shares"];
+        assert_eq!(!shares.as_array().unwrap().is_empty(), kept);
+    }
+}
+
+#[test]
+fn what_the_program_was_told_is_not_stored() {
+    let secret = "a-secret-prompt";
+    let options = ["-o", "p.json", "-o", "p.ggprof", "-o", "p.txt", "-o", "p.csv", "-o", "p.html"];
+    let Some(mut run) = Launcher::new(&options).workload(&["--note", secret, "--graphs", "1"])
+    else {
+        return;
+    };
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for name in run.names() {
+        let content = std::fs::read(run.file(&name)).unwrap();
+        let found = content.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
+        assert!(!found, "{name}");
+    }
+}
+
+#[test]
+fn nothing_recorded_is_said_and_no_success() {
+    let ran = Launcher::new(&[]).program(&["echo", "hello"]).run();
+    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "hello\n"));
+    assert!(ran.err.starts_with("ggprof: nothing was recorded"), "{}", ran.err);
+    // The program's own failure is what counts.
+    let ran = Launcher::new(&[]).program(&["sh", "-c", "exit 42"]).run();
+    assert_eq!(ran.code, Some(42));
+    let ran = Launcher::new(&[]).program(&["sh", "-c", "kill -SEGV $$"]).run();
+    assert_eq!(ran.code, Some(128 + 11));
+    let ran = Launcher::new(&[]).program(&["no-such-program"]).run();
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("no-such-program was not found"), "{}", ran.err);
+}
+
+#[test]
+fn streams_and_environment_are_the_programs_own() {
+    let mut run = Launcher::new(&[]).program(&["cat"]);
+    run.command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = run.command.spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"through").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"through");
+
+    let mut run = Launcher::new(&[]).program(&["sh", "-c", "echo $LD_PRELOAD"]);
+    let other = built::agent().with_file_name("libother.so");
+    run.command.env("LD_PRELOAD", &other);
+    let mut expected: OsString = other.into();
+    expected.push(":");
+    expected.push(built::agent());
+    assert_eq!(run.run().out.trim(), expected.to_str().unwrap());
+}
+
+/// A long run that is told to end in some way.
+fn start(run: &mut Launcher) -> Child {
+    run.command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let child = run.command.spawn().unwrap();
+    // Long enough to have computed something.
+    std::thread::sleep(Duration::from_millis(700));
+    child
+}
+
+fn kill(arguments: &[&str]) {
+    assert!(Command::new("kill").args(arguments).status().unwrap().success());
+}
+
+#[test]
+fn an_interrupted_program_leaves_a_complete_recording() {
+    // From the terminal: everybody in the process group gets it.
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "1000000"]) else { return };
+    let child = start(&mut run);
+    kill(&["-INT", "--", &format!("-{}", child.id())]);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
+    assert!(ran.out.contains("! The program ended without a normal exit"), "{ran:?}");
+
+    // From another process: only the launcher gets it, and passes it on.
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "1000000"]) else { return };
+    let child = start(&mut run);
+    kill(&["-TERM", &child.id().to_string()]);
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(143), "{ran:?}");
+    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_delivered_is_kept() {
+    let Some(mut run) = Launcher::new(&["-o", "missing/p.json"]).workload(&["--graphs", "2"])
+    else {
+        return;
+    };
+    let ran = run.run();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let kept =
+        ran.err.lines().find_map(|line| line.strip_prefix("The recording itself is kept in "));
+    let kept = PathBuf::from(kept.expect("a place").trim_end_matches('.'));
+    let recording = std::fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    let report = Command::new(built::ggprof()).arg(recording).output().unwrap();
+    assert_eq!(report.status.code(), Some(0));
+    std::fs::remove_dir_all(kept).unwrap();
+}
+
+#[test]
+fn without_a_directory_for_temporary_files() {
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "2"]) else { return };
+    run.command.env("TMPDIR", "/does/not/exist");
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("graph runs  2\n"), "{ran:?}");
+    // Nothing is left behind.
+    assert!(run.names().is_empty());
+}
+
+#[test]
+fn children_are_followed_and_told_apart() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let workload = format!("'{}' '{}' --threads 1", path(&built::workload()), path(&libraries));
+    let line = format!("{workload} --graphs 2; {workload} --graphs 3; true");
+    let mut run = Launcher::new(&["-o", "p.json"]).program(&["sh", "-c", &line]);
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut runs: Vec<usize> = run
+        .names()
+        .iter()
+        .map(|name| {
+            assert!(name.starts_with("p.") && name.ends_with(".json"), "{name}");
+            json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len()
+        })
+        .collect();
+    runs.sort();
+    assert_eq!(runs, [2, 3]);
+}
+
+#[test]
+fn two_programs_with_one_output_leave_a_whole_file() {
+    let directory = TempDir::new().unwrap();
+    let output = directory.path().join("p.json");
+    let start = || {
+        let mut run = Launcher::new(&["-o", path(&output)]).workload(&["--graphs", "50"])?;
+        run.command.stdout(Stdio::null()).stderr(Stdio::null());
+        let child = run.command.spawn().unwrap();
+        Some((run, child))
+    };
+    let (Some((_one, mut first)), Some((_other, mut second))) = (start(), start()) else { return };
+    assert!(first.wait().unwrap().success() && second.wait().unwrap().success());
+    assert_eq!(json(&output)["ggprof"]["graph_runs"].as_array().unwrap().len(), 50);
+}
