@@ -16,6 +16,8 @@ pub(crate) struct ThisThread {
     /// The graph run this thread is computing, 0 outside.
     pub(crate) run: Cell<u32>,
     pub(crate) splits_in_run: Cell<u32>,
+    /// The scheduler of that run, null without.
+    pub(crate) scheduler: Cell<usize>,
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,
