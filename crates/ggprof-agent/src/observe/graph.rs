@@ -14,7 +14,6 @@ use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 use super::instance::Instance;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::hooks::library;
 use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
@@ -37,6 +36,8 @@ pub(crate) struct KnownNodes {
     pass: u32,
     last_shape: (u64, u32),
     fusions: HashSet<u64, std::hash::BuildHasherDefault<AddressHasher>>,
+    /// The shape folded last, whose fusions are all written.
+    fusions_written: u32,
     /// Shapes by their graph's fingerprint.
     shapes: HashMap<u64, Recent, std::hash::BuildHasherDefault<AddressHasher>>,
 }
@@ -232,6 +233,16 @@ impl KnownNodes {
         described.collect()
     }
 
+    /// Whether the shape's fusions are written: they do not change from run to
+    /// run, so only the first run of a shape need look.
+    pub(crate) fn fusions_are_written(&self, shape: u32) -> bool {
+        self.fusions_written == shape
+    }
+
+    pub(crate) fn set_fusions_written(&mut self, shape: u32) {
+        self.fusions_written = shape;
+    }
+
     /// Writes once per graph shape which nodes ran together with this one.
     pub(crate) fn note_fusion(
         &mut self,
@@ -324,9 +335,6 @@ fn number(
     let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
     node.node = id;
     node.op_name = interner.text(lane, op_name);
-    if interner.is_new_op(instance.id, op) {
-        library::unhook_plain_op(op_name);
-    }
     node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
     node.name = interner.text(lane, tensor.name());
     let view_of = tensor.view_source().map_or(&b""[..], Tensor::name);

@@ -70,9 +70,13 @@ impl Split {
         let Some(lane) = self.lane.take() else { return };
         let folded = FoldedSplit { split: self.id, start: self.start, end };
         let mut known = lane.take_known();
+        let written = known.fusions_are_written(self.shape);
         let folded = fold::write_ops(&lane, folded, |position, fused| {
-            known.note_fusion(&lane, self.shape, position, fused);
+            if !written {
+                known.note_fusion(&lane, self.shape, position, fused);
+            }
         });
+        known.set_fusions_written(self.shape);
         lane.return_known(known);
         lane.slot().end();
         let record = SplitEnd {
