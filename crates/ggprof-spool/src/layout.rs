@@ -149,6 +149,8 @@ pub enum CoveredHow {
     Serialized = 3,
     /// Found by building known objects through the public API.
     Probed = 4,
+    /// ggml's abort callback, called by the first thread after each node.
+    AbortCallback = 5,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

@@ -41,9 +41,7 @@ static HOOKS: Mutex<Hooks> =
 /// Hooks the library that holds a backend, once.
 pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut calls_extra = false;
-    got::for_each(object, |slot| calls_extra |= slot.name == EXTRA);
-    if !calls_extra {
+    if !announces_ops(object) {
         let reason = "the library does not announce its ops by a call that can be seen";
         return Hooked { reason, ..Hooked::default() };
     }
@@ -59,6 +57,13 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     let name = object.name.clone();
     hooks.libraries[number] = Some(Library { base: object.base, name, hooked: hooked.clone() });
     hooked
+}
+
+/// Whether the library calls, by a slot, the function that comes first in every op.
+pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
+    let mut announces = false;
+    got::for_each(object, |slot| announces |= slot.name == EXTRA);
+    announces
 }
 
 /// The hook at this place has nothing to tell: the library gets its own function

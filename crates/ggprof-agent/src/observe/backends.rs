@@ -11,6 +11,7 @@ use super::instance::{Instance, file_name};
 use super::schedulers;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
+use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::{backend_table, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
@@ -29,6 +30,8 @@ pub(crate) struct Adopted {
     is_cpu: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
+    /// The way to set its abort callback, where ops are seen by ticks only.
+    tick_setter: AtomicUsize,
     pub(crate) graph_compute: AtomicUsize,
     pub(crate) cpy_tensor_async: AtomicUsize,
     pub(crate) synchronize: AtomicUsize,
@@ -99,6 +102,7 @@ impl Adopted {
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
+            tick_setter: AtomicUsize::new(0),
             graph_compute: AtomicUsize::new(0),
             cpy_tensor_async: AtomicUsize::new(0),
             synchronize: AtomicUsize::new(0),
@@ -180,6 +184,8 @@ impl Adopted {
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
         let library = interner.text(lane, file_name(library_path));
         let device_type = device_type(instance, device);
+        let setter = if hooked.ops { 0 } else { abort_setter(instance, device) };
+        self.tick_setter.store(setter, Ordering::Relaxed);
         self.is_cpu.store(device_type == 0, Ordering::Relaxed);
         let record = layout::Backend {
             device_type,
@@ -217,11 +223,22 @@ impl Adopted {
             cover(Covered::BarrierWaits, got(hooked.barrier), 1, why);
             let why = if hooked.forward > 0 { "" } else { "the library exports no op functions" };
             cover(Covered::Fusions, got(hooked.forward > 0), hooked.forward, why);
+        } else if setter != 0 && instance.layouts.is_some() {
+            cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
+            let why = "only the first thread's progress is seen; waits are part of the ops";
+            cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");
         } else {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
+    }
+
+    /// The setter through which this backend's nodes can be made to tick.
+    pub(crate) fn tick_setter(&self) -> Option<Setter> {
+        let setter = self.tick_setter.load(Ordering::Relaxed);
+        // SAFETY: 0, or what ggml gave as its function of this name.
+        unsafe { std::mem::transmute::<usize, Option<Setter>>(setter) }
     }
 
     /// The program frees the backend: its number ends here.
@@ -234,6 +251,22 @@ impl Adopted {
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
     }
+}
+
+/// ggml's own setter for the abort callback of the device's backends, or 0.
+fn abort_setter(instance: &Instance, device: Pointer) -> usize {
+    let api = &instance.api;
+    let (Some(registry_of), Some(get)) =
+        (api.ggml_backend_dev_backend_reg, api.ggml_backend_reg_get_proc_address)
+    else {
+        return 0;
+    };
+    if device.is_null() {
+        return 0;
+    }
+    // SAFETY: a live device of this instance and a C string; called directly, not
+    // through our own stand-in, so the answer is the real one.
+    unsafe { get(registry_of(device), abort_callback::SETTER.as_ptr()) as usize }
 }
 
 fn device_of(instance: &Instance, backend: Pointer) -> Pointer {

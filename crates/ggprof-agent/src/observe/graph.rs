@@ -149,7 +149,7 @@ impl KnownNodes {
         let name = tensor.name_field();
         let same = *same_order
             && seen.instance == instance.id
-            && seen.head[..head.len()] == *head
+            && seen.head.get(..head.len()) == Some(head)
             && name.first_chunk() == Some(&seen.name)
             && seen.leaves == leaves(tensor, seen.sources, seen.made_in_graph);
         if !same {

@@ -5,6 +5,7 @@
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`: nodes into descriptions, cheaply when they were seen before;
 //! * `cpu_op`: a thread's share of a node;
+//! * `ticks`: nodes of a library that shows nothing but their number;
 //! * `copies`: tensors moved between backends;
 //! * `serialize`: one node at a time, when asked for.
 
@@ -17,3 +18,4 @@ pub(crate) mod run;
 pub(crate) mod schedulers;
 pub(crate) mod serialize;
 pub(crate) mod split;
+pub(crate) mod ticks;
