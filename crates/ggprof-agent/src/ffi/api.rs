@@ -82,8 +82,6 @@ api! {
     ggml_backend_tensor_set_async: fn(Pointer, Pointer, Pointer, usize, usize);
     ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
     ggml_backend_get_device: fn(Pointer) -> Pointer;
-    ggml_backend_dev_backend_reg: fn(Pointer) -> Pointer;
-    ggml_backend_reg_get_proc_address: fn(Pointer, *const c_char) -> Pointer;
     ggml_backend_dev_name: fn(Pointer) -> *const c_char;
     ggml_backend_dev_description: fn(Pointer) -> *const c_char;
     ggml_backend_dev_type: fn(Pointer) -> c_int;

@@ -11,13 +11,15 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
-use super::library;
+use super::{entry, library};
 use crate::clock;
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{Pointer, Scope};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
 
-pub(crate) const SETTER: &CStr = c"ggml_backend_set_abort_callback";
+/// The name programs ask ggml's registry for, and the function behind it.
+const ASKED_FOR: &CStr = c"ggml_backend_set_abort_callback";
+const SETTER: &CStr = c"ggml_backend_cpu_set_abort_callback";
 
 pub(crate) type Callback = unsafe extern "C-unwind" fn(*mut c_void) -> bool;
 pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<Callback>, *mut c_void);
@@ -31,8 +33,6 @@ struct Programs {
 }
 
 static PROGRAMS: Mutex<Vec<Programs>> = Mutex::new(Vec::new());
-/// Real setters that were hidden behind ours, by the base of their library.
-static HIDDEN: Mutex<Vec<(usize, Setter)>> = Mutex::new(Vec::new());
 
 /// Puts our callback in for the next graph of the backend.
 ///
@@ -74,48 +74,38 @@ pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: 
     }
 }
 
-/// What to give a program that asks ggml for the function of this name.
+/// What to give a program that asks ggml for the function of this name. ggml may
+/// itself answer with our stand-in: it takes the address by the symbol's name.
 pub(crate) fn stand_in(name: *const c_char, real: Pointer) -> Pointer {
     if name.is_null() || real.is_null() {
         return real;
     }
     // SAFETY: ggml was given the same pointer as a C string.
-    if unsafe { CStr::from_ptr(name) } != SETTER {
+    if unsafe { CStr::from_ptr(name) } != ASKED_FOR {
         return real;
     }
-    let Some(object) = LoadedObject::containing(real as usize) else { return real };
-    if library::announces_ops(&object) {
-        return real;
-    }
-    let mut hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
-    hidden.retain(|(base, _)| *base != object.base);
-    // SAFETY: ggml's function of this name has this signature.
-    hidden.push((object.base, unsafe { std::mem::transmute::<Pointer, Setter>(real) }));
-    set_abort_callback as *mut c_void
-}
-
-/// Stands in for the setter that a program asked for by name.
-unsafe extern "C-unwind" fn set_abort_callback(
-    backend: Pointer,
-    callback: Option<Callback>,
-    data: *mut c_void,
-) {
-    note_programs(backend, callback, data);
-    if let Some(setter) = hidden_setter(backend) {
-        // SAFETY: the real function, with what the program passed.
-        unsafe { setter(backend, callback, data) };
+    let object = LoadedObject::containing(real as usize);
+    match object.filter(|object| !library::announces_ops(object)) {
+        Some(object) if setter_in(&object).is_some() => entry::set_abort_callback as *mut c_void,
+        _ => real,
     }
 }
 
-/// The real setter of the backend's own library, which holds its name function.
-fn hidden_setter(backend: Pointer) -> Option<Setter> {
+/// The real setter of the library that holds the backend's functions. It is found
+/// by what the call is about and not by who calls: the program got the address
+/// from ggml, and need not see that library.
+pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
     if backend.is_null() {
         return None;
     }
     // SAFETY: the second word of every backend, in all versions, is the function
     // that names it; the program holds the backend.
     let get_name = unsafe { *backend.cast::<usize>().add(1) };
-    let base = LoadedObject::containing(get_name)?.base;
-    let hidden = HIDDEN.lock().unwrap_or_else(PoisonError::into_inner);
-    hidden.iter().find(|(at, _)| *at == base).map(|(_, setter)| *setter)
+    setter_in(&LoadedObject::containing(get_name)?)
+}
+
+pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {
+    let found = Scope::of(&object.name)?.find(SETTER);
+    // SAFETY: ggml's function of this name has this signature.
+    object.holds(found).then(|| unsafe { std::mem::transmute::<usize, Setter>(found) })
 }

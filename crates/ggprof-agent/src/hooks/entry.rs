@@ -215,15 +215,19 @@ unsafe extern "C-unwind" fn get_proc_address(registry: Pointer, name: *const c_c
 entry!(ggml_backend_cpu_set_abort_callback, set_abort_callback_real:
     fn(Pointer, Option<Callback>, Pointer), set_abort_callback);
 
-unsafe extern "C-unwind" fn set_abort_callback(
+pub(super) unsafe extern "C-unwind" fn set_abort_callback(
     backend: Pointer,
     callback: Option<Callback>,
     data: Pointer,
 ) {
-    let Some(real) = set_abort_callback_real::find() else { return };
-    guard((), |_| abort_callback::note_programs(backend, callback, data));
-    // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, callback, data) };
+    let real = guard(None, |_| {
+        abort_callback::note_programs(backend, callback, data);
+        abort_callback::setter_of(backend)
+    });
+    if let Some(real) = real.or_else(set_abort_callback_real::find) {
+        // SAFETY: what the program would have called, with what it passed.
+        unsafe { real(backend, callback, data) };
+    }
 }
 
 entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_copy);

@@ -184,7 +184,8 @@ impl Adopted {
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
         let library = interner.text(lane, file_name(library_path));
         let device_type = device_type(instance, device);
-        let setter = if hooked.ops { 0 } else { abort_setter(instance, device) };
+        let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
+        let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
         self.is_cpu.store(device_type == 0, Ordering::Relaxed);
         let record = layout::Backend {
@@ -251,22 +252,6 @@ impl Adopted {
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
     }
-}
-
-/// ggml's own setter for the abort callback of the device's backends, or 0.
-fn abort_setter(instance: &Instance, device: Pointer) -> usize {
-    let api = &instance.api;
-    let (Some(registry_of), Some(get)) =
-        (api.ggml_backend_dev_backend_reg, api.ggml_backend_reg_get_proc_address)
-    else {
-        return 0;
-    };
-    if device.is_null() {
-        return 0;
-    }
-    // SAFETY: a live device of this instance and a C string; called directly, not
-    // through our own stand-in, so the answer is the real one.
-    unsafe { get(registry_of(device), abort_callback::SETTER.as_ptr()) as usize }
 }
 
 fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
