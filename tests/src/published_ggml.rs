@@ -10,17 +10,40 @@ use crate::built::target_directory;
 /// December 2024, December 2025, and the newest when this was written.
 pub const VERSIONS: [&str; 3] = ["3.3.2", "3.14.5", "3.22.1"];
 pub const NEWEST: &str = VERSIONS[2];
+/// The last with backends as libraries but no call that announces an op.
+pub const BEFORE_ANNOUNCED_OPS: &str = "3.3.0";
 
 static FETCHING: Mutex<()> = Mutex::new(());
 
 /// The directory of a version's libraries; `None`, with a sentence, when they
 /// cannot be had.
 pub fn libraries(version: &str) -> Option<PathBuf> {
+    package("linux-x64", version)
+}
+
+/// The same with the Vulkan backend, and the environment in which it finds Mesa's
+/// software device. `None`, with a sentence, where that is not installed.
+pub fn vulkan_libraries(version: &str) -> Option<(PathBuf, Vec<(&'static str, PathBuf)>)> {
+    let icd = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from).or_else(|| {
+        let system = Path::new("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json");
+        system.exists().then(|| system.to_owned())
+    });
+    let Some(icd) = icd else {
+        eprintln!("not tested: no software Vulkan device (Debian: mesa-vulkan-drivers)");
+        return None;
+    };
+    let libraries = package("linux-x64-vulkan", version)?;
+    let environment =
+        vec![("VK_ICD_FILENAMES", icd), ("GGML_VK_VISIBLE_DEVICES", PathBuf::from("0"))];
+    Some((libraries, environment))
+}
+
+fn package(name: &str, version: &str) -> Option<PathBuf> {
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let directory = target_directory().join("ggml").join(version);
-    let libraries = directory.join("package/bins/linux-x64");
+    let directory = target_directory().join("ggml").join(format!("{name}-{version}"));
+    let libraries = directory.join("package/bins").join(name);
     if !libraries.is_dir()
-        && let Err(problem) = fetch(version, &directory)
+        && let Err(problem) = fetch(name, version, &directory)
     {
         assert!(
             std::env::var_os("GGPROF_REQUIRE_GGML").is_none(),
@@ -32,11 +55,11 @@ pub fn libraries(version: &str) -> Option<PathBuf> {
     libraries.canonicalize().ok()
 }
 
-fn fetch(version: &str, directory: &Path) -> Result<(), String> {
+fn fetch(name: &str, version: &str, directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|e| e.to_string())?;
-    let package = format!("@node-llama-cpp/linux-x64@{version}");
+    let package = format!("@node-llama-cpp/{name}@{version}");
     run(Command::new("npm").args(["pack", "--silent", &package]).current_dir(directory))?;
-    let archive = format!("node-llama-cpp-linux-x64-{version}.tgz");
+    let archive = format!("node-llama-cpp-{name}-{version}.tgz");
     run(Command::new("tar").args(["xzf", &archive]).current_dir(directory))
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, SplitBegin, SplitEnd};
-use ggprof_spool::reader::{DamageReason, Header, Op, Share};
+use ggprof_spool::reader::{DamageReason, Header};
+use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
 
 /// Names of nodes that compute nothing.

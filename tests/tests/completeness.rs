@@ -4,6 +4,7 @@
 use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
+use ggprof_spool::layout::{Covered, CoveredHow};
 
 /// `computed=` of the workload's line for a kind of graph.
 fn expected(output: &std::process::Output, kind: &str) -> usize {
@@ -40,6 +41,23 @@ fn every_node_of_every_graph_is_recorded() {
                 assert_eq!((end.status, end.splits), (0, 1));
             }
         }
+    }
+}
+
+#[test]
+fn ops_are_seen_by_ticks_where_nothing_announces_them() {
+    let version = published_ggml::BEFORE_ANNOUNCED_OPS;
+    let Some(libraries) = published_ggml::libraries(version) else { return };
+    for threads in ["1", "2"] {
+        let arguments = ["--graphs", "5", "--threads", threads];
+        let mut workload = UnderAgent::workload(&libraries, &arguments);
+        workload.run_well();
+        let recording = workload.recording();
+        check_every_node_recorded(&recording);
+        let by_ticks = recording.coverage.iter().any(|covered| {
+            (covered.what, covered.how) == (Covered::Ops as u16, CoveredHow::AbortCallback as u8)
+        });
+        assert!(by_ticks, "{:?}", recording.coverage);
     }
 }
 

@@ -121,6 +121,24 @@ fn ggml_closed_and_opened_again_is_recorded() {
 }
 
 #[test]
+fn the_programs_own_abort_callback_counts() {
+    for version in [published_ggml::BEFORE_ANNOUNCED_OPS, NEWEST] {
+        let Some(libraries) = published_ggml::libraries(version) else { continue };
+        let source = built::host_program("stops_a_graph.c");
+        let alone = std::process::Command::new(&source).arg(&libraries).output();
+        let alone = alone.expect("the program starts");
+        let mut program = UnderAgent::new(source);
+        program.command.arg(libraries);
+        let output = program.run_well();
+        assert_eq!(output.stdout, alone.stdout, "{version}");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("status=1"));
+        let recording = program.recording();
+        let statuses: Vec<i32> = recording.completed_runs().map(|(_, end)| end.status).collect();
+        assert_eq!(statuses, [0, 1, 0], "{version}");
+    }
+}
+
+#[test]
 fn a_program_without_ggml_is_not_touched() {
     let mut program = UnderAgent::new(built::host_program("no_ggml.c"));
     let output = program.run();

@@ -149,6 +149,8 @@ pub enum CoveredHow {
     Serialized = 3,
     /// Found by building known objects through the public API.
     Probed = 4,
+    /// ggml's abort callback, called by the first thread after each node.
+    AbortCallback = 5,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.
@@ -260,7 +262,7 @@ records! {
     }
     GraphRunBegin = 0x03, 32 {
         flags: u8, reserved: u16, run: u32, scheduler: u32, os_thread: u32, ticks: u64,
-        instance: u32, reserved2: u32,
+        reserved2: u64,
     }
     GraphRunEnd = 0x04, 32 {
         flags: u8, reserved: u16, run: u32, status: i32, splits: u32, ticks: u64, reserved2: u64,
@@ -273,7 +275,7 @@ records! {
         flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, agent_ticks: u64,
     }
     SchedulerNew = 0x07, 32 {
-        flags: u8, backends: u16, scheduler: u32, instance: u32, reserved: u32, ticks: u64,
+        flags: u8, backends: u16, scheduler: u32, reserved: u64, ticks: u64,
         reserved2: u64,
     }
     SchedulerBackend = 0x08, 32 {
@@ -309,7 +311,7 @@ records! {
         tensor_bytes: u32, reserved2: u64,
     }
     Synchronize = 0x11, 32 {
-        flags: u8, reserved: u16, scheduler: u32, backend: u32, os_thread: u32,
+        flags: u8, reserved: u16, scheduler: u32, reserved2: u32, os_thread: u32,
         start: u64, end: u64,
     }
     /// A text, given once; followed by `bytes` bytes of UTF-8, zero-filled to a unit.

@@ -3,7 +3,7 @@
 //!
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
-//! into records and damage. Making the file (creating, reserving, mapping) is
+//! into [`record`]s and damage. Making the file (creating, reserving, mapping) is
 //! the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
@@ -13,6 +13,8 @@
 
 pub mod layout;
 pub mod reader;
+pub mod record;
 pub mod writer;
 
-pub use reader::{Damage, Record, Spool};
+pub use reader::{Damage, Spool};
+pub use record::Record;

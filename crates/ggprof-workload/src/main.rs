@@ -7,8 +7,11 @@
 //!
 //! ```text
 //! graph kind=prompt nodes=61 computed=45
-//! done graphs=20 runs=20 computed=900 seconds=0.123456
+//! done graphs=20 runs=20 computed=900 seconds=0.123456 median_ns=5432
 //! ```
+//!
+//! The median is over single graphs: on a busy machine it is steadier than the
+//! sum.
 
 mod arguments;
 mod ggml;
@@ -16,6 +19,7 @@ mod graphs;
 mod weights;
 
 use std::process::ExitCode;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -36,24 +40,27 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     let ggml = Ggml::open(&arguments.libraries, arguments.local)?;
     let computed = AtomicU64::new(0);
-    let nanoseconds = AtomicU64::new(0);
+    let times = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..arguments.contexts)
             .map(|context| {
-                let (ggml, computed, nanoseconds) = (&ggml, &computed, &nanoseconds);
-                scope.spawn(move || one_context(ggml, arguments, context, computed, nanoseconds))
+                let (ggml, computed, times) = (&ggml, &computed, &times);
+                scope.spawn(move || one_context(ggml, arguments, context, computed, times))
             })
             .collect();
         workers.into_iter().try_for_each(|worker| {
             worker.join().unwrap_or_else(|_| Err("a context's thread panicked".to_owned()))
         })
     })?;
+    let mut times = times.into_inner().unwrap_or_default();
+    times.sort_unstable();
     println!(
-        "done graphs={} runs={} computed={} seconds={:.6}",
+        "done graphs={} runs={} computed={} seconds={:.6} median_ns={}",
         arguments.graphs,
         arguments.graphs * arguments.contexts,
         computed.into_inner(),
-        nanoseconds.into_inner() as f64 / 1e9,
+        times.iter().sum::<u64>() as f64 / 1e9,
+        times.get(times.len() / 2).copied().unwrap_or(0),
     );
     Ok(())
 }
@@ -64,7 +71,7 @@ fn one_context(
     arguments: &Arguments,
     context: usize,
     computed: &AtomicU64,
-    nanoseconds: &AtomicU64,
+    times: &Mutex<Vec<u64>>,
 ) -> Result<(), String> {
     let mut session = Session::new(ggml, arguments)?;
     for number in 0..arguments.graphs {
@@ -77,7 +84,10 @@ fn one_context(
         }
         let start = Instant::now();
         session.compute(&graph)?;
-        nanoseconds.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let elapsed = start.elapsed().as_nanos() as u64;
+        if let Ok(mut times) = times.lock() {
+            times.push(elapsed);
+        }
         computed.fetch_add(graph.computed, Ordering::Relaxed);
         if arguments.announce {
             // One line per finished graph: a test that kills us counts them.

@@ -90,8 +90,6 @@ impl<'l> Tensor<'l> {
             layout.ne + 8,
             layout.ne + 16,
             layout.ne + 24,
-            layout.nb + 8,
-            layout.nb + 16,
             layout.src,
             layout.src + 8,
             layout.src + 16,

@@ -26,7 +26,7 @@ pub(crate) unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Po
     let Some(real) = (unsafe { original::<GraphCompute>(&adopted.graph_compute) }) else {
         return FAILED;
     };
-    let split = guard(None, |this| Split::begin(this, adopted, graph));
+    let split = guard(None, |this| Split::begin(this, adopted, backend, graph));
     if let Some(status) = compute_serialized(split.as_ref(), adopted, backend, graph, real) {
         split.into_iter().for_each(|split| split.finish(status));
         return status;
@@ -46,7 +46,8 @@ fn compute_serialized(
 ) -> Option<c_int> {
     let split = split?;
     let asked = split.lane().is_some_and(|lane| lane.recorder.serialize);
-    if !asked || adopted.ops_seen.load(Ordering::Relaxed) {
+    let seen = adopted.ops_seen.load(Ordering::Relaxed) || adopted.tick_setter().is_some();
+    if !asked || seen {
         return None;
     }
     // SAFETY: taken from this slot of a backend's table; optional in ggml.

@@ -6,8 +6,9 @@
 //! # Hot path: no allocation, no locks, no panics
 
 use std::arch::naked_asm;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+use super::library;
 use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::observe::cpu_op::{self, ComputeParams};
@@ -129,10 +130,36 @@ extern "C-unwind" fn forward_called(
     fourth: usize,
     slot: u32,
 ) -> usize {
-    fail_open::hot((), |this| {
-        cpu_op::begin_unannounced(this, params, tensor, [second, third, fourth]);
-    });
+    let others = [second, third, fourth];
+    let news = fail_open::hot(true, |this| cpu_op::begin_unannounced(this, params, tensor, others));
+    note_use(slot as usize, news);
     FORWARD[slot as usize].load(Ordering::Relaxed)
+}
+
+/// After this many calls without news a hook is taken out.
+const IDLE_CALLS: u32 = 1000;
+/// The count of a hook that had news once: it stays.
+const USEFUL: u32 = u32::MAX;
+
+static CALLS_WITHOUT_NEWS: [AtomicU32; FORWARDS] = [const { AtomicU32::new(0) }; FORWARDS];
+
+#[inline(always)]
+fn note_use(slot: usize, news: bool) {
+    // Threads may count over each other; the number is a rough one.
+    let Some(calls) = CALLS_WITHOUT_NEWS.get(slot) else { return };
+    let before = calls.load(Ordering::Relaxed);
+    if before == USEFUL {
+        return;
+    }
+    calls.store(if news { USEFUL } else { before + 1 }, Ordering::Relaxed);
+    if before == IDLE_CALLS {
+        fail_open::guard((), |_| library::unhook_forward(slot));
+    }
+}
+
+/// A slot that is used anew has everything to tell again.
+pub(crate) fn forget_use(slot: usize) {
+    CALLS_WITHOUT_NEWS[slot].store(0, Ordering::Relaxed);
 }
 
 pub(crate) fn forward_hook(slot: usize) -> usize {

@@ -31,18 +31,17 @@ struct Library {
 
 struct Hooks {
     libraries: [Option<Library>; LIBRARIES],
-    forwards_used: usize,
+    /// Which library's number each forward hook serves.
+    forwards: [Option<u8>; FORWARDS],
 }
 
 static HOOKS: Mutex<Hooks> =
-    Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards_used: 0 });
+    Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
 /// Hooks the library that holds a backend, once.
 pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut calls_extra = false;
-    got::for_each(object, |slot| calls_extra |= slot.name == EXTRA);
-    if !calls_extra {
+    if !announces_ops(object) {
         let reason = "the library does not announce its ops by a call that can be seen";
         return Hooked { reason, ..Hooked::default() };
     }
@@ -60,22 +59,23 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     hooked
 }
 
-/// An op of this name was met. The function named after it is only called behind
-/// an announcement, so its hook has nothing to tell and is taken out again; the
-/// functions left are those no op is named after, fusions among them.
-pub(crate) fn unhook_plain_op(op_name: &[u8]) {
+/// Whether the library calls, by a slot, the function that comes first in every op.
+pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
+    let mut announces = false;
+    got::for_each(object, |slot| announces |= slot.name == EXTRA);
+    announces
+}
+
+/// The hook at this place has nothing to tell: the library gets its own function
+/// back. Most functions are only called for a node that was announced just
+/// before; the hooks that stay are those of fusions.
+pub(crate) fn unhook_forward(place: usize) {
     let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
     for library in hooks.libraries.iter().flatten() {
         let object = LoadedObject::containing(library.base);
         let Some(object) = object.filter(|object| object.name == library.name) else { continue };
         got::for_each(&object, |slot| {
-            let function = slot.name.to_bytes().strip_prefix(FORWARD_PREFIX);
-            if !function.is_some_and(|function| function.eq_ignore_ascii_case(op_name)) {
-                return;
-            }
-            let place = (0..hooks.forwards_used)
-                .find(|&place| cpu_ops::forward_hook(place) == slot.value());
-            if let Some(place) = place {
+            if slot.value() == cpu_ops::forward_hook(place) {
                 slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
             }
         });
@@ -111,6 +111,9 @@ impl Hooks {
 
     fn replace_slots(&mut self, object: &LoadedObject, number: usize) -> Hooked {
         let mut hooked = Hooked::default();
+        // Hooks of a library that had this number before serve nobody now.
+        let mine = Some(number as u8);
+        self.forwards.iter_mut().filter(|owner| **owner == mine).for_each(|owner| *owner = None);
         got::for_each(object, |slot| {
             if slot.name == EXTRA {
                 let hook = cpu_ops::extra_hook(number);
@@ -119,12 +122,12 @@ impl Hooks {
                 let hook = cpu_ops::barrier_hook(number);
                 hooked.barrier |= replace(object, slot, hook, &cpu_ops::BARRIER[number]);
             } else if slot.name.to_bytes().starts_with(FORWARD_PREFIX)
-                && self.forwards_used < FORWARDS
+                && let Some(place) = self.forwards.iter().position(Option::is_none)
             {
-                let place = self.forwards_used;
+                cpu_ops::forget_use(place);
                 let hook = cpu_ops::forward_hook(place);
                 if replace(object, slot, hook, &cpu_ops::FORWARD[place]) {
-                    self.forwards_used += 1;
+                    self.forwards[place] = mine;
                     hooked.forward += 1;
                 }
             }

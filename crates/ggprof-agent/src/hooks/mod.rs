@@ -4,6 +4,7 @@
 //!
 //! All are `extern "C-unwind"`: ggml's C++ exceptions pass through them.
 
+pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
 pub(crate) mod entry;

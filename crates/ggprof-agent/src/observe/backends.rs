@@ -8,8 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
+use super::schedulers;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
+use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::{backend_table, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
@@ -25,8 +27,11 @@ pub(crate) struct Adopted {
     id: AtomicU32,
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
+    is_cpu: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
+    /// The way to set its abort callback, where ops are seen by ticks only.
+    tick_setter: AtomicUsize,
     pub(crate) graph_compute: AtomicUsize,
     pub(crate) cpy_tensor_async: AtomicUsize,
     pub(crate) synchronize: AtomicUsize,
@@ -45,13 +50,20 @@ pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
         .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
 }
 
-/// The number of a backend that computes on the device.
-pub(crate) fn on_device(device: Pointer) -> u32 {
-    let known = ADOPTED
-        .iter()
-        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
-        .find(|entry| entry.device.load(Ordering::Relaxed) == device as usize);
-    known.filter(|_| !device.is_null()).map_or(layout::NONE, Adopted::id)
+/// The number of the backend behind a buffer: of the CPU for the host's memory,
+/// else of the buffer's device. The scheduler's own backends come first: several
+/// contexts each have one on the same device.
+pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) -> u32 {
+    let fits = |entry: &&Adopted| {
+        if on_host {
+            entry.is_cpu.load(Ordering::Relaxed)
+        } else {
+            !device.is_null() && entry.device.load(Ordering::Relaxed) == device as usize
+        }
+    };
+    let known = || ADOPTED.iter().take_while(|entry| entry.backend.load(Ordering::Acquire) != 0);
+    let own = known().filter(fits).find(|entry| schedulers::may_hold(scheduler, entry.id()));
+    own.or_else(|| known().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
@@ -88,7 +100,9 @@ impl Adopted {
             id: AtomicU32::new(0),
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
+            is_cpu: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
+            tick_setter: AtomicUsize::new(0),
             graph_compute: AtomicUsize::new(0),
             cpy_tensor_async: AtomicUsize::new(0),
             synchronize: AtomicUsize::new(0),
@@ -169,8 +183,13 @@ impl Adopted {
         };
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
         let library = interner.text(lane, file_name(library_path));
+        let device_type = device_type(instance, device);
+        let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
+        let setter = setter.map_or(0, |setter| setter as usize);
+        self.tick_setter.store(setter, Ordering::Relaxed);
+        self.is_cpu.store(device_type == 0, Ordering::Relaxed);
         let record = layout::Backend {
-            device_type: device_type(instance, device),
+            device_type,
             backend: self.id(),
             instance: instance.id,
             name: interner.text(lane, ask(api.ggml_backend_name, backend)),
@@ -205,6 +224,10 @@ impl Adopted {
             cover(Covered::BarrierWaits, got(hooked.barrier), 1, why);
             let why = if hooked.forward > 0 { "" } else { "the library exports no op functions" };
             cover(Covered::Fusions, got(hooked.forward > 0), hooked.forward, why);
+        } else if setter != 0 && instance.layouts.is_some() {
+            cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
+            let why = "only the first thread's progress is seen; waits are part of the ops";
+            cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");
         } else {
@@ -212,8 +235,17 @@ impl Adopted {
         }
     }
 
+    /// The setter through which this backend's nodes can be made to tick.
+    pub(crate) fn tick_setter(&self) -> Option<Setter> {
+        let setter = self.tick_setter.load(Ordering::Relaxed);
+        // SAFETY: 0, or what ggml gave as its function of this name.
+        unsafe { std::mem::transmute::<usize, Option<Setter>>(setter) }
+    }
+
     /// The program frees the backend: its number ends here.
     pub(crate) fn note_free(&self, this: &ThisThread) {
+        self.is_cpu.store(false, Ordering::Relaxed);
+        self.device.store(0, Ordering::Relaxed);
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
         let record =

@@ -39,7 +39,7 @@ pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()>
         // returned, and holds it still.
         let tensor =
             (!tensor.is_null()).then(|| unsafe { Tensor::new(tensor.cast_const().cast(), layout) });
-        Side::of(instance, tensor, backend)
+        Side::of(instance, tensor, backend, this.scheduler.get())
     };
     let source = side(copied.source, copied.source_backend);
     let target = side(copied.target, copied.target_backend);
@@ -78,7 +78,12 @@ struct Side<'t> {
 }
 
 impl<'t> Side<'t> {
-    fn of(instance: &Instance, tensor: Option<Tensor<'t>>, backend: Pointer) -> Side<'t> {
+    fn of(
+        instance: &Instance,
+        tensor: Option<Tensor<'t>>,
+        backend: Pointer,
+        scheduler: usize,
+    ) -> Side<'t> {
         let mut side = Side { name: b"", on_host: true, backend: NONE };
         let buffer = tensor.map_or(0, |tensor| {
             side.name = tensor.name();
@@ -87,10 +92,12 @@ impl<'t> Side<'t> {
         if buffer != 0 {
             let (on_host, device) = ask_buffer(instance, buffer as Pointer);
             side.on_host = on_host;
-            side.backend = backends::on_device(device);
+            side.backend = backends::behind_buffer(scheduler, on_host, device);
         }
         if let Some(adopted) = backends::find(backend) {
             side.backend = adopted.id();
+        } else if tensor.is_none() {
+            side.backend = backends::behind_buffer(scheduler, true, std::ptr::null_mut());
         }
         side
     }

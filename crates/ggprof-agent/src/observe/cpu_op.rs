@@ -32,29 +32,29 @@ pub(crate) fn begin(this: &ThisThread, params: *const ComputeParams, tensor: usi
 /// The functions behind an announcement are called too, and fused ones without
 /// any: only a node that is not being computed yet begins here. `others` are
 /// arguments that may be further nodes of a fusion.
+/// False when there was nothing new in the call.
 pub(crate) fn begin_unannounced(
     this: &ThisThread,
     params: *const ComputeParams,
     tensor: usize,
     others: [usize; 3],
-) {
+) -> bool {
     if this.log.get().is_some_and(|log| log.is_current(tensor)) {
-        return;
+        return false;
     }
     let now = clock::ticks();
-    let log = match this.log.get() {
-        Some(log) if log.position_of(tensor).is_some() => log,
-        _ => match fail_open::guard(None, |_| join_run_of(this, params, tensor)) {
-            Some(log) => log,
-            None => return,
-        },
-    };
-    let Some(position) = log.position_of(tensor) else { return };
+    let known = this.log.get().and_then(|log| Some((log, log.position_of(tensor)?)));
+    let joined = known.or_else(|| {
+        let log = fail_open::guard(None, |_| join_run_of(this, params, tensor))?;
+        Some((log, log.position_of(tensor)?))
+    });
+    let Some((log, position)) = joined else { return false };
     begin_at(log, tensor, position, now);
-    let fused = log.fused_behind(position, others);
     if let Some(share) = log.current() {
+        let fused = log.fused_behind(position, others);
         share.fused.store(fused, std::sync::atomic::Ordering::Relaxed);
     }
+    true
 }
 
 #[inline(always)]

@@ -3,8 +3,9 @@
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `schedulers`: its long-lived objects;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
-//! * `graph`: nodes into descriptions, cheaply when they were seen before;
+//! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
+//! * `ticks`: nodes of a library that shows nothing but their number;
 //! * `copies`: tensors moved between backends;
 //! * `serialize`: one node at a time, when asked for.
 
@@ -13,7 +14,9 @@ pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod graph;
 pub(crate) mod instance;
+pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod schedulers;
 pub(crate) mod serialize;
 pub(crate) mod split;
+pub(crate) mod ticks;

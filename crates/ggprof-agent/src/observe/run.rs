@@ -39,6 +39,7 @@ impl Run {
             return None;
         }
         let ticks = clock::ticks();
+        this.scheduler.set(scheduler as usize);
         let scheduler =
             if scheduler.is_null() { NONE } else { schedulers::number(scheduler, lane) };
         let id = lane.recorder.next_run();

@@ -11,10 +11,16 @@ use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
 
-#[derive(Default)]
 struct Known {
-    live: Vec<(usize, u32)>,
+    live: Vec<Live>,
     count: u32,
+}
+
+/// A scheduler that was not freed yet.
+struct Live {
+    at: usize,
+    id: u32,
+    members: Vec<u32>,
 }
 
 static KNOWN: Mutex<Known> = Mutex::new(Known { live: Vec::new(), count: 0 });
@@ -24,7 +30,7 @@ pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer
     let ids: Vec<u32> =
         members.iter().map(|&backend| backends::adopt(this, backend, real)).collect();
     with_lane(this, |lane| {
-        let scheduler = number_new(scheduler);
+        let scheduler = number_new(scheduler, ids.clone());
         let head = layout::SchedulerNew {
             backends: ids.len() as u16,
             scheduler,
@@ -45,7 +51,7 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
     if let Some(id) = known_number(scheduler) {
         return id;
     }
-    let id = number_new(scheduler);
+    let id = number_new(scheduler, Vec::new());
     let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
     lane.put(&head.encode());
     id
@@ -53,7 +59,14 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
 
 fn known_number(scheduler: Pointer) -> Option<u32> {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    known.live.iter().find(|(at, _)| *at == scheduler as usize).map(|&(_, id)| id)
+    known.live.iter().find(|live| live.at == scheduler as usize).map(|live| live.id)
+}
+
+/// Whether a backend belongs to the scheduler; yes where its members are unknown.
+pub(crate) fn may_hold(scheduler: usize, backend: u32) -> bool {
+    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let members = known.live.iter().find(|live| live.at == scheduler).map(|live| &live.members);
+    members.is_none_or(|members| members.is_empty() || members.contains(&backend))
 }
 
 /// ggml resets a scheduler while it makes it: one we do not know yet is left out.
@@ -68,8 +81,9 @@ pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
 
 pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(at) = known.live.iter().position(|(at, _)| *at == scheduler as usize) else { return };
-    let (_, id) = known.live.swap_remove(at);
+    let place = known.live.iter().position(|live| live.at == scheduler as usize);
+    let Some(place) = place else { return };
+    let id = known.live.swap_remove(place).id;
     drop(known);
     with_lane(this, |lane| {
         let record =
@@ -92,12 +106,12 @@ pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64
     });
 }
 
-fn number_new(scheduler: Pointer) -> u32 {
+fn number_new(scheduler: Pointer, members: Vec<u32>) -> u32 {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.count += 1;
     let id = known.count;
-    known.live.retain(|(at, _)| *at != scheduler as usize);
-    known.live.push((scheduler as usize, id));
+    known.live.retain(|live| live.at != scheduler as usize);
+    known.live.push(Live { at: scheduler as usize, id, members });
     id
 }
 

@@ -4,9 +4,12 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
+use super::instance::Instance;
 use super::run::{Run, UNWOUND};
+use super::ticks::{self, Ticks};
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
+use crate::hooks::abort_callback;
 use crate::recorder::fold::{self, FoldedSplit};
 use crate::recorder::lane::HeldLane;
 use crate::recorder::run_slot::MAX_NODES;
@@ -20,13 +23,23 @@ pub(crate) struct Split {
     pub(crate) start: u64,
     shape: u32,
     begin_cost: u64,
+    graph: Pointer,
+    instance: Option<&'static Instance>,
+    /// Where ops are seen by ticks only; on the heap, as ggml's callback is given
+    /// its address.
+    ticks: Option<Box<Ticks>>,
     lane: Option<HeldLane<'static>>,
     /// The run made for a graph that came without one.
     own_run: Option<Run>,
 }
 
 impl Split {
-    pub(crate) fn begin(this: &ThisThread, adopted: &Adopted, graph: Pointer) -> Option<Split> {
+    pub(crate) fn begin(
+        this: &ThisThread,
+        adopted: &Adopted,
+        backend: Pointer,
+        graph: Pointer,
+    ) -> Option<Split> {
         let entered = clock::ticks();
         let recorder = lifecycle::recording()?;
         let lane = recorder.lane(this.preferred_lane.get())?;
@@ -36,6 +49,15 @@ impl Split {
         let id = recorder.next_split();
         let index = this.splits_in_run.get();
         this.splits_in_run.set(index + 1);
+        let mut ticks = adopted.tick_setter().map(|setter| {
+            // SAFETY: ggml called us with this live backend, whose library gave
+            // the setter when it was adopted.
+            unsafe { abort_callback::install(setter, backend) };
+            Ticks::with_room_for(nodes + 1)
+        });
+        if let Some(ticks) = &mut ticks {
+            this.ticks.set(&raw mut **ticks);
+        }
         lane.slot().begin(nodes);
         let start = clock::ticks();
         let begin = SplitBegin {
@@ -49,7 +71,9 @@ impl Split {
             ..Default::default()
         };
         lane.put(&begin.encode());
-        Some(Split { id, start, shape, begin_cost: start - entered, lane: Some(lane), own_run })
+        let begin_cost = start - entered;
+        let (lane, instance) = (Some(lane), adopted.instance());
+        Some(Split { id, start, shape, begin_cost, graph, instance, ticks, lane, own_run })
     }
 
     pub(crate) fn lane(&self) -> Option<&HeldLane<'static>> {
@@ -69,10 +93,22 @@ impl Split {
     fn write_end(&mut self, this: &ThisThread, status: i32, end: u64) {
         let Some(lane) = self.lane.take() else { return };
         let folded = FoldedSplit { split: self.id, start: self.start, end };
+        this.ticks.set(std::ptr::null_mut());
         let mut known = lane.take_known();
-        let folded = fold::write_ops(&lane, folded, |position, fused| {
-            known.note_fusion(&lane, self.shape, position, fused);
-        });
+        let written = known.fusions_are_written(self.shape);
+        let on_fused = |position, fused| {
+            if !written {
+                known.note_fusion(&lane, self.shape, position, fused);
+            }
+        };
+        let folded = match (&self.ticks, self.instance) {
+            (Some(ticks), Some(instance)) => {
+                let nodes = nodes_of(instance, self.graph);
+                ticks::write_ops(&lane, folded, ticks, instance, nodes, on_fused)
+            }
+            _ => fold::write_ops(&lane, folded, on_fused),
+        };
+        known.set_fusions_written(self.shape);
         lane.return_known(known);
         lane.slot().end();
         let record = SplitEnd {
@@ -102,10 +138,8 @@ impl Drop for Split {
 /// The graph's shape and how many of its nodes were taken up.
 fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
-    let Some((tensor_layout, graph_layout)) = &instance.layouts else { return (layout::NONE, 0) };
-    // SAFETY: ggml hands the graph to the backend and keeps it, unchanged, until
-    // `graph_compute` returns; the layout is of the same copy of ggml.
-    let nodes = unsafe { Graph::new(graph, graph_layout) }.nodes();
+    let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
+    let nodes = nodes_of(instance, graph);
     if nodes.len() > MAX_NODES {
         lane.recorder.lose(LossKind::GraphTooLarge, (nodes.len() - MAX_NODES) as u64);
     }
@@ -118,4 +152,11 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     let shape = known.shape_of(lane, instance, tensor_layout, nodes);
     lane.return_known(known);
     (shape, nodes.len())
+}
+
+fn nodes_of(instance: &Instance, graph: Pointer) -> &[*const u8] {
+    let Some((_, graph_layout)) = &instance.layouts else { return &[] };
+    // SAFETY: ggml hands the graph to the backend and keeps it, unchanged, until
+    // `graph_compute` has returned to it; the layout is of the same copy of ggml.
+    unsafe { Graph::new(graph, graph_layout) }.nodes()
 }

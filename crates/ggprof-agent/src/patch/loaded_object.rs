@@ -85,11 +85,19 @@ fn describe(info: &libc::dl_phdr_info) -> LoadedObject {
         match header.p_type {
             libc::PT_LOAD => object.segments.push(range),
             libc::PT_DYNAMIC => object.dynamic = start,
-            libc::PT_GNU_RELRO => object.relro = range,
+            libc::PT_GNU_RELRO => object.relro = whole_pages(range),
             _ => {}
         }
     }
     object
+}
+
+/// What the loader really protects: from the page the segment starts in to the
+/// last page it fills. The page it ends in holds ordinary data as well.
+fn whole_pages(range: std::ops::Range<usize>) -> std::ops::Range<usize> {
+    // SAFETY: a question to the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    range.start & !(page - 1)..range.end & !(page - 1)
 }
 
 #[cfg(test)]

@@ -170,19 +170,34 @@ impl OpInTicks {
     fn encode(&self, split: FoldedSplit, position: u32) -> OpEvent {
         let start = self.first.saturating_sub(split.start);
         let duration = self.last.saturating_sub(self.first);
-        let shift = shift_for(start | duration | self.busy_sum | self.wait_sum);
         let fused = if self.fused != 0 { OP_FUSED } else { 0 };
-        OpEvent {
-            flags: MEASURED_HOST | fused | shift << OP_SHIFT_BIT,
+        let mut event = OpEvent {
+            flags: MEASURED_HOST | fused,
             threads: self.threads,
             split: split.split,
             position,
-            start: (start >> shift) as u32,
-            duration: (duration >> shift) as u32,
-            busy_sum: (self.busy_sum >> shift) as u32,
-            busy_max: (self.busy_max >> shift) as u32,
-            wait_sum: (self.wait_sum >> shift) as u32,
+            start: start as u32,
+            duration: duration as u32,
+            busy_sum: self.busy_sum as u32,
+            busy_max: self.busy_max as u32,
+            wait_sum: self.wait_sum as u32,
+        };
+        let shift = shift_for(start | duration | self.busy_sum | self.wait_sum);
+        if shift != 0 {
+            self.shift_times(&mut event, start, duration, shift);
         }
+        event
+    }
+
+    /// For the rare op that takes seconds.
+    #[cold]
+    fn shift_times(&self, event: &mut OpEvent, start: u64, duration: u64, shift: u8) {
+        event.flags |= shift << OP_SHIFT_BIT;
+        event.start = (start >> shift) as u32;
+        event.duration = (duration >> shift) as u32;
+        event.busy_sum = (self.busy_sum >> shift) as u32;
+        event.busy_max = (self.busy_max >> shift) as u32;
+        event.wait_sum = (self.wait_sum >> shift) as u32;
     }
 }
 

@@ -18,7 +18,6 @@ pub(crate) struct Interner {
     nodes: Numbers,
     shapes: Numbers,
     types: Numbers,
-    ops: Numbers,
 }
 
 type Numbers = HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>;
@@ -56,12 +55,6 @@ impl Interner {
     pub(crate) fn is_new_type(&mut self, instance: u32, type_id: u32) -> bool {
         let next = self.types.len() as u32;
         self.types.insert(u64::from(instance) << 32 | u64::from(type_id), next).is_none()
-    }
-
-    /// Whether an op of an instance is met for the first time.
-    pub(crate) fn is_new_op(&mut self, instance: u32, op: u32) -> bool {
-        let next = self.ops.len() as u32;
-        self.ops.insert(u64::from(instance) << 32 | u64::from(op), next).is_none()
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) mod thread_log;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ggprof_spool::layout::{ClockSample, LossKind};
+use ggprof_spool::layout::LossKind;
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::config::{self, Config};
@@ -124,10 +124,11 @@ impl Recorder {
     }
 
     pub(crate) fn stamp_end(&self) {
-        let sample: ClockSample = clock::sample();
-        if let Some(lane) = self.lane(0) {
-            lane.put(&sample.encode());
-        }
+        // Without a lane this may be a child that no handler told us of; the
+        // file is its parent's.
+        let Some(lane) = self.lane(0) else { return };
+        let sample = clock::sample();
+        lane.put(&sample.encode());
         self.spool.header.set_end(sample.ticks);
     }
 }

@@ -80,6 +80,8 @@ impl SpoolFile {
         // SAFETY: at most one past the end of the chunk.
         growth.chunk = unsafe { growth.chunk.add(BLOCK_BYTES) };
         growth.left_in_chunk -= 1;
+        drop(growth);
+        touch(base);
         Ok(Block { base, index: index as u32 })
     }
 
@@ -97,6 +99,14 @@ impl SpoolFile {
         self.header.set_reserved_blocks(growth.reserved_blocks as u64);
         Ok(())
     }
+}
+
+/// Asks for the block's pages at once: sixteen faults, one by one in the middle
+/// of somebody's graph, cost several times as much. Older kernels say no, which
+/// is no harm.
+fn touch(block: *mut u8) {
+    // SAFETY: our own mapping; the advice reads and changes no bytes.
+    unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_POPULATE_WRITE) };
 }
 
 fn create_new(config: &Config, pid: u32) -> Result<(CString, OpenFile), String> {

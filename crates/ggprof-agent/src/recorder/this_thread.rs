@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::thread_log::ThreadLog;
+use crate::observe::ticks::Ticks;
 
 #[derive(Debug)]
 pub(crate) struct ThisThread {
@@ -16,6 +17,10 @@ pub(crate) struct ThisThread {
     /// The graph run this thread is computing, 0 outside.
     pub(crate) run: Cell<u32>,
     pub(crate) splits_in_run: Cell<u32>,
+    /// The scheduler of that run, null without.
+    pub(crate) scheduler: Cell<usize>,
+    /// The ticks of the graph being computed, null without (`observe::ticks`).
+    pub(crate) ticks: Cell<*mut Ticks>,
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,

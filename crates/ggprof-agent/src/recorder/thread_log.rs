@@ -157,7 +157,7 @@ impl ThreadLog {
     /// Which of the tensors are among the next nodes of the run: bit `d` for the
     /// node `d` places on. Fusions take nodes that follow each other closely.
     pub(crate) fn fused_behind(&self, position: u32, tensors: [usize; 3]) -> u32 {
-        const CLOSE: u32 = 6;
+        const CLOSE: u32 = 4;
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let Some(run) = (unsafe { self.run.load(Relaxed).as_ref() }) else { return 0 };
         (1..=CLOSE).fold(0, |bits, distance| match run.node_at(position + distance) {

@@ -1,0 +1,89 @@
+//! Describing one node: its digest, and, when it is new, everything ggml knows of
+//! it. Which nodes need describing is decided in `graph`.
+
+use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
+
+use super::instance::Instance;
+use crate::ffi::api::{Pointer, text};
+use crate::ffi::tensor::Tensor;
+use crate::recorder::intern::{digest, mix};
+use crate::recorder::lane::HeldLane;
+
+/// The node's number, with its description written if it is new.
+pub(crate) fn number(
+    lane: &HeldLane<'_>,
+    instance: &Instance,
+    tensor: Tensor<'_>,
+    sources: &[(Source, &[u8])],
+) -> u32 {
+    let api = &instance.api;
+    let op = tensor.op();
+    // SAFETY: an op number read from a live tensor of this instance.
+    let op_name = api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }));
+    let mut node = layout::Node {
+        sources: sources.len() as u8,
+        instance: instance.id,
+        op,
+        type_id: tensor.type_id(),
+        flags: tensor.flags(),
+        ne: tensor.ne(),
+        nb: tensor.nb(),
+        op_params: tensor.op_params(),
+        ..Default::default()
+    };
+    if op_name == b"VIEW" {
+        node.op_params = Default::default();
+    }
+    let mut identity = mix(digest(&node.encode()), digest(tensor.name()));
+    for (source, name) in sources {
+        identity = mix(mix(identity, digest(&source.encode())), digest(name));
+    }
+    let mut interner = lane.recorder.interner();
+    let (id, new) = interner.node(lane, identity);
+    if !new {
+        return id;
+    }
+    let tensor_pointer = tensor.address() as Pointer;
+    // SAFETY: a live tensor of this instance, which the function only reads.
+    let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
+    node.node = id;
+    node.op_name = interner.text(lane, op_name);
+    node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
+    node.name = interner.text(lane, tensor.name());
+    let view_of = tensor.view_source().map_or(&b""[..], Tensor::name);
+    node.view_of = interner.text(lane, view_of);
+    let mut tail = Vec::with_capacity(sources.len() * SOURCE_BYTES);
+    for (source, name) in sources {
+        let source = Source { name: interner.text(lane, name), ..*source };
+        tail.extend_from_slice(&source.encode());
+    }
+    let types = sources.iter().map(|(source, _)| source.type_id).chain([node.type_id]);
+    for type_id in types {
+        if interner.is_new_type(instance.id, type_id) {
+            let name = api.ggml_type_name.map_or(&b""[..], |name| {
+                // SAFETY: a type number read from a live tensor of this instance.
+                text(unsafe { name(type_id as i32) })
+            });
+            let name = interner.text(lane, name);
+            write_type(lane, instance, type_id, name);
+        }
+    }
+    lane.put_long(&mut node.encode(), &tail);
+    id
+}
+
+fn write_type(lane: &HeldLane<'_>, instance: &Instance, type_id: u32, name: u32) {
+    let (elements, bytes) = (instance.api.ggml_blck_size, instance.api.ggml_type_size);
+    let id = type_id as i32;
+    let record = layout::TypeEntry {
+        instance: instance.id,
+        type_id,
+        name,
+        // SAFETY: a type number read from a live tensor of this instance.
+        block_elements: elements.map_or(0, |elements| unsafe { elements(id) } as u32),
+        // SAFETY: as above.
+        block_bytes: bytes.map_or(0, |bytes| unsafe { bytes(id) } as u32),
+        ..Default::default()
+    };
+    lane.put(&record.encode());
+}

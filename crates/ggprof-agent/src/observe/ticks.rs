@@ -1,0 +1,147 @@
+//! Ops of a library that shows nothing but a tick after each computed node, on
+//! thread 0. Which node a tick belongs to follows from the order of the graph;
+//! versions differ in whether views tick and a fused pair ticks once, so the
+//! number of ticks decides, and when none of the known ways gives that number the
+//! ticks are counted as lost rather than guessed at.
+
+use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED, OP_SHIFT_BIT, OpEvent};
+
+use super::instance::Instance;
+use crate::ffi::api::text;
+use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::recorder::fold::{Folded, FoldedSplit, shift_for};
+use crate::recorder::lane::HeldLane;
+
+/// ggml's `GGML_TENSOR_FLAG_COMPUTE`, in versions that have it.
+const FLAG_COMPUTE: u32 = 16;
+
+/// The moments of one graph.
+#[derive(Debug)]
+pub(crate) struct Ticks(Vec<u64>);
+
+impl Ticks {
+    pub(crate) fn with_room_for(nodes: usize) -> Box<Ticks> {
+        Box::new(Ticks(Vec::with_capacity(nodes)))
+    }
+
+    /// Runs inside ggml's loop: never allocates.
+    pub(crate) fn note(&mut self, now: u64) {
+        if self.0.len() < self.0.capacity() {
+            self.0.push(now);
+        }
+    }
+}
+
+/// What decides whether a node ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Traits {
+    idle: bool,
+    to_compute: bool,
+    /// A multiplication of the norm right before it, which may be fused with it.
+    ends_fusion: bool,
+}
+
+/// Writes one op per tick; `on_fused` hears of fusions first.
+pub(crate) fn write_ops(
+    lane: &HeldLane<'_>,
+    split: FoldedSplit,
+    ticks: &Ticks,
+    instance: &Instance,
+    nodes: &[*const u8],
+    mut on_fused: impl FnMut(u32, u32),
+) -> Folded {
+    let Some((layout, _)) = &instance.layouts else { return Folded::default() };
+    let traits = traits_of(instance, layout, nodes);
+    let Some(places) = assign(&traits, ticks.0.len()) else {
+        lane.recorder.lose(LossKind::OpOutsideRun, ticks.0.len() as u64);
+        return Folded::default();
+    };
+    let mut start = split.start;
+    for (&(position, fused), &end) in places.iter().zip(&ticks.0) {
+        if fused != 0 {
+            on_fused(position, fused);
+        }
+        let (offset, duration) = (start - split.start, end.saturating_sub(start));
+        let shift = shift_for(offset | duration);
+        let flags = MEASURED_HOST | if fused != 0 { OP_FUSED } else { 0 };
+        let record = OpEvent {
+            flags: flags | shift << OP_SHIFT_BIT,
+            threads: 1,
+            split: split.split,
+            position,
+            start: (offset >> shift) as u32,
+            duration: (duration >> shift) as u32,
+            busy_sum: (duration >> shift) as u32,
+            busy_max: (duration >> shift) as u32,
+            wait_sum: 0,
+        };
+        lane.put(&record.encode());
+        start = end;
+    }
+    Folded { ops: places.len() as u32, threads: 1 }
+}
+
+fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) -> Vec<Traits> {
+    let mut before = None;
+    let traits = nodes.iter().map(|&node| {
+        // SAFETY: a node of the graph ggml has just computed and still holds.
+        let tensor = unsafe { Tensor::new(node, layout) };
+        let op = instance.api.ggml_op_name.map_or(&b""[..], |name| {
+            // SAFETY: an op number read from a live tensor of this instance.
+            text(unsafe { name(tensor.op() as i32) })
+        });
+        let uses = |address| (0..2).any(|s| tensor.source(s).map(Tensor::address) == Some(address));
+        let traits = Traits {
+            idle: matches!(op, b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE"),
+            to_compute: tensor.flags() & FLAG_COMPUTE != 0,
+            ends_fusion: op == b"MUL" && before.is_some_and(uses),
+        };
+        before = (op == b"RMS_NORM").then(|| tensor.address());
+        traits
+    });
+    traits.collect()
+}
+
+/// For each tick a position and the bits of the nodes fused behind it.
+fn assign(traits: &[Traits], ticks: usize) -> Option<Vec<(u32, u32)>> {
+    let keep = |wanted: &dyn Fn(&Traits) -> bool| -> Vec<(u32, u32)> {
+        let all = (0_u32..).zip(traits);
+        all.filter(|(_, node)| wanted(node)).map(|(position, _)| (position, 0)).collect()
+    };
+    let every = keep(&|_| true);
+    let working = keep(&|node| !node.idle);
+    let flagged = keep(&|node| !node.idle && node.to_compute);
+    let fused = |places: &[(u32, u32)]| -> Vec<(u32, u32)> {
+        let mut fused: Vec<(u32, u32)> = Vec::new();
+        for &(position, _) in places {
+            match fused.last_mut() {
+                Some((first, bits)) if traits[position as usize].ends_fusion => {
+                    *bits |= 1 << (position - *first);
+                }
+                _ => fused.push((position, 0)),
+            }
+        }
+        fused
+    };
+    let (working_fused, flagged_fused) = (fused(&working), fused(&flagged));
+    let ways = [every, working, flagged, working_fused, flagged_fused];
+    ways.into_iter().find(|places| places.len() == ticks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WORK: Traits = Traits { idle: false, to_compute: true, ends_fusion: false };
+    const IDLE: Traits = Traits { idle: true, to_compute: true, ends_fusion: false };
+    const MUL: Traits = Traits { idle: false, to_compute: true, ends_fusion: true };
+
+    #[test]
+    fn the_number_of_ticks_tells_which_nodes_tick() {
+        let graph = [WORK, MUL, IDLE, WORK];
+        assert_eq!(assign(&graph, 4), Some(vec![(0, 0), (1, 0), (2, 0), (3, 0)]));
+        assert_eq!(assign(&graph, 3), Some(vec![(0, 0), (1, 0), (3, 0)]));
+        assert_eq!(assign(&graph, 2), Some(vec![(0, 0b10), (3, 0)]));
+        assert_eq!(assign(&graph, 1), None);
+    }
+}

@@ -1,0 +1,186 @@
+//! What a record says, once its bytes are known to be whole. Field meanings are
+//! in `FORMAT.md`; finding the records in a file is `reader`'s work.
+
+#![forbid(unsafe_code)]
+
+use crate::layout::{self, Field};
+
+/// One fact of the recording. Field meanings: `FORMAT.md`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    Op(Op),
+    ThreadShare(Share),
+    GraphRunBegin(layout::GraphRunBegin),
+    GraphRunEnd(layout::GraphRunEnd),
+    SplitBegin(layout::SplitBegin),
+    SplitEnd(layout::SplitEnd),
+    SchedulerNew(layout::SchedulerNew),
+    SchedulerBackend(layout::SchedulerBackend),
+    SchedulerReset(layout::SchedulerReset),
+    SchedulerFree(layout::SchedulerFree),
+    Backend(layout::Backend),
+    BackendFree(layout::BackendFree),
+    Type(layout::TypeEntry),
+    Clock(layout::ClockSample),
+    Coverage(layout::Coverage),
+    Instance(layout::Instance),
+    Synchronize(layout::Synchronize),
+    Text {
+        id: u32,
+        text: String,
+    },
+    Node {
+        node: layout::Node,
+        sources: Vec<layout::Source>,
+    },
+    GraphShape {
+        shape: u32,
+        first: u32,
+        total: u32,
+        nodes: Vec<u32>,
+    },
+    Fusion {
+        shape: u32,
+        position: u32,
+        members: Vec<u32>,
+    },
+    Copy(layout::CopyEvent),
+    /// A kind of a later format; its bytes are passed over.
+    Unknown {
+        kind: u8,
+        bytes: usize,
+    },
+}
+
+/// An op event with its times unshifted: ticks after the split's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    pub split: u32,
+    /// The node's place in the split's graph shape.
+    pub position: u32,
+    /// One of `MEASURED_*`.
+    pub measured: u8,
+    pub fused: bool,
+    pub threads: u16,
+    pub start: u64,
+    pub duration: u64,
+    pub busy_sum: u64,
+    pub busy_max: u64,
+    pub wait_sum: u64,
+    /// Times are exact to this many ticks (1 unless the op ran for seconds).
+    pub resolution: u64,
+}
+
+/// One thread's part of an op, times as in [`Op`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub split: u32,
+    pub position: u32,
+    pub thread: u16,
+    pub os_thread: u32,
+    pub start: u64,
+    /// Until the thread had nothing more to do, waits at inner barriers included.
+    pub duration: u64,
+    pub inner_wait: u64,
+    pub after_wait: u64,
+}
+
+/// `None` when the counts inside contradict the record's length.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
+    Some(match bytes[0] {
+        layout::OpEvent::KIND => Record::Op(Op::unshift(layout::OpEvent::decode(bytes)?)),
+        layout::ThreadShare::KIND => {
+            Record::ThreadShare(Share::unshift(layout::ThreadShare::decode(bytes)?))
+        }
+        layout::GraphRunBegin::KIND => Record::GraphRunBegin(layout::GraphRunBegin::decode(bytes)?),
+        layout::GraphRunEnd::KIND => Record::GraphRunEnd(layout::GraphRunEnd::decode(bytes)?),
+        layout::SplitBegin::KIND => Record::SplitBegin(layout::SplitBegin::decode(bytes)?),
+        layout::SplitEnd::KIND => Record::SplitEnd(layout::SplitEnd::decode(bytes)?),
+        layout::SchedulerNew::KIND => Record::SchedulerNew(layout::SchedulerNew::decode(bytes)?),
+        layout::SchedulerBackend::KIND => {
+            Record::SchedulerBackend(layout::SchedulerBackend::decode(bytes)?)
+        }
+        layout::SchedulerReset::KIND => {
+            Record::SchedulerReset(layout::SchedulerReset::decode(bytes)?)
+        }
+        layout::SchedulerFree::KIND => Record::SchedulerFree(layout::SchedulerFree::decode(bytes)?),
+        layout::Backend::KIND => Record::Backend(layout::Backend::decode(bytes)?),
+        layout::BackendFree::KIND => Record::BackendFree(layout::BackendFree::decode(bytes)?),
+        layout::TypeEntry::KIND => Record::Type(layout::TypeEntry::decode(bytes)?),
+        layout::ClockSample::KIND => Record::Clock(layout::ClockSample::decode(bytes)?),
+        layout::Coverage::KIND => Record::Coverage(layout::Coverage::decode(bytes)?),
+        layout::Instance::KIND => Record::Instance(layout::Instance::decode(bytes)?),
+        layout::Synchronize::KIND => Record::Synchronize(layout::Synchronize::decode(bytes)?),
+        layout::Text::KIND => decode_text(bytes)?,
+        layout::Node::KIND => decode_node(bytes)?,
+        layout::GraphShape::KIND => {
+            let shape = layout::GraphShape::decode(bytes)?;
+            let nodes = numbers(bytes, layout::GraphShape::BYTES, shape.count)?;
+            Record::GraphShape { shape: shape.shape, first: shape.first, total: shape.total, nodes }
+        }
+        layout::Fusion::KIND => {
+            let fusion = layout::Fusion::decode(bytes)?;
+            let members = numbers(bytes, layout::Fusion::BYTES, fusion.count)?;
+            Record::Fusion { shape: fusion.shape, position: fusion.position, members }
+        }
+        layout::CopyEvent::KIND => Record::Copy(layout::CopyEvent::decode(bytes)?),
+        kind => Record::Unknown { kind, bytes: bytes.len() },
+    })
+}
+
+fn decode_text(bytes: &[u8]) -> Option<Record> {
+    let head = layout::Text::decode(bytes)?;
+    let text = bytes.get(layout::Text::BYTES..)?.get(..head.bytes as usize)?;
+    Some(Record::Text { id: head.id, text: String::from_utf8_lossy(text).into_owned() })
+}
+
+fn decode_node(bytes: &[u8]) -> Option<Record> {
+    let node = layout::Node::decode(bytes)?;
+    let tail = bytes.get(layout::Node::BYTES..)?;
+    let tail = tail.get(..usize::from(node.sources) * layout::SOURCE_BYTES)?;
+    let sources = tail.chunks_exact(layout::SOURCE_BYTES).filter_map(layout::Source::decode);
+    Some(Record::Node { node, sources: sources.collect() })
+}
+
+/// `count` numbers behind a record's fixed part.
+fn numbers(bytes: &[u8], at: usize, count: u32) -> Option<Vec<u32>> {
+    let tail = bytes.get(at..)?.get(..(count as usize).checked_mul(4)?)?;
+    Some(tail.chunks_exact(4).filter_map(u32::take).collect())
+}
+
+impl Op {
+    fn unshift(raw: layout::OpEvent) -> Self {
+        let shift = raw.flags >> layout::OP_SHIFT_BIT;
+        let wide = |ticks: u32| u64::from(ticks) << shift;
+        Op {
+            split: raw.split,
+            position: raw.position,
+            measured: raw.flags & 3,
+            fused: raw.flags & layout::OP_FUSED != 0,
+            threads: raw.threads,
+            start: wide(raw.start),
+            duration: wide(raw.duration),
+            busy_sum: wide(raw.busy_sum),
+            busy_max: wide(raw.busy_max),
+            wait_sum: wide(raw.wait_sum),
+            resolution: 1 << shift,
+        }
+    }
+}
+
+impl Share {
+    fn unshift(raw: layout::ThreadShare) -> Self {
+        let shift = raw.flags >> layout::OP_SHIFT_BIT;
+        let wide = |ticks: u32| u64::from(ticks) << shift;
+        Share {
+            split: raw.split,
+            position: raw.position,
+            thread: raw.thread,
+            os_thread: raw.os_thread,
+            start: wide(raw.start),
+            duration: wide(raw.duration),
+            inner_wait: wide(raw.inner_wait),
+            after_wait: wide(raw.after_wait),
+        }
+    }
+}
