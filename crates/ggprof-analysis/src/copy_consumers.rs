@@ -1,8 +1,9 @@
 //! Which op waits for a copy.
 //!
 //! The scheduler copies the inputs of a split just before the split runs. A copy is
-//! therefore for an op of the same graph run, backend and split: the first one that has a
-//! source of the copied tensor's shape and type, or the first one at all if none has.
+//! therefore for an op of the same graph run, backend and split: the first one that has the
+//! copied tensor as a source. Where the recording does not name sources, it is the first one
+//! with a source of the same shape and type, or the first one at all if none has.
 
 use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Trace};
 use hashbrown::{HashMap, HashSet};
@@ -37,11 +38,25 @@ fn split_key(event: &Event) -> SplitKey {
 fn consumer(trace: &Trace, copy: &Event, ops: &[Event]) -> Option<EventId> {
     let later = &ops[ops.partition_point(|op| op.start_ns < copy.start_ns)..];
     let copied = trace.signature(copy.node).sources.first().map(|source| source.tensor);
-    let takes_it = |op: &&Event| {
+    let takes_it_by_name = |op: &&Event| {
+        let names = trace.nodes.source_names(op.node).iter().map(|&name| trace.text(name));
+        trace
+            .tensor_name(copy.node)
+            .is_some_and(|copied| names.into_iter().any(|name| is_copy_of(name, copied)))
+    };
+    let takes_its_shape = |op: &&Event| {
         let sources = &trace.signature(op.node).sources;
         sources.iter().any(|source| Some(source.tensor) == copied)
     };
-    later.iter().find(takes_it).or(later.first()).map(|op| op.id)
+    let consumer =
+        later.iter().find(takes_it_by_name).or_else(|| later.iter().find(takes_its_shape));
+    consumer.or(later.first()).map(|op| op.id)
+}
+
+/// Whether a source's name is the scheduler's for a copy of a tensor: `CUDA0#embd#0`.
+fn is_copy_of(name: &str, tensor: &str) -> bool {
+    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
+    inner.is_some_and(|(inner, _)| inner == tensor)
 }
 
 #[cfg(test)]
@@ -66,6 +81,16 @@ mod tests {
              copy GPU H2D 5..9 32 embd <- f32[8]
              copy GPU H2D 5..9 32 mask <- f16[8]",
             &[(2, 1), (3, 0), (4, 0)],
+        );
+    }
+
+    #[test]
+    fn the_op_that_names_it() {
+        check(
+            "op GPU MUL_MAT 20..30 q f32[4] <- f32[8,4] f32[8] from=w,GPU#norm#0
+             op GPU MUL_MAT 30..40 k f32[4] <- f32[8,4] f32[8] from=w,GPU#embd#0
+             copy GPU H2D 5..9 32 embd <- f32[8]",
+            &[(2, 1)],
         );
     }
 

@@ -89,6 +89,7 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::GotSlot as u8 => Some("GOT slot"),
         n if n == CoveredHow::Serialized as u8 => Some("serialized"),
         n if n == CoveredHow::Probed as u8 => Some("probed"),
+        n if n == CoveredHow::AbortCallback as u8 => Some("abort callback, first thread only"),
         _ => Some("in a newer way"),
     }
 }

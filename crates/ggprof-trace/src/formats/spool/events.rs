@@ -10,7 +10,7 @@ use crate::model::{
     Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_spool::layout::{self, CopyEvent};
-use ggprof_spool::reader::{Op, Share};
+use ggprof_spool::record::{Op, Share};
 use hashbrown::HashMap;
 
 /// The name of an event that stands for all ops of a split that could not be told apart.
@@ -188,7 +188,7 @@ impl Builder<'_> {
         let tensor = shapes.get(&named).copied();
         let tensor =
             tensor.filter(|tensor| partial || trace.types.bytes_of(tensor) == Some(copy.bytes));
-        let name = self.tables.text(named);
+        let name = copied_name(self.tables.text(named));
         let name = (!name.is_empty()).then(|| trace.strings.intern(name));
         let signature = Signature {
             op: trace.strings.intern(direction),
@@ -221,6 +221,12 @@ impl Builder<'_> {
             trace.events.thread_shares.push(share);
         }
     }
+}
+
+/// The scheduler calls its copy of a tensor `BACKEND#TENSOR#NUMBER`.
+fn copied_name(name: &str) -> &str {
+    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
+    inner.map_or(name, |(tensor, _)| tensor)
 }
 
 /// What the events of a split have in common.

@@ -2,7 +2,8 @@
 
 use crate::model::{LossKind, Trace};
 use ggprof_spool::layout::{self, ClockSample, CopyEvent};
-use ggprof_spool::reader::{DamageReason, Op, Share};
+use ggprof_spool::reader::DamageReason;
+use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
