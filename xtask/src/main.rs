@@ -5,6 +5,7 @@
 mod bench;
 mod demo;
 mod fuzz;
+mod install;
 mod lint;
 mod shell;
 mod system;
@@ -24,6 +25,11 @@ const TASKS: &[Task] = &[
         name: "demo",
         help: "record a real llama.cpp, and show what comes out [--moe]",
         run: demo::run,
+    },
+    Task {
+        name: "install",
+        help: "install ggprof [--root DIR, default ~/.local]",
+        run: install::run,
     },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },

@@ -1,24 +1,42 @@
-//! Programs that the tests need from the operating system.
+//! What the tests need from the operating system.
 
 use crate::shell;
 use anyhow::bail;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program and the Debian package that brings it.
+/// Something that must be there, and the Debian package that brings it.
 struct Needed {
-    program: &'static str,
+    what: What,
     package: &'static str,
 }
 
+enum What {
+    Program(&'static str),
+    File(&'static str),
+}
+
 const NEEDED: &[Needed] = &[
-    Needed { program: "bash", package: "bash" },
+    Needed { what: What::Program("bash"), package: "bash" },
     // A terminal for the tests of what is printed on terminals.
-    Needed { program: "script", package: "bsdutils" },
+    Needed { what: What::Program("script"), package: "bsdutils" },
+    // The small programs that the agent is tested in.
+    Needed { what: What::Program("gcc"), package: "gcc" },
+    Needed { what: What::Program("g++"), package: "g++" },
+    // Published ggml libraries and an application on top of them.
+    Needed { what: What::Program("node"), package: "nodejs" },
+    Needed { what: What::Program("npm"), package: "npm" },
+    // A Vulkan device in software: several backends without a GPU.
+    Needed {
+        what: What::File("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"),
+        package: "mesa-vulkan-drivers",
+    },
+    Needed { what: What::File("/usr/lib/x86_64-linux-gnu/libvulkan.so.1"), package: "libvulkan1" },
 ];
 
 /// Installs what is missing, or says which command does.
 pub(crate) fn install_needed() -> anyhow::Result<()> {
-    let missing = NEEDED.iter().filter(|needed| !is_installed(needed.program));
+    let missing = NEEDED.iter().filter(|needed| !needed.what.is_there());
     let packages: Vec<&str> = missing.map(|needed| needed.package).collect();
     if packages.is_empty() {
         return Ok(());
@@ -35,8 +53,13 @@ pub(crate) fn install_needed() -> anyhow::Result<()> {
     }
 }
 
-fn is_installed(program: &str) -> bool {
-    succeeds("sh", &["-c", &format!("command -v {program}")])
+impl What {
+    fn is_there(&self) -> bool {
+        match self {
+            Self::Program(name) => succeeds("sh", &["-c", &format!("command -v {name}")]),
+            Self::File(path) => Path::new(path).exists(),
+        }
+    }
 }
 
 fn succeeds(program: &str, arguments: &[&str]) -> bool {
