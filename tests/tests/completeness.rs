@@ -1,6 +1,7 @@
 //! Every node that is computed is in the recording, with its name and shape, and
 //! the times of ops and waits explain the time of the graph.
 
+use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
@@ -119,6 +120,19 @@ fn fused_nodes_are_named_together() {
             .collect();
         assert_eq!(fused, vec![vec!["RMS_NORM", "MUL"]; 6]);
     }
+}
+
+#[test]
+fn a_graph_of_one_fused_pair_is_recorded_each_time() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut program = UnderAgent::new(built::host_program("fused_pair_only.c"));
+    program.command.arg(libraries);
+    program.run_well();
+    let recording = program.recording();
+    check_every_node_recorded(&recording);
+    let computed: Vec<usize> =
+        recording.runs.keys().map(|&run| recording.computed_in(run)).collect();
+    assert_eq!(computed, [2; 5]);
 }
 
 #[test]

@@ -135,6 +135,8 @@ pub enum Covered {
     AsyncCopies = 5,
     /// Struct offsets of this ggml.
     Layout = 6,
+    /// Copies the scheduler makes itself.
+    Copies = 7,
 }
 
 /// How a coverage record's subject is observed.
@@ -151,6 +153,8 @@ pub enum CoveredHow {
     Probed = 4,
     /// ggml's abort callback, called by the first thread after each node.
     AbortCallback = 5,
+    /// The dynamic linker binds ggml's own calls to the agent.
+    SymbolName = 6,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

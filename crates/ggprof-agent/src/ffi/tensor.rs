@@ -82,10 +82,9 @@ impl<'l> Tensor<'l> {
     pub(crate) fn quick_sum(self) -> u64 {
         let layout = self.layout;
         let word = |offset: usize| self.field::<u64>(offset);
-        let mut sum = self.at as u64;
+        // Not the op's parameters: a view's offset moves with every token.
+        let mut sum = self.at as u64 ^ u64::from(self.op()) << 52;
         for offset in [
-            // The op and its first parameter, when they stand side by side.
-            layout.op,
             layout.ne,
             layout.ne + 8,
             layout.ne + 16,

@@ -88,7 +88,7 @@ fn join_run_of(
     tensor: usize,
 ) -> Option<&'static ThreadLog> {
     let recorder = lifecycle::recording()?;
-    let running = recorder.lanes().slots().find_map(|slot| {
+    let running = recorder.lanes().running_slots().find_map(|slot| {
         let generation = slot.running_generation()?;
         let position = slot.find(tensor)?;
         Some((slot, generation, position))

@@ -17,8 +17,9 @@ use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
-/// Tensors remembered per lane, before all is forgotten and learnt anew.
-const MOST_REMEMBERED: usize = 1 << 16;
+/// Tensors remembered per lane, before all is forgotten and learnt anew: some ten
+/// megabytes in a program that builds every graph somewhere else.
+const MOST_REMEMBERED: usize = 1 << 15;
 /// Every so many graphs all bytes are compared, not the fingerprint's only.
 const USES_BEFORE_CHECK: u32 = 32;
 /// Bytes of a tensor up to its data pointer: 248 or 256 in all versions.

@@ -2,6 +2,7 @@
 //! Several copies with different layouts in one process are real (two Python
 //! wheels, for one), so nothing about ggml is global.
 
+use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
@@ -11,6 +12,7 @@ use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
 use crate::ffi::tensor::TensorLayout;
+use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
 
@@ -46,19 +48,18 @@ impl Instance {
             backend,
             layouts: probed.ok(),
             base: object.base,
-            name: object.name,
+            name: object.name.clone(),
         }));
         known.push(instance);
-        instance.write(lane, probed.err());
+        instance.write(lane, &object, probed.err());
         Some(instance)
     }
 
-    fn write(&self, lane: &HeldLane<'_>, problem: Option<&str>) {
+    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
         let library = interner.text(lane, file_name(self.name.to_bytes()));
         let version = interner.text(lane, probe::optional_text(self.api.ggml_version));
         let commit = interner.text(lane, probe::optional_text(self.api.ggml_commit));
-        let reason = interner.text(lane, problem.unwrap_or_default().as_bytes());
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -70,17 +71,31 @@ impl Instance {
             ..Default::default()
         };
         lane.put(&record.encode());
-        let how = if problem.is_some() { CoveredHow::Not } else { CoveredHow::Probed };
-        let coverage = layout::Coverage {
-            how: how as u8,
-            what: Covered::Layout as u16,
-            library,
-            reason,
-            instance,
-            ..Default::default()
+        let mut cover = |what: Covered, how: CoveredHow, problem: Option<&str>| {
+            let how = if problem.is_some() { CoveredHow::Not } else { how };
+            let coverage = layout::Coverage {
+                how: how as u8,
+                what: what as u16,
+                library,
+                reason: interner.text(lane, problem.unwrap_or_default().as_bytes()),
+                instance,
+                ..Default::default()
+            };
+            lane.put(&coverage.encode());
         };
-        lane.put(&coverage.encode());
+        cover(Covered::Layout, CoveredHow::Probed, problem);
+        let unseen = (!calls_by_name(object, COPY)).then_some("ggml calls its own copy directly");
+        cover(Covered::Copies, CoveredHow::SymbolName, unseen);
     }
+}
+
+const COPY: &CStr = c"ggml_backend_tensor_copy";
+
+/// Whether the library's own calls of a function go through a slot, and so to us.
+fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
+    let mut found = false;
+    got::for_each(object, |slot| found |= slot.name == function);
+    found
 }
 
 /// Paths may hold a user's name; the report needs the file's only.

@@ -58,7 +58,7 @@ impl Split {
         if let Some(ticks) = &mut ticks {
             this.ticks.set(&raw mut **ticks);
         }
-        lane.slot().begin(nodes);
+        lane.begin_run(nodes);
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -110,7 +110,7 @@ impl Split {
         };
         known.set_fusions_written(self.shape);
         lane.return_known(known);
-        lane.slot().end();
+        lane.end_run();
         let record = SplitEnd {
             threads: folded.threads,
             split: self.id,

@@ -4,7 +4,7 @@
 //! to the lane it used last, so that memory stays warm.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ggprof_spool::layout::{LossKind, UNIT};
 use ggprof_spool::writer::BlockWriter;
@@ -18,7 +18,12 @@ use crate::observe::graph::KnownNodes;
 const LANES: usize = 64;
 
 #[derive(Debug)]
-pub(crate) struct Lanes(&'static [Lane]);
+pub(crate) struct Lanes {
+    lanes: &'static [Lane],
+    /// Bit per lane: a graph runs in its slot. A worker looks for its run once
+    /// per graph, and need not touch the slots of idle lanes.
+    running: AtomicU64,
+}
 
 #[derive(Debug)]
 struct Lane {
@@ -50,7 +55,7 @@ impl Lanes {
                 known: KnownNodes::default(),
             }),
         });
-        Lanes(Box::leak(lanes.collect()))
+        Lanes { lanes: Box::leak(lanes.collect()), running: AtomicU64::new(0) }
     }
 
     pub(crate) fn hold<'r>(
@@ -59,15 +64,23 @@ impl Lanes {
         preferred: usize,
     ) -> Option<HeldLane<'r>> {
         let order = (preferred..LANES).chain(0..preferred.min(LANES));
-        let number = order.into_iter().find(|&n| self.0[n].try_hold())?;
-        Some(HeldLane { recorder, lane: &self.0[number], number })
+        let number = order.into_iter().find(|&n| self.lanes[n].try_hold())?;
+        Some(HeldLane { recorder, lane: &self.lanes[number], number })
     }
 
-    /// The slots of all lanes, for a worker looking for its run.
-    pub(crate) fn slots(&self) -> impl Iterator<Item = &'static RunSlot> + use<> {
-        self.0.iter().map(|lane| &lane.slot)
+    /// The slots in which graphs run now, for a worker looking for its own.
+    pub(crate) fn running_slots(&self) -> impl Iterator<Item = &'static RunSlot> + use<> {
+        let lanes = self.lanes;
+        let mut left = self.running.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let number = left.trailing_zeros() as usize;
+            left &= left.wrapping_sub(1);
+            lanes.get(number).map(|lane| &lane.slot)
+        })
     }
 }
+
+const _: () = assert!(LANES <= u64::BITS as usize);
 
 impl Lane {
     fn try_hold(&self) -> bool {
@@ -86,6 +99,17 @@ pub(crate) struct HeldLane<'r> {
 impl HeldLane<'_> {
     pub(crate) fn slot(&self) -> &'static RunSlot {
         &self.lane.slot
+    }
+
+    /// The graph in the slot begins to run.
+    pub(crate) fn begin_run(&self, nodes: usize) {
+        self.slot().begin(nodes);
+        self.recorder.lanes().running.fetch_or(1 << self.number, Ordering::Release);
+    }
+
+    pub(crate) fn end_run(&self) {
+        self.recorder.lanes().running.fetch_and(!(1 << self.number), Ordering::Release);
+        self.slot().end();
     }
 
     /// Writes a record of one unit.

@@ -166,9 +166,15 @@ impl ThreadLog {
         })
     }
 
+    /// Whether the thread is computing this node now. The last node of one run
+    /// may be the first of the next, so the run has to be the same, too.
     #[inline(always)]
     pub(crate) fn is_current(&self, tensor: usize) -> bool {
-        self.current_tensor.get() == tensor && !self.current.get().is_null()
+        // SAFETY: run slots live as long as the process (`lane::Lanes`).
+        let run = unsafe { self.run.load(Relaxed).as_ref() };
+        self.current_tensor.get() == tensor
+            && !self.current.get().is_null()
+            && run.is_some_and(|run| run.is_running(self.generation.load(Relaxed)))
     }
 
     /// A new share begins, and with it the one before ends. False when full.
