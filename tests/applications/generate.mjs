@@ -8,7 +8,12 @@ const model = await llama.loadModel({modelPath});
 const context = await model.createContext({contextSize: 1024, threads: Number(threads)});
 const completion = new LlamaCompletion({contextSequence: context.getSequence()});
 const prompt = "Once upon a time, in a land far away, there lived a llama.";
-const text = await completion.generateCompletion(prompt, {maxTokens: Number(tokens), seed: 1});
+let first, count = 0;
+const onToken = (chunk) => { first ??= performance.now(); count += chunk.length; };
+const options = {maxTokens: Number(tokens), seed: 1, onToken};
+const text = await completion.generateCompletion(prompt, options);
+// From the first token on, which is when the prompt has been computed.
+console.error(`tokens_per_second=${(1000 * (count - 1) / (performance.now() - first)).toFixed(2)}`);
 // What was generated, in a form that can be compared.
 console.log(Buffer.from(text).toString("hex"));
 await llama.dispose();

@@ -3,6 +3,7 @@
 mod analysis;
 mod measure;
 mod profiles;
+mod recording;
 
 use anyhow::bail;
 use std::path::PathBuf;
@@ -13,5 +14,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [flag, script] if flag == "--reference" => Some(PathBuf::from(script)),
         _ => bail!("cargo xtask bench [--reference SCRIPT], SCRIPT being ggml's profiler.py"),
     };
-    analysis::run(reference.as_deref())
+    analysis::run(reference.as_deref())?;
+    recording::run()
 }

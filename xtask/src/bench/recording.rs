@@ -1,0 +1,178 @@
+//! What recording costs the program: instructions, nanoseconds, tokens per second.
+//!
+//! Runs with and without the agent alternate, and what is reported is the median of the
+//! ratios of neighbours: the machine's mood changes slowly, and both feel the same of it.
+
+use super::measure::median_and_range;
+use crate::shell;
+use anyhow::{Context, anyhow};
+use ggprof_e2e::model::Model;
+use ggprof_e2e::node_llama::Generation;
+use ggprof_e2e::{built, published_ggml};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Pairs of short runs of the workload.
+const WORKLOAD_PAIRS: usize = 15;
+/// Pairs of generations.
+const GENERATION_PAIRS: usize = 12;
+const TOKENS: u32 = 128;
+
+pub(super) fn run() -> anyhow::Result<()> {
+    let libraries = published_ggml::libraries(published_ggml::NEWEST)
+        .context("the published ggml libraries cannot be had")?;
+    let bench = Bench { libraries, agent: built::agent(), spools: shell::target().join("bench") };
+    std::fs::create_dir_all(&bench.spools)?;
+    println!("\nRecording: llama.cpp of node-llama-cpp {}, one thread", published_ggml::NEWEST);
+    println!("| what | without | with | difference |");
+    println!("| :--- | ---: | ---: | ---: |");
+    bench.instructions()?;
+    bench.nanoseconds()?;
+    bench.generation()?;
+    Ok(())
+}
+
+/// How the agent takes part.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Agent {
+    Absent,
+    Idle,
+    Recording,
+}
+
+struct Bench {
+    libraries: PathBuf,
+    agent: PathBuf,
+    spools: PathBuf,
+}
+
+impl Bench {
+    /// Instructions per op, as valgrind counts them, which no other program disturbs.
+    fn instructions(&self) -> anyhow::Result<()> {
+        let per_op = |agent| -> anyhow::Result<f64> {
+            let (few, many) = (self.count(agent, 20)?, self.count(agent, 120)?);
+            Ok((many.0 - few.0) as f64 / (many.1 - few.1) as f64)
+        };
+        let (without, with) = match (per_op(Agent::Absent), per_op(Agent::Recording)) {
+            (Ok(without), Ok(with)) => (without, with),
+            (Err(error), _) | (_, Err(error)) => {
+                println!("| instructions per op | - | - | not measured: {error:#} |");
+                return Ok(());
+            }
+        };
+        let added = with - without;
+        println!("| instructions per op | {without:.0} | {with:.0} | +{added:.0} |");
+        Ok(())
+    }
+
+    /// Instructions and ops of a run with so many graphs.
+    fn count(&self, agent: Agent, graphs: u32) -> anyhow::Result<(u64, u64)> {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(built::workload());
+        command.arg(&self.libraries).args(["--threads", "1", "--embd", "64"]);
+        command.args(["--graphs", &graphs.to_string()]);
+        self.with_agent(&mut command, agent);
+        let output = command.output().context("valgrind cannot be started")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let refs = errors.lines().find_map(|line| line.split_once("refs:")).context("no count")?.1;
+        let refs = refs.trim().replace(',', "").parse()?;
+        Ok((refs, value(&String::from_utf8_lossy(&output.stdout), "computed=")? as u64))
+    }
+
+    /// Nanoseconds per op, from the median time of a graph.
+    fn nanoseconds(&self) -> anyhow::Result<()> {
+        let graphs = 400;
+        let once = |agent| -> anyhow::Result<f64> {
+            let mut command = Command::new(built::workload());
+            command.arg(&self.libraries).args(["--threads", "1", "--embd", "64"]);
+            command.args(["--graphs", &graphs.to_string()]);
+            self.with_agent(&mut command, agent);
+            let output = command.output()?;
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let ops = value(&text, "computed=")? / f64::from(graphs);
+            Ok(value(&text, "median_ns=")? / ops)
+        };
+        for (what, agent) in
+            [("ns per op", Agent::Recording), ("ns per op, agent loaded and idle", Agent::Idle)]
+        {
+            let pairs = pairs(WORKLOAD_PAIRS, || once(Agent::Absent), || once(agent))?;
+            let [without, with] = medians(&pairs);
+            let (added, least, most) =
+                median_and_range(pairs.iter().map(|(without, with)| with - without).collect());
+            println!(
+                "| {what} | {without:.0} | {with:.0} | {added:+.0} ({least:+.0} to {most:+.0}) |"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tokens per second of a real application.
+    fn generation(&self) -> anyhow::Result<()> {
+        let model = Model::SMALL.file("small")?;
+        let version = published_ggml::NEWEST;
+        let generation = Generation { version, model: &model, tokens: TOKENS, threads: 1 };
+        let once = |agent| -> anyhow::Result<f64> {
+            let mut command = generation.command().map_err(|problem| anyhow!(problem))?;
+            self.with_agent(&mut command, agent);
+            let output = command.output()?;
+            value(&String::from_utf8_lossy(&output.stderr), "tokens_per_second=")
+        };
+        for (what, agent) in [
+            ("tokens/s, 110 M weights", Agent::Recording),
+            ("tokens/s, agent loaded and idle", Agent::Idle),
+        ] {
+            let pairs = pairs(GENERATION_PAIRS, || once(Agent::Absent), || once(agent))?;
+            let [without, with] = medians(&pairs);
+            let (ratio, least, most) =
+                median_and_range(pairs.iter().map(|(without, with)| with / without).collect());
+            println!(
+                "| {what} | {without:.1} | {with:.1} | x {ratio:.3} ({least:.3} to {most:.3}) |"
+            );
+        }
+        Ok(())
+    }
+
+    fn with_agent(&self, command: &mut Command, agent: Agent) {
+        let spool = self.spools.join("recording.ggprof");
+        // The agent never writes over a recording.
+        let _ = std::fs::remove_file(&spool);
+        command.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
+        if agent != Agent::Absent {
+            command.env("LD_PRELOAD", &self.agent);
+        }
+        if agent == Agent::Recording {
+            command.env("GGPROF_SPOOL", spool);
+        }
+    }
+}
+
+/// Runs the two in turns, changing who goes first.
+fn pairs(
+    count: usize,
+    without: impl Fn() -> anyhow::Result<f64>,
+    with: impl Fn() -> anyhow::Result<f64>,
+) -> anyhow::Result<Vec<(f64, f64)>> {
+    let mut pairs = Vec::with_capacity(count);
+    for turn in 0..count {
+        pairs.push(if turn % 2 == 0 {
+            let without = without()?;
+            (without, with()?)
+        } else {
+            let with = with()?;
+            (without()?, with)
+        });
+    }
+    Ok(pairs)
+}
+
+fn medians(pairs: &[(f64, f64)]) -> [f64; 2] {
+    let of = |values: Vec<f64>| median_and_range(values).0;
+    [of(pairs.iter().map(|pair| pair.0).collect()), of(pairs.iter().map(|pair| pair.1).collect())]
+}
+
+/// The number behind the last `key` in a program's output.
+fn value(text: &str, key: &str) -> anyhow::Result<f64> {
+    let rest = text.rsplit_once(key).with_context(|| format!("no {key} in {text:?}"))?.1;
+    let number = rest.split_whitespace().next().unwrap_or_default();
+    number.parse().with_context(|| format!("{key}{number}"))
+}
