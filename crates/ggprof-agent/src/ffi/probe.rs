@@ -22,30 +22,41 @@ const MOST_OPS: i32 = 100;
 /// Both layouts, or the first thing that could not be found.
 pub(crate) fn probe(api: &Api) -> Result<(TensorLayout, GraphLayout), &'static str> {
     let context = Context::new(api).ok_or("ggml's tensor functions are not exported")?;
-    let probe = Probe { api, context: context.0 };
+    let probe = Probe { api, context: context.at };
     let tensor = probe.tensor_layout()?;
     let graph = probe.graph_layout()?;
     Ok((tensor, graph))
 }
 
-struct Context<'a>(Pointer, &'a Api);
+/// A private context in memory of ours, zeroed: what ggml leaves untouched must not
+/// look like a value it wrote.
+struct Context<'a> {
+    at: Pointer,
+    api: &'a Api,
+    _memory: Vec<u128>,
+}
 
 impl<'a> Context<'a> {
     fn new(api: &'a Api) -> Option<Self> {
         api.ggml_free?;
-        let params =
-            InitParams { bytes: CONTEXT_BYTES, buffer: std::ptr::null_mut(), no_alloc: false };
-        // SAFETY: the public way to make a context; ggml owns its memory.
-        let context = unsafe { (api.ggml_init?)(params) };
-        (!context.is_null()).then_some(Context(context, api))
+        let mut memory = vec![0_u128; CONTEXT_BYTES / size_of::<u128>()];
+        let params = InitParams {
+            bytes: CONTEXT_BYTES,
+            buffer: memory.as_mut_ptr().cast(),
+            no_alloc: false,
+        };
+        // SAFETY: the public way to make a context; the memory is aligned as ggml
+        // asks, outlives the context, and stays ours to free.
+        let at = unsafe { (api.ggml_init?)(params) };
+        (!at.is_null()).then_some(Context { at, api, _memory: memory })
     }
 }
 
 impl Drop for Context<'_> {
     fn drop(&mut self) {
-        if let Some(free) = self.1.ggml_free {
+        if let Some(free) = self.api.ggml_free {
             // SAFETY: made by `ggml_init` and not used afterwards.
-            unsafe { free(self.0) };
+            unsafe { free(self.at) };
         }
     }
 }
