@@ -77,10 +77,10 @@ impl Run {
     fn write_end(&mut self, this: &ThisThread, lane: &HeldLane<'_>, status: i32, ticks: u64) {
         this.run.set(NONE);
         self.finished = true;
+        lane.recorder.sample_clock_if_due(lane);
         let splits = this.splits_in_run.get();
         let end = GraphRunEnd { run: self.id, status, splits, ticks, ..Default::default() };
         lane.put(&end.encode());
-        lane.recorder.sample_clock_if_due(lane);
     }
 }
 

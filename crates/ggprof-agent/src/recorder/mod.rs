@@ -29,8 +29,15 @@ use intern::Interner;
 use lane::{HeldLane, Lanes};
 use spool_file::SpoolFile;
 
-/// Samples at least this far apart: the two clocks drift by parts per million.
+/// Samples get this far apart: the two clocks drift by parts per million.
 const CLOCK_SAMPLE_EVERY_NS: u64 = 1_000_000_000;
+
+/// When the clock was last sampled, and how long the next sample can wait.
+#[derive(Debug)]
+struct ClockSampling {
+    last_ns: u64,
+    wait_ns: u64,
+}
 
 /// One recording of one process.
 #[derive(Debug)]
@@ -43,7 +50,7 @@ pub(crate) struct Recorder {
     interner: Mutex<Interner>,
     runs: AtomicU32,
     splits: AtomicU32,
-    last_sample_ns: Mutex<u64>,
+    clock_sampling: Mutex<ClockSampling>,
 }
 
 impl Recorder {
@@ -70,7 +77,7 @@ impl Recorder {
             interner: Mutex::new(Interner::default()),
             runs: AtomicU32::new(0),
             splits: AtomicU32::new(0),
-            last_sample_ns: Mutex::new(first.monotonic_ns),
+            clock_sampling: Mutex::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
         };
         if let Some(lane) = recorder.lane(0) {
             lane.put(&first.encode());
@@ -112,13 +119,16 @@ impl Recorder {
         self.spool.header.count_loss(kind, n);
     }
 
-    /// Called at the end of each graph run: a clock sample now and then.
+    /// Called before the end of each graph run is written: a clock sample now and then.
+    ///
+    /// The first run always brings one, because a rate needs two and the program may be
+    /// killed right after it; then the distance doubles from a millisecond on.
     pub(crate) fn sample_clock_if_due(&self, lane: &HeldLane<'_>) {
-        let Ok(mut last) = self.last_sample_ns.try_lock() else { return };
+        let Ok(mut sampling) = self.clock_sampling.try_lock() else { return };
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        // The second sample comes soon, so that even a short run has two.
-        if now - *last > CLOCK_SAMPLE_EVERY_NS {
-            *last = now;
+        if now - sampling.last_ns >= sampling.wait_ns {
+            sampling.last_ns = now;
+            sampling.wait_ns = (2 * sampling.wait_ns).clamp(1_000_000, CLOCK_SAMPLE_EVERY_NS);
             lane.put(&clock::sample().encode());
         }
     }

@@ -78,6 +78,7 @@ fn what(number: u16) -> &'static str {
         n if n == Covered::Fusions as u16 => "fusions",
         n if n == Covered::AsyncCopies as u16 => "asynchronous copies",
         n if n == Covered::Layout as u16 => "struct layouts",
+        n if n == Covered::Copies as u16 => "copies",
         _ => "something newer than this ggprof",
     }
 }
