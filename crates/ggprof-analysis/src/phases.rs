@@ -7,6 +7,7 @@
 
 use crate::totals::percentile;
 use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
+use hashbrown::HashMap;
 
 /// Larger batches with an output for every token come from measuring perplexity or making
 /// embeddings, not from this many requests at once.
@@ -76,18 +77,19 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Tokens, wall time and rate of all phases of a kind.
-    pub fn sum(&self, kind: PhaseKind) -> Phase {
-        let mut phases = self.phases.iter().filter(|phase| phase.kind == kind);
+    /// How many phases there are of a kind, and what they come to.
+    pub fn sum(&self, kind: PhaseKind) -> (usize, Phase) {
         let mut sum =
             Phase { kind, scheduler: 0, runs: 0, tokens: 0, sequences: 1, start_ns: 0, end_ns: 0 };
-        for phase in &mut phases {
+        let phases = self.phases.iter().filter(|phase| phase.kind == kind);
+        let count = phases.clone().count();
+        for phase in phases {
             sum.runs += phase.runs;
             sum.tokens += phase.tokens;
             sum.sequences = sum.sequences.max(phase.sequences);
             sum.end_ns += phase.wall_ns();
         }
-        sum
+        (count, sum)
     }
 
     pub fn kind_of_run(&self, run: Option<GraphRunId>) -> PhaseKind {
@@ -105,26 +107,51 @@ pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
 pub fn phases(trace: &Trace) -> Phases {
     let batches = batches(trace);
     let mut order: Vec<usize> = (0..trace.graph_runs.len()).collect();
-    order.sort_by_key(|&at| (trace.graph_runs[at].scheduler, trace.graph_runs[at].start_ns));
+    order.sort_by_key(|&at| trace.graph_runs[at].start_ns);
+    let previous = previous_of_scheduler(trace, &order);
+    let mut next = vec![None; order.len()];
+    for (place, previous) in previous.iter().enumerate() {
+        if let Some(previous) = previous {
+            next[*previous] = Some(place);
+        }
+    }
     let mut walk = Walk { phase_of_run: vec![0; order.len()], ..Walk::default() };
     for (place, &at) in order.iter().enumerate() {
-        let run = &trace.graph_runs[at];
-        let next =
-            order.get(place + 1).filter(|&&next| trace.graph_runs[next].scheduler == run.scheduler);
-        let first = place == 0 || trace.graph_runs[order[place - 1]].scheduler != run.scheduler;
+        let next = next[place].map(|next| kind(&batches[order[next]]));
         let kind = match kind(&batches[at]) {
             PhaseKind::Prompt
-                if first
+                if previous[place].is_none()
                     && batches[at].tokens <= Some(WARM_UP_TOKENS)
-                    && next.is_some_and(|&next| kind(&batches[next]) == PhaseKind::Prompt) =>
+                    && next == Some(PhaseKind::Prompt) =>
             {
                 PhaseKind::WarmUp
             }
             kind => kind,
         };
-        walk.step(at, run, kind, &batches[at]);
+        let before = previous[place].map(|place| order[place]);
+        let goes_on =
+            previous[place].is_some_and(|previous| !others_between(trace, &order, previous, place));
+        walk.step(at, &trace.graph_runs[at], kind, &batches[at], before, goes_on);
     }
     walk.finish()
+}
+
+/// For each place in `order` the place of the same scheduler's run before.
+fn previous_of_scheduler(trace: &Trace, order: &[usize]) -> Vec<Option<usize>> {
+    let mut last = HashMap::new();
+    let place_of =
+        |(place, &at): (usize, &usize)| last.insert(trace.graph_runs[at].scheduler, place);
+    order.iter().enumerate().map(place_of).collect()
+}
+
+/// Whether the scheduler paused for another one: then what it did before is a phase of its
+/// own. Schedulers that compute at the same time do not end each other's phases.
+fn others_between(trace: &Trace, order: &[usize], previous: usize, place: usize) -> bool {
+    let (before, after) = (&trace.graph_runs[order[previous]], &trace.graph_runs[order[place]]);
+    order[previous + 1..place].iter().any(|&other| {
+        let other = &trace.graph_runs[other];
+        other.start_ns >= before.end_ns && other.end_ns <= after.start_ns
+    })
 }
 
 /// How many tokens a graph run took in and gave out.
@@ -194,55 +221,62 @@ struct Walk {
 }
 
 impl Walk {
-    fn step(&mut self, at: usize, run: &GraphRun, kind: PhaseKind, batch: &Batch) {
+    /// Takes the next run. `before` is the run that its scheduler did before; `goes_on` says
+    /// that nothing else was done in between.
+    fn step(
+        &mut self,
+        at: usize,
+        run: &GraphRun,
+        kind: PhaseKind,
+        batch: &Batch,
+        before: Option<usize>,
+        goes_on: bool,
+    ) {
         let tokens = batch.tokens.unwrap_or(0);
         let sequences = if kind == PhaseKind::Generation { tokens } else { 1 };
-        let before = self.phases.last().filter(|phase| phase.scheduler == run.scheduler);
-        match before.map(|phase| (phase.kind, phase.end_ns, phase.wall_ns())) {
-            Some((PhaseKind::Prompt, end_ns, wall_ns)) if kind == PhaseKind::Generation => {
-                self.first_token_ns.push(wall_ns);
-                self.between_tokens_ns.push(run.end_ns.saturating_sub(end_ns));
+        let before = before.map(|before| self.phase_of_run[before] as usize);
+        if let Some(phase) = before.map(|before| &self.phases[before])
+            && kind == PhaseKind::Generation
+        {
+            if phase.kind == PhaseKind::Prompt {
+                self.first_token_ns.push(phase.wall_ns());
             }
-            Some((PhaseKind::Generation, end_ns, _)) if kind == PhaseKind::Generation => {
-                self.between_tokens_ns.push(run.end_ns.saturating_sub(end_ns));
+            if matches!(phase.kind, PhaseKind::Prompt | PhaseKind::Generation) {
+                self.between_tokens_ns.push(run.end_ns.saturating_sub(phase.end_ns));
             }
-            _ => {}
         }
-        match self.phases.last_mut() {
-            Some(phase)
-                if phase.scheduler == run.scheduler
-                    && phase.kind == kind
-                    && phase.sequences == sequences =>
-            {
+        let same = |phase: &Phase| phase.kind == kind && phase.sequences == sequences;
+        let place = match before.filter(|&before| goes_on && same(&self.phases[before])) {
+            Some(before) => {
+                let phase = &mut self.phases[before];
                 phase.runs += 1;
                 phase.tokens += tokens;
                 phase.end_ns = phase.end_ns.max(run.end_ns);
+                before
             }
-            _ => self.phases.push(Phase {
-                kind,
-                scheduler: run.scheduler,
-                runs: 1,
-                tokens,
-                sequences,
-                start_ns: run.start_ns,
-                end_ns: run.end_ns,
-            }),
-        }
-        self.phase_of_run[at] = self.phases.len() as u32 - 1;
+            None => {
+                self.phases.push(Phase {
+                    kind,
+                    scheduler: run.scheduler,
+                    runs: 1,
+                    tokens,
+                    sequences,
+                    start_ns: run.start_ns,
+                    end_ns: run.end_ns,
+                });
+                self.phases.len() - 1
+            }
+        };
+        self.phase_of_run[at] = place as u32;
     }
 
+    /// Phases began in the order of their first runs, and so stand in order already.
     fn finish(mut self) -> Phases {
         self.first_token_ns.sort_unstable();
         self.between_tokens_ns.sort_unstable();
-        let mut order: Vec<usize> = (0..self.phases.len()).collect();
-        order.sort_by_key(|&at| self.phases[at].start_ns);
-        let mut new_place = vec![0; order.len()];
-        for (place, &at) in order.iter().enumerate() {
-            new_place[at] = place as u32;
-        }
         Phases {
-            phases: order.iter().map(|&at| self.phases[at].clone()).collect(),
-            phase_of_run: self.phase_of_run.iter().map(|&at| new_place[at as usize]).collect(),
+            phases: self.phases,
+            phase_of_run: self.phase_of_run,
             first_token_ns: self.first_token_ns,
             between_tokens_ns: self.between_tokens_ns,
         }
@@ -336,6 +370,24 @@ mod tests {
         assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
         assert_eq!(found.kind_of_run(Some(GraphRunId(0))), PhaseKind::Unknown);
         assert_eq!(found.phases[0].tokens_per_second(), None);
+    }
+
+    #[test]
+    fn schedulers_in_turns_interrupt_each_other() {
+        let run = |at: u64| format!("run {}..{}", at * 10, at * 10 + 9);
+        let op = |at: u64| {
+            let (start, end) = (at * 10, at * 10 + 1);
+            format!("op CPU MUL_MAT {start}..{end} a run={at} f32[8,1] <- f32[8,8] f32[8,1]")
+        };
+        let lines: Vec<String> = (0..6).map(run).chain((0..6).map(op)).collect();
+        let mut trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{}", lines.join("\n")));
+        for (at, scheduler) in [1, 1, 2, 2, 1, 1].into_iter().enumerate() {
+            trace.graph_runs[at].scheduler = scheduler;
+        }
+        let found = phases(&trace);
+        let spans: Vec<_> =
+            found.phases.iter().map(|phase| (phase.start_ns, phase.end_ns)).collect();
+        assert_eq!(spans, [(0, 19), (20, 39), (40, 59)]);
     }
 
     #[test]

@@ -17,11 +17,16 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// What a program left behind, under the name that people know.
-    pub(crate) fn of_program(spool: &Path, name: String) -> anyhow::Result<Self> {
+    /// What a process left behind, under the name of its program.
+    pub(crate) fn of_process(spool: &Path, process: &str) -> anyhow::Result<Self> {
+        let named = |program: &str| format!("{program} (process {process})");
         match open_file(spool) {
-            Ok(trace) => Ok(Self { trace, name }),
-            Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
+            Ok(trace) => {
+                let program = trace.provenance.as_ref().map_or("", |facts| &facts.command);
+                let name = named(program);
+                Ok(Self { trace, name })
+            }
+            Err(error) => Err(anyhow!(messages::cannot_read(&named("the recording"), &error))),
         }
     }
 

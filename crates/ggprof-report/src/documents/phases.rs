@@ -1,6 +1,6 @@
 //! Prompt processing and generation.
 
-use super::columns::{self, head, row};
+use super::columns::{self, head};
 use crate::document::Fact;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::phases::median_and_p95;
@@ -45,7 +45,7 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
                 Cell::Number(backend.id.into()),
                 Cell::text(backend.label()),
             ];
-            row([
+            columns::row([
                 columns::shares(&line.totals).to_vec(),
                 key,
                 columns::totals(&line.totals).to_vec(),
@@ -68,30 +68,33 @@ pub(super) fn overview(document: &mut Document, phases: &Phases) {
     } else {
         let kinds =
             [PhaseKind::WarmUp, PhaseKind::Prompt, PhaseKind::Generation, PhaseKind::Unknown];
-        let sums: Vec<Phase> =
-            kinds.into_iter().map(|kind| phases.sum(kind)).filter(|sum| sum.runs > 0).collect();
-        document.table(table(&sums));
+        let sums = kinds.into_iter().map(|kind| phases.sum(kind)).filter(|(count, _)| *count > 0);
+        let rows = sums.map(|(count, sum)| {
+            let label = format!("{count} x {}", kind_name(sum.kind));
+            row(label, &sum)
+        });
+        let columns = PHASES.to_vec();
+        document.table(Table { key: "phases", columns, rows: rows.collect() });
     }
     latencies(document, phases);
 }
 
 fn table(phases: &[Phase]) -> Table {
-    let rows = phases
-        .iter()
-        .map(|phase| {
-            vec![
-                Cell::Text(phase.label()),
-                Cell::text(kind_name(phase.kind)),
-                Cell::Count(phase.runs.into()),
-                Cell::Count(phase.tokens.into()),
-                Cell::Count(phase.sequences.into()),
-                Cell::Nanos(phase.start_ns as f64),
-                Cell::Nanos(phase.wall_ns() as f64),
-                Cell::or_nothing(phase.tokens_per_second(), Cell::TokensPerSecond),
-            ]
-        })
-        .collect();
+    let rows = phases.iter().map(|phase| row(phase.label(), phase)).collect();
     Table { key: "phases", columns: PHASES.to_vec(), rows }
+}
+
+fn row(label: String, phase: &Phase) -> Vec<Cell> {
+    vec![
+        Cell::Text(label),
+        Cell::text(kind_name(phase.kind)),
+        Cell::Count(phase.runs.into()),
+        Cell::Count(phase.tokens.into()),
+        Cell::Count(phase.sequences.into()),
+        Cell::Nanos(phase.start_ns as f64),
+        Cell::Nanos(phase.wall_ns() as f64),
+        Cell::or_nothing(phase.tokens_per_second(), Cell::TokensPerSecond),
+    ]
 }
 
 fn latencies(document: &mut Document, phases: &Phases) {

@@ -91,8 +91,7 @@ fn outcome(ended: Ended, recorded: bool) -> Outcome {
 /// Writes or prints the recording of one process; whether it has any events.
 fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
     let process = launch::process_of(file);
-    let program = Path::new(&plan.command[0]).file_name().unwrap_or_default().to_string_lossy();
-    let recording = Recording::of_program(file, format!("{program} (process {process})"))?;
+    let recording = Recording::of_process(file, &process)?;
     for path in &plan.outputs {
         let path = if one_of_many { with_process(path, &process) } else { path.clone() };
         output::to_file(&path, |out| {
