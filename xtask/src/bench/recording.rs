@@ -13,10 +13,14 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Pairs of short runs of the workload.
-const WORKLOAD_PAIRS: usize = 15;
+const WORKLOAD_PAIRS: usize = 31;
 /// Pairs of generations.
-const GENERATION_PAIRS: usize = 12;
+const GENERATION_PAIRS: usize = 31;
 const TOKENS: u32 = 128;
+
+/// Twelve layers, as a small model has, each so narrow that the cost of an op is hardly hidden
+/// by its work.
+const SHAPE: [&str; 6] = ["--threads", "1", "--layers", "12", "--embd", "64"];
 
 pub(super) fn run() -> anyhow::Result<()> {
     let libraries = published_ggml::libraries(published_ggml::NEWEST)
@@ -50,7 +54,8 @@ impl Bench {
     /// Instructions per op, as valgrind counts them, which no other program disturbs.
     fn instructions(&self) -> anyhow::Result<()> {
         let per_op = |agent| -> anyhow::Result<f64> {
-            let (few, many) = (self.count(agent, 20)?, self.count(agent, 120)?);
+            // Late enough that the agent has taken out the hooks it does not need.
+            let (few, many) = (self.count(agent, 200)?, self.count(agent, 300)?);
             Ok((many.0 - few.0) as f64 / (many.1 - few.1) as f64)
         };
         let (without, with) = match (per_op(Agent::Absent), per_op(Agent::Recording)) {
@@ -69,7 +74,7 @@ impl Bench {
     fn count(&self, agent: Agent, graphs: u32) -> anyhow::Result<(u64, u64)> {
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(built::workload());
-        command.arg(&self.libraries).args(["--threads", "1", "--embd", "64"]);
+        command.arg(&self.libraries).args(SHAPE);
         command.args(["--graphs", &graphs.to_string()]);
         self.with_agent(&mut command, agent);
         let output = command.output().context("valgrind cannot be started")?;
@@ -81,10 +86,10 @@ impl Bench {
 
     /// Nanoseconds per op, from the median time of a graph.
     fn nanoseconds(&self) -> anyhow::Result<()> {
-        let graphs = 400;
+        let graphs = 600;
         let once = |agent| -> anyhow::Result<f64> {
             let mut command = Command::new(built::workload());
-            command.arg(&self.libraries).args(["--threads", "1", "--embd", "64"]);
+            command.arg(&self.libraries).args(SHAPE);
             command.args(["--graphs", &graphs.to_string()]);
             self.with_agent(&mut command, agent);
             let output = command.output()?;
