@@ -52,6 +52,15 @@ fn a_child_forked_before_ggml_makes_its_own_recording() {
 }
 
 #[test]
+fn a_program_that_becomes_another_leaves_two_recordings() {
+    let Some(mut program) = host("execs.c") else { return };
+    program.run_well();
+    let mut counts: Vec<usize> = program.recordings().iter().map(completed).collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [2, 5]);
+}
+
+#[test]
 fn an_immediate_exit_keeps_every_graph() {
     let Some(mut program) = host("exits_at_once.c") else { return };
     assert_eq!(program.run().status.code(), Some(7));

@@ -267,6 +267,20 @@ fn children_are_followed_and_told_apart() {
 }
 
 #[test]
+fn a_program_that_becomes_another_is_told_apart_from_it() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let program = built::host_program("execs.c");
+    let mut run = Launcher::new(&["-o", "p.json"]).program(&[path(&program), path(&libraries)]);
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let runs =
+        |name: &String| json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len();
+    let mut counts: Vec<usize> = run.names().iter().map(runs).collect();
+    counts.sort();
+    assert_eq!(counts, [2, 5]);
+}
+
+#[test]
 fn two_programs_with_one_output_leave_a_whole_file() {
     let directory = TempDir::new().unwrap();
     let output = directory.path().join("p.json");

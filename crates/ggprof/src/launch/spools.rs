@@ -48,8 +48,9 @@ impl Spools {
     }
 }
 
-/// The number of the process that made a recording, from its name.
+/// The number of the process that made a recording, from the file's name. A process that
+/// became another program makes a second one, `42.ggprof.1`: that is `42.1`.
 pub(crate) fn process_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.split('.').next().unwrap_or_default().to_owned()
+    name.replace(".ggprof", "")
 }
