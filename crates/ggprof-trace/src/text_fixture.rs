@@ -72,15 +72,7 @@ fn event(words: &[&str], trace: &mut Trace) {
     let mut source_names = Vec::new();
     let mut bytes = 0;
     let (mut split, mut run, mut measured) = (0, None, Measured::Unknown);
-    let mut signature = Signature {
-        op: trace.strings.intern(&name),
-        sub_op: -1,
-        sub_op_name: None,
-        extra: None,
-        output: Tensor::UNKNOWN,
-        sources: Box::default(),
-        op_params: [0; 16],
-    };
+    let mut signature = Signature::of_op(trace.strings.intern(&name));
     let mut sources: Option<Vec<Source>> = None;
     for word in &words[4..] {
         match word.split_once('=') {

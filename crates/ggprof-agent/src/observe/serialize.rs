@@ -2,7 +2,7 @@
 //! not seen otherwise, and only when asked for: it shows where the time goes,
 //! but fusion and overlap are gone. Records say `serialized`.
 
-use ggprof_spool::layout::{MEASURED_SERIALIZED, OP_SHIFT_BIT, OpEvent};
+use ggprof_spool::layout::MEASURED_SERIALIZED;
 
 use super::backends::Adopted;
 use super::split::Split;
@@ -11,7 +11,7 @@ use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::{Graph, GraphHead};
 use crate::hooks::backend_table::{GraphCompute, Synchronize};
-use crate::recorder::fold::shift_for;
+use crate::recorder::fold::op_of_one_thread;
 
 /// Computes the graph node by node; the first failure ends it, as in ggml.
 pub(crate) fn compute(
@@ -50,18 +50,7 @@ pub(crate) fn compute(
 
 fn put_op(split: &Split, position: u32, start: u64, end: u64) {
     let Some(lane) = split.lane() else { return };
-    let (offset, duration) = (start - split.start, end - start);
-    let shift = shift_for(offset | duration);
-    let record = OpEvent {
-        flags: MEASURED_SERIALIZED | shift << OP_SHIFT_BIT,
-        threads: 1,
-        split: split.id,
-        position,
-        start: (offset >> shift) as u32,
-        duration: (duration >> shift) as u32,
-        busy_sum: (duration >> shift) as u32,
-        busy_max: (duration >> shift) as u32,
-        wait_sum: 0,
-    };
+    let place = (split.id, position);
+    let record = op_of_one_thread(MEASURED_SERIALIZED, place, start - split.start, end - start);
     lane.put(&record.encode());
 }

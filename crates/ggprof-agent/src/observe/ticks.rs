@@ -4,12 +4,12 @@
 //! number of ticks decides, and when none of the known ways gives that number the
 //! ticks are counted as lost rather than guessed at.
 
-use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED, OP_SHIFT_BIT, OpEvent};
+use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
 use crate::ffi::api::text;
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::recorder::fold::{Folded, FoldedSplit, shift_for};
+use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
 
 /// ggml's `GGML_TENSOR_FLAG_COMPUTE`, in versions that have it.
@@ -61,20 +61,9 @@ pub(crate) fn write_ops(
         if fused != 0 {
             on_fused(position, fused);
         }
-        let (offset, duration) = (start - split.start, end.saturating_sub(start));
-        let shift = shift_for(offset | duration);
         let flags = MEASURED_HOST | if fused != 0 { OP_FUSED } else { 0 };
-        let record = OpEvent {
-            flags: flags | shift << OP_SHIFT_BIT,
-            threads: 1,
-            split: split.split,
-            position,
-            start: (offset >> shift) as u32,
-            duration: (duration >> shift) as u32,
-            busy_sum: (duration >> shift) as u32,
-            busy_max: (duration >> shift) as u32,
-            wait_sum: 0,
-        };
+        let (offset, duration) = (start - split.start, end.saturating_sub(start));
+        let record = op_of_one_thread(flags, (split.split, position), offset, duration);
         lane.put(&record.encode());
         start = end;
     }

@@ -201,9 +201,30 @@ impl OpInTicks {
     }
 }
 
+/// An op of which only one thread's time is known; `start` counts from the split's.
+pub(crate) fn op_of_one_thread(
+    flags: u8,
+    (split, position): (u32, u32),
+    start: u64,
+    duration: u64,
+) -> OpEvent {
+    let shift = shift_for(start | duration);
+    OpEvent {
+        flags: flags | shift << OP_SHIFT_BIT,
+        threads: 1,
+        split,
+        position,
+        start: (start >> shift) as u32,
+        duration: (duration >> shift) as u32,
+        busy_sum: (duration >> shift) as u32,
+        busy_max: (duration >> shift) as u32,
+        wait_sum: 0,
+    }
+}
+
 /// How far to shift so that the number fits 32 bits: 0 for all but long ops.
 #[inline(always)]
-pub(crate) fn shift_for(ticks: u64) -> u8 {
+fn shift_for(ticks: u64) -> u8 {
     if ticks >> 32 == 0 {
         return 0;
     }

@@ -40,6 +40,21 @@ pub struct Signature {
     pub op_params: [i32; 16],
 }
 
+impl Signature {
+    /// An op of which nothing but the name is known.
+    pub fn of_op(op: StringId) -> Self {
+        Self {
+            op,
+            sub_op: -1,
+            sub_op_name: None,
+            extra: None,
+            output: Tensor::UNKNOWN,
+            sources: Box::default(),
+            op_params: [0; 16],
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub struct NodeTable {
     nodes: Interned<Node>,

@@ -191,13 +191,9 @@ impl Builder<'_> {
         let name = copied_name(self.tables.text(named));
         let name = (!name.is_empty()).then(|| trace.strings.intern(name));
         let signature = Signature {
-            op: trace.strings.intern(direction),
-            sub_op: -1,
-            sub_op_name: None,
             extra: name,
-            output: Tensor::UNKNOWN,
             sources: tensor.map(|tensor| Source { tensor, nb: [0; 4] }).into_iter().collect(),
-            op_params: [0; 16],
+            ..Signature::of_op(trace.strings.intern(direction))
         };
         trace.nodes.intern(signature, name, &[])
     }
@@ -238,15 +234,7 @@ struct Place {
 
 /// One event for a split whose ops were not told apart: the host's time of the call.
 fn whole_split(trace: &mut Trace, place: &Place, start_ns: u64, end_ns: u64) {
-    let signature = Signature {
-        op: trace.strings.intern(WHOLE_SPLIT),
-        sub_op: -1,
-        sub_op_name: None,
-        extra: None,
-        output: Tensor::UNKNOWN,
-        sources: Box::default(),
-        op_params: [0; 16],
-    };
+    let signature = Signature::of_op(trace.strings.intern(WHOLE_SPLIT));
     let node = trace.nodes.intern(signature, None, &[]);
     trace.events.push(NewEvent {
         kind: EventKind::Op,
