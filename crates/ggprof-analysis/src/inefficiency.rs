@@ -28,7 +28,7 @@ pub struct InefficientOp {
 
 /// Ranks what [`by_op`](crate::by_op) found.
 pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
-    let ops = ops.iter().filter(|row| row.kind == EventKind::Op);
+    let ops = ops.iter().filter(|row| row.kind == EventKind::Op && !row.totals.host_calls);
     let basis = match ops.clone().all(|row| row.totals.moved_bytes.is_some()) {
         true => Basis::Moved,
         false => Basis::Output,

@@ -1,7 +1,7 @@
 //! Adds events up by any key: how often, how long, how evenly, and how much work.
 
 use crate::work::{Work, work_of};
-use ggprof_trace::{Event, EventId, EventKind, SignatureId, Trace};
+use ggprof_trace::{Event, EventId, EventKind, Measured, SignatureId, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::hash::Hash;
@@ -21,6 +21,9 @@ pub struct Totals {
     pub moved_bytes: Option<u128>,
     /// `None` if it is unknown for one of the ops.
     pub flops: Option<u128>,
+    /// Some of the times are those of calls that only start the work, so that no rate can be
+    /// told from them.
+    pub host_calls: bool,
     /// Working and waiting at barriers, summed over threads, of the calls with thread data.
     pub thread_busy_ns: u128,
     pub thread_wait_ns: u128,
@@ -39,7 +42,7 @@ impl Totals {
 
     /// Bytes read and written per nanosecond, which is GB/s.
     pub fn gigabytes_per_second(&self) -> Option<f64> {
-        rate(self.moved_bytes?, self.total_ns)
+        rate(self.moved_bytes?, self.total_ns).filter(|_| !self.host_calls)
     }
 
     /// Output bytes per nanosecond: the figure ggml's profiler prints as bandwidth.
@@ -48,7 +51,7 @@ impl Totals {
     }
 
     pub fn gigaflops_per_second(&self) -> Option<f64> {
-        rate(self.flops?, self.total_ns)
+        rate(self.flops?, self.total_ns).filter(|_| !self.host_calls)
     }
 
     /// How much of the threads' time was waiting for other threads.
@@ -136,6 +139,7 @@ struct Sum {
     output_bytes: u128,
     moved_bytes: Option<u128>,
     flops: Option<u128>,
+    host_calls: bool,
     thread_busy_ns: u128,
     thread_wait_ns: u128,
     longest: EventId,
@@ -151,6 +155,7 @@ impl Sum {
             output_bytes: 0,
             moved_bytes: Some(0),
             flops: Some(0),
+            host_calls: false,
             thread_busy_ns: 0,
             thread_wait_ns: 0,
             longest: first.id,
@@ -166,6 +171,7 @@ impl Sum {
             self.longest = event.id;
         }
         self.output_bytes += u128::from(event.bytes);
+        self.host_calls |= event.measured == Measured::HostCall;
         let (moved, flops) = match event.kind {
             EventKind::Op => (work.bytes_moved(), work.flops),
             EventKind::Copy => (Some(event.bytes), Some(0)),
@@ -186,6 +192,7 @@ impl Sum {
             output_bytes: self.output_bytes,
             moved_bytes: self.moved_bytes,
             flops: self.flops,
+            host_calls: self.host_calls,
             thread_busy_ns: self.thread_busy_ns,
             thread_wait_ns: self.thread_wait_ns,
             longest: self.longest,
@@ -274,6 +281,16 @@ mod tests {
         assert_eq!((add.longest, add.share_of_wall, add.share_of_sum), (EventId(2), 0.5, 0.5));
         assert_eq!(add.gigabytes_per_second(), Some(144.0 / 30.0));
         assert_eq!(add.arithmetic_intensity(), Some(12.0 / 144.0));
+    }
+
+    #[test]
+    fn calls_that_only_start_the_work_give_no_rate() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             copy GPU H2D 0..10 1000 x measured=host_call",
+        );
+        let rows = totals_by(&trace, |_| Some(()));
+        assert_eq!((rows[0].1.moved_bytes, rows[0].1.gigabytes_per_second()), (Some(1000), None));
     }
 
     #[test]

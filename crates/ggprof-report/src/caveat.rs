@@ -2,7 +2,8 @@
 //! means, what to do about it.
 
 use ggprof_trace::{
-    Coverage, DeviceType, Dropped, Loss, LossKind, Measured, Provenance, Stopped, Trace,
+    Backend, Coverage, DeviceType, Dropped, Event, Loss, LossKind, Measured, Provenance, Stopped,
+    Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Caveat {
     ForeignWriter(String),
     /// ggml's profiler gives GPU ops the device's duration but the host's launch time.
     LaunchTimes(Vec<String>),
+    /// Backends of which only the host's calls are known.
+    HostCalls(Vec<String>),
     /// The program was ended in the middle of this many graph runs.
     CutShort(u64),
     /// Something of the program could not be observed.
@@ -34,24 +37,30 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     }
     let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
-    let launched = launched_backends(trace);
+    let called = backends_with_ops(trace, |event| event.measured == Measured::HostCall);
+    let called: Vec<String> = called.map(|backend| backend.label().to_owned()).collect();
+    if !called.is_empty() {
+        caveats.push(Caveat::HostCalls(called));
+    }
+    let launched = backends_with_ops(trace, |event| event.measured == Measured::Unknown)
+        .filter(|backend| backend.device_type == DeviceType::Gpu);
+    let launched: Vec<String> = launched.map(|backend| backend.label().to_owned()).collect();
     if !launched.is_empty() {
         caveats.push(Caveat::LaunchTimes(launched));
     }
     caveats
 }
 
-/// GPU backends with ops whose clock the recording does not name.
-fn launched_backends(trace: &Trace) -> Vec<String> {
-    let mut unknown = vec![false; trace.backends.len()];
+/// The backends that have such an op.
+fn backends_with_ops(
+    trace: &Trace,
+    is_such: impl Fn(&Event) -> bool,
+) -> impl Iterator<Item = &Backend> {
+    let mut has = vec![false; trace.backends.len()];
     for event in trace.events.iter().filter(|event| event.is_op()) {
-        unknown[usize::from(event.backend.0)] |= event.measured == Measured::Unknown;
+        has[usize::from(event.backend.0)] |= is_such(&event);
     }
-    let backends = trace.backends.iter().zip(unknown);
-    backends
-        .filter(|(backend, unknown)| *unknown && backend.device_type == DeviceType::Gpu)
-        .map(|(backend, _)| backend.label().to_owned())
-        .collect()
+    trace.backends.iter().zip(has).filter(|(_, has)| *has).map(|(backend, _)| backend)
 }
 
 impl Caveat {
@@ -64,6 +73,12 @@ impl Caveat {
             Self::LaunchTimes(backends) => format!(
                 "Ops of {} start when the host launched them, as ggml's profiler records it: \
                  durations are the device's, idle time and overlap are estimates.",
+                backends.join(", ")
+            ),
+            Self::HostCalls(backends) => format!(
+                "Times of {} are those of the host's calls (SPLIT), which return before the work is \
+                 done: how long the device was busy is not known. Record with --serialize for the \
+                 times of single ops.",
                 backends.join(", ")
             ),
             Self::CutShort(0) => {

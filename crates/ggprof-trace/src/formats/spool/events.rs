@@ -98,6 +98,11 @@ impl Builder<'_> {
             trace.lose(LossKind::DamagedRecord, || "an op's description is missing".to_owned());
             return;
         };
+        // One at a time, even a node that computes nothing costs a call; that is not an op.
+        let measured = measured(op.measured);
+        if measured == Measured::Serialized && nodes::IDLE.contains(&trace.op_name(node)) {
+            return;
+        }
         let start = begin.ticks.saturating_add(op.start);
         let (start_ns, duration_ns) = self.span(start, start.saturating_add(op.duration));
         let output = trace.signature(node).output;
@@ -115,7 +120,7 @@ impl Builder<'_> {
             start_ns,
             duration_ns,
             bytes: trace.types.bytes_of(&output).unwrap_or(0),
-            measured: measured(op.measured),
+            measured,
             threads: Some(ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads }),
         });
         self.ops.insert((op.split, op.position), event);

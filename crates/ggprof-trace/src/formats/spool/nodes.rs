@@ -13,7 +13,7 @@ pub(super) struct Nodes {
 }
 
 /// What ggml's graphs contain that computes nothing.
-const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
+pub(super) const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
 
 impl Nodes {
     /// The node at a position of a shape, with the names of all it was fused with.
