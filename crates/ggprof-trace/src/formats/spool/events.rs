@@ -61,7 +61,7 @@ struct Builder<'a> {
     backends: &'a BackendMap,
     runs: HashMap<u32, GraphRunId>,
     nodes: Nodes,
-    /// The event of each op, for the shares of its threads.
+    /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
 }
 
@@ -123,7 +123,9 @@ impl Builder<'_> {
             measured,
             threads: Some(ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads }),
         });
-        self.ops.insert((op.split, op.position), event);
+        if !self.tables.shares.is_empty() {
+            self.ops.insert((op.split, op.position), event);
+        }
     }
 
     /// Start and length of a stretch of ticks, in nanoseconds.
