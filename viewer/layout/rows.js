@@ -1,0 +1,90 @@
+// Rows of the timeline: phases and graph runs on top, then a group for each backend with its
+// ops, its copies and the threads that worked on them.
+
+import { COPY, OP } from "../data/recording.js";
+import { lane, laneOf, split } from "./lanes.js";
+
+const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 14 };
+
+// Everything that can have a row. Made once; what is shown of it is for `arrange`.
+export function allGroups(recording, drawn) {
+  const events = eventsByBackend(recording, drawn);
+  const threads = threadLanes(recording);
+  return recording.backends
+    .map((backend, at) => backendGroup(recording, backend, at, events[at], threads[at] ?? []))
+    .filter((group) => group.rows.length > 0);
+}
+
+function backendGroup(recording, backend, at, { ops, copies }, threads) {
+  const named = (lanes, what) =>
+    lanes.map((one, lane) => ({ kind: "lane", what, label: lanes.length > 1 ? `${what} ${lane + 1}` : what, lane: one, key: `${at}/${what}/${lane}`, backend: at }));
+  const threadRows = threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${at}/thread/${thread}`, backend: at }));
+  const all = Uint32Array.from([...ops, ...copies]).sort();
+  return {
+    key: `${at}`,
+    label: backend.label,
+    backend,
+    summary: { kind: "lane", what: "summary", label: "all", lane: laneOf(recording, all), key: `${at}/all`, backend: at },
+    rows: [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies"), ...threadRows],
+  };
+}
+
+function eventsByBackend(recording, drawn) {
+  const groups = recording.backends.map(() => ({ ops: [], copies: [] }));
+  const { kind, backend, duration } = recording.columns;
+  for (let event = 0; event < recording.count; event += 1) {
+    if (duration[event] < drawn) continue;
+    const group = groups[backend[event]];
+    if (kind[event] === OP) group.ops.push(event);
+    if (kind[event] === COPY) group.copies.push(event);
+  }
+  return groups;
+}
+
+// Per backend, pairs of a thread's number and its lane.
+function threadLanes(recording) {
+  const { share_event, share_thread, share_offset, share_duration, share_wait } = recording.columns;
+  const threads = recording.backends.map(() => new Map());
+  const order = Uint32Array.from(share_event, (_, at) => at);
+  const start = (at) => recording.start(share_event[at]) + share_offset[at];
+  order.sort((a, b) => start(a) - start(b));
+  for (const at of order) {
+    const of = threads[recording.columns.backend[share_event[at]]];
+    if (!of.has(share_thread[at])) of.set(share_thread[at], []);
+    of.get(share_thread[at]).push(at);
+  }
+  const toLane = (shares) => {
+    const column = (value) => Float64Array.from(shares, value);
+    const one = lane(column(start), column((at) => share_duration[at]), Uint32Array.from(shares, (at) => share_event[at]));
+    return { ...one, waits: column((at) => share_wait[at]) };
+  };
+  return threads.map((of) => [...of].sort(([a], [b]) => a - b).map(([thread, shares]) => [thread, toLane(shares)]));
+}
+
+// The rows that are shown, with their places, pinned ones first.
+export function arrange(recording, groups, { collapsed, pinned }) {
+  const rows = [];
+  if (recording.phases.length > 0) rows.push({ kind: "phases", label: "phases" });
+  if (recording.runs.start.length > 0) rows.push({ kind: "runs", label: "graph runs" });
+  const every = groups.flatMap((group) => [group.summary, ...group.rows].map((row) => ({ ...row, group })));
+  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.label} ${row.label}` })));
+  for (const group of groups) {
+    const isCollapsed = collapsed.has(group.key);
+    rows.push({ kind: "group", label: group.label, key: group.key, group, collapsed: isCollapsed });
+    rows.push(...(isCollapsed ? [group.summary] : group.rows));
+  }
+  let y = 0;
+  for (const row of rows) {
+    row.y = y;
+    row.height = HEIGHTS[row.kind];
+    y += row.height;
+  }
+  return { rows, height: y };
+}
+
+// The least duration that still is drawn, so that at most `most` events are.
+export function leastDrawn(recording, most) {
+  if (most === null || recording.count <= most) return 0;
+  const durations = Float64Array.from(recording.columns.duration).sort();
+  return durations[recording.count - most];
+}
