@@ -34,7 +34,7 @@ export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
   const wall = range ? range.end - range.start : recording.wall;
   const { levels } = GROUPINGS[grouping];
-  return { rows: group(recording, levels, events, wall, []), total: summary(recording, events, wall), count: events.length };
+  return { rows: group(recording, levels, events, wall, []), total: sum(recording, events), count: events.length };
 }
 
 export function eventsIn(recording, range, keep) {
@@ -84,15 +84,17 @@ function partition(events, keyOf) {
 }
 
 function summary(recording, events, wall) {
-  const durations = new Float64Array(events.length);
-  let [total, moved, flops] = [0, 0, 0];
+  const { duration } = recording.columns;
+  // Whole numbers sort faster, and most recordings have no others.
+  const durations = new duration.constructor(events.length);
+  let [moved, flops] = [0, 0];
   for (let at = 0; at < events.length; at += 1) {
-    durations[at] = recording.duration(events[at]);
-    total += durations[at];
+    durations[at] = duration[events[at]];
     moved += recording.moved(events[at]);
     flops += recording.flops(events[at]);
   }
   durations.sort();
+  const total = sum(recording, events);
   return {
     count: events.length,
     total,
@@ -105,6 +107,19 @@ function summary(recording, events, wall) {
     moved: Number.isNaN(moved) ? null : moved,
     flops: Number.isNaN(flops) ? null : flops,
   };
+}
+
+function sum(recording, events) {
+  let total = 0;
+  for (let at = 0; at < events.length; at += 1) total += recording.columns.duration[events[at]];
+  return total;
+}
+
+// Ops by the time they took, longest first.
+export function opsByTime(recording) {
+  const totals = new Float64Array(recording.opNames.length);
+  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.columns.duration[event];
+  return [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
 }
 
 // The smallest value that at least `percent` of the sorted values do not exceed.

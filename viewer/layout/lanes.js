@@ -22,32 +22,56 @@ export function lane(starts, durations, events) {
 
 // A lane of those events, which must be by start.
 export function laneOf(recording, events) {
-  const starts = Float64Array.from(events, (event) => recording.start(event));
-  const durations = Float64Array.from(events, (event) => recording.duration(event));
-  return lane(starts, durations, Uint32Array.from(events));
+  const { start, duration } = recording.columns;
+  const starts = new Float64Array(events.length);
+  const durations = new Float64Array(events.length);
+  // A loop: `from` with a function takes ten times as long.
+  for (let at = 0; at < events.length; at += 1) {
+    starts[at] = start[events[at]];
+    durations[at] = duration[events[at]];
+  }
+  return lane(starts, durations, events);
 }
 
 // As few lanes as it takes for events, by start, not to overlap.
 export function split(recording, events) {
+  const { start, duration } = recording.columns;
   const ends = [];
-  const lanes = [];
-  for (const event of events) {
-    const start = recording.start(event);
-    let at = ends.findIndex((end) => end <= start);
-    if (at === -1) at = Math.min(ends.length, MOST_LANES - 1);
-    (lanes[at] ??= []).push(event);
-    ends[at] = recording.end(event);
+  const counts = [];
+  const chosen = new Uint8Array(events.length);
+  for (let place = 0; place < events.length; place += 1) {
+    const event = events[place];
+    let at = 0;
+    while (at < ends.length && ends[at] > start[event]) at += 1;
+    at = Math.min(at, MOST_LANES - 1);
+    ends[at] = start[event] + duration[event];
+    counts[at] = (counts[at] ?? 0) + 1;
+    chosen[place] = at;
+  }
+  const lanes = counts.map((count) => new Uint32Array(count));
+  const next = counts.map(() => 0);
+  for (let place = 0; place < events.length; place += 1) {
+    const at = chosen[place];
+    lanes[at][next[at]] = events[place];
+    next[at] += 1;
   }
   return lanes.map((events) => laneOf(recording, events));
 }
 
 // The part of a lane that satisfies `keep`.
 export function filter(whole, keep) {
-  const at = [];
-  whole.events.forEach((event, place) => {
-    if (keep(event)) at.push(place);
-  });
-  const pick = (from) => from.constructor.from(at, (place) => from[place]);
+  const kept = new Uint32Array(whole.events.length);
+  let length = 0;
+  for (let place = 0; place < whole.events.length; place += 1) {
+    if (!keep(whole.events[place])) continue;
+    kept[length] = place;
+    length += 1;
+  }
+  const pick = (from) => {
+    const picked = new from.constructor(length);
+    for (let at = 0; at < length; at += 1) picked[at] = from[kept[at]];
+    return picked;
+  };
   const part = lane(pick(whole.starts), pick(whole.durations), pick(whole.events));
   return whole.waits ? { ...part, waits: pick(whole.waits) } : part;
 }

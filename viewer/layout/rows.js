@@ -15,11 +15,10 @@ export function allGroups(recording, drawn) {
     .filter((group) => group.rows.length > 0);
 }
 
-function backendGroup(recording, backend, at, { ops, copies }, threads) {
+function backendGroup(recording, backend, at, { ops, copies, all }, threads) {
   const named = (lanes, what) =>
     lanes.map((one, lane) => ({ kind: "lane", what, label: lanes.length > 1 ? `${what} ${lane + 1}` : what, lane: one, key: `${at}/${what}/${lane}`, backend: at }));
   const threadRows = threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${at}/thread/${thread}`, backend: at }));
-  const all = Uint32Array.from([...ops, ...copies]).sort();
   return {
     key: `${at}`,
     label: backend.label,
@@ -30,15 +29,21 @@ function backendGroup(recording, backend, at, { ops, copies }, threads) {
 }
 
 function eventsByBackend(recording, drawn) {
-  const groups = recording.backends.map(() => ({ ops: [], copies: [] }));
   const { kind, backend, duration } = recording.columns;
+  const counts = new Uint32Array(recording.backends.length);
+  for (let event = 0; event < recording.count; event += 1) {
+    if (duration[event] >= drawn) counts[backend[event]] += 1;
+  }
+  const events = recording.backends.map((_, at) => new Uint32Array(counts[at]));
+  const next = new Uint32Array(recording.backends.length);
   for (let event = 0; event < recording.count; event += 1) {
     if (duration[event] < drawn) continue;
-    const group = groups[backend[event]];
-    if (kind[event] === OP) group.ops.push(event);
-    if (kind[event] === COPY) group.copies.push(event);
+    const at = backend[event];
+    events[at][next[at]] = event;
+    next[at] += 1;
   }
-  return groups;
+  const ofKind = (all, wanted) => all.filter((event) => kind[event] === wanted);
+  return events.map((all) => ({ all, ops: ofKind(all, OP), copies: ofKind(all, COPY) }));
 }
 
 // Per backend, pairs of a thread's number and its lane.

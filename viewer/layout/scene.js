@@ -21,7 +21,9 @@ export class Scene {
   numberLanes() {
     this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
     this.laneOfEvent = new Uint16Array(this.recording.count).fill(NO_LANE);
-    this.lanes.forEach(({ lane }, at) => lane.events.forEach((event) => (this.laneOfEvent[event] = at)));
+    this.lanes.forEach(({ lane: { events } }, lane) => {
+      for (let at = 0; at < events.length; at += 1) this.laneOfEvent[events[at]] = lane;
+    });
   }
 
   setColours(by) {

@@ -1,15 +1,14 @@
 // The ops that take longest with their colours: a click hides one, shift-click leaves only it.
 
 import { colourOfName } from "../layout/colours.js";
-import { statistics } from "../data/statistics.js";
+import { opsByTime } from "../data/statistics.js";
 import { element } from "./element.js";
 
 const SHOWN = 14;
 
 export function legend(scene, store) {
   const { recording } = scene;
-  const { rows } = statistics(recording, "op", null, null);
-  const ops = rows.slice(0, SHOWN).map(({ path }) => path[0].key);
+  const ops = opsByTime(recording).slice(0, SHOWN);
   const chips = ops.map((op) => chip(recording, store, op));
   store.on(["hidden", "colourBy"], ({ hidden, colourBy }) => {
     chips.forEach((one, at) => {
