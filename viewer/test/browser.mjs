@@ -28,3 +28,18 @@ export async function openPage(file, options = {}) {
 export function drawn(page) {
   return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
+
+export function stage(page) {
+  return page.locator(".stage").boundingBox();
+}
+
+// The state as the address has it, after the pause in which it is collected.
+export async function hash(page) {
+  await page.waitForTimeout(400);
+  return new URLSearchParams(await page.evaluate(() => location.hash.slice(1)));
+}
+
+export async function viewOf(page) {
+  const [start, end] = (await hash(page)).get("view").split("-").map(Number);
+  return { start, end };
+}
