@@ -3,6 +3,7 @@
 import { duration, percent } from "../data/units.js";
 import { PHASE_COLOURS } from "../layout/colours.js";
 import { drawBars } from "./bars.js";
+import { drawCounter } from "./counter.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 import { drawRuler } from "./ruler.js";
 
@@ -32,6 +33,7 @@ function drawRow(context, row, box, scene, state, colours) {
   if (row.kind === "phases") drawPhases(context, box, scene.recording, state.view);
   else if (row.kind === "runs") drawRuns(context, box, scene.recording, state.view, colours);
   else if (row.kind === "group") drawGroup(context, row, box, colours);
+  else if (row.kind === "counter") drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
 }

@@ -6,8 +6,13 @@ const PALETTE = [
   "#44bb99", "#bbcc33", "#99ddff", "#ffaabb", "#aaaa00", "#882255", "#999933",
 ];
 
+// For ops without a colour of their own: paler, so that they are not taken for one of those.
+const OTHERS = [
+  "#c49a6c", "#b8a1d9", "#8fbf9f", "#d9a0a0", "#8aa9c7", "#c9c27a", "#d6a5c9", "#7fb5b5", "#b3b3b3", "#a8c686",
+];
+
 const KNOWN = {
-  MUL_MAT: "#4477aa", MUL_MAT_ID: "#332288", FLASH_ATTN_EXT: "#ee6677", SOFT_MAX: "#cc6677",
+  MUL_MAT: "#4477aa", MUL_MAT_ID: "#7a68c7", FLASH_ATTN_EXT: "#ee6677", SOFT_MAX: "#cc6677",
   RMS_NORM: "#ccbb44", NORM: "#ccbb44", ADD: "#66ccee", MUL: "#44bb99", ROPE: "#aa3377",
   GLU: "#228833", UNARY: "#117733", GET_ROWS: "#ee8866", SET_ROWS: "#ffaabb", CPY: "#bbcc33",
   CONT: "#aaaa00", SCALE: "#99ddff", copy_H2D: "#e0a030", copy_D2H: "#b5651d", copy_D2D: "#8c6d31",
@@ -24,7 +29,7 @@ const SCALE = ["#e8601c", "#f6c141", "#cae0ab", "#7bafde", "#1965b0"];
 const UNKNOWN = "#999999";
 
 export function colourOfName(name) {
-  return KNOWN[name] ?? PALETTE[hash(name) % PALETTE.length];
+  return KNOWN[name] ?? OTHERS[hash(name) % OTHERS.length];
 }
 
 // A function from an event to its colour.

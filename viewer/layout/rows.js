@@ -1,10 +1,10 @@
 // Rows of the timeline: phases and graph runs on top, then a group for each backend with its
-// ops, its copies and the threads that worked on them.
+// ops, its copies, the threads that worked on them, and its rates.
 
 import { COPY, OP } from "../data/recording.js";
 import { lane, laneOf, split } from "./lanes.js";
 
-const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 14 };
+const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 16, counter: 30 };
 
 // Everything that can have a row. Made once; what is shown of it is for `arrange`.
 export function allGroups(recording, drawn) {
@@ -19,13 +19,26 @@ function backendGroup(recording, backend, at, { ops, copies, all }, threads) {
   const named = (lanes, what) =>
     lanes.map((one, lane) => ({ kind: "lane", what, label: lanes.length > 1 ? `${what} ${lane + 1}` : what, lane: one, key: `${at}/${what}/${lane}`, backend: at }));
   const threadRows = threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${at}/thread/${thread}`, backend: at }));
+  const whole = laneOf(recording, all);
+  const counter = (label, amountOf) => ({ kind: "counter", what: label, label, lane: whole, amounts: running(all, amountOf), key: `${at}/${label}`, backend: at });
+  const counters = [counter("GB/s", (event) => recording.moved(event)), counter("GFLOP/s", (event) => recording.flops(event))];
   return {
     key: `${at}`,
     label: backend.label,
     backend,
-    summary: { kind: "lane", what: "summary", label: "all", lane: laneOf(recording, all), key: `${at}/all`, backend: at },
-    rows: [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies"), ...threadRows],
+    summary: { kind: "lane", what: "summary", label: "all", lane: whole, key: `${at}/all`, backend: at },
+    rows: [
+      ...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies"), ...threadRows,
+      ...counters.filter(({ amounts }) => amounts[all.length] > 0),
+    ],
   };
+}
+
+// Sums up to each event; what is unknown adds nothing.
+function running(events, amountOf) {
+  const sums = new Float64Array(events.length + 1);
+  for (let at = 0; at < events.length; at += 1) sums[at + 1] = sums[at] + (amountOf(events[at]) || 0);
+  return sums;
 }
 
 function eventsByBackend(recording, drawn) {

@@ -34,7 +34,7 @@ export class Scene {
   setRows(state) {
     const { rows, height } = arrange(this.recording, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
-    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane ? { ...row, lane: filter(row.lane, shown) } : row));
+    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane && row.kind !== "counter" ? { ...row, lane: filter(row.lane, shown) } : row));
     this.height = height;
     this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
     this.found = new Map();

@@ -4,7 +4,8 @@
 
 import { BLOCK } from "./lanes.js";
 
-// Calls `emit(x, width, at, count, filled)` for each bar, `at` being a place in the lane.
+// Calls `emit(x, width, at, count, filled, from)` for each bar: `at` is the place in the lane of
+// what it shows, `from` the first of the `count` places that it stands for.
 export function visibleBars(lane, view, width, emit) {
   const scale = width / (view.end - view.start);
   let at = firstVisible(lane, view.start);
@@ -13,14 +14,14 @@ export function visibleBars(lane, view, width, emit) {
     const wide = lane.durations[at] * scale;
     if (wide >= 1) {
       const left = Math.max(x, -4);
-      emit(left, Math.min(x + wide, width + 4) - left, at, 1, 1);
+      emit(left, Math.min(x + wide, width + 4) - left, at, 1, 1, at);
       at += 1;
       continue;
     }
     const pixel = Math.max(Math.floor(x), 0);
     const next = endOfPixel(lane, at, view.start + (pixel + 1) / scale, scale);
     const { longest, busy } = sharing(lane, at, next);
-    emit(pixel, 1, longest, next - at, Math.min(busy * scale, 1));
+    emit(pixel, 1, longest, next - at, Math.min(busy * scale, 1), at);
     at = next;
   }
 }

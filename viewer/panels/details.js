@@ -5,6 +5,15 @@ import { element } from "./element.js";
 
 const BARS = 24;
 
+const MEASURED = {
+  unknown: "the recording does not say",
+  device: "the device's clock",
+  host: "the host's clock around the work",
+  host_call: "the host's clock around the call that starts the work",
+  serialized: "the host's clock, one op at a time",
+  modelled: "worked out from other measurements",
+};
+
 export function details(panel, scene, store) {
   store.on(["selected"], ({ selected }) => {
     panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, selected)));
@@ -39,7 +48,7 @@ function describe(scene, event) {
     ["GB/s", rate(copy ? columns.bytes[event] : moved, ns)],
     ["GFLOP/s", copy ? "" : rate(flops, ns)],
     ["threads", threadText(columns, event)],
-    ["measured by", recording.measured[columns.measured[event]].replace("_", " ")],
+    ["measured by", MEASURED[recording.measured[columns.measured[event]]]],
     ...scene.linksOf(event).map(([from, to]) => (from === event ? ["waited for by", recording.label(to)] : ["waits for", `copy of ${recording.tensor(from) || recording.label(from)}`])),
   ];
   return [

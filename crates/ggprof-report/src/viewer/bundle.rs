@@ -30,6 +30,7 @@ const MODULES: &[(&str, &str)] = modules![
     "layout/scene.js",
     "draw/canvas.js",
     "draw/bars.js",
+    "draw/counter.js",
     "draw/ruler.js",
     "draw/timeline.js",
     "draw/overlay.js",
