@@ -26,6 +26,6 @@ export function theme() {
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     back: colour("back"), panel: colour("panel"), text: colour("text"), faint: colour("faint"),
-    line: colour("line"), accent: colour("accent"), select: colour("select"),
+    line: colour("line"), accent: colour("accent"), area: colour("area"), select: colour("select"),
   };
 }
