@@ -167,6 +167,27 @@ fn exports_and_tables_in_one_call() {
 }
 
 #[test]
+fn view_writes_a_page_that_only_the_user_can_open() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let place_for_pages = place.path("pages");
+    std::fs::create_dir(&place_for_pages).unwrap();
+    let output = std::process::Command::new(crate::place::GGPROF)
+        .arg("view")
+        .arg(example())
+        .env("TMPDIR", &place_for_pages)
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let page = std::path::PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end());
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
+    let directory = std::fs::metadata(page.parent().unwrap()).unwrap();
+    assert_eq!(directory.permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
 fn convert_by_extension() {
     let place = Place::new();
     let example = example();
