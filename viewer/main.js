@@ -2,6 +2,7 @@
 
 import { readEmbedded } from "./data/embedded.js";
 import { Recording } from "./data/recording.js";
+import { RULER } from "./draw/canvas.js";
 import { drawMinimap, drawViewport } from "./draw/minimap.js";
 import { drawOverlay } from "./draw/overlay.js";
 import { drawTimeline } from "./draw/timeline.js";
@@ -61,7 +62,11 @@ function buildTimeline(recording, scene, store, actions) {
     element("div", { class: "minimap" }, surfaces.minimap, surfaces.viewport),
     stage, help.dialog);
   stage.append(tooltip(scene, store, stage));
-  stage.style.setProperty("--rows", `${scene.height + 30}px`);
+  store.on(["collapsed", "pinned"], () => {
+    stage.style.setProperty("--rows", `${scene.height + 30}px`);
+    // What was scrolled to may not be there any more.
+    actions.scroll(0, stage.clientHeight - RULER);
+  });
   handlePointer(surfaces.overlay, scene, store, actions);
   handleMinimap(surfaces.viewport, scene, store, actions);
   handleKeys(actions, { openSearch: search.open, toggleHelp: help.toggle, closeHelp: help.close });

@@ -13,7 +13,8 @@ export function decodeColumns(descriptions, data) {
 }
 
 function join(data, offset, width, length) {
-  const numbers = new Uint32Array(length);
+  const Numbers = width <= 1 ? Uint8Array : width === 2 ? Uint16Array : Uint32Array;
+  const numbers = new Numbers(length);
   for (let plane = 0; plane < width; plane += 1) {
     const start = offset + plane * length;
     const shift = 8 * plane;

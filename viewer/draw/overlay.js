@@ -2,6 +2,7 @@
 // pointer, frames around hovered and selected events, the range, arrows from copies to ops.
 
 import { duration } from "../data/units.js";
+import { topOf } from "../layout/rows.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 
 export function drawOverlay(canvas, scene, state) {
@@ -44,13 +45,13 @@ function frame({ context, toX }, scene, state, event, colour, thickness) {
   const width = Math.max(toX(scene.recording.end(event)) - left, 2);
   context.strokeStyle = colour;
   context.lineWidth = thickness;
-  context.strokeRect(left - 0.5, RULER + row.y - state.scroll + 0.5, width, row.height - 1);
+  context.strokeRect(left - 0.5, RULER + topOf(row, state.scroll) + 0.5, width, row.height - 1);
 }
 
 function arrow({ context, toX, colours }, scene, state, copy, op) {
   const [from, to] = [scene.rowOf(copy), scene.rowOf(op)];
   if (!from || !to) return;
-  const middle = (row) => RULER + row.y - state.scroll + row.height / 2;
+  const middle = (row) => RULER + topOf(row, state.scroll) + row.height / 2;
   const [x, y] = [toX(scene.recording.end(copy)), middle(from)];
   const [tipX, tipY] = [toX(scene.recording.start(op)), middle(to)];
   const bend = Math.max((tipX - x) / 2, 12);

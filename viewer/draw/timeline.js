@@ -2,6 +2,7 @@
 
 import { duration, percent } from "../data/units.js";
 import { PHASE_COLOURS } from "../layout/colours.js";
+import { topOf } from "../layout/rows.js";
 import { drawBars } from "./bars.js";
 import { drawCounter } from "./counter.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
@@ -12,13 +13,21 @@ export function drawTimeline(canvas, scene, state) {
   const colours = theme();
   const { context } = size;
   drawRuler(context, size, state.view, colours);
+  const fixed = scene.rows.filter((row) => row.fixed);
+  const moving = scene.rows.filter((row) => !row.fixed);
+  drawRows(size, fixed, RULER, scene, state, colours);
+  drawRows(size, moving, RULER + scene.fixed, scene, state, colours);
+}
+
+// Draws rows, as far as they are below `top`.
+function drawRows({ context, width, height }, rows, top, scene, state, colours) {
   context.save();
   context.beginPath();
-  context.rect(0, RULER, size.width, size.height - RULER);
+  context.rect(0, top, width, Math.max(height - top, 0));
   context.clip();
-  for (const row of scene.rows) {
-    const box = { x: GUTTER, y: RULER + row.y - state.scroll, width: size.width - GUTTER, height: row.height };
-    if (box.y + box.height < RULER || box.y > size.height) continue;
+  for (const row of rows) {
+    const box = { x: GUTTER, y: RULER + topOf(row, state.scroll), width: width - GUTTER, height: row.height };
+    if (box.y + box.height < top || box.y > height) continue;
     drawRow(context, row, box, scene, state, colours);
     drawName(context, row, box, colours);
   }
@@ -103,7 +112,7 @@ function drawName(context, row, box, colours) {
   context.fillStyle = isGroup ? colours.panel : colours.back;
   context.fillRect(0, box.y, GUTTER, box.height);
   context.fillStyle = isGroup ? colours.text : colours.faint;
-  const mark = isGroup ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "📌 " : "";
+  const mark = isGroup ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
   const name = row.label.length > 18 ? `${row.label.slice(0, 17)}…` : row.label;
   context.fillText(mark + name, isGroup ? 6 : 20, box.y + box.height / 2);
   context.fillStyle = colours.line;

@@ -1,6 +1,7 @@
 // Mouse, pen and fingers on the timeline.
 
 import { GUTTER, RULER } from "../draw/canvas.js";
+import { rowAtHeight } from "../layout/rows.js";
 import { placeAt } from "../layout/visible.js";
 
 // Movements below this are a click.
@@ -95,8 +96,7 @@ export function handlePointer(canvas, scene, store, actions) {
 }
 
 function rowAt(scene, state, { y }) {
-  const place = y - RULER + state.scroll;
-  return y < RULER ? undefined : scene.rows.find((row) => place >= row.y && place < row.y + row.height);
+  return y < RULER ? undefined : rowAtHeight(scene.rows, scene.fixed, state.scroll, y - RULER);
 }
 
 // The event under the pointer; -1 for none.

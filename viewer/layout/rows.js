@@ -91,13 +91,31 @@ export function arrange(recording, groups, { collapsed, pinned }) {
     rows.push({ kind: "group", label: group.label, key: group.key, group, collapsed: isCollapsed });
     rows.push(...(isCollapsed ? [group.summary] : group.rows));
   }
+  return place(rows);
+}
+
+// Phases, runs and pinned rows stay on top while the others scroll.
+function place(rows) {
   let y = 0;
+  let fixed = 0;
   for (const row of rows) {
     row.y = y;
     row.height = HEIGHTS[row.kind];
+    row.fixed = row.kind === "phases" || row.kind === "runs" || row.pinned === true;
     y += row.height;
+    if (row.fixed) fixed = y;
   }
-  return { rows, height: y };
+  return { rows, height: y, fixed };
+}
+
+// Where a row begins now, from the top of all rows.
+export function topOf(row, scroll) {
+  return row.fixed ? row.y : row.y - scroll;
+}
+
+// The row at a height from the top of all rows.
+export function rowAtHeight(rows, fixed, scroll, y) {
+  return rows.find((row) => row.fixed === y < fixed && y >= topOf(row, scroll) && y < topOf(row, scroll) + row.height);
 }
 
 // The least duration that still is drawn, so that at most `most` events are.

@@ -32,10 +32,11 @@ export class Scene {
 
   // Ops that are switched off in the legend leave their lanes, which stay where they are.
   setRows(state) {
-    const { rows, height } = arrange(this.recording, this.groups, state);
+    const { rows, height, fixed } = arrange(this.recording, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
     this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane && row.kind !== "counter" ? { ...row, lane: filter(row.lane, shown) } : row));
     this.height = height;
+    this.fixed = fixed;
     this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
     this.found = new Map();
   }

@@ -16,7 +16,7 @@ export function gapsPanel(scene, store, actions) {
     const cells = [duration(gap.end - gap.start), recording.backend(gap.after).label, duration(gap.start) || "0", name(recording, gap.before), name(recording, gap.after)];
     return element("tr", { tabindex: 0, onclick: () => show(gap), onkeydown: (event) => event.key === "Enter" && show(gap) }, ...cells.map((text) => element("td", {}, text)));
   };
-  const update = () => body.replaceChildren(...largestGaps(recording, null).map(line));
+  const update = () => body.replaceChildren(...largestGaps(recording).map(line));
   const titles = ["Idle", "Backend", "From", "After", "Before"].map((title) => element("th", { scope: "col" }, title));
   const table = element("table", { class: "gaps" }, element("thead", {}, element("tr", {}, ...titles)), body);
   return { panel: element("div", {}, table), update };

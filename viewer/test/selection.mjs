@@ -82,6 +82,13 @@ export const selection = {
     await drawn(page);
     assert.equal(await page.getByLabel("Search events").inputValue(), "");
   },
+  "a copy leads to the op that waits for it": async (page) => {
+    await page.getByLabel("Search events").fill("op:copy_");
+    await drawn(page);
+    await page.keyboard.press("Enter");
+    await drawn(page);
+    assert.match(await page.locator(".details").innerText(), /waited for by/);
+  },
   "the legend hides and isolates": async (page) => {
     const caption = page.locator(".bar .faint");
     const all = number(await caption.innerText());
