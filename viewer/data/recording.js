@@ -6,7 +6,19 @@ export const COPY = 1;
 
 export class Recording {
   constructor({ tables, columns }) {
-    Object.assign(this, tables);
+    this.title = tables.title;
+    this.facts = tables.facts;
+    this.warnings = tables.warnings;
+    this.wall = tables.wall;
+    // How many events to draw at most; null for all.
+    this.drawn = tables.drawn;
+    this.backends = tables.backends;
+    this.phases = tables.phases;
+    this.runs = tables.runs;
+    this.nodes = tables.nodes;
+    this.signatures = tables.signatures;
+    this.measured = tables.measured;
+    this.modules = tables.modules;
     this.columns = columns;
     this.count = columns.start.length;
     this.opNames = [];

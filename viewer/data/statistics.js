@@ -123,7 +123,7 @@ export function opsByTime(recording) {
 }
 
 // The smallest value that at least `percent` of the sorted values do not exceed.
-export function percentile(sorted, percent) {
+function percentile(sorted, percent) {
   const rank = Math.max(Math.ceil((sorted.length * percent) / 100), 1);
   return sorted[rank - 1] ?? 0;
 }

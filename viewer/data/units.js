@@ -1,12 +1,18 @@
 // Numbers as people read them. Times are nanoseconds throughout the viewer.
 
-const STEPS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const TIMES = [{ size: 1e9, unit: "s" }, { size: 1e6, unit: "ms" }, { size: 1e3, unit: "µs" }, { size: 1, unit: "ns" }];
+const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6, unit: "M" }, { size: 1e3, unit: "k" }];
 
 export function duration(ns) {
   if (ns === null || !Number.isFinite(ns)) return "";
   if (ns === 0) return "0";
-  const [size, unit] = STEPS.find(([size]) => Math.abs(ns) >= size) ?? STEPS[3];
+  const { size, unit } = timeUnit(Math.abs(ns));
   return `${significant(ns / size)} ${unit}`;
+}
+
+// The largest unit of which a time is at least one.
+export function timeUnit(ns) {
+  return TIMES.find(({ size }) => ns >= size) ?? TIMES[3];
 }
 
 export function bytes(count) {
@@ -36,8 +42,8 @@ export function rate(amount, ns) {
 // Flops with their magnitude: `8.39 M`.
 export function magnitude(number) {
   if (number === null) return "";
-  const found = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([size]) => number >= size);
-  return found ? `${significant(number / found[0])} ${found[1]}` : String(number);
+  const found = POWERS.find(({ size }) => number >= size);
+  return found ? `${significant(number / found.size)} ${found.unit}` : String(number);
 }
 
 // Three digits, which is what can be compared at a glance.

@@ -2,7 +2,7 @@
 
 export const GUTTER = 132;
 export const RULER = 24;
-export const FONT = "11px system-ui, sans-serif";
+const FONT = "11px system-ui, sans-serif";
 
 // Makes the canvas as large as its place on the page; drawing is in CSS pixels.
 export function prepare(canvas) {

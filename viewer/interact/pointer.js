@@ -49,7 +49,7 @@ export function handlePointer(canvas, scene, store, actions) {
 
   const release = (event) => {
     pointers.delete(event.pointerId);
-    if (drag && !drag.moved && event.type === "pointerup") click(at(event), event);
+    if (drag && !drag.moved && event.type === "pointerup") click(at(event));
     drag = null;
   };
   canvas.addEventListener("pointerup", release);
@@ -80,12 +80,12 @@ export function handlePointer(canvas, scene, store, actions) {
     drag.moved = true;
   }
 
-  function click(point, event) {
+  function click(point) {
     const row = rowAt(scene, store.state, point);
     if (point.x < GUTTER && row?.kind === "group") actions.toggle("collapsed", row.key);
     else if (point.x < GUTTER && row?.lane) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
-    else if (row?.kind === "phases") selectSpan(scene.recording.phases.find(({ start, end }) => start <= point.time && point.time < end), event);
+    else if (row?.kind === "phases") selectSpan(scene.recording.phases.find(({ start, end }) => start <= point.time && point.time < end));
     else actions.select(hit(scene, store.state, point));
   }
 

@@ -1,6 +1,6 @@
 // Round times for the ruler.
 
-import { duration } from "../data/units.js";
+import { duration, timeUnit } from "../data/units.js";
 
 const APART = 110;
 
@@ -23,8 +23,7 @@ function roundStep(least) {
 // Digits down to the step, so that neighbours differ.
 function label(time, step) {
   if (time === 0) return "0";
-  const units = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
-  const [size, unit] = units.find(([size]) => time >= size) ?? [1, "ns"];
+  const { size, unit } = timeUnit(time);
   const digits = Math.max(0, Math.ceil(Math.log10(size / step)));
   return digits > 6 ? duration(time) : `${(time / size).toFixed(digits)} ${unit}`;
 }

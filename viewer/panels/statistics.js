@@ -89,7 +89,7 @@ export function statisticsPanel(scene, store) {
     const keep = hidden.size === 0 ? null : (event) => !hidden.has(scene.recording.op(event));
     answer = statistics(scene.recording, groupBy, range, keep);
     const where = range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording";
-    caption.textContent = `${count(answer.count)} events ${where}, ${duration(answer.total)} in all`;
+    caption.textContent = `${count(answer.count)} ${answer.count === 1 ? "event" : "events"} ${where}, ${duration(answer.total)} in all`;
     show();
   });
   store.on(["highlight"], show);

@@ -3,12 +3,12 @@
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
-use ggprof_analysis::{Module, Wall, phases, wall, work_of};
+use ggprof_analysis::{Module, Phases, Wall, phases, wall, work_of};
 use ggprof_trace::{Measured, Trace, shape_text};
 use serde_json::{Value, json};
 
 pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
-    let wall = wall(trace);
+    let (wall, phases) = (wall(trace), phases(trace));
     json!({
         "title": name,
         "facts": facts(trace, name, &wall),
@@ -16,8 +16,8 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "wall": wall.wall_ns,
         "drawn": drawn,
         "backends": backends(trace, &wall),
-        "phases": phase_list(trace, wall.start_ns),
-        "runs": runs(trace, wall.start_ns),
+        "phases": phase_list(&phases, wall.start_ns),
+        "runs": runs(trace, &phases, wall.start_ns),
         "nodes": nodes(trace),
         "signatures": signatures(trace),
         "measured": Measured::ALL.map(Measured::name),
@@ -54,8 +54,7 @@ fn backends(trace: &Trace, wall: &Wall) -> Vec<Value> {
     backends.collect()
 }
 
-fn phase_list(trace: &Trace, start_ns: u64) -> Vec<Value> {
-    let phases = phases(trace);
+fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     let phase = |phase: &ggprof_analysis::Phase| {
         json!({
             "label": phase.label(),
@@ -71,12 +70,12 @@ fn phase_list(trace: &Trace, start_ns: u64) -> Vec<Value> {
 }
 
 /// Starts, ends and phases of the graph runs, as columns.
-fn runs(trace: &Trace, start_ns: u64) -> Value {
+fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
     json!({
         "start": runs().map(|run| run.start_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
         "end": runs().map(|run| run.end_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
-        "phase": phases(trace).phase_of_run,
+        "phase": phases.phase_of_run,
     })
 }
 
