@@ -3,10 +3,12 @@
 //! at afterwards. Nothing is mocked.
 //!
 //! `GGPROF_REQUIRE_GGML=1` makes a test fail where it would otherwise say that
-//! ggml could not be fetched and pass.
+//! ggml could not be fetched and pass; `GGPROF_REQUIRE_BROWSER=1` does the same for
+//! Chromium.
 
 #![forbid(unsafe_code)]
 
+pub mod browser;
 pub mod built;
 pub mod model;
 pub mod node_llama;

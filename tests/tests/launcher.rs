@@ -236,6 +236,13 @@ fn a_recording_that_cannot_be_delivered_is_kept() {
 }
 
 #[test]
+fn only_the_user_can_open_the_recording_while_it_is_made() {
+    let line = "umask 022; stat -c %a \"$(dirname \"$GGPROF_SPOOL\")\"";
+    let ran = Launcher::new(&[]).program(&["sh", "-c", line]).run();
+    assert_eq!(ran.out, "700\n");
+}
+
+#[test]
 fn without_a_directory_for_temporary_files() {
     let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "2"]) else { return };
     run.command.env("TMPDIR", "/does/not/exist");

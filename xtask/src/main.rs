@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod install;
 mod lint;
+mod picture;
 mod shell;
 mod system;
 mod test;
@@ -34,6 +35,7 @@ const TASKS: &[Task] = &[
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
     Task { name: "bench", help: "measure speed and memory [--reference SCRIPT]", run: bench::run },
+    Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 

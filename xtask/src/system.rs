@@ -26,6 +26,8 @@ const NEEDED: &[Needed] = &[
     // Published ggml libraries and an application on top of them.
     Needed { what: What::Program("node"), package: "nodejs" },
     Needed { what: What::Program("npm"), package: "npm" },
+    // The viewer's page is tested in a real browser.
+    Needed { what: What::Program("chromium"), package: "chromium" },
     // A Vulkan device in software: several backends without a GPU.
     Needed {
         what: What::File("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"),

@@ -6,6 +6,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     system::install_needed()?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut test = shell::command(&cargo, &["test", "--workspace"]);
-    // A test that cannot get its ggml must not pass in silence here.
-    shell::run(test.args(arguments).env("GGPROF_REQUIRE_GGML", "1"))
+    // A test that cannot get its ggml or its browser must not pass in silence here.
+    test.env("GGPROF_REQUIRE_GGML", "1").env("GGPROF_REQUIRE_BROWSER", "1");
+    shell::run(test.args(arguments))
 }

@@ -25,6 +25,18 @@ pub enum Module {
 }
 
 impl Module {
+    pub const ALL: [Self; 9] = [
+        Self::Input,
+        Self::Norm,
+        Self::Attention,
+        Self::Ffn,
+        Self::Experts,
+        Self::Recurrent,
+        Self::Residual,
+        Self::Output,
+        Self::Other,
+    ];
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Input => "input",

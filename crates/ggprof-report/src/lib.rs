@@ -1,7 +1,7 @@
 //! Answers as words: documents made of tables and sentences, and the ways to show them.
 //!
 //! `documents/` decides what a report says, `render/` how it looks in a terminal, as
-//! markdown, JSON, CSV or a page. Numbers come from `ggprof-analysis`; nothing is computed
+//! markdown, JSON or CSV, and `viewer/` packs a recording into a page that draws it. Numbers come from `ggprof-analysis`; nothing is computed
 //! here.
 
 #![forbid(unsafe_code)]
@@ -12,6 +12,7 @@ pub mod documents;
 pub mod render;
 pub mod text;
 pub mod units;
+pub mod viewer;
 
 pub use caveat::{Caveat, caveats};
 pub use document::{Align, Block, Cell, Column, Document, Table};

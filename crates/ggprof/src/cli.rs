@@ -11,6 +11,7 @@ Examples:
   ggprof run -- llama-completion -m model.gguf -p \"Hello\"
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
   ggprof profile.json                               summary of a recording
+  ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
@@ -40,6 +41,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Show the timeline of a recording in the browser
+    View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
     /// Print shell completions or the manual page
@@ -53,7 +56,7 @@ pub(crate) struct RunArgs {
     /// by its name, anything else JSON; without it a summary is printed
     #[arg(short, long, visible_alias = "profile-output", value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
-    /// Write a self-contained HTML page
+    /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Where the summary goes, for commands whose output is piped (default: stdout)
@@ -104,7 +107,7 @@ pub(crate) struct ReportArgs {
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
-    /// Write a self-contained HTML page
+    /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html_viewer: Option<PathBuf>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
@@ -119,6 +122,12 @@ pub(crate) struct ReportArgs {
     /// When to use colours; NO_COLOR switches `auto` off (default: auto)
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     pub(crate) color: ColorArg,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]

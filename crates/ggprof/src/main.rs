@@ -22,6 +22,7 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Generate(what) => commands::generate(what),
     };

@@ -4,6 +4,7 @@ mod analysis;
 mod measure;
 mod profiles;
 mod recording;
+mod viewer;
 
 use anyhow::bail;
 use std::path::PathBuf;
@@ -15,5 +16,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         _ => bail!("cargo xtask bench [--reference SCRIPT], SCRIPT being ggml's profiler.py"),
     };
     analysis::run(reference.as_deref())?;
+    viewer::run()?;
     recording::run()
 }

@@ -10,6 +10,7 @@ mod shapes;
 mod summary;
 
 pub use rankings::{inefficiency, top_kernels, top_ops};
+pub(crate) use summary::head;
 pub use summary::summary;
 
 use crate::Document;

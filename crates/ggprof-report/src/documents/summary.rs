@@ -11,9 +11,8 @@ const RANKED: usize = 5;
 
 /// The summary of a recording that people know as `name`.
 pub fn summary(trace: &Trace, name: &str) -> Document {
-    let mut document = Document::default();
     let wall = wall(trace);
-    head(&mut document, trace, name, &wall);
+    let mut document = head(trace, name, &wall);
     warn(&mut document, trace);
     if trace.events.is_empty() {
         return document;
@@ -34,7 +33,9 @@ pub(super) fn warn(document: &mut Document, trace: &Trace) {
     document.blocks.extend(warnings);
 }
 
-fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
+/// What was recorded, by whom and how.
+pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
+    let mut document = Document::default();
     let ops: u64 = wall.backends.iter().map(|time| time.ops).sum();
     let copies: u64 = wall.backends.iter().map(|time| time.copies).sum();
     let version = trace.version.map(|version| Cell::Number(version as i64));
@@ -51,8 +52,8 @@ fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
         ],
     );
     if let Some(provenance) = &trace.provenance {
-        program(document, provenance);
-        coverage(document, trace);
+        program(&mut document, provenance);
+        coverage(&mut document, trace);
     }
     let runs = Cell::Count(trace.graph_runs.len() as u128);
     let words =
@@ -67,6 +68,7 @@ fn head(document: &mut Document, trace: &Trace, name: &str, wall: &Wall) {
             Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all durations {}"),
         ],
     );
+    document
 }
 
 fn program(document: &mut Document, provenance: &Provenance) {

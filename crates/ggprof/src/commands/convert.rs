@@ -4,7 +4,7 @@ use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, output};
-use ggprof_report::{caveats, documents, render, text};
+use ggprof_report::{caveats, text, viewer};
 use ggprof_trace::formats::{csv, ggml_json};
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,10 +27,7 @@ pub(super) fn write(recording: &Recording, path: &Path, out: &mut dyn Write) -> 
     match extension.as_ref().and_then(|extension| extension.to_str()) {
         Some("txt") => out.write_all(text::text(trace).as_bytes()),
         Some("csv") => csv::write(trace, out),
-        Some("html" | "htm") => {
-            let page = render::html(&documents::summary(trace, name), name);
-            out.write_all(page.as_bytes())
-        }
+        Some("html" | "htm") => viewer::write(trace, name, None, out),
         _ => ggml_json::write(trace, out),
     }
 }

@@ -4,8 +4,10 @@ mod convert;
 mod generate;
 mod report;
 mod run;
+mod view;
 
 pub(crate) use convert::convert;
 pub(crate) use generate::generate;
 pub(crate) use report::report;
 pub(crate) use run::run;
+pub(crate) use view::view;

@@ -7,7 +7,7 @@ use crate::{messages, output, terminal};
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
-use ggprof_report::{Block, Document, caveats};
+use ggprof_report::{Block, Document, caveats, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
 
@@ -41,8 +41,8 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
         ));
     }
     if let Some(path) = &arguments.html_viewer {
-        let page = render::html(&documents::summary(trace, name), name);
-        output::to_file(path, |out| out.write_all(page.as_bytes()))?;
+        let drawn = Some(arguments.html_max_records).filter(|&most| most > 0);
+        output::to_file(path, |out| viewer::write(trace, name, drawn, out))?;
         messages::note(&format!("HTML page written to {}.", path.display()));
     }
     Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())

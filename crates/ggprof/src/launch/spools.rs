@@ -2,6 +2,8 @@
 
 use anyhow::anyhow;
 use std::ffi::OsString;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -15,7 +17,10 @@ impl Spools {
     pub(crate) fn new() -> anyhow::Result<Self> {
         let places = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), ".".into()];
         for place in &places {
-            let made = tempfile::Builder::new().prefix("ggprof-").tempdir_in(place);
+            let made = tempfile::Builder::new()
+                .prefix("ggprof-")
+                .permissions(Permissions::from_mode(0o700))
+                .tempdir_in(place);
             if let Ok(directory) = made {
                 return Ok(Self { directory });
             }

@@ -160,10 +160,31 @@ fn exports_and_tables_in_one_call() {
     let ran = place.run(&[&[file.to_str().unwrap()], &arguments[..]].concat()).succeeded();
     assert!(ran.out.starts_with("Top 1 operations"), "{}", ran.out);
     assert_eq!(place.names(), ["p.json", "t.html", "t.json"]);
-    assert!(std::fs::read_to_string(place.path("t.html")).unwrap().contains("MUL_MAT"));
+    assert!(std::fs::read_to_string(place.path("t.html")).unwrap().contains("id=\"recording\""));
     // The limit alone is no action.
     let ran = place.run(&["p.json", "--html-max-records", "5"]).succeeded();
     assert!(ran.out.starts_with("ggprof: p.json"), "{}", ran.out);
+}
+
+#[test]
+fn view_writes_a_page_that_only_the_user_can_open() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let place_for_pages = place.path("pages");
+    std::fs::create_dir(&place_for_pages).unwrap();
+    let output = std::process::Command::new(crate::place::GGPROF)
+        .arg("view")
+        .arg(example())
+        .env("TMPDIR", &place_for_pages)
+        .env_remove("DISPLAY")
+        .env_remove("WAYLAND_DISPLAY")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let page = std::path::PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end());
+    assert!(std::fs::read_to_string(&page).unwrap().starts_with("<!DOCTYPE html>"));
+    let directory = std::fs::metadata(page.parent().unwrap()).unwrap();
+    assert_eq!(directory.permissions().mode() & 0o777, 0o700);
 }
 
 #[test]

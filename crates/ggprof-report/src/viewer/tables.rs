@@ -1,0 +1,111 @@
+//! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
+
+use crate::caveat::caveats;
+use crate::document::sentence;
+use crate::{Block, documents};
+use ggprof_analysis::{Module, Phases, Wall, phases, wall, work_of};
+use ggprof_trace::{Measured, Trace, shape_text};
+use serde_json::{Value, json};
+
+pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
+    let (wall, phases) = (wall(trace), phases(trace));
+    json!({
+        "title": name,
+        "facts": facts(trace, name, &wall),
+        "warnings": warnings(trace),
+        "wall": wall.wall_ns,
+        "drawn": drawn,
+        "backends": backends(trace, &wall),
+        "phases": phase_list(&phases, wall.start_ns),
+        "runs": runs(trace, &phases, wall.start_ns),
+        "nodes": nodes(trace),
+        "signatures": signatures(trace),
+        "measured": Measured::ALL.map(Measured::name),
+        "modules": Module::ALL.map(Module::name),
+    })
+}
+
+fn facts(trace: &Trace, name: &str, wall: &Wall) -> Vec<Value> {
+    let head = documents::head(trace, name, wall);
+    let facts = head.blocks.iter().filter_map(|block| match block {
+        Block::Fact { title, values, .. } => Some(json!([title, sentence(values, " · ")])),
+        _ => None,
+    });
+    facts.collect()
+}
+
+fn warnings(trace: &Trace) -> Vec<Value> {
+    let caveats = caveats(trace);
+    caveats.iter().map(|one| json!({"text": one.sentence(), "loss": one.is_loss()})).collect()
+}
+
+fn backends(trace: &Trace, wall: &Wall) -> Vec<Value> {
+    let backends = trace.backends.iter().enumerate().map(|(at, backend)| {
+        let time = wall.backends.iter().find(|time| usize::from(time.backend.0) == at);
+        json!({
+            "label": backend.label(),
+            "name": backend.name,
+            "type": backend.device_type.name(),
+            "busy": time.map(|time| time.busy_ns),
+            "copying": time.map(|time| time.copying_ns),
+            "idle": time.map(|time| time.idle_ns),
+        })
+    });
+    backends.collect()
+}
+
+fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
+    let phase = |phase: &ggprof_analysis::Phase| {
+        json!({
+            "label": phase.label(),
+            "kind": phase.kind as u8,
+            "start": phase.start_ns.saturating_sub(start_ns),
+            "end": phase.end_ns.saturating_sub(start_ns),
+            "runs": phase.runs,
+            "tokens": phase.tokens,
+            "rate": phase.tokens_per_second(),
+        })
+    };
+    phases.phases.iter().map(phase).collect()
+}
+
+/// Starts, ends and phases of the graph runs, as columns.
+fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
+    let runs = || trace.graph_runs.iter();
+    json!({
+        "start": runs().map(|run| run.start_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
+        "end": runs().map(|run| run.end_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
+        "phase": phases.phase_of_run,
+    })
+}
+
+fn nodes(trace: &Trace) -> Value {
+    let ids = || trace.nodes.ids();
+    let sources = |id| -> Vec<&str> {
+        trace.nodes.source_names(id).iter().map(|&name| trace.text(name)).collect()
+    };
+    json!({
+        "signature": ids().map(|id| trace.node(id).signature.0).collect::<Vec<_>>(),
+        "name": ids().map(|id| trace.tensor_name(id)).collect::<Vec<_>>(),
+        "sources": ids().map(sources).collect::<Vec<_>>(),
+    })
+}
+
+fn signatures(trace: &Trace) -> Vec<Value> {
+    let signature = |signature: &ggprof_trace::Signature| {
+        let work = work_of(trace, signature);
+        let text = |id: Option<_>| id.map(|id| trace.text(id));
+        let source =
+            |source: &ggprof_trace::Source| shape_text::tensor(&source.tensor, &trace.types);
+        json!({
+            "op": trace.text(signature.op),
+            "sub": text(signature.sub_op_name),
+            "extra": text(signature.extra),
+            "output": shape_text::tensor(&signature.output, &trace.types),
+            "sources": signature.sources.iter().map(source).collect::<Vec<_>>(),
+            "flops": work.flops,
+            "moved": work.bytes_moved(),
+        })
+    };
+    trace.nodes.signatures().map(|(_, one)| signature(one)).collect()
+}

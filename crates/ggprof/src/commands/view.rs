@@ -1,0 +1,36 @@
+//! `ggprof view`: the page of a recording, in the browser.
+
+use crate::cli::ViewArgs;
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::{messages, output};
+use anyhow::Context;
+use ggprof_report::viewer;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
+    let recording = Recording::open(&arguments.file)?;
+    // Only the user can open the directory: a recording may hold what others must not see.
+    let only_mine = Permissions::from_mode(0o700);
+    let directory = tempfile::Builder::new().prefix("ggprof-").permissions(only_mine).tempdir();
+    let directory = directory.context("there is no place for the page; set TMPDIR to one")?;
+    let page = directory.keep().join("timeline.html");
+    output::to_file(&page, |out| viewer::write(&recording.trace, &recording.name, None, out))?;
+    output::to_stdout(|out| writeln!(out, "{}", page.display()))?;
+    if !opened(&page) {
+        messages::note("No browser could be started here; open the page in one of yours.");
+    }
+    Ok(recording.outcome())
+}
+
+/// Whether a browser was asked to show the page. Without a screen there is none to ask.
+fn opened(page: &Path) -> bool {
+    let has_screen =
+        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let mut browser = Command::new("xdg-open");
+    browser.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    has_screen && browser.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,11 @@
+// Rows of text as a markdown table. Names come from strangers: bars and backticks are escaped.
+
+export function markdownTable(titles, rows) {
+  const line = (cells) => `| ${cells.map(escape).join(" | ")} |`;
+  const rule = `|${titles.map((_, at) => (at === 0 ? "---" : "---:")).join("|")}|`;
+  return [line(titles), rule, ...rows.map(line)].join("\n") + "\n";
+}
+
+function escape(text) {
+  return String(text).replace(/[\\|`<>*_]/g, "\\$&").replace(/\s+/g, " ");
+}

@@ -1,0 +1,70 @@
+// What people type into the search box, as a question about an event.
+//
+// Words are looked for in op, tensor name, shape and backend; `op:`, `backend:`, `layer:`,
+// `phase:` and `tensor:` look in one place; `dur>50us` compares. All must hold; a minus in
+// front turns a part around.
+
+import { parseDuration } from "./units.js";
+
+export function parseQuery(text, recording) {
+  const parts = text.trim().split(/\s+/).filter((part) => part !== "");
+  const questions = parts.map((part) => {
+    if (part.length > 1 && part.startsWith("-")) {
+      const question = parsePart(part.slice(1), recording);
+      return (event) => !question(event);
+    }
+    return parsePart(part, recording);
+  });
+  return questions.length === 0 ? null : (event) => questions.every((question) => question(event));
+}
+
+function parsePart(part, recording) {
+  const compared = /^dur([<>])(.+)$/.exec(part);
+  const limit = compared && parseDuration(compared[2]);
+  if (limit !== null && compared) {
+    const longer = compared[1] === ">";
+    return (event) => recording.duration(event) > limit === longer;
+  }
+  const [key, value] = split(part);
+  const node = (text) => nodesMatching(recording, text, value);
+  const { columns } = recording;
+  switch (key) {
+    case "op": return ofNode(columns, node((at) => opText(recording, at)));
+    case "tensor": return ofNode(columns, node((at) => recording.nodes.name[at] ?? ""));
+    case "shape": return ofNode(columns, node((at) => shapeText(recording, at)));
+    case "backend": return (event) => recording.backend(event).label.toLowerCase().includes(value);
+    case "layer": return (event) => String(recording.layer(event)) === value;
+    case "phase": return (event) => (recording.phase(event)?.label ?? "").toLowerCase().includes(value);
+    default: return ofNode(columns, node((at) => everything(recording, at)));
+  }
+}
+
+const KEYS = ["op", "tensor", "shape", "backend", "layer", "phase"];
+
+function split(part) {
+  const at = part.indexOf(":");
+  const key = part.slice(0, at).toLowerCase();
+  return KEYS.includes(key) ? [key, part.slice(at + 1).toLowerCase()] : ["", part.toLowerCase()];
+}
+
+// Names repeat for every token: they are compared once per node, not once per event.
+function nodesMatching(recording, text, value) {
+  return Uint8Array.from(recording.nodes.signature, (_, node) => (text(node).toLowerCase().includes(value) ? 1 : 0));
+}
+
+function ofNode(columns, matching) {
+  return (event) => matching[columns.node[event]] === 1;
+}
+
+function opText(recording, node) {
+  const { op, sub, extra } = recording.signatures[recording.nodes.signature[node]];
+  return `${op} ${sub ?? ""} ${extra ?? ""}`;
+}
+
+function shapeText(recording, node) {
+  return recording.shapes[recording.shapeOfNode[node]];
+}
+
+function everything(recording, node) {
+  return `${opText(recording, node)} ${recording.nodes.name[node] ?? ""} ${shapeText(recording, node)}`;
+}

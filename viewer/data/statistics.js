@@ -1,0 +1,135 @@
+// Totals as a tree, for all events or those in a range: operation, backend, shape; or layer,
+// operation; or phase, operation. Percentiles are exact.
+
+// Ways to group: for each level how an event's group is named, by a number.
+export const GROUPINGS = {
+  op: { title: "Operation → Backend → Shape", levels: ["op", "backend", "shape"] },
+  layer: { title: "Layer → Operation", levels: ["layer", "op"] },
+  phase: { title: "Phase → Operation", levels: ["phase", "op"] },
+};
+
+const KEYS = {
+  op: (recording) => (event) => recording.op(event),
+  backend: (recording) => (event) => recording.columns.backend[event],
+  shape: (recording) => (event) => recording.shape(event),
+  layer: (recording) => (event) => recording.columns.layer[event],
+  phase: (recording) => (event) => phaseNumber(recording, event),
+};
+
+const NAMES = {
+  op: (recording, key) => recording.opNames[key],
+  backend: (recording, key) => recording.backends[key].label,
+  shape: (recording, key) => recording.shapes[key],
+  layer: (recording, key) => (key === 0 ? "no layer" : `layer ${key - 1}`),
+  phase: (recording, key) => recording.phases[key - 1]?.label ?? "no phase",
+};
+
+function phaseNumber(recording, event) {
+  const run = recording.columns.run[event];
+  return run === 0 ? 0 : recording.runs.phase[run - 1] + 1;
+}
+
+// Events that overlap `range` and satisfy `keep`, in groups of groups.
+export function statistics(recording, grouping, range, keep) {
+  const events = eventsIn(recording, range, keep);
+  const wall = range ? range.end - range.start : recording.wall;
+  const { levels } = GROUPINGS[grouping];
+  return { rows: group(recording, levels, events, wall, []), total: sum(recording, events), count: events.length };
+}
+
+export function eventsIn(recording, range, keep) {
+  const { start, duration } = recording.columns;
+  const events = new Uint32Array(recording.count);
+  let length = 0;
+  for (let event = 0; event < recording.count; event += 1) {
+    if (range && (start[event] >= range.end || start[event] + duration[event] <= range.start)) continue;
+    if (keep && !keep(event)) continue;
+    events[length] = event;
+    length += 1;
+  }
+  return events.subarray(0, length);
+}
+
+function group(recording, levels, events, wall, path) {
+  const [level, ...deeper] = levels;
+  const parts = partition(events, KEYS[level](recording));
+  const rows = parts.map(([key, part]) => ({
+    name: NAMES[level](recording, key),
+    level,
+    path: [...path, { level, key }],
+    ...summary(recording, part, wall),
+    // Made when the row is opened: most never are.
+    children: () => (deeper.length > 0 ? group(recording, deeper, part, wall, [...path, { level, key }]) : []),
+    leaf: deeper.length === 0,
+  }));
+  return rows.sort((a, b) => b.total - a.total);
+}
+
+// Events by key, in two passes and one array.
+function partition(events, keyOf) {
+  const keys = new Uint32Array(events.length);
+  const counts = new Map();
+  for (let at = 0; at < events.length; at += 1) {
+    keys[at] = keyOf(events[at]);
+    counts.set(keys[at], (counts.get(keys[at]) ?? 0) + 1);
+  }
+  const parts = new Map();
+  for (const [key, count] of counts) parts.set(key, { events: new Uint32Array(count), next: 0 });
+  for (let at = 0; at < events.length; at += 1) {
+    const part = parts.get(keys[at]);
+    part.events[part.next] = events[at];
+    part.next += 1;
+  }
+  return [...parts].map(([key, part]) => [key, part.events]);
+}
+
+function summary(recording, events, wall) {
+  const { duration } = recording.columns;
+  // Whole numbers sort faster, and most recordings have no others.
+  const durations = new duration.constructor(events.length);
+  let [moved, flops] = [0, 0];
+  for (let at = 0; at < events.length; at += 1) {
+    durations[at] = duration[events[at]];
+    moved += recording.moved(events[at]);
+    flops += recording.flops(events[at]);
+  }
+  durations.sort();
+  const total = sum(recording, events);
+  return {
+    count: events.length,
+    total,
+    share: wall > 0 ? total / wall : 0,
+    average: events.length > 0 ? total / events.length : 0,
+    min: durations[0] ?? 0,
+    p50: percentile(durations, 50),
+    p95: percentile(durations, 95),
+    max: durations[durations.length - 1] ?? 0,
+    moved: Number.isNaN(moved) ? null : moved,
+    flops: Number.isNaN(flops) ? null : flops,
+  };
+}
+
+function sum(recording, events) {
+  let total = 0;
+  for (let at = 0; at < events.length; at += 1) total += recording.columns.duration[events[at]];
+  return total;
+}
+
+// Ops by the time they took, longest first.
+export function opsByTime(recording) {
+  const totals = new Float64Array(recording.opNames.length);
+  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.columns.duration[event];
+  return [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
+}
+
+// The smallest value that at least `percent` of the sorted values do not exceed.
+function percentile(sorted, percent) {
+  const rank = Math.max(Math.ceil((sorted.length * percent) / 100), 1);
+  return sorted[rank - 1] ?? 0;
+}
+
+// Whether an event belongs to a row.
+export function matches(recording, path) {
+  const tests = path.map(({ level, key }) => [KEYS[level](recording), key]);
+  return (event) => tests.every(([keyOf, key]) => keyOf(event) === key);
+}

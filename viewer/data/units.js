@@ -1,0 +1,62 @@
+// Numbers as people read them. Times are nanoseconds throughout the viewer.
+
+const TIMES = [{ size: 1e9, unit: "s" }, { size: 1e6, unit: "ms" }, { size: 1e3, unit: "µs" }, { size: 1, unit: "ns" }];
+const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6, unit: "M" }, { size: 1e3, unit: "k" }];
+
+export function duration(ns) {
+  if (ns === null || !Number.isFinite(ns)) return "";
+  if (ns === 0) return "0";
+  const { size, unit } = timeUnit(Math.abs(ns));
+  return `${significant(ns / size)} ${unit}`;
+}
+
+// The largest unit of which a time is at least one.
+export function timeUnit(ns) {
+  return TIMES.find(({ size }) => ns >= size) ?? TIMES[3];
+}
+
+export function bytes(count) {
+  if (count === null) return "";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let at = 0;
+  while (count >= 1024 && at < units.length - 1) {
+    count /= 1024;
+    at += 1;
+  }
+  return `${significant(count)} ${units[at]}`;
+}
+
+export function count(number) {
+  return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
+}
+
+export function percent(fraction) {
+  return `${(fraction * 100).toFixed(1)} %`;
+}
+
+// A rate in billions per second: bytes or operations per nanosecond are just that.
+export function rate(amount, ns) {
+  return amount === null || ns <= 0 ? "" : significant(amount / ns);
+}
+
+// Flops with their magnitude: `8.39 M`.
+export function magnitude(number) {
+  if (number === null) return "";
+  const found = POWERS.find(({ size }) => number >= size);
+  return found ? `${significant(number / found.size)} ${found.unit}` : String(number);
+}
+
+// Three digits, which is what can be compared at a glance.
+export function significant(number) {
+  const size = Math.abs(number);
+  if (size >= 1000) return count(number);
+  return number.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
+}
+
+const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 };
+
+// `50us` in nanoseconds; null for what is no time.
+export function parseDuration(text) {
+  const found = /^([0-9.]+)\s*(ns|us|µs|ms|s)$/.exec(text);
+  return found ? Number(found[1]) * UNITS[found[2]] : null;
+}

@@ -1,0 +1,70 @@
+// What changes with every movement of the pointer, above the timeline: the line at the
+// pointer, frames around hovered and selected events, the range, arrows from copies to ops.
+
+import { duration } from "../data/units.js";
+import { topOf } from "../layout/rows.js";
+import { GUTTER, prepare, RULER, theme } from "./canvas.js";
+
+export function drawOverlay(canvas, scene, state) {
+  const { context, width, height } = prepare(canvas);
+  const colours = theme();
+  const place = { context, height, colours, toX: (time) => GUTTER + ((time - state.view.start) / (state.view.end - state.view.start)) * (width - GUTTER) };
+  context.beginPath();
+  context.rect(GUTTER, 0, width - GUTTER, height);
+  context.clip();
+  if (state.range) drawRange(place, state.range);
+  if (state.selected >= 0) {
+    frame(place, scene, state, state.selected, colours.select, 2);
+    for (const [copy, op] of scene.linksOf(state.selected)) arrow(place, scene, state, copy, op);
+  }
+  if (!state.hovered) return;
+  context.fillStyle = colours.faint;
+  context.fillRect(Math.round(state.hovered.x), 0, 1, height);
+  if (state.hovered.event >= 0) frame(place, scene, state, state.hovered.event, colours.text, 1);
+}
+
+function drawRange({ context, height, colours, toX }, { start, end }) {
+  const [left, right] = [toX(start), toX(end)];
+  context.globalAlpha = 0.14;
+  context.fillStyle = colours.accent;
+  context.fillRect(left, 0, right - left, height);
+  context.globalAlpha = 1;
+  context.fillRect(left, 0, 1, height);
+  context.fillRect(right, 0, 1, height);
+  context.fillStyle = colours.accent;
+  context.textAlign = "center";
+  context.font = `600 ${context.font}`;
+  context.fillText(duration(end - start), (left + right) / 2, RULER / 2);
+  context.textAlign = "left";
+}
+
+function frame({ context, toX }, scene, state, event, colour, thickness) {
+  const row = scene.rowOf(event);
+  if (!row) return;
+  const left = toX(scene.recording.start(event));
+  const width = Math.max(toX(scene.recording.end(event)) - left, 2);
+  context.strokeStyle = colour;
+  context.lineWidth = thickness;
+  context.strokeRect(left - 0.5, RULER + topOf(row, state.scroll) + 0.5, width, row.height - 1);
+}
+
+function arrow({ context, toX, colours }, scene, state, copy, op) {
+  const [from, to] = [scene.rowOf(copy), scene.rowOf(op)];
+  if (!from || !to) return;
+  const middle = (row) => RULER + topOf(row, state.scroll) + row.height / 2;
+  const [x, y] = [toX(scene.recording.end(copy)), middle(from)];
+  const [tipX, tipY] = [toX(scene.recording.start(op)), middle(to)];
+  const bend = Math.max((tipX - x) / 2, 12);
+  context.strokeStyle = colours.select;
+  context.fillStyle = colours.select;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.bezierCurveTo(x + bend, y, tipX - bend, tipY, tipX - 4, tipY);
+  context.stroke();
+  context.beginPath();
+  context.moveTo(tipX, tipY);
+  context.lineTo(tipX - 6, tipY - 3.5);
+  context.lineTo(tipX - 6, tipY + 3.5);
+  context.fill();
+}

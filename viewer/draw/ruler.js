@@ -1,0 +1,24 @@
+// The ruler on top of the timeline, and the faint lines below it.
+
+import { ticks } from "../layout/ticks.js";
+import { GUTTER, RULER } from "./canvas.js";
+
+export function drawRuler(context, size, view, colours) {
+  const width = size.width - GUTTER;
+  const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * width;
+  context.fillStyle = colours.panel;
+  context.fillRect(0, 0, size.width, RULER);
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.beginPath();
+  const list = ticks(view, width);
+  for (const { time } of list) {
+    const x = Math.round(toX(time)) + 0.5;
+    context.moveTo(x, RULER - 6);
+    context.lineTo(x, size.height);
+  }
+  context.stroke();
+  context.fillStyle = colours.faint;
+  context.textAlign = "left";
+  for (const { time, label } of list) context.fillText(label, toX(time) + 4, RULER / 2);
+}

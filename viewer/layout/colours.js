@@ -1,0 +1,78 @@
+// Colours of events. Ops have the same colour in every file: frequent ones by name, others
+// by a hash of theirs. The palette is Paul Tol's, which colour-blind people can tell apart.
+
+const PALETTE = [
+  "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866",
+  "#44bb99", "#bbcc33", "#99ddff", "#ffaabb", "#aaaa00", "#882255", "#999933",
+];
+
+// For ops without a colour of their own: paler, so that they are not taken for one of those.
+const OTHERS = [
+  "#c49a6c", "#b8a1d9", "#8fbf9f", "#d9a0a0", "#8aa9c7", "#c9c27a", "#d6a5c9", "#7fb5b5", "#b3b3b3", "#a8c686",
+];
+
+const KNOWN = {
+  MUL_MAT: "#4477aa", MUL_MAT_ID: "#7a68c7", FLASH_ATTN_EXT: "#ee6677", SOFT_MAX: "#cc6677",
+  RMS_NORM: "#ccbb44", NORM: "#ccbb44", ADD: "#66ccee", MUL: "#44bb99", ROPE: "#aa3377",
+  GLU: "#228833", UNARY: "#117733", GET_ROWS: "#ee8866", SET_ROWS: "#ffaabb", CPY: "#bbcc33",
+  CONT: "#aaaa00", SCALE: "#99ddff", copy_H2D: "#e0a030", copy_D2H: "#b5651d", copy_D2D: "#8c6d31",
+};
+
+// Black or white, whichever is easier to read on a colour.
+export function textOn(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return 0.299 * red + 0.587 * green + 0.114 * blue > 125 ? "#000" : "#fff";
+}
+
+// From slow to fast: Tol's scheme for values that grow.
+const SCALE = ["#e8601c", "#f6c141", "#cae0ab", "#7bafde", "#1965b0"];
+const UNKNOWN = "#999999";
+
+export function colourOfName(name) {
+  return KNOWN[name] ?? OTHERS[hash(name) % OTHERS.length];
+}
+
+// A function from an event to its colour.
+export function colouring(recording, by) {
+  const { columns } = recording;
+  switch (by) {
+    case "backend": {
+      const colours = recording.backends.map((_, at) => PALETTE[at % PALETTE.length]);
+      return (event) => colours[columns.backend[event]];
+    }
+    case "layer":
+      return (event) => (columns.layer[event] === 0 ? UNKNOWN : PALETTE[(columns.layer[event] - 1) % PALETTE.length]);
+    case "efficiency":
+      return efficiency(recording);
+    default: {
+      const colours = recording.opNames.map(colourOfName);
+      return (event) => colours[recording.op(event)];
+    }
+  }
+}
+
+// How much of the best bandwidth that the op's backend reached anywhere.
+function efficiency(recording) {
+  const best = recording.backends.map(() => 0);
+  const rate = (event) => recording.moved(event) / recording.duration(event);
+  for (let event = 0; event < recording.count; event += 1) {
+    const backend = recording.columns.backend[event];
+    // Short ops are too rough a measure for the best.
+    if (recording.duration(event) > 2000 && rate(event) > best[backend]) best[backend] = rate(event);
+  }
+  return (event) => {
+    const share = rate(event) / best[recording.columns.backend[event]];
+    if (Number.isNaN(share)) return UNKNOWN;
+    return SCALE[Math.min(Math.floor(share * SCALE.length), SCALE.length - 1)];
+  };
+}
+
+// Phases: warm-up, prompt, generation, unknown.
+export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#999999"];
+
+// FNV-1a.
+function hash(text) {
+  let value = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);
+  return value >>> 0;
+}

@@ -1,0 +1,79 @@
+// What there is to draw for the present state: rows, colours, and what is searched.
+
+import { parseQuery } from "../data/query.js";
+import { matches } from "../data/statistics.js";
+import { colouring } from "./colours.js";
+import { filter } from "./lanes.js";
+import { allGroups, arrange, leastDrawn } from "./rows.js";
+
+const NO_LANE = 0xffff;
+
+export class Scene {
+  constructor(recording) {
+    this.recording = recording;
+    this.groups = allGroups(recording, leastDrawn(recording, recording.drawn));
+    this.label = (event) => recording.label(event);
+    this.numberLanes();
+    this.links = linksByEvent(recording.columns);
+  }
+
+  // Which lane each event is in, to find its row without searching.
+  numberLanes() {
+    this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
+    this.laneOfEvent = new Uint16Array(this.recording.count).fill(NO_LANE);
+    this.lanes.forEach(({ lane: { events } }, lane) => {
+      for (let at = 0; at < events.length; at += 1) this.laneOfEvent[events[at]] = lane;
+    });
+  }
+
+  setColours(by) {
+    this.colour = colouring(this.recording, by);
+  }
+
+  // Ops that are switched off in the legend leave their lanes, which stay where they are.
+  setRows(state) {
+    const { rows, height, fixed } = arrange(this.recording, this.groups, state);
+    const shown = (event) => !state.hidden.has(this.recording.op(event));
+    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane && row.kind !== "counter" ? { ...row, lane: filter(row.lane, shown) } : row));
+    this.height = height;
+    this.fixed = fixed;
+    this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
+    this.found = new Map();
+  }
+
+  setSearch({ query, highlight }) {
+    const searched = parseQuery(query, this.recording);
+    const clicked = highlight && matches(this.recording, highlight.path);
+    this.keep = searched && clicked ? (event) => searched(event) && clicked(event) : searched || clicked;
+    this.found = new Map();
+  }
+
+  // The part of a row that is searched; null if nothing is.
+  matching(row) {
+    if (!this.keep) return null;
+    if (!this.found.has(row.key)) this.found.set(row.key, filter(row.lane, this.keep));
+    return this.found.get(row.key);
+  }
+
+  // The row in which an event is drawn now; undefined if it is not drawn.
+  rowOf(event) {
+    const home = this.lanes[this.laneOfEvent[event]];
+    if (!home) return undefined;
+    return this.rowByKey.get(home.key) ?? this.rowByKey.get(`${home.backend}/all`);
+  }
+
+  // Pairs of a copy and the op that waits for it, of which the event is one.
+  linksOf(event) {
+    return this.links.get(event) ?? [];
+  }
+}
+
+function linksByEvent({ link_copy, link_op }) {
+  const links = new Map();
+  const add = (event, link) => links.set(event, [...(links.get(event) ?? []), link]);
+  link_copy.forEach((copy, at) => {
+    add(copy, [copy, link_op[at]]);
+    add(link_op[at], [copy, link_op[at]]);
+  });
+  return links;
+}

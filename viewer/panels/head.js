@@ -1,0 +1,20 @@
+// What was recorded, on what, and what is missing: a red bar if anything is lost.
+
+import { count } from "../data/units.js";
+import { element } from "./element.js";
+
+export function head(recording) {
+  const facts = recording.facts.filter(([, text]) => text !== "").map(([title, text]) => element("span", { class: "fact" }, element("b", {}, title), " ", text));
+  const losses = recording.warnings.filter(({ loss }) => loss);
+  const caveats = recording.warnings.filter(({ loss }) => !loss);
+  if (recording.drawn !== null && recording.drawn < recording.count) {
+    caveats.push({ text: `Only the ${count(recording.drawn)} longest of ${count(recording.count)} events are drawn; all are counted in the tables.` });
+  }
+  return element("header", {},
+    element("h1", {}, recording.title),
+    element("div", { class: "facts" }, ...facts),
+    ...losses.map(({ text }) => element("p", { class: "loss", role: "alert" }, text)),
+    caveats.length === 0 ? null : element("details", { class: "caveats", open: caveats.length < 3 },
+      element("summary", {}, caveats.length === 1 ? "1 thing to know" : `${caveats.length} things to know`),
+      ...caveats.map(({ text }) => element("p", {}, text))));
+}

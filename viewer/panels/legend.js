@@ -1,0 +1,40 @@
+// The ops that take longest with their colours: a click hides one, shift-click leaves only it.
+
+import { colourOfName } from "../layout/colours.js";
+import { opsByTime } from "../data/statistics.js";
+import { element } from "./element.js";
+
+const SHOWN = 14;
+
+export function legend(scene, store) {
+  const { recording } = scene;
+  const ops = opsByTime(recording).slice(0, SHOWN);
+  const chips = ops.map((op) => chip(recording, store, op));
+  store.on(["hidden", "colourBy"], ({ hidden, colourBy }) => {
+    chips.forEach((one, at) => {
+      one.setAttribute("aria-pressed", String(!hidden.has(ops[at])));
+      one.classList.toggle("plain", colourBy !== "op");
+    });
+  });
+  return element("div", { class: "legend", role: "group", "aria-label": "Operations: click hides, shift-click isolates" }, ...chips);
+}
+
+function chip(recording, store, op) {
+  const swatch = element("i", { class: "swatch" });
+  swatch.style.background = colourOfName(recording.opNames[op]);
+  const onclick = (event) => store.update({ hidden: event.shiftKey ? isolate(recording, store.state.hidden, op) : toggle(store.state.hidden, op) });
+  return element("button", { type: "button", class: "chip", title: "Click hides, shift-click isolates", onclick }, swatch, recording.opNames[op]);
+}
+
+function toggle(hidden, op) {
+  const changed = new Set(hidden);
+  if (!changed.delete(op)) changed.add(op);
+  return changed;
+}
+
+// Isolating what is isolated shows all again.
+function isolate(recording, hidden, op) {
+  const others = recording.opNames.map((_, at) => at).filter((at) => at !== op);
+  const isolated = !hidden.has(op) && others.every((at) => hidden.has(at));
+  return new Set(isolated ? [] : others);
+}

@@ -1,0 +1,111 @@
+// The table of totals: a tree that opens, sorted by any column, for all or for a range.
+
+import { markdownTable } from "../data/markdown.js";
+import { GROUPINGS, statistics } from "../data/statistics.js";
+import { count, duration, percent, rate } from "../data/units.js";
+import { button, element } from "./element.js";
+
+const COLUMNS = [
+  { title: "Name", value: (row) => row.name, text: (row) => row.name },
+  { title: "% wall", value: (row) => row.share, text: (row) => percent(row.share) },
+  { title: "Total", value: (row) => row.total, text: (row) => duration(row.total) },
+  { title: "Count", value: (row) => row.count, text: (row) => count(row.count) },
+  { title: "Avg", value: (row) => row.average, text: (row) => duration(row.average) },
+  { title: "Min", value: (row) => row.min, text: (row) => duration(row.min) },
+  { title: "p50", value: (row) => row.p50, text: (row) => duration(row.p50) },
+  { title: "p95", value: (row) => row.p95, text: (row) => duration(row.p95) },
+  { title: "Max", value: (row) => row.max, text: (row) => duration(row.max) },
+  { title: "GB/s", value: (row) => per(row.moved, row), text: (row) => rate(row.moved, row.total) },
+  { title: "GFLOP/s", value: (row) => per(row.flops, row), text: (row) => rate(row.flops, row.total) },
+];
+
+function per(amount, row) {
+  return amount === null || row.total === 0 ? -1 : amount / row.total;
+}
+
+export function statisticsPanel(scene, store) {
+  const sorting = { column: 2, descending: true };
+  const open = new Set();
+  let answer = null;
+  const caption = element("span", { class: "faint" });
+  const table = element("table", { class: "statistics", role: "treegrid" });
+  const bar = element("div", { class: "bar" }, grouping(store), button("Copy as markdown", "Copy the table as markdown", () => copy(visibleRows())), caption);
+
+  const sorted = (rows) => [...rows].sort((a, b) => {
+    const value = COLUMNS[sorting.column].value;
+    const order = value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0;
+    return sorting.descending ? -order : order;
+  });
+
+  function visibleRows() {
+    const rows = [];
+    const add = (list, depth) => sorted(list).forEach((row) => {
+      rows.push({ row, depth });
+      if (open.has(key(row))) add((row.opened ??= row.children()), depth + 1);
+    });
+    add(answer.rows, 0);
+    return rows;
+  }
+
+  function show() {
+    const { highlight } = store.state;
+    const marked = highlight ? key(highlight) : "";
+    table.replaceChildren(header(), element("tbody", {}, ...visibleRows().map(({ row, depth }) => line(row, depth, key(row) === marked))));
+  }
+
+  function header() {
+    const cells = COLUMNS.map(({ title }, at) => {
+      const direction = at === sorting.column ? (sorting.descending ? "descending" : "ascending") : "none";
+      return element("th", { "aria-sort": direction, scope: "col" }, button(title, `Sort by ${title}`, () => {
+        sorting.descending = at === sorting.column ? !sorting.descending : at !== 0;
+        sorting.column = at;
+        show();
+      }));
+    });
+    return element("thead", {}, element("tr", {}, ...cells));
+  }
+
+  function line(row, depth, marked) {
+    const toggle = row.leaf ? null : button(open.has(key(row)) ? "▾" : "▸", `Open or close ${row.name}`, (event) => {
+      event.stopPropagation();
+      if (!open.delete(key(row))) open.add(key(row));
+      show();
+    });
+    const name = element("td", { class: "name" }, toggle, row.name);
+    name.style.paddingLeft = `${depth * 1.2 + (row.leaf ? 1.9 : 0.3)}em`;
+    const cells = COLUMNS.slice(1).map((column, at) => {
+      const cell = element("td", {}, column.text(row));
+      if (at === 0) cell.style.setProperty("--share", `${Math.min(row.share * 100, 100)}%`);
+      return cell;
+    });
+    const choose = () => store.update({ highlight: marked ? null : { path: row.path, name: row.name } });
+    return element("tr", {
+      class: marked ? "marked" : "", tabindex: 0, "aria-level": depth + 1, onclick: choose,
+      onkeydown: (event) => event.key === "Enter" && event.target.tagName === "TR" && choose(),
+    }, name, ...cells);
+  }
+
+  store.on(["range", "groupBy", "hidden"], ({ range, groupBy, hidden }) => {
+    const keep = hidden.size === 0 ? null : (event) => !hidden.has(scene.recording.op(event));
+    answer = statistics(scene.recording, groupBy, range, keep);
+    const where = range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording";
+    caption.textContent = `${count(answer.count)} ${answer.count === 1 ? "event" : "events"} ${where}, ${duration(answer.total)} in all`;
+    show();
+  });
+  store.on(["highlight"], show);
+  return element("div", {}, bar, table);
+}
+
+function grouping(store) {
+  const options = Object.entries(GROUPINGS).map(([value, { title }]) => element("option", { value }, title));
+  return element("select", { "aria-label": "Group by", onchange: (event) => store.update({ groupBy: event.target.value, highlight: null }) }, ...options);
+}
+
+function key({ path }) {
+  return path.map(({ level, key }) => `${level}=${key}`).join("/");
+}
+
+function copy(rows) {
+  const lines = rows.map(({ row, depth }) => COLUMNS.map(({ text }, at) => (at === 0 ? "\u2003".repeat(depth) : "") + text(row)));
+  navigator.clipboard?.writeText(markdownTable(COLUMNS.map(({ title }) => title), lines));
+}
