@@ -12,6 +12,7 @@ pub mod browser;
 pub mod built;
 pub mod model;
 pub mod node_llama;
+pub mod npm;
 pub mod published_ggml;
 pub mod recording;
 pub mod under_agent;

@@ -3,11 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 
-use crate::built::target_directory;
-
-static INSTALLING: Mutex<()> = Mutex::new(());
+use crate::npm;
 
 /// What to generate.
 #[derive(Debug, Clone, Copy)]
@@ -31,24 +28,12 @@ impl Generation<'_> {
 
 /// Installs the application without its optional packages, which are 600 MB of CUDA.
 fn install(version: &str) -> Result<PathBuf, String> {
-    let _one_at_a_time = INSTALLING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let directory = target_directory().join("node-llama-cpp").join(version);
-    let script = directory.join("generate.mjs");
-    if !directory.join("node_modules/node-llama-cpp/package.json").is_file() {
-        std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-        let package = |name: &str| format!("{name}@{version}");
-        let output = Command::new("npm")
-            .args(["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"])
-            .args(["--no-save", "--prefix", "."])
-            .args([package("node-llama-cpp"), package("@node-llama-cpp/linux-x64")])
-            .current_dir(&directory)
-            .output()
-            .map_err(|error| format!("npm cannot be started: {error}"))?;
-        if !output.status.success() {
-            return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-        }
-    }
+    let package = |name: &str| format!("{name}@{version}");
+    let packages = [package("node-llama-cpp"), package("@node-llama-cpp/linux-x64")];
+    let name = format!("node-llama-cpp/{version}");
+    let directory = npm::installed(&name, &packages.each_ref().map(String::as_str))?;
+    // Node.js looks for packages beside the script.
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("applications/generate.mjs");
-    std::fs::copy(source, &script).map_err(|error| error.to_string())?;
-    directory.canonicalize().map_err(|error| error.to_string())
+    std::fs::copy(source, directory.join("generate.mjs")).map_err(|error| error.to_string())?;
+    Ok(directory)
 }

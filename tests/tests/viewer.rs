@@ -1,7 +1,7 @@
 //! The viewer's page in a real browser: clicks, keys and the wheel, and names that try to be
 //! more than names.
 
-use ggprof_e2e::{browser, built};
+use ggprof_e2e::{browser, built, npm};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,6 +31,24 @@ fn the_page_does_what_people_ask_of_it() {
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     println!("{said}");
+}
+
+#[test]
+fn the_types_of_the_scripts_agree() {
+    let typescript = match npm::installed("typescript", &["typescript@5.9.2"]) {
+        Ok(directory) => directory,
+        Err(problem) => {
+            let required = std::env::var_os("GGPROF_REQUIRE_BROWSER").is_some();
+            assert!(!required, "typescript cannot be installed: {problem}");
+            eprintln!("skipped, because typescript cannot be installed: {problem}");
+            return;
+        }
+    };
+    let viewer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../viewer");
+    let mut check = Command::new("node");
+    check.arg(typescript.join("node_modules/typescript/bin/tsc")).arg("--project").arg(viewer);
+    let output = check.output().expect("node runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// A recording in which everything that has a name has a hostile one.

@@ -34,7 +34,11 @@ const TASKS: &[Task] = &[
     },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
-    Task { name: "bench", help: "measure speed and memory [--reference SCRIPT]", run: bench::run },
+    Task {
+        name: "bench",
+        help: "measure [analysis|viewer|recording] [--reference SCRIPT]",
+        run: bench::run,
+    },
     Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];

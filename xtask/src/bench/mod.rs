@@ -7,15 +7,30 @@ mod recording;
 mod viewer;
 
 use anyhow::bail;
-use std::path::PathBuf;
+use std::path::Path;
+
+const USAGE: &str = "cargo xtask bench [analysis|viewer|recording] [--reference SCRIPT], SCRIPT \
+being ggml's profiler.py";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    let reference = match arguments {
-        [] => None,
-        [flag, script] if flag == "--reference" => Some(PathBuf::from(script)),
-        _ => bail!("cargo xtask bench [--reference SCRIPT], SCRIPT being ggml's profiler.py"),
+    let (parts, reference) = match arguments {
+        [parts @ .., flag, script] if flag == "--reference" => (parts, Some(Path::new(script))),
+        parts => (parts, None),
     };
-    analysis::run(reference.as_deref())?;
-    viewer::run()?;
-    recording::run()
+    let part = match parts {
+        [] => "all",
+        [part] => part.as_str(),
+        _ => bail!(USAGE),
+    };
+    match part {
+        "analysis" => analysis::run(reference),
+        "viewer" => viewer::run(),
+        "recording" => recording::run(),
+        "all" => {
+            analysis::run(reference)?;
+            viewer::run()?;
+            recording::run()
+        }
+        _ => bail!(USAGE),
+    }
 }
