@@ -6,7 +6,7 @@
 //! `tests/format_document.rs` keeps this file and the document together.
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -119,6 +119,33 @@ pub const COPY_ASYNC: u8 = 1 << 2;
 /// Part of a tensor only (runs of experts).
 pub const COPY_PARTIAL: u8 = 1 << 3;
 
+/// What a device did, in the flags of its work.
+pub const WORK_KERNEL: u8 = 0;
+pub const WORK_COPY: u8 = 1;
+pub const WORK_FILL: u8 = 2;
+/// All work of a split together, when its parts were not recorded.
+pub const WORK_WHOLE_SPLIT: u8 = 3;
+/// Nothing kept it apart from the work of its group: the times overlap.
+pub const WORK_CONCURRENT: u8 = 1 << 2;
+/// The first use of its kernel: the driver may have compiled or loaded it meanwhile.
+pub const WORK_FIRST_USE: u8 = 1 << 3;
+/// It ran, but the device gave no time.
+pub const WORK_UNTIMED: u8 = 1 << 4;
+/// Kept apart from all other work by barriers of the agent's own.
+pub const WORK_SERIALIZED: u8 = 1 << 5;
+/// The direction of copied bytes (`COPY_*`), from this bit on.
+pub const WORK_DIRECTION_BIT: u8 = 6;
+/// The position of work that belongs to no node.
+pub const NO_NODE: u32 = u32::MAX;
+
+/// How a device's clock was paired with the host's.
+pub const DEVICE_CLOCK_CALIBRATED: u8 = 0;
+/// Between the submission of work and its end being seen.
+pub const DEVICE_CLOCK_BOUNDED: u8 = 1;
+
+/// What a host task was.
+pub const TASK_PIPELINE_COMPILE: u8 = 0;
+
 /// What a coverage record speaks of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -137,6 +164,8 @@ pub enum Covered {
     Layout = 6,
     /// Copies the scheduler makes itself.
     Copies = 7,
+    /// Kernels of the backend's device, by the device's clock.
+    Kernels = 8,
 }
 
 /// How a coverage record's subject is observed.
@@ -155,6 +184,10 @@ pub enum CoveredHow {
     AbortCallback = 5,
     /// The dynamic linker binds ggml's own calls to the agent.
     SymbolName = 6,
+    /// Timestamps written by the device between the program's own commands.
+    DeviceTimestamps = 7,
+    /// The activity records of the vendor's tracing library.
+    ActivityRecords = 8,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.
@@ -318,6 +351,16 @@ records! {
         flags: u8, reserved: u16, scheduler: u32, reserved2: u32, os_thread: u32,
         start: u64, end: u64,
     }
+    /// A device's clock and the host's at one moment; the device's ticks are
+    /// extended to 64 bits.
+    DeviceClock = 0x12, 32 {
+        flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, reserved2: u32,
+        device_ticks: u64, monotonic_ns: u64,
+    }
+    /// Work of the host that a device waits for, and that is no op.
+    HostTask = 0x13, 32 {
+        what: u8, reserved: u16, split: u32, name: u32, os_thread: u32, start: u64, end: u64,
+    }
     /// A text, given once; followed by `bytes` bytes of UTF-8, zero-filled to a unit.
     Text = 0x80, 16 {
         flags: u8, units: u16, id: u32, bytes: u32, reserved: u32,
@@ -340,6 +383,11 @@ records! {
         flags: u8, units: u16, run: u32, source: u32, target: u32, source_backend: u32,
         target_backend: u32, os_thread: u32, reserved: u32, bytes: u64, start: u64, end: u64,
         offset: u64,
+    }
+    /// One kernel, copy or fill of a device.
+    DeviceWork = 0x85, 64 {
+        flags: u8, units: u16, split: u32, position: u32, name: u32, clock: u32, stream: u32,
+        backend: u32, group: u32, start: u64, end: u64, bytes: u64, cause: u64,
     }
 }
 

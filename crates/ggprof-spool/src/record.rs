@@ -45,6 +45,9 @@ pub enum Record {
         members: Vec<u32>,
     },
     Copy(layout::CopyEvent),
+    DeviceClock(layout::DeviceClock),
+    DeviceWork(layout::DeviceWork),
+    HostTask(layout::HostTask),
     /// A kind of a later format; its bytes are passed over.
     Unknown {
         kind: u8,
@@ -124,6 +127,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             Record::Fusion { shape: fusion.shape, position: fusion.position, members }
         }
         layout::CopyEvent::KIND => Record::Copy(layout::CopyEvent::decode(bytes)?),
+        layout::DeviceClock::KIND => Record::DeviceClock(layout::DeviceClock::decode(bytes)?),
+        layout::DeviceWork::KIND => Record::DeviceWork(layout::DeviceWork::decode(bytes)?),
+        layout::HostTask::KIND => Record::HostTask(layout::HostTask::decode(bytes)?),
         kind => Record::Unknown { kind, bytes: bytes.len() },
     })
 }

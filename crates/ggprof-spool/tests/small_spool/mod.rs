@@ -71,6 +71,8 @@ fn fill(writer: &mut BlockWriter) {
     long(&mut fusion.encode(), &members);
     let copy = layout::CopyEvent { flags: 1, run: 7, bytes: 1 << 33, ..Default::default() };
     long(&mut copy.encode(), &[]);
+    let work = layout::DeviceWork { split: 1, position: 2, name: 1, end: 9, ..Default::default() };
+    long(&mut work.encode(), &[]);
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }
@@ -110,6 +112,8 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::Synchronize { scheduler: 1, start: 1, end: 2, ..Default::default() }.encode(),
         layout::SchedulerReset { scheduler: 1, ..Default::default() }.encode(),
         layout::SchedulerFree { scheduler: 1, ..Default::default() }.encode(),
+        layout::DeviceClock { clock: 1, device_ticks: 5, ..Default::default() }.encode(),
+        layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
         layout::BackendFree { backend: 1, ..Default::default() }.encode(),
     ]
 }

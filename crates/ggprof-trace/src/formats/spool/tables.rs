@@ -121,6 +121,9 @@ impl Tables {
             | Record::BackendFree(_)
             | Record::Instance(_)
             | Record::Synchronize(_)
+            | Record::DeviceClock(_)
+            | Record::DeviceWork(_)
+            | Record::HostTask(_)
             | Record::Unknown { .. } => {}
         }
     }
