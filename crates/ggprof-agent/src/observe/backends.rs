@@ -12,7 +12,7 @@ use super::schedulers;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::{backend_table, library};
+use crate::hooks::{backend_table, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
@@ -32,6 +32,8 @@ pub(crate) struct Adopted {
     pub(crate) ops_seen: AtomicBool,
     /// The way to set its abort callback, where ops are seen by ticks only.
     tick_setter: AtomicUsize,
+    /// A device's: its library tells which node it works on.
+    asks_about_nodes: AtomicBool,
     pub(crate) graph_compute: AtomicUsize,
     pub(crate) cpy_tensor_async: AtomicUsize,
     pub(crate) synchronize: AtomicUsize,
@@ -103,6 +105,7 @@ impl Adopted {
             is_cpu: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
+            asks_about_nodes: AtomicBool::new(false),
             graph_compute: AtomicUsize::new(0),
             cpy_tensor_async: AtomicUsize::new(0),
             synchronize: AtomicUsize::new(0),
@@ -188,6 +191,8 @@ impl Adopted {
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
         self.is_cpu.store(device_type == 0, Ordering::Relaxed);
+        let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
+        self.asks_about_nodes.store(asks, Ordering::Relaxed);
         let record = layout::Backend {
             device_type,
             backend: self.id(),
@@ -233,6 +238,11 @@ impl Adopted {
         } else {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
+    }
+
+    /// The library of the backend's device tells which node it works on.
+    pub(crate) fn asks_about_nodes(&self) -> bool {
+        self.asks_about_nodes.load(Ordering::Relaxed)
     }
 
     /// The setter through which this backend's nodes can be made to tick.
