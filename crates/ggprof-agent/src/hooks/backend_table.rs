@@ -4,7 +4,6 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::observe::backends::{self, Adopted};
@@ -67,9 +66,10 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     let Some(real) = (unsafe { original::<CpyTensorAsync>(&adopted.cpy_tensor_async) }) else {
         return false;
     };
-    let start = clock::ticks();
+    let start = copies::begin();
     // SAFETY: what ggml would have called, with what it passed.
     let copied = unsafe { real(source_backend, target_backend, source, target) };
+    copies::end();
     if copied {
         let copy = Copied {
             start,
@@ -102,7 +102,7 @@ pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
 ///
 /// # Safety
 /// `F` is the slot's function pointer type.
-unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
+pub(crate) unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
     let address = kept.load(Ordering::Acquire);
     // SAFETY: a function pointer of type `F` by the caller's contract, not null.

@@ -234,9 +234,10 @@ entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_
 
 unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
     let Some(real) = tensor_copy_real::find() else { return };
-    let start = clock::ticks();
+    let start = copies::begin();
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(source, target) };
+    copies::end();
     guard(None, |this| {
         let copy = Copied {
             start,
@@ -263,9 +264,10 @@ unsafe extern "C-unwind" fn tensor_set_async(
     bytes: usize,
 ) {
     let Some(real) = tensor_set_async_real::find() else { return };
-    let start = clock::ticks();
+    let start = copies::begin();
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(backend, target, data, offset, bytes) };
+    copies::end();
     guard(None, |this| {
         let copy = Copied {
             start,

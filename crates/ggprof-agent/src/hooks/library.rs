@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
+use crate::ffi::api::Scope;
 use crate::patch::got::{self, Slot};
 use crate::patch::loaded_object::LoadedObject;
 
@@ -82,6 +83,11 @@ pub(crate) fn unhook_forward(place: usize) {
     }
 }
 
+/// Nothing of this name is loaded there any more.
+pub(super) fn is_gone((name, base): &(CString, usize)) -> bool {
+    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+}
+
 /// A library closed and opened again at the same place has fresh slots.
 fn still_hooked(object: &LoadedObject, number: usize) -> bool {
     let mut hooked = false;
@@ -156,7 +162,8 @@ pub(super) fn replace(
 
 /// What the slot leads to. A slot not yet bound leads back into the library's
 /// own stubs, which would bind it and so undo the hook: then the function is
-/// looked up as the loader would, in the global scope first.
+/// looked up as the loader would, in the global scope first, then in the scope of
+/// a library that was opened for itself.
 fn real_function(object: &LoadedObject, slot: &Slot<'_>) -> usize {
     let value = slot.value();
     if value == slot.own_definition || !object.holds(value) {
@@ -164,5 +171,9 @@ fn real_function(object: &LoadedObject, slot: &Slot<'_>) -> usize {
     }
     // SAFETY: a look-up by a C string.
     let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, slot.name.as_ptr()) as usize };
-    if global != 0 { global } else { slot.own_definition }
+    if global != 0 {
+        return global;
+    }
+    let local = Scope::of(&object.name).map_or(0, |scope| scope.find(slot.name));
+    if local != 0 { local } else { slot.own_definition }
 }

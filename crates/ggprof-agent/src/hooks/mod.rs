@@ -7,6 +7,9 @@
 pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
+pub(crate) mod cuda_calls;
+pub(crate) mod cupti;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 pub(crate) mod library;
+mod shim;

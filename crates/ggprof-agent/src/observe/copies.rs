@@ -28,6 +28,19 @@ pub(crate) struct Copied {
     pub(crate) may_be_pending: bool,
 }
 
+/// Before the real copy: work that a device is given from now on belongs to it.
+/// Returns its start.
+pub(crate) fn begin() -> u64 {
+    let start = clock::ticks();
+    ThisThread::with(|this| this.copy.set(start));
+    start
+}
+
+/// After the real copy. One that an exception ends leaves the mark until the next.
+pub(crate) fn end() {
+    ThisThread::with(|this| this.copy.set(0));
+}
+
 pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()> {
     let end = clock::ticks();
     let recorder = lifecycle::start_recording()?;

@@ -4,6 +4,7 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
+use super::cuda::{self, CudaSplit};
 use super::instance::Instance;
 use super::run::{Run, UNWOUND};
 use super::ticks::{self, Ticks};
@@ -31,6 +32,8 @@ pub(crate) struct Split {
     ticks: Option<Box<Ticks>>,
     /// Where a device's library tells which node it works on; on the heap too.
     visits: Option<Box<Visits>>,
+    /// Where the device is one of CUDA's.
+    cuda: Option<CudaSplit>,
     lane: Option<HeldLane<'static>>,
     /// The run made for a graph that came without one.
     own_run: Option<Run>,
@@ -71,6 +74,7 @@ impl Split {
             this.visits.set(&raw mut **visits);
         }
         lane.begin_run(nodes);
+        let cuda = cuda::begin_split(this, &lane, adopted, id);
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -84,8 +88,19 @@ impl Split {
         };
         lane.put(&begin.encode());
         let begin_cost = start - entered;
-        let lane = Some(lane);
-        Some(Split { id, start, shape, begin_cost, graph, instance, ticks, visits, lane, own_run })
+        Some(Split {
+            id,
+            start,
+            shape,
+            begin_cost,
+            graph,
+            instance,
+            ticks,
+            visits,
+            cuda,
+            lane: Some(lane),
+            own_run,
+        })
     }
 
     pub(crate) fn lane(&self) -> Option<&HeldLane<'static>> {
@@ -107,6 +122,9 @@ impl Split {
         let folded = FoldedSplit { split: self.id, start: self.start, end };
         this.ticks.set(std::ptr::null_mut());
         this.visits.set(std::ptr::null_mut());
+        if let Some(cuda) = self.cuda.take().filter(|_| status != UNWOUND) {
+            cuda.end(self.visits.as_ref().map_or(0, |visits| visits.stream()));
+        }
         let mut known = lane.take_known();
         let written = known.fusions_are_written(self.shape);
         let mut on_fused = |position, fused| {

@@ -20,6 +20,8 @@ pub(crate) struct Visits {
     nodes: *const [*const u8],
     site: usize,
     worked: bool,
+    /// The stream that work went to first, 0 before.
+    stream: usize,
     /// Positions in the order the loop came to them, this pass.
     visited: Vec<u32>,
 }
@@ -32,7 +34,16 @@ impl Visits {
         nodes: &[*const u8],
     ) -> Box<Visits> {
         let visited = Vec::with_capacity(nodes.len());
-        Box::new(Visits { split, shape, backend, nodes, site: 0, worked: false, visited })
+        Box::new(Visits {
+            split,
+            shape,
+            backend,
+            nodes,
+            site: 0,
+            worked: false,
+            stream: 0,
+            visited,
+        })
     }
 
     /// A question about a node, asked at `site`. Never allocates.
@@ -62,6 +73,18 @@ impl Visits {
     /// Work of the device was recorded or launched for the current node.
     pub(crate) fn note_work(&mut self) {
         self.worked |= !self.visited.is_empty();
+    }
+
+    /// Work goes to this stream of the device. The first one stands for the split:
+    /// others fork from it and join it again.
+    pub(crate) fn note_stream(&mut self, stream: usize) {
+        if self.stream == 0 {
+            self.stream = stream;
+        }
+    }
+
+    pub(crate) fn stream(&self) -> usize {
+        self.stream
     }
 
     /// Tells, once the split was computed, which nodes ran with others: the first

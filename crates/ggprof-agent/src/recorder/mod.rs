@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ggprof_spool::layout::LossKind;
 use ggprof_spool::writer::HeaderFacts;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, CudaConfig};
 use crate::{clock, lifecycle};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
@@ -45,6 +45,7 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
+    pub(crate) cuda: CudaConfig,
     pid: u32,
     lanes: Lanes,
     interner: Mutex<Interner>,
@@ -72,6 +73,7 @@ impl Recorder {
             spool: SpoolFile::create(config, &facts)?,
             threads: config.threads,
             serialize: config.serialize,
+            cuda: config.cuda.clone(),
             pid,
             lanes: Lanes::new(),
             interner: Mutex::new(Interner::default()),

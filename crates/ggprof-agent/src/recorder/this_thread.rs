@@ -24,6 +24,8 @@ pub(crate) struct ThisThread {
     pub(crate) ticks: Cell<*mut Ticks>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
+    /// Start of the copy of ggml's that this thread is in, 0 outside.
+    pub(crate) copy: Cell<u64>,
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,

@@ -1,0 +1,146 @@
+//! CUPTI's records into the recording: each piece of work with the split and node
+//! it belongs to. Work of no node is kept all the same, and so is work without
+//! times: neither is spread over others.
+
+use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
+
+use super::graph_nodes::GraphNodes;
+use super::launches::{self, Launch};
+use crate::ffi::cupti::records::{Activity, HostMemory, What};
+use crate::recorder::lane::HeldLane;
+
+/// CUPTI stamps with the host's monotonic clock; this is its number in the file.
+const CLOCK: u32 = 1;
+
+/// What was seen since CUPTI was attached.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    pub(crate) nodes: GraphNodes,
+    /// Pieces of work.
+    pub(crate) records: u64,
+    /// The backend that last used each device, by the device's number.
+    backends: Vec<(u32, u32)>,
+    bound: ClockBound,
+}
+
+/// How far the device's clock can be off the host's: no work begins before it was
+/// asked for, and none ends after its end was seen.
+#[derive(Debug)]
+struct ClockBound {
+    /// The shortest time from a call to the start of its work.
+    lead_ns: u64,
+    last_end_ns: u64,
+}
+
+impl Default for ClockBound {
+    fn default() -> Self {
+        ClockBound { lead_ns: u64::MAX, last_end_ns: 0 }
+    }
+}
+
+impl Work {
+    pub(crate) fn take(&mut self, lane: &HeldLane<'_>, activity: &Activity) {
+        self.records += 1;
+        let launch = launches::find(activity.correlation).unwrap_or(Launch::UNKNOWN);
+        let position = match activity.graph_node {
+            0 => launch.position,
+            node => self.nodes.position(node).unwrap_or(NO_NODE),
+        };
+        let timed = activity.has_times();
+        if timed {
+            self.bound.note(&launch, activity);
+        }
+        let (what, bytes) = describe(activity.what);
+        let name = match activity.what {
+            What::Kernel(_) => activity.kernel_name(),
+            other => name_of(other),
+        };
+        let record = DeviceWork {
+            flags: what | if timed { 0 } else { layout::WORK_UNTIMED },
+            split: launch.split,
+            position,
+            name: lane.recorder.interner().text(lane, name),
+            clock: CLOCK,
+            stream: activity.stream,
+            backend: self.backend(activity.device, launch.backend),
+            start: if timed { activity.start } else { 0 },
+            end: if timed { activity.end } else { 0 },
+            bytes,
+            cause: launch.cause,
+            ..Default::default()
+        };
+        lane.put_long(&mut record.encode(), &[]);
+    }
+
+    /// Work outside any split belongs to the backend that uses the device.
+    fn backend(&mut self, device: u32, known: u32) -> u32 {
+        let place = self.backends.iter().position(|(number, _)| *number == device);
+        match (place, known) {
+            (Some(place), layout::NONE) => self.backends[place].1,
+            (Some(place), _) => {
+                self.backends[place].1 = known;
+                known
+            }
+            (None, layout::NONE) => layout::NONE,
+            (None, _) => {
+                self.backends.push((device, known));
+                known
+            }
+        }
+    }
+
+    /// After everything ended (seen at `now_ns`) and was delivered.
+    pub(crate) fn write_clock(&mut self, lane: &HeldLane<'_>, now_ns: u64) {
+        let bound = std::mem::take(&mut self.bound);
+        if bound.last_end_ns == 0 {
+            return;
+        }
+        let lag_ns = now_ns.saturating_sub(bound.last_end_ns);
+        let lead_ns = if bound.lead_ns == u64::MAX { lag_ns } else { bound.lead_ns };
+        let record = DeviceClock {
+            flags: layout::DEVICE_CLOCK_BOUNDED,
+            clock: CLOCK,
+            uncertainty_ns: u32::try_from(lead_ns.max(lag_ns)).unwrap_or(u32::MAX),
+            device_ticks: bound.last_end_ns,
+            monotonic_ns: bound.last_end_ns,
+            ..Default::default()
+        };
+        lane.put(&record.encode());
+    }
+
+    pub(crate) fn note_dropped(lane: &HeldLane<'_>, dropped: u64) {
+        if dropped > 0 {
+            lane.recorder.lose(LossKind::DeviceRecords, dropped);
+        }
+    }
+}
+
+impl ClockBound {
+    fn note(&mut self, launch: &Launch, activity: &Activity) {
+        if launch.called_ns != 0 {
+            self.lead_ns = self.lead_ns.min(activity.start.saturating_sub(launch.called_ns));
+        }
+        self.last_end_ns = self.last_end_ns.max(activity.end);
+    }
+}
+
+/// The flags and bytes of a piece of work.
+fn describe(what: What) -> (u8, u64) {
+    match what {
+        What::Kernel(_) => (layout::WORK_KERNEL, 0),
+        What::Fill { bytes } => (layout::WORK_FILL, bytes),
+        What::Copy { direction, bytes, .. } => {
+            (layout::WORK_COPY | direction << layout::WORK_DIRECTION_BIT, bytes)
+        }
+    }
+}
+
+fn name_of(what: What) -> &'static [u8] {
+    match what {
+        What::Copy { memory: HostMemory::Pinned, .. } => b"memcpy, pinned",
+        What::Copy { memory: HostMemory::Pageable, .. } => b"memcpy, pageable",
+        What::Copy { .. } => b"memcpy",
+        What::Fill { .. } => b"memset",
+        What::Kernel(_) => b"",
+    }
+}
