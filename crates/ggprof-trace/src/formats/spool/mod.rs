@@ -75,3 +75,27 @@ fn losses(header: &Header, trace: &mut Trace) {
     };
     trace.lose(LossKind::Stopped(stopped), String::new);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_spool::layout;
+
+    #[test]
+    fn counters_stand_for_what_the_file_counts() {
+        let named = |dropped| Dropped::ALL.iter().position(|&other| other == dropped);
+        for (counter, dropped) in [
+            (layout::LossKind::NoBlock, Dropped::Records),
+            (layout::LossKind::NoLane, Dropped::GraphRuns),
+            (layout::LossKind::LogFull, Dropped::ThreadShares),
+            (layout::LossKind::NoLog, Dropped::Threads),
+            (layout::LossKind::GraphTooLarge, Dropped::Nodes),
+            (layout::LossKind::OpOutsideRun, Dropped::StrayOps),
+            (layout::LossKind::Fault, Dropped::Faults),
+            (layout::LossKind::NoBackendSlot, Dropped::Backends),
+            (layout::LossKind::InternerFull, Dropped::Descriptions),
+        ] {
+            assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
+        }
+    }
+}
