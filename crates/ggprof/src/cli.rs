@@ -69,6 +69,12 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the time that `--cuda sample` may cost (default: 1)
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    pub(crate) cuda_budget: f64,
     /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
     /// taken out and meant for ggprof
     #[arg(
@@ -86,6 +92,18 @@ pub(crate) enum SummaryTo {
     Stdout,
     /// Standard error
     Stderr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CudaArg {
+    /// Every kernel, in windows of a few graph runs; the time of whole splits in between
+    Sample,
+    /// Every kernel, all the time: slows the program
+    Full,
+    /// Only the time of whole splits
+    Graph,
+    /// Nothing but the time of the calls
+    Off,
 }
 
 #[derive(Debug, Args)]

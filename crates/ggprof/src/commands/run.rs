@@ -7,6 +7,7 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::launch::{self, Ended, Spools};
 use crate::{messages, output, terminal};
+use clap::ValueEnum;
 use ggprof_report::{caveats, documents, render};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -77,6 +78,9 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
+    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
+    variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
+    variables.push(("GGPROF_CUDA_BUDGET", arguments.cuda_budget.to_string().into()));
     variables
 }
 

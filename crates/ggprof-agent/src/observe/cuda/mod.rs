@@ -4,9 +4,11 @@
 //! * `windows`: when CUPTI is attached;
 //! * `launches`: what the program was doing when it handed work to a device;
 //! * `graph_nodes`: which node each node of a CUDA graph computes;
+//! * `clock_bound`: how far their times can be off;
 //! * `work`: CUPTI's records into the recording;
 //! * `split_timer`: whole splits, by events.
 
+mod clock_bound;
 mod graph_nodes;
 mod launches;
 mod split_timer;
@@ -216,14 +218,14 @@ impl State {
     fn detach(&mut self, lane: &HeldLane<'_>) {
         let began = now_ns();
         super::backends::synchronize_cuda();
-        let over = now_ns();
+        note_waited();
         let Some(session) = self.session.take() else { return };
         if cupti().is_some_and(Cupti::can_detach) {
             session.detach();
         }
         let mut work = work();
         let records = work.as_mut().map_or(0, |work| {
-            work.write_clock(lane, over);
+            work.write_clock(lane);
             work.records
         });
         drop(work);
@@ -233,12 +235,11 @@ impl State {
 
     /// All records there are, before CUDA or a backend goes.
     fn deliver(&mut self, lane: &HeldLane<'_>) {
-        let over = now_ns();
         if let Some(session) = &self.session
             && session.deliver().is_ok()
             && let Some(work) = work().as_mut()
         {
-            work.write_clock(lane, over);
+            work.write_clock(lane);
         }
     }
 
@@ -255,7 +256,11 @@ impl State {
             (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
         };
         let reason = lane.recorder.interner().text(lane, reason.as_bytes());
-        for what in [Covered::Ops, Covered::Kernels] {
+        let told: &[Covered] = match how {
+            CoveredHow::Not => &[Covered::Kernels],
+            _ => &[Covered::Ops, Covered::Kernels],
+        };
+        for &what in told {
             let record = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
@@ -308,6 +313,13 @@ pub(crate) fn note_event(this: &ThisThread, event: Event) {
     }
 }
 
+/// The host has waited for all work of the devices.
+pub(crate) fn note_waited() {
+    if let Some(work) = work().as_mut() {
+        work.bound.waited(now_ns());
+    }
+}
+
 /// CUPTI hands records over.
 ///
 /// # Safety
@@ -330,6 +342,7 @@ pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
     }
     state.timers.retain(|timer| timer.backend != backend);
     super::backends::synchronize_cuda();
+    note_waited();
     state.deliver(lane);
 }
 

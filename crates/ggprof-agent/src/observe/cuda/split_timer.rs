@@ -152,6 +152,7 @@ impl SplitTimer {
             flags: layout::DEVICE_CLOCK_BOUNDED,
             clock: self.clock(),
             uncertainty_ns: u32::try_from((after - before) / 2).unwrap_or(u32::MAX),
+            tick_ps: 1000,
             device_ticks: self.anchor_ns,
             monotonic_ns: before + (after - before) / 2,
             ..Default::default()

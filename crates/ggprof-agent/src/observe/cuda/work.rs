@@ -4,6 +4,7 @@
 
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
 
+use super::clock_bound::ClockBound;
 use super::graph_nodes::GraphNodes;
 use super::launches::{self, Launch};
 use crate::ffi::cupti::records::{Activity, HostMemory, What};
@@ -20,22 +21,7 @@ pub(crate) struct Work {
     pub(crate) records: u64,
     /// The backend that last used each device, by the device's number.
     backends: Vec<(u32, u32)>,
-    bound: ClockBound,
-}
-
-/// How far the device's clock can be off the host's: no work begins before it was
-/// asked for, and none ends after its end was seen.
-#[derive(Debug)]
-struct ClockBound {
-    /// The shortest time from a call to the start of its work.
-    lead_ns: u64,
-    last_end_ns: u64,
-}
-
-impl Default for ClockBound {
-    fn default() -> Self {
-        ClockBound { lead_ns: u64::MAX, last_end_ns: 0 }
-    }
+    pub(crate) bound: ClockBound,
 }
 
 impl Work {
@@ -48,7 +34,7 @@ impl Work {
         };
         let timed = activity.has_times();
         if timed {
-            self.bound.note(&launch, activity);
+            self.bound.note(launch.called_ns, activity.start, activity.end);
         }
         let (what, bytes) = describe(activity.what);
         let name = match activity.what {
@@ -89,38 +75,26 @@ impl Work {
         }
     }
 
-    /// After everything ended (seen at `now_ns`) and was delivered.
-    pub(crate) fn write_clock(&mut self, lane: &HeldLane<'_>, now_ns: u64) {
-        let bound = std::mem::take(&mut self.bound);
-        if bound.last_end_ns == 0 {
-            return;
+    /// After everything was delivered.
+    pub(crate) fn write_clock(&mut self, lane: &HeldLane<'_>) {
+        if let Some((at_ns, uncertainty_ns)) = self.bound.take() {
+            let record = DeviceClock {
+                flags: layout::DEVICE_CLOCK_BOUNDED,
+                clock: CLOCK,
+                uncertainty_ns: u32::try_from(uncertainty_ns).unwrap_or(u32::MAX),
+                tick_ps: 1000,
+                device_ticks: at_ns,
+                monotonic_ns: at_ns,
+                ..Default::default()
+            };
+            lane.put(&record.encode());
         }
-        let lag_ns = now_ns.saturating_sub(bound.last_end_ns);
-        let lead_ns = if bound.lead_ns == u64::MAX { lag_ns } else { bound.lead_ns };
-        let record = DeviceClock {
-            flags: layout::DEVICE_CLOCK_BOUNDED,
-            clock: CLOCK,
-            uncertainty_ns: u32::try_from(lead_ns.max(lag_ns)).unwrap_or(u32::MAX),
-            device_ticks: bound.last_end_ns,
-            monotonic_ns: bound.last_end_ns,
-            ..Default::default()
-        };
-        lane.put(&record.encode());
     }
 
     pub(crate) fn note_dropped(lane: &HeldLane<'_>, dropped: u64) {
         if dropped > 0 {
             lane.recorder.lose(LossKind::DeviceRecords, dropped);
         }
-    }
-}
-
-impl ClockBound {
-    fn note(&mut self, launch: &Launch, activity: &Activity) {
-        if launch.called_ns != 0 {
-            self.lead_ns = self.lead_ns.min(activity.start.saturating_sub(launch.called_ns));
-        }
-        self.last_end_ns = self.last_end_ns.max(activity.end);
     }
 }
 

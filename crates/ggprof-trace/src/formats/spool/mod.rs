@@ -94,6 +94,7 @@ mod tests {
             (layout::LossKind::Fault, Dropped::Faults),
             (layout::LossKind::NoBackendSlot, Dropped::Backends),
             (layout::LossKind::InternerFull, Dropped::Descriptions),
+            (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }
