@@ -26,6 +26,8 @@ pub struct Recording {
     pub backends: Vec<Backend>,
     pub coverage: Vec<Coverage>,
     pub clock_samples: Vec<layout::ClockSample>,
+    pub device_work: Vec<layout::DeviceWork>,
+    pub device_clocks: Vec<layout::DeviceClock>,
 }
 
 #[derive(Debug)]
@@ -63,6 +65,8 @@ impl Recording {
             backends: Vec::new(),
             coverage: Vec::new(),
             clock_samples: Vec::new(),
+            device_work: Vec::new(),
+            device_clocks: Vec::new(),
         };
         let mut ops = Vec::new();
         for record in spool.records() {
@@ -113,6 +117,8 @@ impl Recording {
             Record::Backend(backend) => self.backends.push(backend),
             Record::Coverage(coverage) => self.coverage.push(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
+            Record::DeviceWork(work) => self.device_work.push(work),
+            Record::DeviceClock(sample) => self.device_clocks.push(sample),
             _ => {}
         }
     }

@@ -27,7 +27,9 @@ impl UnderAgent {
         let mut command = Command::new(program);
         command.env("LD_PRELOAD", built::agent());
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
-        command.env_remove("GGPROF_THREADS").env_remove("GGPROF_SERIALIZE");
+        for name in ["GGPROF_THREADS", "GGPROF_SERIALIZE", "GGPROF_CUDA", "GGPROF_CUPTI"] {
+            command.env_remove(name);
+        }
         UnderAgent { command, directory }
     }
 
