@@ -1,5 +1,6 @@
 // The driver and the runtime of the fake device.
 #include "fake_cuda.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -101,6 +102,36 @@ int cudaGraphLaunch(struct graph * executable, void * stream) {
     for (int i = 0; i < executable->count; i++) {
         run(executable->nodes[i].kernel, 0, executable->nodes[i].id, correlation);
     }
+    return 0;
+}
+
+// The driver's view of the graph being captured: a chain of kernels.
+int cuStreamGetCaptureInfo_v2(void * stream, unsigned * status, uint64_t * id, struct graph ** graph, void * nodes, size_t * count) {
+    (void) stream, (void) nodes, (void) count;
+    *status = captured != NULL;
+    *id = 1;
+    *graph = captured;
+    return 0;
+}
+
+int cuGraphGetNodes(struct graph * graph, struct node ** nodes, size_t * count) {
+    for (size_t i = 0; nodes && i < *count; i++) {
+        nodes[i] = &graph->nodes[i];
+    }
+    *count = (size_t) graph->count;
+    return 0;
+}
+
+int cuGraphNodeGetType(struct node * node, unsigned * type) {
+    (void) node;
+    *type = 0;
+    return 0;
+}
+
+int cuGraphGetEdges_v2(struct graph * graph, void * from, void * to, void * data, size_t * count) {
+    (void) from, (void) to, (void) data;
+    bool side_by_side = getenv("FAKE_CUDA_CONCURRENT") != NULL;
+    *count = (size_t) graph->count - (side_by_side ? 0 : 1);
     return 0;
 }
 

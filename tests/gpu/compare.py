@@ -2,7 +2,7 @@
 """What recording costs on a CUDA card: all variants, interleaved, as one table.
 
     compare.py --bench build/bin/llama-bench --agent libggprof_agent.so \\
-        --model 1b.gguf --out DIRECTORY [--seconds 20] [--rounds 3] [--prompt 512]
+        --model 1b.gguf --out DIRECTORY [--seconds 20] [--rounds 3] [--prompt 2048]
 
 Each variant generates tokens for about SECONDS, then processes prompts. The order turns
 from round to round. Recordings of the first round stay in DIRECTORY.
@@ -20,9 +20,11 @@ from pathlib import Path
 VARIANTS = [
     ("unprofiled", None, {}),
     ("agent idle", "", {}),
+    ("off", "off", {}),
     ("sample", "sample", {}),
     ("graph", "graph", {}),
     ("full", "full", {}),
+    ("full, chunks", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
     ("graphs off", None, {"GGML_CUDA_DISABLE_GRAPHS": "1"}),
 ]
 TOKENS = 256
@@ -55,7 +57,7 @@ def main():
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--prompt", type=int, default=2048)
     parser.add_argument("--variants", default=",".join(name for name, _, _ in VARIANTS))
     options = parser.parse_args()
     options.agent = options.agent.resolve()

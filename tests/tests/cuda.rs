@@ -161,6 +161,36 @@ fn what_was_captured_in_a_window_is_known_in_the_next() {
     }
 }
 
+/// A graph captured between two windows: its nodes' numbers were never heard of, or
+/// meant others before.
+#[test]
+fn what_was_captured_between_windows_is_told_by_its_order() {
+    let runs = "direct2 capture replay47 capture replay20000";
+    let Some(recording) = record("sample", runs, &[]) else { return };
+    let kernels = kernels(&recording);
+    assert!(kernels.len() > 40 * KERNELS, "{}", kernels.len());
+    for work in kernels {
+        assert_ne!(work.position, NO_NODE);
+        assert_eq!(
+            recording.text(work.name).trim_end(),
+            expected_name(&recording, work).trim_end()
+        );
+    }
+}
+
+/// Nodes that run side by side have no order, and no guess is made.
+#[test]
+fn what_cannot_be_told_is_unattributed() {
+    let environment = [("FAKE_CUDA_CONCURRENT", "1")];
+    let runs = "direct2 capture replay47 capture replay20000";
+    let Some(recording) = record("sample", runs, &environment) else { return };
+    let (known, unknown): (Vec<&DeviceWork>, Vec<&DeviceWork>) =
+        kernels(&recording).into_iter().partition(|work| work.position != NO_NODE);
+    assert_eq!(known.len(), 40 * KERNELS, "the first window");
+    assert!(!unknown.is_empty());
+    assert!(unknown.iter().all(|work| work.split != layout::NONE && work.name != layout::NONE));
+}
+
 #[test]
 fn whole_splits_only_when_asked_for() {
     let Some(recording) = record("graph", "direct5", &[]) else { return };

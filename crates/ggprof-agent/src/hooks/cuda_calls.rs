@@ -3,7 +3,7 @@
 //! functions take arguments of which only a few are known here, so each is jumped
 //! to with everything as it was.
 //!
-//! # Hot path: no allocation, no locks, no panics
+//! # Hot path: no allocation, no locks, no panics, but where CUDA graphs are captured
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
 
-/// Slots over all CUDA libraries of the process: one has up to four.
+/// Slots over all CUDA libraries of the process: one has up to six.
 const SLOTS: usize = 16;
 
 /// Where the stream of a call is found.
@@ -29,14 +29,19 @@ enum Call {
     ConfiguredKernel = 2,
     /// A whole CUDA graph; the stream is the second argument.
     Graph = 3,
+    /// Work that is handed to the stream, the first argument, becomes a graph.
+    BeginCapture = 4,
+    EndCapture = 5,
 }
 
-const CALLS: [(&CStr, Call); 5] = [
+const CALLS: [(&CStr, Call); 7] = [
     (c"cudaLaunchKernel", Call::Kernel),
     (c"__cudaLaunchKernel", Call::Kernel),
     (c"cudaLaunchCooperativeKernel", Call::Kernel),
     (c"cudaLaunchKernelExC", Call::ConfiguredKernel),
     (c"cudaGraphLaunch", Call::Graph),
+    (c"cudaStreamBeginCapture", Call::BeginCapture),
+    (c"cudaStreamEndCapture", Call::EndCapture),
 ];
 /// Offset of the stream in CUDA's launch configuration, behind two sizes of three
 /// numbers each and the bytes of shared memory.
@@ -64,19 +69,28 @@ fn note(this: &ThisThread, slot: usize, first: usize, second: usize, stack: *con
     // thread only.
     let Some(visits) = (unsafe { this.visits.get().as_mut() }) else { return };
     let call = CALL.get(slot).map_or(0, |call| call.load(Ordering::Relaxed));
-    let stream = if call == Call::Graph as usize {
-        second
-    } else if call == Call::Kernel as usize {
+    if call == Call::BeginCapture as usize {
+        visits.cuda_graph.begin(first);
+    } else if call == Call::EndCapture as usize {
+        visits.cuda_graph.end();
+    } else if call == Call::Graph as usize {
+        visits.note_stream(second);
+        visits.cuda_graph.launch(first);
+    } else {
+        visits.note_stream(stream_of(call, first, stack));
+        visits.note_work();
+    }
+}
+
+/// The stream that a kernel goes to.
+fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
+    if call == Call::Kernel as usize {
         // SAFETY: CUDA's functions of these names have their sixth argument there:
         // above the return address and the fifth.
         unsafe { *stack.add(2) }
     } else {
         // SAFETY: the first argument is a configuration that the caller filled.
         unsafe { *((first + STREAM_IN_CONFIGURATION) as *const usize) }
-    };
-    visits.note_stream(stream);
-    if call != Call::Graph as usize {
-        visits.note_work();
     }
 }
 

@@ -68,12 +68,12 @@ impl Split {
         let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
             // the visits are taken off the thread right behind that.
-            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph)) }
+            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph).0) }
         });
         if let Some(visits) = &mut visits {
             this.visits.set(&raw mut **visits);
         }
-        lane.begin_run(nodes);
+        lane.begin_run(if adopted.asks_about_nodes() { 0 } else { nodes });
         let cuda = cuda::begin_split(this, &lane, adopted, id);
         let start = clock::ticks();
         let begin = SplitBegin {
@@ -123,7 +123,7 @@ impl Split {
         this.ticks.set(std::ptr::null_mut());
         this.visits.set(std::ptr::null_mut());
         if let Some(cuda) = self.cuda.take().filter(|_| status != UNWOUND) {
-            cuda.end(self.visits.as_ref().map_or(0, |visits| visits.stream()));
+            cuda.end(&lane, self.visits.as_ref().map_or(0, |visits| visits.stream()));
         }
         let mut known = lane.take_known();
         let written = known.fusions_are_written(self.shape);
@@ -137,7 +137,7 @@ impl Split {
         }
         let folded = match (&self.ticks, self.instance) {
             (Some(ticks), Some(instance)) => {
-                let nodes = nodes_of(instance, self.graph);
+                let (nodes, _) = nodes_of(instance, self.graph);
                 ticks::write_ops(&lane, folded, ticks, instance, nodes, on_fused)
             }
             _ => fold::write_ops(&lane, folded, on_fused),
@@ -173,24 +173,29 @@ impl Drop for Split {
 fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
     let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
-    let nodes = nodes_of(instance, graph);
+    let (nodes, uid) = nodes_of(instance, graph);
     if nodes.len() > MAX_NODES {
         lane.recorder.lose(LossKind::GraphTooLarge, (nodes.len() - MAX_NODES) as u64);
     }
     let nodes = &nodes[..nodes.len().min(MAX_NODES)];
-    let Some(table) = lane.slot().node_table() else { return (layout::NONE, 0) };
-    for (place, &node) in table.iter().zip(nodes) {
-        place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
+    // Threads of the CPU look their nodes up; a device's library tells them itself.
+    if !adopted.asks_about_nodes() {
+        let Some(table) = lane.slot().node_table() else { return (layout::NONE, 0) };
+        for (place, &node) in table.iter().zip(nodes) {
+            place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
+        }
     }
     let mut known = lane.take_known();
-    let shape = known.shape_of(lane, instance, tensor_layout, nodes);
+    let shape = known.shape_of(lane, instance, tensor_layout, nodes, uid);
     lane.return_known(known);
     (shape, nodes.len())
 }
 
-fn nodes_of(instance: &Instance, graph: Pointer) -> &[*const u8] {
-    let Some((_, graph_layout)) = &instance.layouts else { return &[] };
+/// The graph's nodes, and ggml's number for it.
+fn nodes_of(instance: &Instance, graph: Pointer) -> (&[*const u8], u64) {
+    let Some((_, graph_layout)) = &instance.layouts else { return (&[], 0) };
     // SAFETY: ggml hands the graph to the backend and keeps it, unchanged, until
     // `graph_compute` has returned to it; the layout is of the same copy of ggml.
-    unsafe { Graph::new(graph, graph_layout) }.nodes()
+    let graph = unsafe { Graph::new(graph, graph_layout) };
+    (graph.nodes(), graph.uid())
 }

@@ -153,11 +153,6 @@ impl Cupti {
         call!(self, cuptiFinalize())
     }
 
-    /// Whether CUPTI can leave the process again.
-    pub(crate) fn can_detach(&self) -> bool {
-        self.symbols.cuptiFinalize.is_some()
-    }
-
     /// The record behind `record` (the first for null) in a buffer.
     ///
     /// # Safety

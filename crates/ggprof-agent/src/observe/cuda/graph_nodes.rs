@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use super::capture::Order;
+
 /// Nodes remembered before the older half is forgotten: a program that captures
 /// for ever must not eat memory for ever.
 const MOST_YOUNG: usize = 1 << 18;
@@ -44,6 +46,48 @@ impl GraphNodes {
     }
 }
 
+/// Executable graphs in the order of their nodes, by CUDA's handle.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    known: HashMap<u64, KnownOrder>,
+}
+
+#[derive(Debug, Default)]
+struct KnownOrder {
+    order: Order,
+    /// The nodes' numbers are not known, or no longer: the order tells.
+    rules: bool,
+}
+
+impl Orders {
+    /// A graph was captured and became this executable one: by copying its nodes in
+    /// CUPTI's sight (`copied`), out of it, or by changing what the nodes there do.
+    /// `None`: the nodes have no order.
+    pub(crate) fn learn(
+        &mut self,
+        executable: u64,
+        order: Option<Order>,
+        copied: bool,
+        attached: bool,
+    ) {
+        if self.known.len() >= MOST_YOUNG {
+            self.known.clear();
+        }
+        let known = self.known.entry(executable).or_default();
+        known.order = order.unwrap_or_default();
+        known.rules = !copied && (!attached || known.rules);
+    }
+
+    pub(crate) fn rules(&self, executable: u64) -> bool {
+        self.known.get(&executable).is_some_and(|known| known.rules)
+    }
+
+    /// Empty for a graph without one.
+    pub(crate) fn order(&self, executable: u64) -> &[u32] {
+        self.known.get(&executable).map_or(&[], |known| &known.order)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,6 +103,22 @@ mod tests {
         assert_eq!((nodes.position(1), nodes.position(3)), (Some(11), Some(10)));
         nodes.copy(3, 99);
         assert_eq!(nodes.position(3), None, "its original is unknown");
+    }
+
+    #[test]
+    fn the_order_rules_where_the_numbers_are_not_known() {
+        let order = |position: u32| Some(Box::from([position]) as Order);
+        let mut orders = Orders::default();
+        orders.learn(1, order(4), true, true);
+        assert!(!orders.rules(1), "CUPTI saw the copies");
+        orders.learn(1, order(5), false, true);
+        assert!(!orders.rules(1), "the copies are the same, they only do something else");
+        orders.learn(1, order(6), false, false);
+        assert!(orders.rules(1), "it may be another graph under an old handle");
+        orders.learn(1, order(7), false, true);
+        assert!(orders.rules(1) && orders.order(1) == [7]);
+        orders.learn(1, None, false, false);
+        assert!(orders.rules(1) && orders.order(1).is_empty());
     }
 
     #[test]

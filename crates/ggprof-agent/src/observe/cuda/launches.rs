@@ -17,6 +17,8 @@ pub(crate) struct Launch {
     pub(crate) backend: u32,
     /// [`NO_NODE`] for a whole CUDA graph: its records name their nodes.
     pub(crate) position: u32,
+    /// The executable graph that was launched, 0 for single work.
+    pub(crate) executable: u64,
     /// Start of the copy of ggml's that the call belongs to, 0 for none.
     pub(crate) cause: u64,
     /// When the call began, on the clock of the records.
@@ -25,8 +27,14 @@ pub(crate) struct Launch {
 
 impl Launch {
     /// A call that nothing is known of.
-    pub(crate) const UNKNOWN: Launch =
-        Launch { split: NONE, backend: NONE, position: NO_NODE, cause: 0, called_ns: 0 };
+    pub(crate) const UNKNOWN: Launch = Launch {
+        split: NONE,
+        backend: NONE,
+        position: NO_NODE,
+        executable: 0,
+        cause: 0,
+        called_ns: 0,
+    };
 }
 
 /// A place is being written while its number is 0, and is whole otherwise.
@@ -36,6 +44,7 @@ struct Place {
     split: AtomicU32,
     backend: AtomicU32,
     position: AtomicU32,
+    executable: AtomicU64,
     cause: AtomicU64,
     called_ns: AtomicU64,
 }
@@ -49,6 +58,7 @@ impl Place {
             split: AtomicU32::new(0),
             backend: AtomicU32::new(0),
             position: AtomicU32::new(0),
+            executable: AtomicU64::new(0),
             cause: AtomicU64::new(0),
             called_ns: AtomicU64::new(0),
         }
@@ -67,6 +77,7 @@ pub(crate) fn keep(correlation: u32, launch: Launch) {
     place.split.store(launch.split, Ordering::Relaxed);
     place.backend.store(launch.backend, Ordering::Relaxed);
     place.position.store(launch.position, Ordering::Relaxed);
+    place.executable.store(launch.executable, Ordering::Relaxed);
     place.cause.store(launch.cause, Ordering::Relaxed);
     place.called_ns.store(launch.called_ns, Ordering::Relaxed);
     place.correlation.store(correlation, Ordering::Release);
@@ -81,6 +92,7 @@ pub(crate) fn find(correlation: u32) -> Option<Launch> {
         split: place.split.load(Ordering::Relaxed),
         backend: place.backend.load(Ordering::Relaxed),
         position: place.position.load(Ordering::Relaxed),
+        executable: place.executable.load(Ordering::Relaxed),
         cause: place.cause.load(Ordering::Relaxed),
         called_ns: place.called_ns.load(Ordering::Relaxed),
     };

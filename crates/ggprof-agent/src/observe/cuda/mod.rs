@@ -3,11 +3,13 @@
 //!
 //! * `windows`: when CUPTI is attached;
 //! * `launches`: what the program was doing when it handed work to a device;
+//! * `capture`: the order in which a CUDA graph's nodes were captured;
 //! * `graph_nodes`: which node each node of a CUDA graph computes;
 //! * `clock_bound`: how far their times can be off;
 //! * `work`: CUPTI's records into the recording;
 //! * `split_timer`: whole splits, by events.
 
+mod capture;
 mod clock_bound;
 mod graph_nodes;
 mod launches;
@@ -15,19 +17,21 @@ mod split_timer;
 mod windows;
 mod work;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, NO_NODE, NONE};
 
 use super::backends::Adopted;
 use crate::config::CudaLevel;
-use crate::ffi::cuda_driver::Driver;
+use crate::ffi::cuda_driver::{CaptureDriver, Driver};
 use crate::ffi::cupti::session::{Event, Session};
 use crate::ffi::cupti::{Cupti, library, records};
 use crate::hooks::cupti::CALLBACKS;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
+use capture::{Capture, Order};
 use launches::Launch;
 use split_timer::SplitTimer;
 use windows::{Step, Windows};
@@ -38,6 +42,8 @@ use work::Work;
 struct Cuda {
     level: CudaLevel,
     cupti: OnceLock<Option<Cupti>>,
+    /// Looks into graphs that are being captured, where kernels are recorded.
+    captures: Option<CaptureDriver>,
     state: Mutex<State>,
 }
 
@@ -55,6 +61,8 @@ struct State {
     problem: Option<String>,
 }
 
+/// CUPTI is in the process.
+static ATTACHED: AtomicBool = AtomicBool::new(false);
 static CUDA: OnceLock<Cuda> = OnceLock::new();
 /// Behind a lock of its own: CUPTI delivers records while `state` is held.
 static WORK: Mutex<Option<Work>> = Mutex::new(None);
@@ -77,6 +85,7 @@ fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
         Cuda {
             level: config.level,
             cupti: OnceLock::new(),
+            captures: CaptureDriver::loaded().filter(|_| config.level != CudaLevel::Graph),
             state: Mutex::new(State {
                 windows: Windows::new(config.level, config.budget_permille),
                 session: None,
@@ -147,13 +156,13 @@ pub(crate) fn begin_split(
 
 impl CudaSplit {
     /// `stream` is the one the split's work went to, 0 where not seen.
-    pub(crate) fn end(mut self, stream: usize) {
+    pub(crate) fn end(mut self, lane: &HeldLane<'_>, stream: usize) {
         self.ended = true;
         let mut state = self.cuda.state();
         state.active -= 1;
         let backend = self.backend;
         if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
-            timer.end(self.split, stream);
+            timer.end(lane, self.split, stream);
         } else if stream != 0
             && let Some(driver) = state.driver
         {
@@ -205,6 +214,7 @@ impl State {
         match attached {
             Ok(session) => {
                 self.session = Some(session);
+                ATTACHED.store(true, Ordering::Release);
                 self.windows.attached(now_ns() - began);
             }
             Err(sentence) => {
@@ -220,15 +230,13 @@ impl State {
         super::backends::synchronize_cuda();
         note_waited();
         let Some(session) = self.session.take() else { return };
-        if cupti().is_some_and(Cupti::can_detach) {
-            session.detach();
-        }
-        let mut work = work();
-        let records = work.as_mut().map_or(0, |work| {
+        ATTACHED.store(false, Ordering::Release);
+        session.detach();
+        let records = work().as_mut().map_or(0, |work| {
+            work.give_up_waiting(lane);
             work.write_clock(lane);
             work.records
         });
-        drop(work);
         launches::forget();
         self.windows.detached(now_ns() - began, records);
     }
@@ -239,6 +247,7 @@ impl State {
             && session.deliver().is_ok()
             && let Some(work) = work().as_mut()
         {
+            work.give_up_waiting(lane);
             work.write_clock(lane);
         }
     }
@@ -286,7 +295,9 @@ pub(crate) fn note_event(this: &ThisThread, event: Event) {
                 Launch { cause: this.copy.get(), called_ns: now_ns(), ..Launch::UNKNOWN };
             if let Some(visits) = visits {
                 (launch.split, launch.backend) = (visits.split, visits.backend);
-                if !whole_graph {
+                if whole_graph {
+                    launch.executable = visits.cuda_graph.executable as u64;
+                } else {
                     visits.note_work();
                     launch.position = visits.position().unwrap_or(NO_NODE);
                 }
@@ -306,9 +317,58 @@ pub(crate) fn note_event(this: &ThisThread, event: Event) {
             }
         }
         Event::NodeCopied { node, original } => {
+            if let Some(visits) = visits {
+                visits.cuda_graph.copied = true;
+            }
             if let Some(work) = work().as_mut() {
                 work.nodes.copy(node, original);
             }
+        }
+    }
+}
+
+/// The CUDA graph that the split of a thread is captured into or launched from.
+#[derive(Debug, Default)]
+pub(crate) struct CapturedGraph {
+    capture: Option<Capture>,
+    /// Of the graph captured last, until it is launched.
+    order: Option<Option<Order>>,
+    /// CUPTI has seen its nodes copied into an executable graph.
+    copied: bool,
+    /// The one launched last.
+    executable: usize,
+}
+
+impl CapturedGraph {
+    /// The program begins to capture, on this stream.
+    #[cold]
+    pub(crate) fn begin(&mut self, stream: usize) {
+        let driver = CUDA.get().and_then(|cuda| cuda.captures);
+        self.capture = driver.map(|driver| Capture::begin(driver, stream));
+        self.copied = false;
+    }
+
+    /// Its loop comes to the node at this position.
+    #[inline(always)]
+    pub(crate) fn visit(&mut self, position: u32) {
+        if let Some(capture) = &mut self.capture {
+            capture.visit(position);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn end(&mut self) {
+        self.order = self.capture.take().map(Capture::finish);
+    }
+
+    /// The graph is launched, for the first time if it was just captured.
+    pub(crate) fn launch(&mut self, executable: usize) {
+        self.executable = executable;
+        if let Some(order) = self.order.take()
+            && let Some(work) = work().as_mut()
+        {
+            let attached = ATTACHED.load(Ordering::Acquire);
+            work.orders.learn(executable as u64, order, self.copied, attached);
         }
     }
 }

@@ -65,7 +65,6 @@ impl SplitTimer {
 
     /// Before a split. `None`: it will not be timed.
     pub(crate) fn begin(&mut self, lane: &HeldLane<'_>, split: u32) -> Option<()> {
-        self.collect(lane);
         let now_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         if self.anchored_at_ns == 0 || now_ns - self.anchored_at_ns > ANCHOR_EVERY_NS {
             self.drain(lane);
@@ -82,8 +81,9 @@ impl SplitTimer {
         Some(())
     }
 
-    /// After the split: all of its work is in the stream.
-    pub(crate) fn end(&mut self, split: u32, stream: usize) {
+    /// After the split: all of its work is in the stream, and the device is busy with
+    /// it while we read the times of those before.
+    pub(crate) fn end(&mut self, lane: &HeldLane<'_>, split: u32, stream: usize) {
         if stream != 0 && stream != self.stream {
             self.stream = stream;
         }
@@ -92,6 +92,7 @@ impl SplitTimer {
         if self.in_flight > 0 && pair.split == split {
             pair.ended = self.driver.record(pair.end, self.stream as Stream).is_some();
         }
+        self.collect(lane);
     }
 
     /// Writes the splits that are over, oldest first.

@@ -2,10 +2,12 @@
 //! it belongs to. Work of no node is kept all the same, and so is work without
 //! times: neither is spread over others.
 
+use std::collections::HashMap;
+
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
 
 use super::clock_bound::ClockBound;
-use super::graph_nodes::GraphNodes;
+use super::graph_nodes::{GraphNodes, Orders};
 use super::launches::{self, Launch};
 use crate::ffi::cupti::records::{Activity, HostMemory, What};
 use crate::recorder::lane::HeldLane;
@@ -22,16 +24,16 @@ pub(crate) struct Work {
     /// The backend that last used each device, by the device's number.
     backends: Vec<(u32, u32)>,
     pub(crate) bound: ClockBound,
+    /// Executable graphs whose nodes are told by their order.
+    pub(crate) orders: Orders,
+    /// Work of such a graph, until all of one launch is there.
+    waiting: HashMap<u32, Vec<DeviceWork>>,
 }
 
 impl Work {
     pub(crate) fn take(&mut self, lane: &HeldLane<'_>, activity: &Activity) {
         self.records += 1;
         let launch = launches::find(activity.correlation).unwrap_or(Launch::UNKNOWN);
-        let position = match activity.graph_node {
-            0 => launch.position,
-            node => self.nodes.position(node).unwrap_or(NO_NODE),
-        };
         let timed = activity.has_times();
         if timed {
             self.bound.note(launch.called_ns, activity.start, activity.end);
@@ -41,10 +43,10 @@ impl Work {
             What::Kernel(_) => activity.kernel_name(),
             other => name_of(other),
         };
-        let record = DeviceWork {
+        let mut record = DeviceWork {
             flags: what | if timed { 0 } else { layout::WORK_UNTIMED },
             split: launch.split,
-            position,
+            position: launch.position,
             name: lane.recorder.interner().text(lane, name),
             clock: CLOCK,
             stream: activity.stream,
@@ -55,7 +57,38 @@ impl Work {
             cause: launch.cause,
             ..Default::default()
         };
-        lane.put_long(&mut record.encode(), &[]);
+        if activity.graph_node == 0 {
+            put(lane, &record);
+        } else if self.orders.rules(launch.executable) {
+            self.wait(lane, activity.correlation, launch.executable, record);
+        } else {
+            record.position = self.nodes.position(activity.graph_node).unwrap_or(NO_NODE);
+            put(lane, &record);
+        }
+    }
+
+    /// Keeps a graph's work until all of the launch is there, and its order tells
+    /// which node each piece belongs to.
+    fn wait(&mut self, lane: &HeldLane<'_>, correlation: u32, executable: u64, work: DeviceWork) {
+        let order = self.orders.order(executable);
+        let waiting = self.waiting.entry(correlation).or_default();
+        waiting.push(work);
+        if waiting.len() < order.len() {
+            return;
+        }
+        waiting.sort_by_key(|work| work.start);
+        for (at, work) in waiting.iter_mut().enumerate() {
+            work.position = order.get(at).copied().unwrap_or(NO_NODE);
+            put(lane, work);
+        }
+        self.waiting.remove(&correlation);
+    }
+
+    /// After everything was delivered: launches that are not whole tell no order.
+    pub(crate) fn give_up_waiting(&mut self, lane: &HeldLane<'_>) {
+        for work in self.waiting.drain().flat_map(|(_, waiting)| waiting) {
+            put(lane, &work);
+        }
     }
 
     /// Work outside any split belongs to the backend that uses the device.
@@ -96,6 +129,10 @@ impl Work {
             lane.recorder.lose(LossKind::DeviceRecords, dropped);
         }
     }
+}
+
+fn put(lane: &HeldLane<'_>, work: &DeviceWork) {
+    lane.put_long(&mut work.encode(), &[]);
 }
 
 /// The flags and bytes of a piece of work.
