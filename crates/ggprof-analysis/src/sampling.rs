@@ -2,7 +2,7 @@
 //! recorded, but those of other splits of the same kind were: each op is taken to have cost
 //! what it cost there on average, and how much that varied tells how far to trust it.
 
-use ggprof_trace::{BackendIndex, Event, Measured, Signature, StringId, Tensor, Trace};
+use ggprof_trace::{BackendIndex, Event, GraphRunId, Measured, Signature, StringId, Tensor, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 
@@ -62,6 +62,7 @@ type Kind = (BackendIndex, Tensor, Tensor);
 struct Samples {
     splits: u64,
     whole: u64,
+    whole_ns: f64,
     /// Sum of the op's time in each split, and of its square.
     ops: HashMap<StringId, (f64, f64)>,
 }
@@ -71,9 +72,9 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
     let mut kinds: HashMap<Kind, Samples> = HashMap::new();
     let mut found: Vec<Sampling> = Vec::new();
     for event in trace.events.iter().filter(|event| is_whole(trace, event)) {
-        let signature = trace.signature(event.node);
-        let first = signature.sources.first().map_or(Tensor::UNKNOWN, |source| source.tensor);
-        kinds.entry((event.backend, first, signature.output)).or_default().whole += 1;
+        let samples = kinds.entry(kind_of_whole(trace, &event)).or_default();
+        samples.whole += 1;
+        samples.whole_ns += event.duration_ns as f64;
         let known = found.iter().position(|entry| entry.backend == event.backend);
         let place = known.unwrap_or_else(|| {
             found.push(Sampling::of(event.backend));
@@ -92,6 +93,35 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
         entry.estimate(&kinds);
     }
     found
+}
+
+/// Runs that were timed as a whole, each with one of the same kind whose ops are known.
+pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> {
+    let mut whole = trace.events.iter().filter(|event| is_whole(trace, event)).peekable();
+    if whole.peek().is_none() {
+        return Vec::new();
+    }
+    let splits = sampled_splits(trace);
+    let sampled: HashMap<Kind, GraphRunId> = splits
+        .iter()
+        .filter_map(|split| Some((kind_of_sampled(trace, split)?, split.first()?.graph_run?)))
+        .collect();
+    whole
+        .filter_map(|event| Some((event.graph_run?, *sampled.get(&kind_of_whole(trace, &event))?)))
+        .collect()
+}
+
+fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
+    let signature = trace.signature(event.node);
+    let first = signature.sources.first().map_or(Tensor::UNKNOWN, |source| source.tensor);
+    (event.backend, first, signature.output)
+}
+
+fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
+    let mut outputs =
+        split.iter().map(|event| trace.signature(event.node).output).filter(Tensor::is_known);
+    let first = outputs.next()?;
+    Some((split.first()?.backend, first, outputs.last().unwrap_or(first)))
 }
 
 fn is_whole(trace: &Trace, event: &Event) -> bool {
@@ -118,11 +148,8 @@ fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
 }
 
 fn take(trace: &Trace, split: &[Event], kinds: &mut HashMap<Kind, Samples>) {
-    let known: Vec<&Event> =
-        split.iter().filter(|event| trace.signature(event.node).output.is_known()).collect();
-    let (Some(first), Some(last)) = (known.first(), known.last()) else { return };
-    let output = |event: &Event| trace.signature(event.node).output;
-    let samples = kinds.entry((first.backend, output(first), output(last))).or_default();
+    let Some(kind) = kind_of_sampled(trace, split) else { return };
+    let samples = kinds.entry(kind).or_default();
     samples.splits += 1;
     let mut sums: HashMap<StringId, u64> = HashMap::new();
     for event in split {
@@ -147,6 +174,11 @@ impl Sampling {
             if samples.splits == 0 {
                 self.unlike += samples.whole;
             }
+            let (n, whole) = (samples.splits as f64, samples.whole as f64);
+            // Kernels take a little longer while they are traced. What is known exactly,
+            // the time of the splits, is the most they can have taken.
+            let all: f64 = samples.ops.values().map(|(sum, _)| sum / n * whole).sum();
+            let scale = if all > samples.whole_ns { samples.whole_ns / all } else { 1.0 };
             for (&op, &(sum, squares)) in &samples.ops {
                 let row = ops.entry(op).or_insert(SampledOp {
                     op,
@@ -154,12 +186,11 @@ impl Sampling {
                     estimated_ns: 0.0,
                     error_ns: 0.0,
                 });
-                let (n, whole) = (samples.splits as f64, samples.whole as f64);
                 let mean = sum / n;
                 let variance = (squares / n - mean * mean).max(0.0);
                 row.measured_ns += sum as u128;
-                row.estimated_ns += mean * whole;
-                let error = (variance / n).sqrt() * whole;
+                row.estimated_ns += mean * whole * scale;
+                let error = (variance / n).sqrt() * whole * scale;
                 row.error_ns = row.error_ns.hypot(error);
             }
         }
@@ -184,12 +215,12 @@ mod tests {
              op GPU GET_ROWS 200..220 run=1 measured=device f32[8,1]
              op GPU MUL_MAT 220..330 run=1 measured=device f32[32,1]
              run 400..600
-             op GPU SPLIT 400..500 run=2 measured=device f32[32,1] <- f32[8,1]
+             op GPU SPLIT 400..520 run=2 measured=device f32[32,1] <- f32[8,1]
              run 600..900
              op GPU SPLIT 600..880 run=3 measured=device f32[32,1] <- f32[8,64]",
         );
         let [gpu] = &sampling(&trace)[..] else { panic!() };
-        assert_eq!((gpu.sampled, gpu.whole, gpu.whole_ns, gpu.unlike), (2, 2, 380, 1));
+        assert_eq!((gpu.sampled, gpu.whole, gpu.whole_ns, gpu.unlike), (2, 2, 400, 1));
         let rows: Vec<_> = gpu
             .ops
             .iter()

@@ -6,6 +6,7 @@ mod layers;
 mod operations;
 mod phases;
 mod rankings;
+mod sampling;
 mod shapes;
 mod summary;
 

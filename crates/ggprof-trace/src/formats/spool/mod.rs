@@ -14,6 +14,7 @@ mod device_charges;
 mod device_clocks;
 mod device_events;
 mod events;
+mod kernel_name;
 mod nodes;
 mod tables;
 
