@@ -63,6 +63,8 @@ pub mod header {
 /// Bits of the header's `OPTIONS`.
 pub const OPTION_THREADS: u32 = 1;
 pub const OPTION_SERIALIZE: u32 = 2;
+/// Set by whoever copied the file while the program ran.
+pub const OPTION_SNAPSHOT: u32 = 4;
 
 /// What a tick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,6 +57,8 @@ pub struct Header {
     pub pid: u32,
     pub threads_asked: bool,
     pub serialized: bool,
+    /// The program was still running when this copy was made.
+    pub snapshot: bool,
     pub start_ticks: u64,
     pub start_monotonic_ns: u64,
     pub start_realtime_ns: u64,
@@ -158,6 +160,7 @@ impl<'a> Spool<'a> {
             pid: number(self.bytes, at::PID),
             threads_asked: options & layout::OPTION_THREADS != 0,
             serialized: options & layout::OPTION_SERIALIZE != 0,
+            snapshot: options & layout::OPTION_SNAPSHOT != 0,
             start_ticks: number(self.bytes, at::START_TICKS),
             start_monotonic_ns: number(self.bytes, at::START_MONOTONIC_NS),
             start_realtime_ns: number(self.bytes, at::START_REALTIME_NS),
@@ -330,6 +333,19 @@ fn record_bytes(record: &[u8]) -> usize {
         return UNIT;
     }
     usize::from(number::<u16>(record, 2)) * UNIT
+}
+
+/// How many bytes of a block hold its head and whole records.
+pub(crate) fn committed_bytes(block: &[u8]) -> usize {
+    let mut at = BLOCK_HEAD_BYTES;
+    while let Some(record) = block.get(at..).filter(|rest| rest.len() >= UNIT && rest[0] != 0) {
+        let length = record_bytes(record);
+        if length == 0 || length > record.len() {
+            break;
+        }
+        at += length;
+    }
+    at.min(block.len())
 }
 
 fn damage(offset: usize, reason: DamageReason) -> Damage {

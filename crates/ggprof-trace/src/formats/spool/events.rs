@@ -139,6 +139,11 @@ impl Builder<'_> {
         let splits = self.splits_by_run();
         for copy in &self.tables.copies {
             let Some(&backend) = self.backends.get(&copy.target_backend) else { continue };
+            let graph_run = self.runs.get(&copy.run).copied();
+            if copy.run != layout::NONE && graph_run.is_none() {
+                // Of a run that is not counted.
+                continue;
+            }
             let node = self.copied(trace, copy, &shapes);
             let (start_ns, duration_ns) = self.span(copy.start, copy.end.max(copy.start));
             let is_async = copy.flags & layout::COPY_ASYNC != 0;
@@ -148,7 +153,7 @@ impl Builder<'_> {
                 backend,
                 source_backend: self.backends.get(&copy.source_backend).copied(),
                 split: split_after(splits.get(&copy.run), copy.start),
-                graph_run: self.runs.get(&copy.run).copied(),
+                graph_run,
                 start_ns,
                 duration_ns,
                 bytes: copy.bytes,
