@@ -43,10 +43,13 @@ impl Drop for Control {
 
 fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
     let socket = sockets::directory()?.join(format!("{}.sock", std::process::id()));
-    // One of this name was left behind by a launcher that was killed.
-    let _ = std::fs::remove_file(&socket);
-    let listener = UnixListener::bind(&socket)
-        .with_context(|| format!("{} cannot be made", socket.display()))?;
+    let cannot = || format!("{} cannot be made", socket.display());
+    // It gets its name once it listens: one that refuses counts as left behind by a launcher
+    // that was killed, and is removed.
+    let unnamed = socket.with_extension("new");
+    let _ = std::fs::remove_file(&unnamed);
+    let listener = UnixListener::bind(&unnamed).with_context(cannot)?;
+    std::fs::rename(&unnamed, &socket).with_context(cannot)?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let spools = spools.clone();
