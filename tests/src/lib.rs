@@ -10,9 +10,11 @@
 
 pub mod browser;
 pub mod built;
+pub mod debian_sid;
 pub mod model;
 pub mod node_llama;
 pub mod npm;
 pub mod published_ggml;
 pub mod recording;
+pub mod tool;
 pub mod under_agent;
