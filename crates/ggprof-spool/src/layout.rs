@@ -188,6 +188,8 @@ pub enum CoveredHow {
     DeviceTimestamps = 7,
     /// The activity records of the vendor's tracing library.
     ActivityRecords = 8,
+    /// A jump at the function's entry.
+    InlineHook = 9,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

@@ -12,6 +12,7 @@ use super::schedulers;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
+use crate::hooks::library::Hooked;
 use crate::hooks::{backend_table, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
@@ -173,10 +174,14 @@ impl Adopted {
 
     fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
         let object = LoadedObject::containing(self.graph_compute.load(Ordering::Relaxed));
-        let hooked = object.as_ref().map(library::hook_ops).unwrap_or_default();
-        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
         let api = &instance.api;
         let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
+        let device_type = device_type(instance, device);
+        let hooked = match &object {
+            Some(object) => library::hook_ops(object, matches!(device_type, 0 | u8::MAX)),
+            None => Hooked::not("the backend's functions are in no library that is loaded"),
+        };
+        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
         let mut interner = lane.recorder.interner();
         let ask = |function: Option<unsafe extern "C-unwind" fn(Pointer) -> *const _>,
                    of: Pointer| {
@@ -186,7 +191,6 @@ impl Adopted {
         };
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
         let library = interner.text(lane, file_name(library_path));
-        let device_type = device_type(instance, device);
         let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
@@ -222,13 +226,13 @@ impl Adopted {
         if copies {
             cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
         }
-        let got = |seen: bool| if seen { CoveredHow::GotSlot } else { CoveredHow::Not };
+        let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen.load(Ordering::Relaxed) {
-            cover(Covered::Ops, CoveredHow::GotSlot, 1, "");
-            let why = if hooked.barrier { "" } else { "the library calls no ggml_barrier by name" };
-            cover(Covered::BarrierWaits, got(hooked.barrier), 1, why);
-            let why = if hooked.forward > 0 { "" } else { "the library exports no op functions" };
-            cover(Covered::Fusions, got(hooked.forward > 0), hooked.forward, why);
+            cover(Covered::Ops, hooked.how, 1, "");
+            let why = if hooked.barrier { "" } else { "the library has no call of ggml_barrier" };
+            cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
+            let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
+            cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
         } else if setter != 0 && instance.layouts.is_some() {
             cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
             let why = "only the first thread's progress is seen; waits are part of the ops";

@@ -91,6 +91,8 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::Serialized as u8 => Some("serialized"),
         n if n == CoveredHow::Probed as u8 => Some("probed"),
         n if n == CoveredHow::AbortCallback as u8 => Some("abort callback, first thread only"),
+        n if n == CoveredHow::SymbolName as u8 => Some("symbol name"),
+        n if n == CoveredHow::InlineHook as u8 => Some("function entry"),
         _ => Some("in a newer way"),
     }
 }
