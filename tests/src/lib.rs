@@ -16,5 +16,6 @@ pub mod node_llama;
 pub mod npm;
 pub mod published_ggml;
 pub mod recording;
+pub mod source_ggml;
 pub mod tool;
 pub mod under_agent;

@@ -11,3 +11,4 @@ pub(crate) mod device_nodes;
 pub(crate) mod entry;
 mod inline_ops;
 pub(crate) mod library;
+pub(crate) mod linked_in;

@@ -29,14 +29,14 @@ pub(crate) fn functions(object: &LoadedObject, wanted: impl Fn(&[u8]) -> bool) -
     elf.map(|elf| elf.functions(object, &wanted)).unwrap_or_default()
 }
 
-/// Whether the object's file has symbols of its own (not only for the dynamic
-/// linker) and a name among them. Far quicker than looking for the function.
-pub(crate) fn may_define(object: &LoadedObject, name: &CStr) -> bool {
+/// Whether one of the names is among those of the object's symbols. Far quicker
+/// than looking for the function.
+pub(crate) fn may_define(object: &LoadedObject, names: &[&CStr]) -> bool {
     let elf = object.file().and_then(|path| Elf::open(path.as_os_str()));
     elf.is_some_and(|elf| {
-        elf.tables().any(|(_, names)| {
-            elf.read(names).is_some_and(|names| contains(&names, name.to_bytes_with_nul()))
-        })
+        elf.tables()
+            .filter_map(|(_, texts)| elf.read(texts))
+            .any(|texts| names.iter().any(|name| contains(&texts, name.to_bytes_with_nul())))
     })
 }
 
@@ -182,7 +182,7 @@ mod tests {
         let found = functions(&here, |name| name == b"ggprof_function_for_a_test");
         assert_eq!(found.iter().map(|function| function.address).collect::<Vec<_>>(), [address]);
         assert!(!found[0].code().is_empty());
-        assert!(may_define(&here, c"ggprof_function_for_a_test"));
+        assert!(may_define(&here, &[c"ggprof_function_for_a_test"]));
         assert!(functions(&here, |name| name == b"no such function").is_empty());
     }
 }
