@@ -190,6 +190,8 @@ pub enum CoveredHow {
     ActivityRecords = 8,
     /// A jump at the function's entry.
     InlineHook = 9,
+    /// Asked for one node at a time, as it would have taken them anyway.
+    NodeByNode = 10,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

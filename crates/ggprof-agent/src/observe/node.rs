@@ -9,6 +9,23 @@ use crate::ffi::tensor::Tensor;
 use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
+/// What ggml calls the node's op.
+pub(crate) fn op_name<'a>(instance: &Instance, op: u32) -> &'a [u8] {
+    // SAFETY: an op number read from a live tensor of this instance.
+    instance.api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }))
+}
+
+/// Whether an op of this name computes anything; the others only say how to look
+/// at what is there.
+pub(crate) fn computes(op_name: &[u8]) -> bool {
+    !matches!(op_name, b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE")
+}
+
+/// Whether a backend does anything for the node.
+pub(crate) fn does_work(instance: &Instance, tensor: Tensor<'_>) -> bool {
+    computes(op_name(instance, tensor.op()))
+}
+
 /// The node's number, with its description written if it is new.
 pub(crate) fn number(
     lane: &HeldLane<'_>,
@@ -18,8 +35,7 @@ pub(crate) fn number(
 ) -> u32 {
     let api = &instance.api;
     let op = tensor.op();
-    // SAFETY: an op number read from a live tensor of this instance.
-    let op_name = api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }));
+    let op_name = op_name(instance, op);
     let mut node = layout::Node {
         sources: sources.len() as u8,
         instance: instance.id,

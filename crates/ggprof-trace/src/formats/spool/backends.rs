@@ -93,6 +93,7 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::AbortCallback as u8 => Some("abort callback, first thread only"),
         n if n == CoveredHow::SymbolName as u8 => Some("symbol name"),
         n if n == CoveredHow::InlineHook as u8 => Some("function entry"),
+        n if n == CoveredHow::NodeByNode as u8 => Some("node by node"),
         _ => Some("in a newer way"),
     }
 }
