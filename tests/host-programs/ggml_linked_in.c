@@ -1,7 +1,11 @@
 // Has ggml linked into itself and computes a few graphs on its CPU backend. Prints what it
-// computed and how many nodes that took. Arguments: graphs, threads.
+// computed and how many nodes that took. Arguments: graphs, threads, and the directory of
+// another ggml, to be opened as a plugin's would be and used besides.
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
+
+#include "tiny_ggml.h"
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
@@ -25,6 +29,17 @@ static void fill(struct ggml_tensor * tensor, float value) {
     }
     ggml_backend_tensor_set(tensor, numbers, 0, ggml_nbytes(tensor));
     free(numbers);
+}
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+static int compare(const void * a, const void * b) {
+    int64_t left = *(const int64_t *) a, right = *(const int64_t *) b;
+    return (left > right) - (left < right);
 }
 
 int main(int argc, char ** argv) {
@@ -51,20 +66,31 @@ int main(int argc, char ** argv) {
     ggml_backend_sched_t scheduler =
         ggml_backend_sched_new(&backend, NULL, 1, 1024, false, false);
     double sum = 0;
+    int64_t * times = malloc(graphs * sizeof *times);
     for (int i = 0; i < graphs; i++) {
+        int64_t start = now();
         ggml_backend_sched_reset(scheduler);
         if (!ggml_backend_sched_alloc_graph(scheduler, graph)
             || ggml_backend_sched_graph_compute(scheduler, graph) != GGML_STATUS_SUCCESS) {
             return 1;
         }
+        times[i] = now() - start;
         float numbers[WIDTH * ROWS];
         ggml_backend_tensor_get(output, numbers, 0, sizeof numbers);
         for (int j = 0; j < WIDTH * ROWS; j++) {
             sum += numbers[j];
         }
     }
+    qsort(times, graphs, sizeof *times, compare);
+    fprintf(stderr, "median_ns=%lld\n", (long long) times[graphs / 2]);
+    free(times);
     // Per layer: norm, two multiplications, two copies, an addition; views compute nothing.
     printf("sum=%.9g graphs=%d computed=%d\n", sum, graphs, 6 * LAYERS);
+    if (argc > 3) {
+        tiny_open(argv[3]);
+        struct tiny_session session = tiny_start(1);
+        tiny_compute(&session, 2);
+    }
     ggml_backend_sched_free(scheduler);
     ggml_backend_buffer_free(buffer);
     ggml_free(context);

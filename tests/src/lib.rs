@@ -11,6 +11,7 @@
 pub mod browser;
 pub mod built;
 pub mod debian_sid;
+pub mod matrix;
 pub mod model;
 pub mod node_llama;
 pub mod npm;
@@ -19,3 +20,4 @@ pub mod recording;
 pub mod source_ggml;
 pub mod tool;
 pub mod under_agent;
+pub mod whisper_model;

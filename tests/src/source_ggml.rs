@@ -41,6 +41,9 @@ const CPU: [&str; 14] = [
     "ggml-cpu/tiled/tiled-kernel.cpp",
 ];
 
+/// Links a library so that it calls its own functions directly, as Ubuntu links all of them.
+pub const SYMBOLIC: &[&str] = &["-Wl,-Bsymbolic-functions"];
+
 static BUILDING: Mutex<()> = Mutex::new(());
 
 /// Who compiles.
@@ -71,25 +74,7 @@ pub fn linked_into(source: &str) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_program(source))
 }
 
-/// A program or library of `host-programs/` that needs ggml's headers but not its code.
-pub fn built_against(source: &str, options: &[&str], name: &str) -> Option<PathBuf> {
-    let build = || {
-        let ggml = source_directory()?;
-        let out = directory()?.join(name);
-        tool::output(
-            Compiler::Gcc
-                .command(source, &ggml)
-                .args(options)
-                .arg(host_program(source))
-                .arg("-o")
-                .arg(&out),
-        )?;
-        Ok(out)
-    };
-    tool::fetched("ggml's source", build())
-}
-
-fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(compiler)?;
     let name = std::iter::once(format!("{compiler:?}")).chain(link.iter().map(|&l| l.to_owned()));
@@ -110,7 +95,7 @@ fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String>
     Ok(directory)
 }
 
-fn built_program(source: &str) -> Result<PathBuf, String> {
+pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(Compiler::Gcc)?;
     let program = directory()?.join(source.replace('.', "_"));

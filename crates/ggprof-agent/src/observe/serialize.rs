@@ -16,7 +16,6 @@ use crate::clock;
 use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::{Graph, GraphHead};
-use crate::ffi::tensor::Tensor;
 use crate::hooks::backend_table::{GraphCompute, Synchronize};
 use crate::recorder::fold::op_of_one_thread;
 
@@ -36,9 +35,13 @@ pub(crate) fn compute(
     }
     // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
     let graph = unsafe { Graph::new(graph, layout) };
+    // SAFETY: nodes of the graph that ggml is computing, of this instance.
+    let mut working = unsafe { node::working(instance, tensor_layout, graph.nodes()) }.peekable();
+    // A graph without work is left to the backend as it is.
+    working.peek()?;
     let mut single = GraphHead([0; 64]);
     let measured = if adopted.is_host_accelerator() { MEASURED_HOST } else { MEASURED_SERIALIZED };
-    for (position, &node) in graph.nodes().iter().enumerate() {
+    for position in working {
         graph.single_node(position, &mut single);
         let start = clock::ticks();
         // SAFETY: the backend's own functions, on a graph with one of the nodes
@@ -49,13 +52,7 @@ pub(crate) fn compute(
             unsafe { synchronize(backend) };
         }
         let end = clock::ticks();
-        fail_open::guard((), |_| {
-            // SAFETY: a node of the graph that ggml is computing, of this instance.
-            let tensor = unsafe { Tensor::new(node, tensor_layout) };
-            if node::does_work(instance, tensor) {
-                put_op(split, measured, position as u32, (start, end));
-            }
-        });
+        fail_open::guard((), |_| put_op(split, measured, position as u32, (start, end)));
         if status != 0 {
             return Some(status);
         }

@@ -7,13 +7,10 @@
 use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
-use super::node;
+use super::node::{self, FLAG_COMPUTE};
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
-
-/// ggml's `GGML_TENSOR_FLAG_COMPUTE`, in versions that have it.
-const FLAG_COMPUTE: u32 = 16;
 
 /// The moments of one graph.
 #[derive(Debug)]

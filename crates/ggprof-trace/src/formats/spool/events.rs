@@ -9,9 +9,9 @@ use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent, NodeId,
     Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
 };
-use ggprof_spool::layout::{self, CopyEvent};
+use ggprof_spool::layout::{self, CopyEvent, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// The name of an event that stands for all ops of a split that could not be told apart.
 const WHOLE_SPLIT: &str = "SPLIT";
@@ -67,6 +67,11 @@ struct Builder<'a> {
 
 impl Builder<'_> {
     fn splits(&mut self, trace: &mut Trace) {
+        // Where ops are seen, a split without any had nothing to compute.
+        let seen = self.tables.coverage.iter().filter(|covered| {
+            covered.what == Covered::Ops as u16 && covered.how != CoveredHow::Not as u8
+        });
+        let seen: HashSet<u32> = seen.map(|covered| covered.backend).collect();
         let mut ops: HashMap<u32, Vec<&Op>> = HashMap::new();
         for op in &self.tables.ops {
             ops.entry(op.split).or_default().push(op);
@@ -86,7 +91,9 @@ impl Builder<'_> {
             let place = Place { graph_run, backend, split: index };
             match ops.get(&begin.split) {
                 Some(ops) => ops.iter().for_each(|op| self.op(trace, begin, &place, op)),
-                None if begin.nodes > 0 => whole_split(trace, &place, start_ns, end_ns),
+                None if begin.nodes > 0 && !seen.contains(&begin.backend) => {
+                    whole_split(trace, &place, start_ns, end_ns);
+                }
                 None => {}
             }
         }
