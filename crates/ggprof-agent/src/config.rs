@@ -1,11 +1,20 @@
 //! The environment, read once when the agent is loaded: the program may change
 //! its variables and its working directory later.
 
+mod cuda;
+
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use ggprof_spool::layout;
+
+pub(crate) use cuda::{CudaConfig, CudaLevel};
+
+use crate::clock;
+
+/// Below that a file of limited size holds hardly more than descriptions.
+const LEAST_BLOCKS: usize = 63;
 
 /// What `ggprof run` asked for.
 #[derive(Debug)]
@@ -17,65 +26,51 @@ pub(crate) struct Config {
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
     pub(crate) cuda: CudaConfig,
+    pub(crate) span: Span,
+    /// The largest size of the file (`GGPROF_MAX_BYTES`).
+    most_bytes: Option<u64>,
 }
 
-/// How closely CUDA devices are watched (`GGPROF_CUDA`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum CudaLevel {
-    Off,
-    /// The time of each split on its device.
-    Graph,
-    /// Every kernel, in windows that stay within a budget of time.
-    #[default]
-    Sample,
-    /// Every kernel.
-    Full,
+/// The part of the program's life to record (`GGPROF_START_AFTER_NS`, `GGPROF_DURATION_NS`,
+/// `GGPROF_FIRST_GRAPH`, `GGPROF_LAST_GRAPH`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Not before this moment of `CLOCK_MONOTONIC`.
+    pub(crate) start_ns: u64,
+    /// From the first recorded graph run on.
+    pub(crate) duration_ns: u64,
+    /// Counted from 1.
+    pub(crate) first_graph: u64,
+    pub(crate) last_graph: u64,
 }
 
-/// What concerns CUDA devices.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CudaConfig {
-    pub(crate) level: CudaLevel,
-    /// Thousandths of the time that `Sample` may take (`GGPROF_CUDA_BUDGET`, in
-    /// percent).
-    pub(crate) budget_permille: u32,
-    /// The tracing library to use (`GGPROF_CUPTI`).
-    pub(crate) cupti: Option<PathBuf>,
-    /// Where CUDA's toolkit may be.
-    pub(crate) homes: Vec<PathBuf>,
-    /// Where Pythons may be installed.
-    pub(crate) python_prefixes: Vec<PathBuf>,
+impl Default for Span {
+    /// All of it.
+    fn default() -> Span {
+        Span { start_ns: 0, duration_ns: u64::MAX, first_graph: 0, last_graph: u64::MAX }
+    }
 }
 
-/// One percent.
-const DEFAULT_BUDGET_PERMILLE: u32 = 10;
-
-impl CudaConfig {
-    fn from_environment() -> CudaConfig {
-        let path = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let level = match std::env::var("GGPROF_CUDA").as_deref() {
-            Ok("off") => CudaLevel::Off,
-            Ok("graph") => CudaLevel::Graph,
-            Ok("full") => CudaLevel::Full,
-            _ => CudaLevel::Sample,
-        };
-        let budget = std::env::var("GGPROF_CUDA_BUDGET").ok();
-        let percent = budget.and_then(|text| text.parse::<f64>().ok());
-        let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-        let home = path("HOME").map(|home| home.join(".local"));
-        let system = ["/usr/local", "/usr"].map(PathBuf::from);
-        CudaConfig {
-            level,
-            budget_permille: percent.map_or(DEFAULT_BUDGET_PERMILLE, |p| (p * 10.0) as u32),
-            cupti: path("GGPROF_CUPTI"),
-            homes: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
-            python_prefixes: [path("VIRTUAL_ENV"), path("CONDA_PREFIX"), home]
-                .into_iter()
-                .flatten()
-                .chain(system)
-                .collect(),
+impl Span {
+    /// Read when the agent is loaded, which is when the program's time begins.
+    fn from_environment() -> Span {
+        let all = Span::default();
+        let now = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        Span {
+            start_ns: number("GGPROF_START_AFTER_NS").map_or(0, |wait| now().saturating_add(wait)),
+            duration_ns: number("GGPROF_DURATION_NS").unwrap_or(all.duration_ns),
+            first_graph: number("GGPROF_FIRST_GRAPH").unwrap_or(all.first_graph),
+            last_graph: number("GGPROF_LAST_GRAPH").unwrap_or(all.last_graph),
         }
     }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        *self != Span::default()
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 impl Config {
@@ -89,7 +84,15 @@ impl Config {
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
             cuda: CudaConfig::from_environment(),
+            span: Span::from_environment(),
+            most_bytes: number("GGPROF_MAX_BYTES"),
         })
+    }
+
+    /// How many blocks the file may have; `None` without a limit.
+    pub(crate) fn most_blocks(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.most_bytes?).ok()?.saturating_sub(layout::HEADER_BYTES);
+        Some((bytes / layout::BLOCK_BYTES).max(LEAST_BLOCKS))
     }
 
     pub(crate) fn options(&self) -> u32 {
@@ -143,9 +146,14 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let spool = b"/tmp/%p/a-%p.spool".to_vec();
-        let config =
-            Config { spool, threads: false, serialize: false, cuda: CudaConfig::default() };
+        let config = Config {
+            spool: b"/tmp/%p/a-%p.spool".to_vec(),
+            threads: false,
+            serialize: false,
+            cuda: CudaConfig::default(),
+            span: Span::default(),
+            most_bytes: None,
+        };
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

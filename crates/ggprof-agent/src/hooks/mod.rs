@@ -11,5 +11,7 @@ pub(crate) mod cuda_calls;
 pub(crate) mod cupti;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
+mod inline_ops;
 pub(crate) mod library;
+pub(crate) mod linked_in;
 mod shim;

@@ -12,8 +12,10 @@ use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
 use crate::ffi::tensor::TensorLayout;
+use crate::hooks::linked_in;
 use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 /// One copy of ggml's base library.
@@ -33,7 +35,7 @@ static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let object = LoadedObject::containing(function)?;
+        let object = LoadedObject::containing(linked_in::function_behind(function))?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
         if let Some(instance) = known.iter().find(same) {
@@ -57,9 +59,9 @@ impl Instance {
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
-        let library = interner.text(lane, file_name(self.name.to_bytes()));
-        let version = interner.text(lane, probe::optional_text(self.api.ggml_version));
-        let commit = interner.text(lane, probe::optional_text(self.api.ggml_commit));
+        let library = interner.lasting_text(lane, file_name(self.name.to_bytes()));
+        let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
+        let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -70,22 +72,27 @@ impl Instance {
             tensor_bytes,
             ..Default::default()
         };
-        lane.put(&record.encode());
+        lane.define_lasting(Owner::Instance(instance), &record.encode());
         let mut cover = |what: Covered, how: CoveredHow, problem: Option<&str>| {
             let how = if problem.is_some() { CoveredHow::Not } else { how };
             let coverage = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
                 library,
-                reason: interner.text(lane, problem.unwrap_or_default().as_bytes()),
+                reason: interner.lasting_text(lane, problem.unwrap_or_default().as_bytes()),
                 instance,
                 ..Default::default()
             };
-            lane.put(&coverage.encode());
+            lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
         cover(Covered::Layout, CoveredHow::Probed, problem);
-        let unseen = (!calls_by_name(object, COPY)).then_some("ggml calls its own copy directly");
-        cover(Covered::Copies, CoveredHow::SymbolName, unseen);
+        if linked_in::is_hooked(object, COPY) {
+            cover(Covered::Copies, CoveredHow::InlineHook, None);
+        } else {
+            let seen = calls_by_name(object, COPY);
+            let problem = (!seen).then_some("ggml calls its own copy directly");
+            cover(Covered::Copies, CoveredHow::SymbolName, problem);
+        }
     }
 }
 

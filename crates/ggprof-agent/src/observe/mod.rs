@@ -15,6 +15,7 @@ pub(crate) mod backends;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod cuda;
+mod devices;
 pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod node;

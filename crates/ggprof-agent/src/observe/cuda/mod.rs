@@ -28,6 +28,7 @@ use crate::ffi::cuda_driver::{CaptureDriver, Driver};
 use crate::ffi::cupti::session::{Event, Session};
 use crate::ffi::cupti::{Cupti, library, records};
 use crate::hooks::cupti::CALLBACKS;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
@@ -140,7 +141,7 @@ pub(crate) fn begin_split(
     match state.windows.before_split(this.run.get(), now_ns()) {
         Step::Attach => state.attach(cuda, lane),
         Step::Detach if state.active > 0 => state.windows.stay_open(),
-        Step::Detach => state.detach(lane),
+        Step::Detach => state.detach(Some(lane)),
         Step::Stay => {}
     }
     state.cover(lane, adopted, cuda.level);
@@ -225,7 +226,7 @@ impl State {
     }
 
     /// No split is being computed, and the state's lock keeps others from starting.
-    fn detach(&mut self, lane: &HeldLane<'_>) {
+    fn detach(&mut self, lane: Option<&HeldLane<'_>>) {
         let began = now_ns();
         super::backends::synchronize_cuda();
         note_waited();
@@ -233,8 +234,10 @@ impl State {
         ATTACHED.store(false, Ordering::Release);
         session.detach();
         let records = work().as_mut().map_or(0, |work| {
-            work.give_up_waiting(lane);
-            work.write_clock(lane);
+            if let Some(lane) = lane {
+                work.give_up_waiting(lane);
+                work.write_clock(lane);
+            }
             work.records
         });
         launches::forget();
@@ -264,7 +267,7 @@ impl State {
             (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
             (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
         };
-        let reason = lane.recorder.interner().text(lane, reason.as_bytes());
+        let reason = lane.recorder.interner().lasting_text(lane, reason.as_bytes());
         let told: &[Covered] = match how {
             CoveredHow::Not => &[Covered::Kernels],
             _ => &[Covered::Ops, Covered::Kernels],
@@ -279,8 +282,21 @@ impl State {
                 count: 1,
                 ..Default::default()
             };
-            lane.put(&record.encode());
+            lane.define_lasting(Owner::Backend(backend), &record.encode());
         }
+    }
+}
+
+/// A split that is not recorded: CUPTI need not be there for it. What it has not
+/// delivered yet is not written any more.
+pub(crate) fn rest() {
+    if !ATTACHED.load(Ordering::Acquire) {
+        return;
+    }
+    let Some(cuda) = CUDA.get() else { return };
+    let mut state = cuda.state();
+    if state.active == 0 {
+        state.detach(None);
     }
 }
 
