@@ -4,8 +4,9 @@
     compare.py --bench build/bin/llama-bench --agent libggprof_agent.so \\
         --model 1b.gguf --out DIRECTORY [--seconds 20] [--rounds 3] [--prompt 2048]
 
-Each variant generates tokens for about SECONDS, then processes prompts. The order turns
-from round to round. Recordings of the first round stay in DIRECTORY.
+Each variant generates tokens for about SECONDS, after as many prompts; those that --long does
+not name take a fifth of that. The order turns from round to round. Recordings of the first
+round stay in DIRECTORY.
 """
 
 import argparse
@@ -58,6 +59,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--prompt", type=int, default=2048)
+    parser.add_argument("--long", default="unprofiled,sample")
     parser.add_argument("--variants", default=",".join(name for name, _, _ in VARIANTS))
     options = parser.parse_args()
     options.agent = options.agent.resolve()
@@ -69,24 +71,28 @@ def main():
         return ["-p", str(options.prompt), "-n", str(TOKENS), "-r", str(repeats)]
 
     rate = run(options, None, {}, None, work(2))[-1]
-    repeats = max(2, round(options.seconds * rate / TOKENS))
+
+    def repeats(name):
+        seconds = options.seconds if name in options.long.split(",") else options.seconds / 5
+        return max(2, round(seconds * rate / TOKENS))
+
     speeds = {name: ([], []) for name, _, _ in variants}
     for number in range(options.rounds):
         turn = number % len(variants)
         for name, level, environment in variants[turn:] + variants[:turn]:
             spool = options.out / f"{name}-{number}-%p.spool"
-            prompt, tokens = run(options, level, environment, spool, work(repeats))
+            prompt, tokens = run(options, level, environment, spool, work(repeats(name)))
             speeds[name][0].append(prompt)
             speeds[name][1].append(tokens)
             if number > 0 and level:
                 for file in options.out.glob(f"{name}-{number}-*.spool"):
                     file.unlink()
-    print(f"{options.model}: {repeats} x {TOKENS} tokens and {repeats} prompts of")
-    print(f"{options.prompt}, {options.rounds} rounds; median tokens/s (lowest-highest)")
-    print(f"{'':14}{'generation':>26}{'ratio':>8}{'prompt':>28}{'ratio':>8}")
+    print(f"{options.model}: {TOKENS} tokens and prompts of {options.prompt}, repeated;")
+    print(f"{options.rounds} rounds; median tokens/s (lowest-highest)")
+    print(f"{'':14}{'repeats':>8}{'generation':>26}{'ratio':>8}{'prompt':>28}{'ratio':>8}")
     bases = [statistics.median(speeds[variants[0][0]][test]) for test in (0, 1)]
     for name, _, _ in variants:
-        line = f"{name:14}"
+        line = f"{name:14}{repeats(name):>8}"
         for test, width in ((1, 26), (0, 28)):
             values = speeds[name][test]
             middle = statistics.median(values)

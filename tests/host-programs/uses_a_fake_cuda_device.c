@@ -1,7 +1,8 @@
 // Computes a graph on the fake device of `fake-cuda`, several times: argv[2] is the
-// folder of its libraries, and each further word a run (direct, capture, replay) or
-// a copy.
+// folder of its libraries, and each further word a run (direct, capture, replay), a
+// copy, or a wait in milliseconds.
 #include "tiny_ggml.h"
+#include <unistd.h>
 
 enum { WORDS = 64 };
 
@@ -85,6 +86,10 @@ int main(int count, char ** words) {
         int times = 1;
         char word[64];
         sscanf(words[i], "%63[a-z]%d", word, &times);
+        if (strcmp(word, "wait") == 0) {
+            usleep((unsigned) times * 1000);
+            continue;
+        }
         for (int n = 0; n < times; n++) {
             if (strcmp(word, "copy") == 0) {
                 copy_in();

@@ -161,12 +161,14 @@ fn what_was_captured_in_a_window_is_known_in_the_next() {
     }
 }
 
+/// The wait earns the budget of the second window.
+const BETWEEN_WINDOWS: &str = "direct2 capture replay47 capture replay2 wait4000 replay20";
+
 /// A graph captured between two windows: its nodes' numbers were never heard of, or
 /// meant others before.
 #[test]
 fn what_was_captured_between_windows_is_told_by_its_order() {
-    let runs = "direct2 capture replay47 capture replay20000";
-    let Some(recording) = record("sample", runs, &[]) else { return };
+    let Some(recording) = record("sample", BETWEEN_WINDOWS, &[]) else { return };
     let kernels = kernels(&recording);
     assert!(kernels.len() > 40 * KERNELS, "{}", kernels.len());
     for work in kernels {
@@ -182,8 +184,7 @@ fn what_was_captured_between_windows_is_told_by_its_order() {
 #[test]
 fn what_cannot_be_told_is_unattributed() {
     let environment = [("FAKE_CUDA_CONCURRENT", "1")];
-    let runs = "direct2 capture replay47 capture replay20000";
-    let Some(recording) = record("sample", runs, &environment) else { return };
+    let Some(recording) = record("sample", BETWEEN_WINDOWS, &environment) else { return };
     let (known, unknown): (Vec<&DeviceWork>, Vec<&DeviceWork>) =
         kernels(&recording).into_iter().partition(|work| work.position != NO_NODE);
     assert_eq!(known.len(), 40 * KERNELS, "the first window");
