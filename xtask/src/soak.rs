@@ -27,9 +27,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let session = Session::new(&place);
     let soak = Soak::start(&session)?;
     let mut pairs = Vec::new();
-    println!(
-        "| minutes | alone, tokens/s | recorded, tokens/s | ratio | RSS alone | RSS recorded | file |"
-    );
+    println!("alone → recorded");
+    println!("| minutes | tokens/s | ratio | CPU ms per token | ratio | memory, MiB | file, MB |");
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(60 * minutes) {
