@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 const CLIENTS: u64 = 8;
 const SLOTS: u32 = 4;
 const PHASE: Duration = Duration::from_secs(15);
-const LIMIT: &str = "64MB";
+/// Reached within minutes, so that most of the time blocks are used again.
+const LIMIT: &str = "16MB";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let minutes: u64 = match arguments {
@@ -86,7 +87,7 @@ impl<'a> Soak<'a> {
     fn pair(&self, number: usize) -> anyhow::Result<Pair> {
         let alone = || self.phase(&self.alone, self.alone.id());
         let recorded = || self.phase(&self.recorded, self.recorded_pid);
-        let (alone, recorded) = if number % 2 == 0 {
+        let (alone, recorded) = if number.is_multiple_of(2) {
             let alone = alone()?;
             (alone, recorded()?)
         } else {
@@ -162,7 +163,7 @@ impl<'a> Soak<'a> {
         println!("file: {} bytes first, {} bytes last", first.file, last.file);
         self.alone.end();
         self.recorded.end();
-        shell::run(&mut session.ggprof(&["report", "soak.ggprof", "--by", "phase"]))
+        shell::run(&mut session.ggprof(&["report", "soak.ggprof", "--top-ops", "5"]))
     }
 }
 
