@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use ggprof_spool::layout;
 
-/// What `ggprof run` asked for.
+use crate::delivery::Delivery;
+use crate::patch::loaded_object::LoadedObject;
+
+/// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// Absolute; `%p` stands for the process id.
@@ -16,18 +19,29 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
+    /// Where nobody waits for the recording but the program itself.
+    pub(crate) delivery: Option<Delivery>,
 }
 
 impl Config {
-    /// `None` without `GGPROF_SPOOL`: the agent stays inert.
+    /// `None` without `GGPROF_SPOOL`, which comes first, and `GGML_PROFILE`: the agent
+    /// stays inert.
     pub(crate) fn from_environment() -> Option<Config> {
-        let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty())?;
-        let spool = std::path::absolute(PathBuf::from(spool)).ok()?;
+        let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty());
+        if let Some(spool) = spool {
+            return Config::new(PathBuf::from(spool), None);
+        }
+        Config::new(temporary_spool(), Some(Delivery::from_environment()?))
+    }
+
+    fn new(spool: PathBuf, delivery: Option<Delivery>) -> Option<Config> {
+        let spool = std::path::absolute(spool).ok()?;
         let on = |name| std::env::var_os(name).is_some_and(|v: OsString| v == "1");
         Some(Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
+            delivery,
         })
     }
 
@@ -61,6 +75,20 @@ impl Config {
     }
 }
 
+/// A file that only the user can read, for a recording that is turned into something
+/// else later. `ggprof doctor` finds those of programs that were killed before.
+fn temporary_spool() -> PathBuf {
+    std::env::temp_dir().join("ggprof-%p.ggprof")
+}
+
+/// The file this agent was loaded from.
+pub(crate) fn own_path() -> PathBuf {
+    let object = LoadedObject::containing(own_path as *const () as usize);
+    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
+    let path = PathBuf::from(name.unwrap_or_default());
+    path.canonicalize().unwrap_or(path)
+}
+
 /// The command's name without its arguments: prompts are never stored.
 pub(crate) fn command_name() -> Vec<u8> {
     let program = std::fs::read_link("/proc/self/exe").ok();
@@ -82,8 +110,7 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config =
-            Config { spool: b"/tmp/%p/a-%p.spool".to_vec(), threads: false, serialize: false };
+        let config = Config::new("/tmp/%p/a-%p.spool".into(), None).expect("an absolute path");
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

@@ -19,6 +19,7 @@ compile_error!("the agent's shims are written for x86-64 Linux with glibc");
 
 mod clock;
 mod config;
+mod delivery;
 mod fail_open;
 mod ffi;
 mod hooks;
@@ -27,6 +28,7 @@ mod observe;
 mod patch;
 mod quiet_log;
 mod recorder;
+mod spawn;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -1,7 +1,7 @@
 //! When the agent may do what.
 //!
 //! ```text
-//!              GGPROF_SPOOL set              first use of ggml
+//!        GGPROF_SPOOL or GGML_PROFILE       first use of ggml
 //!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
 //!      │                            │                               │
 //!      │ not set                    │ file cannot be made           │ disk full, file gone,
@@ -14,9 +14,12 @@
 //!   is the parent's file and ggml's threads did not come with it.
 //! * **exec**: the new program inherits `LD_PRELOAD` and starts at the left.
 //! * **exit**: the end is stamped into the header. Hooks that run later still
-//!   record: the mapping stays.
-//! * **`_exit`, abort, kill**: nothing runs, nothing is needed; what was
-//!   committed is in the file's pages.
+//!   record: the mapping stays. `GGML_PROFILE` is served (`delivery`), and so it
+//!   is at `_exit`.
+//! * **abort, kill**: nothing runs, nothing is needed; what was committed is in
+//!   the file's pages.
+//! * **a second agent** in the process, from another installation: the first in
+//!   the order of symbols records, the other passes every call on.
 //! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
 //!   the loader's count of unloaded objects.
 //!
@@ -28,6 +31,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ggprof_spool::layout::{LossKind, StopReason};
 
 use crate::config::Config;
+use crate::delivery::Delivery;
+use crate::ffi::real_function;
 use crate::recorder::Recorder;
 use crate::{clock, quiet_log};
 
@@ -45,6 +50,9 @@ pub(crate) extern "C" fn on_load() {
     // A panic must not print: the guard reports it in our own words. This is
     // our copy of the standard library, not the program's.
     std::panic::set_hook(Box::new(|_| {}));
+    if another_agent_comes_first() || runs_with_more_rights() {
+        return;
+    }
     let Some(config) = Config::from_environment() else { return };
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
@@ -58,6 +66,50 @@ pub(crate) extern "C" fn on_exit() {
     if let Some(recorder) = recording() {
         recorder.stamp_end();
     }
+    if let Some((delivery, recorder)) = delivery() {
+        delivery.at_end(recorder);
+    }
+}
+
+/// Runs when the program ends without exit handlers, perhaps in a signal handler or in
+/// a child that borrows its parent's memory.
+pub(crate) fn before_immediate_exit() {
+    if let Some((delivery, recorder)) = delivery() {
+        recorder.spool.header.set_end(clock::ticks());
+        delivery.at_end(recorder);
+    }
+}
+
+/// The last scheduler was freed.
+pub(crate) fn between_schedulers() {
+    if let Some((delivery, recorder)) = delivery() {
+        delivery.between_schedulers(recorder);
+    }
+}
+
+/// What `GGML_PROFILE` asked for, and the recording to make it of; also of one that had
+/// to stop early, but never of a parent's.
+fn delivery() -> Option<(&'static Delivery, &'static Recorder)> {
+    let delivery = CONFIG.get()?.delivery.as_ref()?;
+    let recorder = RECORDER.get()?.as_ref()?;
+    recorder.is_of_this_process().then_some((delivery, recorder))
+}
+
+/// Exported so that agents of two installations in one process know of each other.
+#[unsafe(no_mangle)]
+extern "C" fn ggprof_agent_marker() {}
+
+fn another_agent_comes_first() -> bool {
+    // SAFETY: a look-up by a C string.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_marker".as_ptr()) };
+    !first.is_null() && !real_function::is_ours(first as usize)
+}
+
+/// Whether the program has rights that its user has not: then the environment, which
+/// is the user's, must not tell us where to write.
+fn runs_with_more_rights() -> bool {
+    // SAFETY: a question to the system.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// # May run inside a fork child

@@ -24,6 +24,19 @@ Exit codes (of `run`: those of the command, 128+n if signal n ended it):
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings";
 
+const ENV_HELP: &str = "\
+For a POSIX shell:
+  eval \"$(ggprof env)\"
+  GGML_PROFILE=profile.json llama-completion -m model.gguf -p \"Hello\"
+
+GGML_PROFILE:
+  1, stdout or empty  prints a summary to standard output
+  path ending .txt    writes a text report
+  any other path      writes JSON; %p in it stands for the process id
+
+Written when the program ends or frees its last scheduler, and again if it computes more.
+A program that is killed leaves its recording in the temporary directory: `ggprof doctor`.";
+
 /// Cross-backend profiler for ggml programs.
 ///
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
@@ -39,6 +52,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Print what to set so that programs started later are recorded where GGML_PROFILE says
+    #[command(after_help = ENV_HELP)]
+    Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
     /// Show the timeline of a recording in the browser
@@ -48,6 +64,17 @@ pub(crate) enum Command {
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
+    /// What the agent runs for GGML_PROFILE when the program ends
+    #[command(hide = true)]
+    Deliver(DeliverArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeliverArgs {
+    /// The recording of a process
+    pub(crate) spool: PathBuf,
+    /// File to write: text if it ends in .txt, else JSON; without it a summary is printed
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Env => commands::env(),
+        Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),

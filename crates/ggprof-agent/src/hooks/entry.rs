@@ -16,8 +16,8 @@ use crate::ffi::real_function::RealFunction;
 use crate::observe::copies::{self, Copied};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
-use crate::quiet_log;
 use crate::recorder::this_thread::ThisThread;
+use crate::{lifecycle, quiet_log};
 
 extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
@@ -119,9 +119,12 @@ entry!(ggml_backend_sched_free, sched_free_real: fn(Pointer), sched_free);
 
 unsafe extern "C-unwind" fn sched_free(scheduler: Pointer) {
     if let Some(real) = sched_free_real::find() {
-        guard((), |this| schedulers::note_free(this, scheduler));
+        let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
         // SAFETY: what the program would have called, with what it passed.
         unsafe { real(scheduler) };
+        if was_last {
+            guard((), |_| lifecycle::between_schedulers());
+        }
     }
 }
 

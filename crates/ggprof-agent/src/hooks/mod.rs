@@ -9,3 +9,4 @@ pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
 pub(crate) mod entry;
 pub(crate) mod library;
+mod process_end;

@@ -11,6 +11,7 @@ use crate::ffi::api::Api;
 use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
+use crate::ffi::real_function;
 use crate::ffi::tensor::TensorLayout;
 use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
@@ -33,7 +34,7 @@ static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let object = LoadedObject::containing(function)?;
+        let object = LoadedObject::containing(real_function::of_ggml(function))?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
         if let Some(instance) = known.iter().find(same) {

@@ -79,17 +79,20 @@ pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
     });
 }
 
-pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) {
+/// The program frees a scheduler; whether it is the last that we know of.
+pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = known.live.iter().position(|live| live.at == scheduler as usize);
-    let Some(place) = place else { return };
+    let Some(place) = place else { return false };
     let id = known.live.swap_remove(place).id;
+    let is_last = known.live.is_empty();
     drop(known);
     with_lane(this, |lane| {
         let record =
             layout::SchedulerFree { scheduler: id, ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
     });
+    is_last
 }
 
 /// How long the program waited for a scheduler's backends to finish.

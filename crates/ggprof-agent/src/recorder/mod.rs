@@ -88,7 +88,7 @@ impl Recorder {
     /// The right to write, preferably the lane used last. `None` when all are
     /// taken, and in a child that came by a raw `fork` system call.
     pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
-        if std::process::id() != self.pid {
+        if !self.is_of_this_process() {
             lifecycle::stop_in_child();
             return None;
         }
@@ -113,6 +113,16 @@ impl Recorder {
 
     pub(crate) fn next_split(&self) -> u32 {
         self.splits.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Graph runs begun so far.
+    pub(crate) fn runs(&self) -> u32 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is the process that records, and not a child that shares its memory.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        std::process::id() == self.pid
     }
 
     pub(crate) fn lose(&self, kind: LossKind, n: u64) {

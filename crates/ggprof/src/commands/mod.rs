@@ -1,12 +1,16 @@
 //! One file per subcommand.
 
 mod convert;
+mod deliver;
+mod env;
 mod generate;
 mod report;
 mod run;
 mod view;
 
 pub(crate) use convert::convert;
+pub(crate) use deliver::deliver;
+pub(crate) use env::env;
 pub(crate) use generate::generate;
 pub(crate) use report::report;
 pub(crate) use run::run;

@@ -104,13 +104,18 @@ fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> 
         messages::note(&format!("Profile written to {}.", path.display()));
     }
     if plan.outputs.is_empty() {
-        print_summary(plan, &recording)?;
+        print_summary(plan.summary_to, &recording)?;
     } else {
-        for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
-            messages::warning(&loss.sentence());
-        }
+        warn_of_losses(&recording);
     }
     Ok(!recording.trace.events.is_empty())
+}
+
+/// Says what is missing from files that were written.
+pub(super) fn warn_of_losses(recording: &Recording) {
+    for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
+        messages::warning(&loss.sentence());
+    }
 }
 
 /// `profile.json` of process 42 among others: `profile.42.json`.
@@ -124,9 +129,9 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn print_summary(plan: &Plan, recording: &Recording) -> anyhow::Result<()> {
+pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
     let document = documents::summary(&recording.trace, &recording.name);
-    match plan.summary_to {
+    match to {
         SummaryTo::Stdout => {
             let text = render::console(&document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))

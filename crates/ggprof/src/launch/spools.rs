@@ -53,9 +53,10 @@ impl Spools {
     }
 }
 
-/// The number of the process that made a recording, from the file's name. A process that
-/// became another program makes a second one, `42.ggprof.1`: that is `42.1`.
+/// The number of the process that made a recording, from the file's name: `42.ggprof`, or
+/// `ggprof-42.ggprof` among others in a temporary directory. A process that became another
+/// program makes a second one, `42.ggprof.1`: that is `42.1`.
 pub(crate) fn process_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.replace(".ggprof", "")
+    name.trim_start_matches("ggprof-").replace(".ggprof", "")
 }
