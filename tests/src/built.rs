@@ -41,6 +41,27 @@ pub fn host_library(source: &str) -> PathBuf {
         .unwrap_or_else(|problem| panic!("{source} does not compile: {problem}"))
 }
 
+/// A program of `host-programs/` that links libraries; `kind` tells its variants apart.
+pub fn linked_program(source: &str, kind: &str, flags: &[&str]) -> PathBuf {
+    compile(source, kind, "gcc", flags)
+        .unwrap_or_else(|problem| panic!("{source} does not compile: {problem}"))
+}
+
+/// The directory of libggml-profiler, under the name that it is installed as.
+pub fn profiler_library() -> PathBuf {
+    let directory = target_directory().join("profiler-library");
+    std::fs::create_dir_all(&directory).expect("the target directory can be written");
+    let fresh = directory.join(format!("{}", std::process::id()));
+    std::fs::copy(release_directory().join("libggml_profiler.so"), &fresh).expect("it was built");
+    std::fs::rename(&fresh, directory.join("libggml-profiler.so")).expect("it can be put in place");
+    directory.canonicalize().expect("it was just made")
+}
+
+/// The directory of its header.
+pub fn profiler_header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ggml-profiler/include")
+}
+
 /// A program of `host-programs/` for another kind of system than ours; `None`, with a
 /// sentence, where no compiler makes such programs.
 pub fn foreign_program(
@@ -83,7 +104,7 @@ fn release_directory() -> &'static Path {
     BUILT.get_or_init(|| {
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--release", "-p", "ggprof-agent", "-p", "ggprof-workload"])
-            .args(["-p", "ggprof"])
+            .args(["-p", "ggprof", "-p", "ggml-profiler"])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
             .status()
             .expect("cargo runs");

@@ -19,8 +19,18 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
-    /// Where nobody waits for the recording but the program itself.
-    pub(crate) delivery: Option<Delivery>,
+    pub(crate) purpose: Purpose,
+}
+
+/// Who the recording is for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// `ggprof run`, which takes it when the program has ended.
+    Launcher,
+    /// `GGML_PROFILE`: nobody waits for it but the program itself.
+    Profile(Delivery),
+    /// The program, which reads it through libggml-profiler while it runs.
+    Library,
 }
 
 impl Config {
@@ -29,19 +39,24 @@ impl Config {
     pub(crate) fn from_environment() -> Option<Config> {
         let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty());
         if let Some(spool) = spool {
-            return Config::new(PathBuf::from(spool), None);
+            return Config::new(PathBuf::from(spool), Purpose::Launcher);
         }
-        Config::new(temporary_spool(), Some(Delivery::from_environment()?))
+        Config::new(temporary_spool(), Purpose::Profile(Delivery::from_environment()?))
     }
 
-    fn new(spool: PathBuf, delivery: Option<Delivery>) -> Option<Config> {
+    /// For a program that asks for it by itself.
+    pub(crate) fn for_library() -> Option<Config> {
+        Config::new(temporary_spool(), Purpose::Library)
+    }
+
+    fn new(spool: PathBuf, purpose: Purpose) -> Option<Config> {
         let spool = std::path::absolute(spool).ok()?;
         let on = |name| std::env::var_os(name).is_some_and(|v: OsString| v == "1");
         Some(Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
-            delivery,
+            purpose,
         })
     }
 
@@ -110,7 +125,8 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config = Config::new("/tmp/%p/a-%p.spool".into(), None).expect("an absolute path");
+        let config = Config::new("/tmp/%p/a-%p.spool".into(), Purpose::Launcher);
+        let config = config.expect("an absolute path");
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

@@ -19,6 +19,7 @@ compile_error!("the agent's shims are written for x86-64 Linux with glibc");
 
 mod clock;
 mod config;
+pub mod control;
 mod delivery;
 mod fail_open;
 mod ffi;

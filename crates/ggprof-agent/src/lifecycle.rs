@@ -1,7 +1,7 @@
 //! When the agent may do what.
 //!
 //! ```text
-//!        GGPROF_SPOOL or GGML_PROFILE       first use of ggml
+//!      GGPROF_SPOOL, GGML_PROFILE, C API     first use of ggml
 //!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
 //!      │                            │                               │
 //!      │ not set                    │ file cannot be made           │ disk full, file gone,
@@ -30,8 +30,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ggprof_spool::layout::{LossKind, StopReason};
 
-use crate::config::Config;
-use crate::delivery::Delivery;
+use crate::config::{Config, Purpose};
 use crate::ffi::real_function;
 use crate::recorder::Recorder;
 use crate::{clock, quiet_log};
@@ -53,7 +52,12 @@ pub(crate) extern "C" fn on_load() {
     if another_agent_comes_first() || runs_with_more_rights() {
         return;
     }
-    let Some(config) = Config::from_environment() else { return };
+    if let Some(config) = Config::from_environment() {
+        arm(config);
+    }
+}
+
+fn arm(config: Config) {
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
@@ -66,42 +70,57 @@ pub(crate) extern "C" fn on_exit() {
     if let Some(recorder) = recording() {
         recorder.stamp_end();
     }
-    if let Some((delivery, recorder)) = delivery() {
-        delivery.at_end(recorder);
+    if let Some((purpose, recorder)) = purpose() {
+        finish(purpose, recorder);
     }
 }
 
 /// Runs when the program ends without exit handlers, perhaps in a signal handler or in
 /// a child that borrows its parent's memory.
 pub(crate) fn before_immediate_exit() {
-    if let Some((delivery, recorder)) = delivery() {
-        recorder.spool.header.set_end(clock::ticks());
-        delivery.at_end(recorder);
+    if let Some((purpose, recorder)) = purpose() {
+        if matches!(purpose, Purpose::Profile(_)) {
+            recorder.spool.header.set_end(clock::ticks());
+        }
+        finish(purpose, recorder);
+    }
+}
+
+fn finish(purpose: &Purpose, recorder: &Recorder) {
+    match purpose {
+        Purpose::Launcher => {}
+        Purpose::Profile(delivery) => delivery.at_end(recorder),
+        Purpose::Library => recorder.spool.remove(),
     }
 }
 
 /// The last scheduler was freed.
 pub(crate) fn between_schedulers() {
-    if let Some((delivery, recorder)) = delivery() {
+    if let Some((Purpose::Profile(delivery), recorder)) = purpose() {
         delivery.between_schedulers(recorder);
     }
 }
 
-/// What `GGML_PROFILE` asked for, and the recording to make it of; also of one that had
-/// to stop early, but never of a parent's.
-fn delivery() -> Option<(&'static Delivery, &'static Recorder)> {
-    let delivery = CONFIG.get()?.delivery.as_ref()?;
+/// What the recording is for, and the recording; also one that had to stop early, but
+/// never a parent's.
+fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
+    let purpose = &CONFIG.get()?.purpose;
     let recorder = RECORDER.get()?.as_ref()?;
-    recorder.is_of_this_process().then_some((delivery, recorder))
+    recorder.is_of_this_process().then_some((purpose, recorder))
 }
 
-/// Exported so that agents of two installations in one process know of each other.
-#[unsafe(no_mangle)]
-extern "C" fn ggprof_agent_marker() {}
+/// The program itself asks to be recorded: from inert to armed.
+pub(crate) fn arm_for_library() {
+    if STATE.load(Ordering::Relaxed) == INERT
+        && let Some(config) = Config::for_library()
+    {
+        arm(config);
+    }
+}
 
 fn another_agent_comes_first() -> bool {
     // SAFETY: a look-up by a C string.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_marker".as_ptr()) };
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_control".as_ptr()) };
     !first.is_null() && !real_function::is_ours(first as usize)
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn of_ggml(function: usize) -> usize {
 
 /// Whether the library that holds a function is a ggml, and not one that only
 /// stands in for some of ggml's functions, as we do.
-fn is_ggmls(function: usize) -> bool {
+pub(crate) fn is_ggmls(function: usize) -> bool {
     let Some(object) = LoadedObject::containing(function) else { return false };
     let scope = Scope::of(&object.name);
     scope.is_some_and(|scope| object.holds(scope.find(c"ggml_init")))

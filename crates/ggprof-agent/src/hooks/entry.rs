@@ -1,8 +1,8 @@
 //! The entry points of ggml that programs call across library borders. The
 //! dynamic linker binds every caller to these, libraries opened later included.
 //!
-//! Each exported symbol is a shim of a few instructions: it notes where the call
-//! came from, which Rust cannot ask, and jumps to the function that does the
+//! Behind each exported symbol is a shim of a few instructions: it notes where the
+//! call came from, which Rust cannot ask, and jumps to the function that does the
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
@@ -33,32 +33,42 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            naked_asm!(
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "sub rsp, 8",
-                "mov rdi, [rsp + 56]",
-                "call {note}",
-                "add rsp, 8",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp {body}",
-                note = sym note_caller,
-                body = sym $body,
-            )
+            naked_asm!("jmp {shim}", shim = sym $real::shim)
         }
 
         #[allow(non_snake_case)]
         mod $real {
             use super::*;
+
+            /// The same under no exported name: the address of an exported one is that of
+            /// whoever comes first in the process.
+            ///
+            /// # Safety
+            /// As the exported one.
+            #[unsafe(naked)]
+            pub(super) unsafe extern "C-unwind" fn shim() {
+                naked_asm!(
+                    "push rdi",
+                    "push rsi",
+                    "push rdx",
+                    "push rcx",
+                    "push r8",
+                    "push r9",
+                    "sub rsp, 8",
+                    "mov rdi, [rsp + 56]",
+                    "call {note}",
+                    "add rsp, 8",
+                    "pop r9",
+                    "pop r8",
+                    "pop rcx",
+                    "pop rdx",
+                    "pop rsi",
+                    "pop rdi",
+                    "jmp {body}",
+                    note = sym note_caller,
+                    body = sym $body,
+                )
+            }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
@@ -282,3 +292,27 @@ unsafe extern "C-unwind" fn tensor_set_async(
         copies::note(this, real as usize, copy)
     });
 }
+
+macro_rules! entries {
+    ($($symbol:ident: $real:ident,)*) => {
+        [$((stringify!($symbol).as_bytes(), $real::shim as unsafe extern "C-unwind" fn()),)*]
+    };
+}
+
+/// The shims by the names they stand for, for callers that the dynamic linker has bound
+/// past us (`hooks::late`).
+pub(super) static ENTRIES: [(&[u8], unsafe extern "C-unwind" fn()); 13] = entries![
+    ggml_backend_sched_new: sched_new_real,
+    ggml_backend_sched_free: sched_free_real,
+    ggml_backend_sched_reset: sched_reset_real,
+    ggml_backend_sched_synchronize: sched_synchronize_real,
+    ggml_backend_sched_graph_compute: sched_graph_compute_real,
+    ggml_backend_sched_graph_compute_async: sched_graph_compute_async_real,
+    ggml_backend_graph_compute: graph_compute_real,
+    ggml_backend_graph_compute_async: graph_compute_async_real,
+    ggml_backend_dev_init: dev_init_real,
+    ggml_backend_reg_get_proc_address: get_proc_address_real,
+    ggml_backend_cpu_set_abort_callback: set_abort_callback_real,
+    ggml_backend_tensor_copy: tensor_copy_real,
+    ggml_backend_tensor_set_async: tensor_set_async_real,
+];

@@ -8,5 +8,6 @@ pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
 pub(crate) mod entry;
+pub(crate) mod late;
 pub(crate) mod library;
 mod process_end;

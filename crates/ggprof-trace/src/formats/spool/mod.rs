@@ -17,13 +17,41 @@ use clock::Clock;
 use ggprof_spool::Spool;
 use ggprof_spool::reader::Header;
 use std::io::Read;
+use std::ops::RangeInclusive;
 use tables::Tables;
 
 /// What every recording file begins with.
 pub(super) const MAGIC: &[u8] = &ggprof_spool::layout::MAGIC;
 
+/// Some graph runs of one scheduler, by the numbers that the recording gives them.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub scheduler: u32,
+    pub runs: Vec<RangeInclusive<u32>>,
+}
+
+impl Selection {
+    fn holds(&self, run: u32, scheduler: u32) -> bool {
+        scheduler == self.scheduler && self.runs.iter().any(|range| range.contains(&run))
+    }
+}
+
 /// Reads a recording file.
-pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+pub fn read(input: impl Read) -> Result<Trace, ReadError> {
+    read_part(input, None)
+}
+
+/// Reads a part of a recording that may still be growing.
+pub fn read_selection(input: impl Read, selection: &Selection) -> Result<Trace, ReadError> {
+    let mut trace = read_part(input, Some(selection))?;
+    if let Some(provenance) = &mut trace.provenance {
+        // The program runs on.
+        (provenance.cut_short, provenance.unfinished_runs) = (false, 0);
+    }
+    Ok(trace)
+}
+
+fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trace, ReadError> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     let spool = Spool::open(&bytes).map_err(|error| ReadError::NotAProfile(error.to_string()))?;
@@ -33,7 +61,10 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
         version: Some(header.version.into()),
         ..Trace::default()
     };
-    let tables = Tables::gather(&spool, &mut trace);
+    let mut tables = Tables::gather(&spool, &mut trace);
+    if let Some(selection) = selection {
+        tables.select(selection);
+    }
     let clock = Clock::new(&header, &tables.clock_samples);
     trace.provenance = Some(Provenance {
         command: header.command.clone(),
