@@ -13,7 +13,7 @@ static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = source.is_ok_and(|name| name.trim_ascii() == b"tsc");
-    COUNT_CYCLES.store(trusted && cfg!(target_arch = "x86_64"), Ordering::Relaxed);
+    COUNT_CYCLES.store(trusted, Ordering::Relaxed);
 }
 
 pub(crate) fn kind() -> ClockKind {
@@ -27,7 +27,6 @@ pub(crate) fn kind() -> ClockKind {
 /// Hot path: no allocation, no locks, no panics.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    #[cfg(target_arch = "x86_64")]
     if COUNT_CYCLES.load(Ordering::Relaxed) {
         // SAFETY: every x86-64 processor has the instruction; where the kernel
         // forbids it to user code, its own clock source is not "tsc".

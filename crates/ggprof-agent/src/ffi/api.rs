@@ -81,7 +81,6 @@ api! {
     ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
     ggml_backend_synchronize: fn(Pointer);
     ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
-    ggml_backend_tensor_set_async: fn(Pointer, Pointer, Pointer, usize, usize);
     ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
     ggml_backend_get_device: fn(Pointer) -> Pointer;
     ggml_backend_dev_name: fn(Pointer) -> *const c_char;

@@ -18,7 +18,6 @@ thread_local! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BackendLayout {
     pub(crate) free: usize,
-    pub(crate) set_tensor_async: usize,
     pub(crate) cpy_tensor_async: usize,
     pub(crate) synchronize: usize,
     pub(crate) graph_compute: usize,
@@ -42,15 +41,15 @@ impl BackendLayout {
                 ..BackendLayout::default()
             }
         };
-        find_copies(api, fake, &mut layout);
+        find_copy(api, fake, &mut layout);
         (layout.graph_compute != 0).then_some(layout)
     }
 }
 
-/// The copy functions want real tensors.
-fn find_copies(api: &Api, fake: Pointer, layout: &mut BackendLayout) -> Option<()> {
+/// The copy function wants real tensors.
+fn find_copy(api: &Api, fake: Pointer, layout: &mut BackendLayout) -> Option<()> {
     let (init, free, new) = (api.ggml_init?, api.ggml_free?, api.ggml_new_tensor_1d?);
-    let (set, copy) = (api.ggml_backend_tensor_set_async?, api.ggml_backend_tensor_copy_async?);
+    let copy = api.ggml_backend_tensor_copy_async?;
     let params = InitParams { bytes: 16 * 1024, buffer: std::ptr::null_mut(), no_alloc: false };
     // SAFETY: tensors of a context of our own, with data; the fake backend takes
     // the call before anything is copied.
@@ -60,8 +59,6 @@ fn find_copies(api: &Api, fake: Pointer, layout: &mut BackendLayout) -> Option<(
             return None;
         }
         let (a, b) = (new(context, 0, 16), new(context, 0, 16));
-        let mut value = 0_f32;
-        layout.set_tensor_async = fired_by(|| set(fake, a, (&raw mut value).cast(), 0, 4));
         layout.cpy_tensor_async = fired_by(|| copy(fake, fake, a, b));
         free(context);
     }

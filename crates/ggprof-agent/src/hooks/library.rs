@@ -140,7 +140,7 @@ impl Hooks {
 }
 
 /// Keeps the real function, then puts the hook in its place.
-fn replace(
+pub(super) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,
     hook: usize,

@@ -7,6 +7,7 @@
 pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
+pub(crate) mod device_nodes;
 pub(crate) mod entry;
 pub(crate) mod late;
 pub(crate) mod library;

@@ -12,7 +12,7 @@ use super::schedulers;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::{backend_table, library};
+use crate::hooks::{backend_table, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
@@ -24,6 +24,8 @@ const MOST_BACKENDS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Adopted {
     backend: AtomicUsize,
+    /// The function that names it, which a copy of its struct shares.
+    get_name: AtomicUsize,
     id: AtomicU32,
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
@@ -32,6 +34,8 @@ pub(crate) struct Adopted {
     pub(crate) ops_seen: AtomicBool,
     /// The way to set its abort callback, where ops are seen by ticks only.
     tick_setter: AtomicUsize,
+    /// A device's: its library tells which node it works on.
+    asks_about_nodes: AtomicBool,
     pub(crate) graph_compute: AtomicUsize,
     pub(crate) cpy_tensor_async: AtomicUsize,
     pub(crate) synchronize: AtomicUsize,
@@ -48,6 +52,25 @@ pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
         .iter()
         .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
         .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
+}
+
+/// The entry that keeps what a hooked table held: the backend's own or, for a struct that a
+/// program copied together with our hooks, that of another backend of its kind.
+pub(crate) fn originals_of(backend: Pointer) -> Option<&'static Adopted> {
+    find(backend).or_else(|| alike(get_name_of(backend)))
+}
+
+fn alike(get_name: usize) -> Option<&'static Adopted> {
+    ADOPTED
+        .iter()
+        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
+        .find(|entry| entry.get_name.load(Ordering::Relaxed) == get_name)
+}
+
+/// The second word of every backend, in all versions, is the function that names it.
+pub(crate) fn get_name_of(backend: Pointer) -> usize {
+    // SAFETY: the program holds the backend; its first words are there in all versions.
+    unsafe { *backend.cast::<usize>().add(1) }
 }
 
 /// The number of the backend behind a buffer: of the CPU for the host's memory,
@@ -97,12 +120,14 @@ impl Adopted {
     const fn none() -> Self {
         Adopted {
             backend: AtomicUsize::new(0),
+            get_name: AtomicUsize::new(0),
             id: AtomicU32::new(0),
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
+            asks_about_nodes: AtomicBool::new(false),
             graph_compute: AtomicUsize::new(0),
             cpy_tensor_async: AtomicUsize::new(0),
             synchronize: AtomicUsize::new(0),
@@ -147,6 +172,10 @@ impl Adopted {
                 backend_table::graph_compute as *const () as usize,
             ),
         ];
+        // A struct that was copied with our hooks in it has its originals elsewhere.
+        let get_name = get_name_of(backend);
+        let copied_from = alike(get_name);
+        self.get_name.store(get_name, Ordering::Relaxed);
         // All originals are kept before the entry can be found, and the entry
         // can be found before the first hook can be called.
         for (original, offset, hook) in hooks {
@@ -157,6 +186,9 @@ impl Adopted {
                 original.store(function, Ordering::Release);
             }
         }
+        if let Some(other) = copied_from {
+            self.take_missing_originals(other);
+        }
         self.backend.store(backend as usize, Ordering::Release);
         for (original, offset, hook) in hooks {
             // SAFETY: as above.
@@ -166,6 +198,19 @@ impl Adopted {
             }
         }
         self.describe(backend, instance, lane);
+    }
+
+    fn take_missing_originals(&self, other: &Adopted) {
+        let pairs = [
+            (&self.free, &other.free),
+            (&self.cpy_tensor_async, &other.cpy_tensor_async),
+            (&self.graph_compute, &other.graph_compute),
+        ];
+        for (own, other) in pairs {
+            if own.load(Ordering::Relaxed) == 0 {
+                own.store(other.load(Ordering::Acquire), Ordering::Release);
+            }
+        }
     }
 
     fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
@@ -188,6 +233,8 @@ impl Adopted {
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
         self.is_cpu.store(device_type == 0, Ordering::Relaxed);
+        let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
+        self.asks_about_nodes.store(asks, Ordering::Relaxed);
         let record = layout::Backend {
             device_type,
             backend: self.id(),
@@ -233,6 +280,11 @@ impl Adopted {
         } else {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
+    }
+
+    /// The library of the backend's device tells which node it works on.
+    pub(crate) fn asks_about_nodes(&self) -> bool {
+        self.asks_about_nodes.load(Ordering::Relaxed)
     }
 
     /// The setter through which this backend's nodes can be made to tick.

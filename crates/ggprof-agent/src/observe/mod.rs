@@ -6,6 +6,7 @@
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
 //! * `ticks`: nodes of a library that shows nothing but their number;
+//! * `visits`: the node a device's library works on;
 //! * `copies`: tensors moved between backends;
 //! * `serialize`: one node at a time, when asked for.
 
@@ -20,3 +21,4 @@ pub(crate) mod schedulers;
 pub(crate) mod serialize;
 pub(crate) mod split;
 pub(crate) mod ticks;
+pub(crate) mod visits;

@@ -7,6 +7,7 @@ use super::backends::Adopted;
 use super::instance::Instance;
 use super::run::{Run, UNWOUND};
 use super::ticks::{self, Ticks};
+use super::visits::Visits;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
 use crate::hooks::abort_callback;
@@ -28,6 +29,8 @@ pub(crate) struct Split {
     /// Where ops are seen by ticks only; on the heap, as ggml's callback is given
     /// its address.
     ticks: Option<Box<Ticks>>,
+    /// Where a device's library tells which node it works on; on the heap too.
+    visits: Option<Box<Visits>>,
     lane: Option<HeldLane<'static>>,
     /// The run made for a graph that came without one.
     own_run: Option<Run>,
@@ -52,11 +55,20 @@ impl Split {
         let mut ticks = adopted.tick_setter().map(|setter| {
             // SAFETY: ggml called us with this live backend, whose library gave
             // the setter when it was adopted.
-            unsafe { abort_callback::install(setter, backend) };
-            Ticks::with_room_for(nodes + 1)
+            let programs = unsafe { abort_callback::install(setter, backend) };
+            Ticks::with_room_for(nodes + 1, programs)
         });
         if let Some(ticks) = &mut ticks {
             this.ticks.set(&raw mut **ticks);
+        }
+        let instance = adopted.instance();
+        let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
+            // SAFETY: the graph stays as it is until `graph_compute` returns, and
+            // the visits are taken off the thread right behind that.
+            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph)) }
+        });
+        if let Some(visits) = &mut visits {
+            this.visits.set(&raw mut **visits);
         }
         lane.begin_run(nodes);
         let start = clock::ticks();
@@ -72,8 +84,8 @@ impl Split {
         };
         lane.put(&begin.encode());
         let begin_cost = start - entered;
-        let (lane, instance) = (Some(lane), adopted.instance());
-        Some(Split { id, start, shape, begin_cost, graph, instance, ticks, lane, own_run })
+        let lane = Some(lane);
+        Some(Split { id, start, shape, begin_cost, graph, instance, ticks, visits, lane, own_run })
     }
 
     pub(crate) fn lane(&self) -> Option<&HeldLane<'static>> {
@@ -94,13 +106,17 @@ impl Split {
         let Some(lane) = self.lane.take() else { return };
         let folded = FoldedSplit { split: self.id, start: self.start, end };
         this.ticks.set(std::ptr::null_mut());
+        this.visits.set(std::ptr::null_mut());
         let mut known = lane.take_known();
         let written = known.fusions_are_written(self.shape);
-        let on_fused = |position, fused| {
+        let mut on_fused = |position, fused| {
             if !written {
                 known.note_fusion(&lane, self.shape, position, fused);
             }
         };
+        if let Some(visits) = self.visits.take().filter(|_| status == 0) {
+            visits.fusions(&mut on_fused);
+        }
         let folded = match (&self.ticks, self.instance) {
             (Some(ticks), Some(instance)) => {
                 let nodes = nodes_of(instance, self.graph);

@@ -66,16 +66,9 @@ fn protect(address: usize, protection: libc::c_int) -> bool {
     unsafe { libc::mprotect(start as *mut libc::c_void, page, protection) == 0 }
 }
 
-#[cfg(target_arch = "x86_64")]
-mod relocation {
-    pub(super) const GLOB_DAT: u32 = 6;
-    pub(super) const JUMP_SLOT: u32 = 7;
-}
-#[cfg(target_arch = "aarch64")]
-mod relocation {
-    pub(super) const GLOB_DAT: u32 = 1025;
-    pub(super) const JUMP_SLOT: u32 = 1026;
-}
+/// Relocation types of x86-64.
+const GLOB_DAT: u32 = 6;
+const JUMP_SLOT: u32 = 7;
 
 /// Visits every function slot of the library.
 pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) {
@@ -88,7 +81,7 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
             // the loader keeps both mapped while the library is loaded.
             let entry = unsafe { &*(table as *const libc::Elf64_Rela).add(i) };
             let kind = entry.r_info as u32;
-            if kind == relocation::JUMP_SLOT || kind == relocation::GLOB_DAT {
+            if kind == JUMP_SLOT || kind == GLOB_DAT {
                 let symbol = (entry.r_info >> 32) as usize;
                 visit(&tables.slot(object.base, symbol, entry.r_offset as usize));
             }

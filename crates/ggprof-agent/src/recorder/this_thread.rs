@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use super::thread_log::ThreadLog;
 use crate::observe::ticks::Ticks;
+use crate::observe::visits::Visits;
 
 #[derive(Debug)]
 pub(crate) struct ThisThread {
@@ -21,6 +22,8 @@ pub(crate) struct ThisThread {
     pub(crate) scheduler: Cell<usize>,
     /// The ticks of the graph being computed, null without (`observe::ticks`).
     pub(crate) ticks: Cell<*mut Ticks>,
+    /// The device's split being computed, null without (`observe::visits`).
+    pub(crate) visits: Cell<*mut Visits>,
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,

@@ -1,0 +1,75 @@
+//! Which node a device's library is about to record or launch: in every version
+//! it first asks ggml whether the node is empty, through a slot of its own.
+//! `observe::visits` tells the questions that count from the others.
+
+use std::arch::naked_asm;
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::library;
+use crate::ffi::api::Pointer;
+use crate::patch::got;
+use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::this_thread::ThisThread;
+
+const IS_EMPTY: &CStr = c"ggml_is_empty";
+/// Device libraries at once in one process.
+const LIBRARIES: usize = 8;
+
+type IsEmpty = unsafe extern "C-unwind" fn(Pointer) -> bool;
+
+/// The real function of each library, kept before its hook can be called.
+static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
+/// Name and place of each library, so that one opened again keeps its number.
+static HOOKED: Mutex<[Option<(CString, usize)>; LIBRARIES]> =
+    Mutex::new([const { None }; LIBRARIES]);
+
+/// The shim in the slot: the question has one argument, so there is room to pass
+/// on where it came from, which Rust cannot ask.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn shim<const N: usize>() {
+    naked_asm!("mov rsi, [rsp]", "jmp {body}", body = sym is_empty::<N>)
+}
+
+unsafe extern "C-unwind" fn is_empty<const N: usize>(node: Pointer, return_address: usize) -> bool {
+    ThisThread::with(|this| {
+        // SAFETY: set for the length of the graph by the split that owns it, on
+        // this thread only.
+        if let Some(visits) = unsafe { this.visits.get().as_mut() } {
+            visits.visit(node as usize, return_address);
+        }
+    });
+    // SAFETY: kept before the shim was put into the slot; ggml's function of this
+    // name has this signature.
+    let real: IsEmpty = unsafe { std::mem::transmute(REAL[N].load(Ordering::Acquire)) };
+    // SAFETY: what the library would have called, with what it passed.
+    unsafe { real(node) }
+}
+
+static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
+    [shim::<0>, shim::<1>, shim::<2>, shim::<3>, shim::<4>, shim::<5>, shim::<6>, shim::<7>];
+
+/// Hooks the library's questions; false where it asks none that can be seen.
+pub(crate) fn hook(object: &LoadedObject) -> bool {
+    let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = Some((object.name.clone(), object.base));
+    let own = hooked.iter().position(|library| *library == key);
+    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
+    let Some(number) = own.or_else(free) else { return false };
+    let shim = SHIMS[number] as *const () as usize;
+    let mut placed = false;
+    got::for_each(object, |slot| {
+        if slot.name == IS_EMPTY {
+            placed |= slot.value() == shim || library::replace(object, slot, shim, &REAL[number]);
+        }
+    });
+    if placed {
+        hooked[number] = key;
+    }
+    placed
+}
+
+fn is_gone((name, base): &(CString, usize)) -> bool {
+    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+}

@@ -1,0 +1,172 @@
+//! Which node of a split a device's library works on now.
+//!
+//! The library asks about each node before it records or launches it, but it asks
+//! elsewhere too: in a look through the graph beforehand, in a dry run, about the
+//! last node, about a node's sources, about nodes it might fuse. The loop that
+//! counts is told by where the question comes from: the place that asked about
+//! the first node last, before any work was seen. Nodes that the loop passes over
+//! run together with the one before them.
+
+/// Nodes that one step of the loop can pass over: what a fusion record's reader
+/// names, and far more than any fusion has.
+const LONGEST_STEP: usize = 32;
+
+/// The questions of one split.
+#[derive(Debug)]
+pub(crate) struct Visits {
+    pub(crate) split: u32,
+    pub(crate) shape: u32,
+    pub(crate) backend: u32,
+    nodes: *const [*const u8],
+    site: usize,
+    worked: bool,
+    /// Positions in the order the loop came to them, this pass.
+    visited: Vec<u32>,
+}
+
+impl Visits {
+    /// # Safety
+    /// `nodes` stays as it is for as long as the value is used.
+    pub(crate) unsafe fn new(
+        (split, shape, backend): (u32, u32, u32),
+        nodes: &[*const u8],
+    ) -> Box<Visits> {
+        let visited = Vec::with_capacity(nodes.len());
+        Box::new(Visits { split, shape, backend, nodes, site: 0, worked: false, visited })
+    }
+
+    /// A question about a node, asked at `site`. Never allocates.
+    pub(crate) fn visit(&mut self, node: usize, site: usize) {
+        let nodes = self.nodes();
+        let is = |place: &*const u8| *place as usize == node;
+        if nodes.first().is_some_and(is) && (!self.worked || site == self.site) {
+            self.site = site;
+            self.visited.clear();
+            self.visited.push(0);
+            return;
+        }
+        let Some(current) = self.position().filter(|_| site == self.site) else { return };
+        let ahead = nodes.iter().skip(current as usize + 1).take(LONGEST_STEP);
+        if let Some(step) = ahead.into_iter().position(is)
+            && self.visited.len() < self.visited.capacity()
+        {
+            self.visited.push(current + 1 + step as u32);
+        }
+    }
+
+    /// The node being recorded or launched; none before the first.
+    pub(crate) fn position(&self) -> Option<u32> {
+        self.visited.last().copied()
+    }
+
+    /// Work of the device was recorded or launched for the current node.
+    pub(crate) fn note_work(&mut self) {
+        self.worked |= !self.visited.is_empty();
+    }
+
+    /// Tells, once the split was computed, which nodes ran with others: the first
+    /// one's position, and a bit for each by its distance.
+    pub(crate) fn fusions(&self, mut on_fused: impl FnMut(u32, u32)) {
+        if !self.worked {
+            return;
+        }
+        let end = self.nodes().len() as u32;
+        let following = self.visited.iter().skip(1).copied().chain([end]);
+        for (&position, next) in self.visited.iter().zip(following) {
+            let passed = (next - position - 1).min(LONGEST_STEP as u32 - 1);
+            if passed > 0 {
+                on_fused(position, ((1_u64 << (passed + 1)) - 2) as u32);
+            }
+        }
+    }
+
+    fn nodes(&self) -> &[*const u8] {
+        // SAFETY: the contract of `new`.
+        unsafe { &*self.nodes }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOOP: usize = 0x100;
+    const ELSEWHERE: usize = 0x200;
+
+    fn graph(nodes: usize) -> Vec<*const u8> {
+        (1..=nodes).map(|n| (n * 16) as *const u8).collect()
+    }
+
+    fn visits(nodes: &[*const u8]) -> Box<Visits> {
+        // SAFETY: every test keeps its nodes.
+        unsafe { Visits::new((1, 1, 1), nodes) }
+    }
+
+    fn ask(visits: &mut Visits, positions: impl IntoIterator<Item = usize>, site: usize) {
+        for position in positions {
+            visits.visit((position + 1) * 16, site);
+        }
+    }
+
+    fn fused(visits: &Visits) -> Vec<(u32, u32)> {
+        let mut all = Vec::new();
+        visits.fusions(|position, bits| all.push((position, bits)));
+        all
+    }
+
+    #[test]
+    fn the_loop_is_the_place_that_asked_last_before_work() {
+        let nodes = graph(5);
+        let mut visits = visits(&nodes);
+        ask(&mut visits, 0..5, ELSEWHERE);
+        ask(&mut visits, [0], LOOP);
+        visits.note_work();
+        ask(&mut visits, [4, 1], ELSEWHERE);
+        assert_eq!(visits.position(), Some(0));
+        ask(&mut visits, [1, 2], LOOP);
+        assert_eq!(visits.position(), Some(2));
+    }
+
+    #[test]
+    fn a_search_from_the_end_counts_for_nothing() {
+        let nodes = graph(5);
+        let mut visits = visits(&nodes);
+        ask(&mut visits, [4, 3, 2], ELSEWHERE);
+        visits.note_work();
+        assert_eq!(visits.position(), None);
+        ask(&mut visits, [0, 1], LOOP);
+        assert_eq!(visits.position(), Some(1));
+    }
+
+    #[test]
+    fn a_dry_run_by_the_same_place_is_forgotten() {
+        let nodes = graph(3);
+        let mut visits = visits(&nodes);
+        ask(&mut visits, 0..3, LOOP);
+        visits.note_work();
+        ask(&mut visits, [0], LOOP);
+        assert_eq!(visits.position(), Some(0));
+    }
+
+    #[test]
+    fn nodes_passed_over_ran_with_the_one_before() {
+        let nodes = graph(7);
+        let mut visits = visits(&nodes);
+        ask(&mut visits, [0, 1, 4, 5], LOOP);
+        assert_eq!(fused(&visits), [], "nothing was computed yet");
+        visits.note_work();
+        assert_eq!(fused(&visits), [(1, 0b110), (5, 0b10)]);
+    }
+
+    #[test]
+    fn tensors_of_no_node_and_empty_graphs() {
+        let nodes = graph(2);
+        let mut some = visits(&nodes);
+        ask(&mut some, [0, 77], LOOP);
+        assert_eq!(some.position(), Some(0));
+        let none = graph(0);
+        let mut empty = visits(&none);
+        ask(&mut empty, [0], LOOP);
+        assert_eq!(empty.position(), None);
+    }
+}
