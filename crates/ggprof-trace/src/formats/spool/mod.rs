@@ -18,10 +18,10 @@ mod nodes;
 mod tables;
 
 use super::ReadError;
-use crate::model::{Dropped, LossKind, Provenance, Stopped, Trace};
+use crate::model::{Dropped, Ggml, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
 use device_clocks::DeviceClocks;
-use ggprof_spool::Spool;
+use ggprof_spool::{Spool, layout};
 use ggprof_spool::reader::Header;
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -81,6 +81,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
+        ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
         cut_short: header.end_ticks == 0,
         unfinished_runs: tables.runs.values().filter(|run| run.end.is_none()).count() as u64,
     });
@@ -89,6 +90,15 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     backends::coverage(&tables, &backends, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
+}
+
+fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
+    let text = |id: u32| tables.text(id).to_owned();
+    Ggml {
+        library: text(instance.library),
+        version: text(instance.version),
+        commit: text(instance.commit),
+    }
 }
 
 /// What the recorder itself says is missing.

@@ -22,6 +22,7 @@ pub(super) struct Tables {
     pub(super) backends: BTreeMap<u32, layout::Backend>,
     /// Which backend has which place in which scheduler.
     pub(super) members: Vec<layout::SchedulerBackend>,
+    pub(super) instances: Vec<layout::Instance>,
     pub(super) coverage: Vec<layout::Coverage>,
     pub(super) clock_samples: Vec<ClockSample>,
     pub(super) runs: BTreeMap<u32, Run>,
@@ -72,10 +73,14 @@ impl Tables {
         tables
     }
 
-    /// Leaves what belongs to some runs of one scheduler. Ops and splits of other runs fall
-    /// away with these.
+    /// Leaves what belongs to some runs of one scheduler.
     pub(super) fn select(&mut self, selection: &Selection) {
         self.runs.retain(|&run, records| selection.holds(run, records.begin.scheduler));
+        self.splits.retain(|_, split| self.runs.contains_key(&split.begin.run));
+        self.ops.retain(|op| self.splits.contains_key(&op.split));
+        self.shares.retain(|share| self.splits.contains_key(&share.split));
+        self.device_work.retain(|work| self.splits.contains_key(&work.split));
+        self.host_tasks.retain(|task| self.splits.contains_key(&task.split));
         self.copies.retain(|copy| self.runs.contains_key(&copy.run));
         self.members.retain(|member| member.scheduler == selection.scheduler);
         let members = &self.members;
@@ -115,6 +120,7 @@ impl Tables {
             }
             Record::Backend(backend) => _ = self.backends.insert(backend.backend, backend),
             Record::SchedulerBackend(member) => self.members.push(member),
+            Record::Instance(instance) => self.instances.push(instance),
             Record::Coverage(coverage) => self.coverage.push(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
             Record::GraphRunBegin(begin) => {
@@ -143,7 +149,6 @@ impl Tables {
             | Record::SchedulerReset(_)
             | Record::SchedulerFree(_)
             | Record::BackendFree(_)
-            | Record::Instance(_)
             | Record::Synchronize(_)
             | Record::Unknown { .. } => {}
         }
