@@ -49,12 +49,17 @@ pub fn linked_program(source: &str, kind: &str, flags: &[&str]) -> PathBuf {
 
 /// The directory of libggml-profiler, under the name that it is installed as.
 pub fn profiler_library() -> PathBuf {
-    let directory = target_directory().join("profiler-library");
-    std::fs::create_dir_all(&directory).expect("the target directory can be written");
-    let fresh = directory.join(format!("{}", std::process::id()));
-    std::fs::copy(release_directory().join("libggml_profiler.so"), &fresh).expect("it was built");
-    std::fs::rename(&fresh, directory.join("libggml-profiler.so")).expect("it can be put in place");
-    directory.canonicalize().expect("it was just made")
+    static PLACED: OnceLock<PathBuf> = OnceLock::new();
+    let place = || {
+        let built = release_directory().join("libggml_profiler.so");
+        let directory = target_directory().join("profiler-library");
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let fresh = directory.join(format!("{}", std::process::id()));
+        std::fs::copy(built, &fresh).expect("it was built");
+        std::fs::rename(&fresh, directory.join("libggml-profiler.so")).expect("it can be placed");
+        directory.canonicalize().expect("it was just made")
+    };
+    PLACED.get_or_init(place).clone()
 }
 
 /// The directory of its header.

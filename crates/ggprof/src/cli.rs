@@ -10,6 +10,7 @@ const EXAMPLES: &str = "\
 Examples:
   ggprof run -- llama-completion -m model.gguf -p \"Hello\"
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
+  ggprof doctor -- llama-server -m model.gguf       what can be recorded in it, and how
   ggprof profile.json                               summary of a recording
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
@@ -52,6 +53,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Say what can be recorded in a program, and how; without a command, check the installation
+    Doctor(DoctorArgs),
     /// Print what to set so that programs started later are recorded where GGML_PROFILE says
     #[command(after_help = ENV_HELP)]
     Env,
@@ -67,6 +70,17 @@ pub(crate) enum Command {
     /// What the agent runs for GGML_PROFILE when the program ends
     #[command(hide = true)]
     Deliver(DeliverArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// End the command after this many seconds if it has not computed a graph (default: 30)
+    #[arg(long, value_name = "N", default_value_t = 30, hide_default_value = true)]
+    pub(crate) seconds: u64,
+    /// Command to look at, with its arguments. It is run without input until it has computed
+    /// its first graph, and then ended (SIGTERM, after five seconds SIGKILL) with all it started
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

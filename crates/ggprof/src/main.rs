@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod doctor;
 mod exit;
 mod input;
 mod launch;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Doctor(arguments) => commands::doctor(arguments),
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),

@@ -2,6 +2,7 @@
 
 mod convert;
 mod deliver;
+mod doctor;
 mod env;
 mod generate;
 mod report;
@@ -10,6 +11,7 @@ mod view;
 
 pub(crate) use convert::convert;
 pub(crate) use deliver::deliver;
+pub(crate) use doctor::doctor;
 pub(crate) use env::env;
 pub(crate) use generate::generate;
 pub(crate) use report::report;

@@ -15,6 +15,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
+    let obstacle = plan.command.first().and_then(|command| launch::examine(command));
+    if let Some((program, Some(obstacle))) = &obstacle {
+        messages::warning(&obstacle.sentence(program));
+    }
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
     let files = spools.files();
     if files.is_empty() {

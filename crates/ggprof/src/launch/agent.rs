@@ -4,7 +4,7 @@ use anyhow::bail;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-const FILE: &str = "libggprof_agent.so";
+pub(super) const FILE: &str = "libggprof_agent.so";
 
 /// The agent beside the command, where the build puts it, or where an installation does.
 /// `GGPROF_AGENT` names another.

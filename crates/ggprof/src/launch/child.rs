@@ -17,6 +17,10 @@ use std::process::{Command, ExitStatus};
 pub(crate) struct Ended(ExitStatus);
 
 impl Ended {
+    pub(super) fn new(status: ExitStatus) -> Self {
+        Self(status)
+    }
+
     /// The exit code that a shell would give.
     pub(crate) fn code(self) -> u8 {
         let code = self.0.code().or_else(|| self.0.signal().map(|signal| 128 + signal));

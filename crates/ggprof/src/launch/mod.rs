@@ -2,10 +2,14 @@
 
 mod agent;
 mod child;
+mod look;
 mod preload;
+mod program;
 mod spools;
 
 pub(crate) use agent::find as find_agent;
 pub(crate) use child::{Ended, run};
+pub(crate) use look::{Look, Process, look};
 pub(crate) use preload::with_agent as preload_with_agent;
+pub(crate) use program::examine;
 pub(crate) use spools::{Spools, process_of};
