@@ -37,9 +37,10 @@ fn path(path: &Path) -> &str {
 /// Words of a command that computes for as long as nobody ends it.
 fn workload() -> Option<[String; 6]> {
     let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
-    let words = [path(&built::workload()), path(&libraries), "--threads", "1", "--graphs"];
-    let [a, b, c, d, e] = words.map(str::to_owned);
-    Some([a, b, c, d, e, "100000000".to_owned()])
+    let workload = built::workload();
+    let options = ["--threads", "1", "--graphs", "100000000"];
+    let [a, b, c, d] = options.map(str::to_owned);
+    Some([path(&workload).to_owned(), path(&libraries).to_owned(), a, b, c, d])
 }
 
 #[test]

@@ -249,6 +249,22 @@ fn without_the_command_the_recording_is_kept() {
 }
 
 #[test]
+fn a_launcher_writes_what_the_variable_names() {
+    for (value, written) in [("p.txt", &["p.txt"][..]), ("1", &[])] {
+        let Some(mut run) = Profiled::workload(value, "3") else { return };
+        let words: Vec<_> = run.command.get_args().skip(3).map(|word| word.to_owned()).collect();
+        let mut command = Command::new(built::ggprof());
+        command.args(["run", "--"]).args(words).env("GGML_PROFILE", value);
+        command.current_dir(run.directory.path()).env("TMPDIR", run.directory.path());
+        run.command = command;
+        let ran = run.run();
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        assert_eq!(run.names(), written);
+        assert_eq!(ran.out.contains("graph runs  3\n"), value == "1", "{ran:?}");
+    }
+}
+
+#[test]
 fn programs_without_ggml_are_not_touched() {
     let Some(mut run) = Profiled::new("p.json", &built::host_program("no_ggml.c")) else { return };
     let ran = run.run();

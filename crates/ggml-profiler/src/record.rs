@@ -94,10 +94,31 @@ impl Records {
 
 /// As much of a name as fits before the zero byte.
 fn cut(name: &str) -> [c_char; MAX_NAME] {
-    let end = name.floor_char_boundary(name.len().min(MAX_NAME - 1));
+    let longest = name.len().min(MAX_NAME - 1);
+    let end = (0..=longest).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
     let mut field = [0; MAX_NAME];
     for (place, byte) in field.iter_mut().zip(name.as_bytes()[..end].iter()) {
         *place = *byte as c_char;
     }
     field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_between_characters_and_end_in_zero() {
+        let text = |field: [c_char; MAX_NAME]| -> Vec<u8> {
+            field.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0).collect()
+        };
+        assert_eq!(text(cut("blk.0.attn_q")), b"blk.0.attn_q");
+        assert_eq!(text(cut(&"x".repeat(100))).len(), 63);
+        assert_eq!(text(cut(&"é".repeat(50))).len(), 62);
+    }
+
+    #[test]
+    fn the_struct_is_as_large_as_that_of_the_profiler_proposed_for_ggml() {
+        assert_eq!(size_of::<Record>(), 912);
+    }
 }

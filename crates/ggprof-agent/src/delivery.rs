@@ -149,7 +149,8 @@ fn command() -> PathBuf {
     }
     let agent = config::own_path();
     let directory = agent.parent().unwrap_or(Path::new("/"));
-    let places = [directory.join("ggprof"), directory.join("../../bin/ggprof")];
+    // Beside it where it was built, as an agent under lib/ggprof, as part of a library in lib.
+    let places = ["ggprof", "../../bin/ggprof", "../bin/ggprof"].map(|place| directory.join(place));
     let found = places.iter().find(|place| place.is_file());
     found.or(places.first()).cloned().unwrap_or_default()
 }

@@ -66,8 +66,18 @@ impl Plan {
                 command.push(word.clone());
             }
         }
+        if outputs.is_empty() {
+            outputs.extend(output_of_environment());
+        }
         Self { command, outputs, summary_to: arguments.summary_to }
     }
+}
+
+/// `GGML_PROFILE` means here what it means without a launcher.
+fn output_of_environment() -> Option<PathBuf> {
+    let value = std::env::var_os("GGML_PROFILE")?;
+    let is_summary = value.is_empty() || value == "1" || value == "stdout";
+    (!is_summary).then(|| value.into())
 }
 
 fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {

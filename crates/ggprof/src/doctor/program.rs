@@ -56,7 +56,7 @@ fn has_graph_run(recording: &Recording) -> bool {
 /// What the file tells.
 fn file(document: &mut Document, command: &OsStr) {
     let Some((program, obstacle)) = launch::examine(command) else { return };
-    let path = Cell::text(&program.display().to_string());
+    let path = Cell::text(program.display().to_string());
     document.fact("file", "program", vec![Fact::new("path", path, "{}")]);
     if let Some(obstacle) = obstacle {
         document.blocks.push(Block::Warning(obstacle.sentence(&program)));
