@@ -20,8 +20,8 @@ struct SelfProfiler {
 }
 
 impl SelfProfiler {
-    fn linked(order: [&str; 2], kind: &str) -> Option<Self> {
-        let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
+    fn linked(order: [&str; 2], kind: &str, version: &str) -> Option<Self> {
+        let libraries = published_ggml::libraries(version)?;
         let ours = built::profiler_library();
         let mut flags = vec!["-Wall".to_owned(), "-Werror".to_owned()];
         flags.push(format!("-I{}", built::profiler_header().display()));
@@ -75,8 +75,13 @@ fn well(output: Output) -> String {
 
 #[test]
 fn every_function_in_both_orders_of_linking() {
-    for (order, kind) in [(OURS_FIRST, "first"), (OURS_LAST, "last")] {
-        let Some(program) = SelfProfiler::linked(order, kind) else { return };
+    let [_, older, newest] = published_ggml::VERSIONS;
+    for (order, kind, version) in [
+        (OURS_FIRST, "first", newest),
+        (OURS_LAST, "last", newest),
+        (OURS_LAST, "last-older", older),
+    ] {
+        let Some(program) = SelfProfiler::linked(order, kind, version) else { return };
         let out = well(program.command(&[]).output().unwrap());
         let exported: Value = serde_json::from_str(&program.read("exported.json")).unwrap();
         assert_eq!(exported["total_records"], 30, "{kind}");
@@ -100,7 +105,8 @@ fn every_function_in_both_orders_of_linking() {
 #[test]
 fn together_with_a_launcher_everything_is_recorded_once() {
     for (order, kind) in [(OURS_FIRST, "first-run"), (OURS_LAST, "last-run")] {
-        let Some(program) = SelfProfiler::linked(order, kind) else { return };
+        let version = published_ggml::NEWEST;
+        let Some(program) = SelfProfiler::linked(order, kind, version) else { return };
         let (ggprof, profile) = (built::ggprof(), program.directory.path().join("run.json"));
         let before = [ggprof.to_str().unwrap(), "run", "-o", profile.to_str().unwrap(), "--"];
         well(program.command(&before).output().unwrap());
@@ -108,5 +114,29 @@ fn together_with_a_launcher_everything_is_recorded_once() {
         // All graphs of all schedulers, whether they were switched on or not.
         assert_eq!(whole["total_records"], 130, "{kind}");
         assert_eq!(whole["ggprof"]["graph_runs"].as_array().unwrap().len(), 13);
+    }
+}
+
+#[test]
+fn the_variable_works_for_a_program_that_only_links_the_library() {
+    let version = published_ggml::NEWEST;
+    let Some(program) = SelfProfiler::linked(OURS_LAST, "variable", version) else { return };
+    let mut command = program.command(&[]);
+    command.env("GGML_PROFILE", program.directory.path().join("whole.json"));
+    let output = command.env("GGPROF_COMMAND", built::ggprof()).output().unwrap();
+    well(output);
+    let whole: Value = serde_json::from_str(&program.read("whole.json")).unwrap();
+    // The hooks are there from the start, so the graphs before the first call count as well.
+    assert_eq!(whole["total_records"], 130);
+}
+
+#[test]
+fn the_header_is_c_and_cpp() {
+    for (compiler, language, standard) in [("gcc", "c", "-std=c11"), ("g++", "c++", "-std=c++11")] {
+        let header = built::profiler_header().join("ggml-profiler.h");
+        let mut command = Command::new(compiler);
+        command.args(["-fsyntax-only", "-Wall", "-Wextra", "-pedantic", standard, "-x", language]);
+        let output = command.arg(header).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
