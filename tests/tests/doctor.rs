@@ -83,8 +83,9 @@ fn a_program_that_fails_is_heard() {
 #[test]
 fn a_launcher_that_clears_the_environment() {
     let Some(command) = workload() else { return };
-    let script = format!("exec env -i '{}'", command.join("' '"));
-    let ran = ggprof(&["doctor", "--seconds", "2", "--", "sh", "-c", &script]);
+    let [program, libraries, ..] = command;
+    let script = format!("exec env -i '{program}' '{libraries}' --threads 1 --graphs 2000");
+    let ran = ggprof(&["doctor", "--", "sh", "-c", &script]);
     assert_eq!(ran.code, Some(3));
     let sentence = "but was started without the agent: a program that clears the environment";
     assert!(ran.out.contains(sentence), "{}", ran.out);

@@ -116,13 +116,24 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
     }
     // SAFETY: a look-up by a C string, behind us in the global scope.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize };
-    if next != 0 && !is_ours(next) { next } else { find_anywhere(symbol) }
+    let usable = |address: &usize| *address != 0 && !is_ours(*address);
+    let elsewhere =
+        Some(next).filter(usable).or_else(|| Some(find_anywhere(symbol)).filter(usable));
+    // Last of all what the caller sees, even if it does not look like a ggml: a program
+    // that gets no function at all is worse off.
+    elsewhere.or(Some(found).filter(usable)).unwrap_or(0)
 }
 
 /// A function of the ggml that a function leads to: itself, or where it is another
 /// profiler's, one of the ggml behind that.
 pub(crate) fn of_ggml(function: usize) -> usize {
-    if is_ggmls(function) { function } else { find_anywhere(c"ggml_init") }
+    if is_ggmls(function) {
+        return function;
+    }
+    match find_anywhere(c"ggml_init") {
+        0 => function,
+        of_another => of_another,
+    }
 }
 
 /// Whether the library that holds a function is a ggml, and not one that only

@@ -34,10 +34,14 @@ static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let object = LoadedObject::containing(real_function::of_ggml(function))?;
+        let object = LoadedObject::containing(function)?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
-        if let Some(instance) = known.iter().find(same) {
+        if let Some(instance) = find(&known, &object) {
+            return Some(instance);
+        }
+        // Where another profiler stands in between, the function is its own.
+        let object = LoadedObject::containing(real_function::of_ggml(function))?;
+        if let Some(instance) = find(&known, &object) {
             return Some(instance);
         }
         let api = Api::of(&object)?;
@@ -88,6 +92,11 @@ impl Instance {
         let unseen = (!calls_by_name(object, COPY)).then_some("ggml calls its own copy directly");
         cover(Covered::Copies, CoveredHow::SymbolName, unseen);
     }
+}
+
+fn find(known: &[&'static Instance], object: &LoadedObject) -> Option<&'static Instance> {
+    let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
+    known.iter().find(same).copied()
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";
