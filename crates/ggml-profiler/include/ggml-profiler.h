@@ -5,9 +5,10 @@
 // written for it compile unchanged; functions that returned nothing there return whether
 // they succeeded here.
 //
-// The recording is a file in TMPDIR (or /tmp), about 32 bytes per op; it is removed when the
-// program ends. Whatever asks for records reads it from its beginning, so ask once in a while,
-// not after every graph.
+// The recording is a file in TMPDIR (or /tmp), about 32 bytes per op and 256 MiB at most
+// (GGPROF_MAX_BYTES sets another limit); beyond that the oldest graph runs make room, and the
+// reports say so. It is removed when the program ends. Whatever asks for records reads the file
+// from its beginning, so ask once in a while, not after every graph.
 //
 // Nothing here is fatal: errors are returned, and ggml_profiler_last_error() says in words
 // what went wrong. Functions may be called from any thread, but not about a scheduler that

@@ -36,7 +36,14 @@ pub(crate) fn number(scheduler: *mut c_void) -> Option<u32> {
     (number != 0).then_some(number)
 }
 
-/// Graph runs begun so far.
+/// Whether any scheduler is to be recorded.
+pub(crate) fn record(on: bool) {
+    if let Ok(agent) = agent() {
+        (agent.record)(on);
+    }
+}
+
+/// Graph runs recorded so far.
 pub(crate) fn runs() -> u32 {
     agent().map_or(0, |agent| (agent.runs)())
 }

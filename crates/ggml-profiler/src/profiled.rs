@@ -30,10 +30,12 @@ pub(crate) fn switch(scheduler: *mut c_void, on: bool) -> Result<(), Error> {
         return Err(Error::Invalid("the scheduler is NULL"));
     }
     if !on {
-        return with(scheduler, |profiled| {
+        with(scheduler, |profiled| {
             profiled.end_stretch();
             Ok(())
-        });
+        })?;
+        agent::record(lock().values().any(Profiled::is_on));
+        return Ok(());
     }
     let number = agent::follow(scheduler)?;
     let mut all = lock();
@@ -43,6 +45,7 @@ pub(crate) fn switch(scheduler: *mut c_void, on: bool) -> Result<(), Error> {
         *profiled = Profiled::new(number);
     }
     profiled.on_after.get_or_insert_with(agent::runs);
+    agent::record(true);
     Ok(())
 }
 

@@ -7,8 +7,14 @@ use std::path::PathBuf;
 
 use ggprof_spool::layout;
 
+use crate::clock;
 use crate::delivery::Delivery;
 use crate::patch::loaded_object::LoadedObject;
+
+/// Room for some eight million ops.
+const LIBRARY_BYTES: u64 = 256 << 20;
+/// Below that a file of limited size holds hardly more than descriptions.
+const LEAST_BLOCKS: usize = 63;
 
 /// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
@@ -20,6 +26,47 @@ pub(crate) struct Config {
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
     pub(crate) purpose: Purpose,
+    pub(crate) span: Span,
+    /// The largest size of the file (`GGPROF_MAX_BYTES`).
+    most_bytes: Option<u64>,
+}
+
+/// The part of the program's life to record (`GGPROF_START_AFTER_NS`, `GGPROF_DURATION_NS`,
+/// `GGPROF_FIRST_GRAPH`, `GGPROF_LAST_GRAPH`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Not before this moment of `CLOCK_MONOTONIC`.
+    pub(crate) start_ns: u64,
+    /// From the first recorded graph run on.
+    pub(crate) duration_ns: u64,
+    /// Counted from 1.
+    pub(crate) first_graph: u64,
+    pub(crate) last_graph: u64,
+}
+
+impl Default for Span {
+    /// All of it.
+    fn default() -> Span {
+        Span { start_ns: 0, duration_ns: u64::MAX, first_graph: 0, last_graph: u64::MAX }
+    }
+}
+
+impl Span {
+    /// Read when the agent is loaded, which is when the program's time begins.
+    fn from_environment() -> Span {
+        let all = Span::default();
+        let now = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        Span {
+            start_ns: number("GGPROF_START_AFTER_NS").map_or(0, |wait| now().saturating_add(wait)),
+            duration_ns: number("GGPROF_DURATION_NS").unwrap_or(all.duration_ns),
+            first_graph: number("GGPROF_FIRST_GRAPH").unwrap_or(all.first_graph),
+            last_graph: number("GGPROF_LAST_GRAPH").unwrap_or(all.last_graph),
+        }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        *self != Span::default()
+    }
 }
 
 /// Who the recording is for.
@@ -31,6 +78,10 @@ pub(crate) enum Purpose {
     Profile(Delivery),
     /// The program, which reads it through libggml-profiler while it runs.
     Library,
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 impl Config {
@@ -46,7 +97,10 @@ impl Config {
 
     /// For a program that asks for it by itself.
     pub(crate) fn for_library() -> Option<Config> {
-        Config::new(temporary_spool(), Purpose::Library)
+        let mut config = Config::new(temporary_spool(), Purpose::Library)?;
+        // Nobody waits for the program's end, and all that is read is read from the start.
+        config.most_bytes.get_or_insert(LIBRARY_BYTES);
+        Some(config)
     }
 
     fn new(spool: PathBuf, purpose: Purpose) -> Option<Config> {
@@ -57,7 +111,15 @@ impl Config {
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
             purpose,
+            span: Span::from_environment(),
+            most_bytes: number("GGPROF_MAX_BYTES"),
         })
+    }
+
+    /// How many blocks the file may have; `None` without a limit.
+    pub(crate) fn most_blocks(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.most_bytes?).ok()?.saturating_sub(layout::HEADER_BYTES);
+        Some((bytes / layout::BLOCK_BYTES).max(LEAST_BLOCKS))
     }
 
     pub(crate) fn options(&self) -> u32 {

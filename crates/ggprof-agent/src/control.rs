@@ -28,7 +28,9 @@ pub struct Control {
     pub follow: unsafe extern "C" fn(*mut c_void) -> u32,
     /// The number of a scheduler that is followed, 0 for others and freed ones.
     pub number: extern "C" fn(*mut c_void) -> u32,
-    /// Graph runs begun so far.
+    /// Whether anything is to be recorded, in a recording that is the program's own.
+    pub record: extern "C" fn(bool),
+    /// Graph runs recorded so far.
     pub runs: extern "C" fn() -> u32,
     /// The path of the recording, null without; valid as long as the process.
     pub recording: extern "C" fn() -> *const c_char,
@@ -38,7 +40,7 @@ pub struct Control {
 #[unsafe(no_mangle)]
 pub extern "C" fn ggprof_agent_control() -> *const Control {
     static CONTROL: Control =
-        Control { version: VERSION, prepare, follow, number, runs, recording };
+        Control { version: VERSION, prepare, follow, number, record, runs, recording };
     &CONTROL
 }
 
@@ -59,6 +61,10 @@ unsafe extern "C" fn follow(scheduler: *mut c_void) -> u32 {
 
 extern "C" fn number(scheduler: *mut c_void) -> u32 {
     schedulers::known_number(scheduler).unwrap_or(0)
+}
+
+extern "C" fn record(on: bool) {
+    lifecycle::record_for_library(on);
 }
 
 extern "C" fn runs() -> u32 {

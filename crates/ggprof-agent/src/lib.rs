@@ -30,6 +30,7 @@ mod patch;
 mod quiet_log;
 mod recorder;
 mod spawn;
+mod toggle_signal;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -23,17 +23,19 @@
 //! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
 //!   the loader's count of unloaded objects.
 //!
+//! Within `Recording`, `recorder::gate` says whether anything is written just now.
+//!
 //! No state is ever left to the left again, so a relaxed load suffices.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ggprof_spool::layout::{LossKind, StopReason};
+use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, Purpose};
 use crate::ffi::real_function;
 use crate::recorder::Recorder;
-use crate::{clock, quiet_log};
+use crate::{clock, quiet_log, toggle_signal};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -106,7 +108,7 @@ pub(crate) fn between_schedulers() {
 fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     let purpose = &CONFIG.get()?.purpose;
     let recorder = RECORDER.get()?.as_ref()?;
-    recorder.is_of_this_process().then_some((purpose, recorder))
+    recorder.is_own_process().then_some((purpose, recorder))
 }
 
 /// The program itself asks to be recorded: from inert to armed.
@@ -115,6 +117,13 @@ pub(crate) fn arm_for_library() {
         && let Some(config) = Config::for_library()
     {
         arm(config);
+    }
+}
+
+/// Starts or stops a recording that belongs to the program itself.
+pub(crate) fn record_for_library(on: bool) {
+    if let Some((Purpose::Library, recorder)) = purpose() {
+        recorder.spool.header.set_control(if on { Control::Record } else { Control::Stop });
     }
 }
 
@@ -159,7 +168,10 @@ fn create_recorder() -> Option<Recorder> {
     clock::choose();
     let recorder = Recorder::create(CONFIG.get()?);
     let next = match &recorder {
-        Ok(_) => RECORDING,
+        Ok(_) => {
+            toggle_signal::arm();
+            RECORDING
+        }
         Err(problem) => {
             quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
             OFF

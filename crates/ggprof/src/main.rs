@@ -11,6 +11,7 @@ mod launch;
 mod messages;
 mod output;
 mod progress;
+mod quantity;
 mod terminal;
 
 use clap::Parser;
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Ctl(arguments) => commands::ctl(arguments),
         Command::Doctor(arguments) => commands::doctor(arguments),
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),

@@ -10,6 +10,7 @@ use crate::control::FREED;
 use crate::ffi::api::{Api, Pointer};
 use crate::ffi::real_function;
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
@@ -52,10 +53,11 @@ fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
         ticks: clock::ticks(),
         ..Default::default()
     };
-    lane.put(&head.encode());
+    let owner = Owner::Scheduler(scheduler);
+    lane.define_lasting(owner, &head.encode());
     for (index, &backend) in (0..).zip(members) {
         let member = layout::SchedulerBackend { index, scheduler, backend, ..Default::default() };
-        lane.put(&member.encode());
+        lane.define_lasting(owner, &member.encode());
     }
 }
 
@@ -101,7 +103,7 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
     }
     let id = number_new(scheduler, Vec::new(), 0);
     let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
-    lane.put(&head.encode());
+    lane.define_lasting(Owner::Scheduler(id), &head.encode());
     id
 }
 
@@ -144,6 +146,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
         let record =
             layout::SchedulerFree { scheduler: id, ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
+        lane.forget(Owner::Scheduler(id));
     });
     is_last
 }

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod convert;
+mod ctl;
 mod deliver;
 mod doctor;
 mod env;
@@ -10,6 +11,7 @@ mod run;
 mod view;
 
 pub(crate) use convert::convert;
+pub(crate) use ctl::ctl;
 pub(crate) use deliver::deliver;
 pub(crate) use doctor::doctor;
 pub(crate) use env::env;

@@ -19,6 +19,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some((program, Some(obstacle))) = &obstacle {
         messages::warning(&obstacle.sentence(program));
     }
+    let _control = launch::Control::listen(spools.path());
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
     let files = spools.files();
     if files.is_empty() {
@@ -91,6 +92,17 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
+    let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
+    for (name, number) in [
+        ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
+        ("GGPROF_DURATION_NS", arguments.duration.and_then(nanoseconds)),
+        ("GGPROF_FIRST_GRAPH", arguments.graphs.map(|graphs| graphs.first)),
+        ("GGPROF_LAST_GRAPH", arguments.graphs.and_then(|graphs| graphs.last)),
+        ("GGPROF_MAX_BYTES", arguments.max_size),
+    ] {
+        // Empty without a value: a ggprof around this one may have set it.
+        variables.push((name, number.map_or_else(String::new, |n| n.to_string()).into()));
+    }
     variables
 }
 
@@ -106,23 +118,36 @@ fn outcome(ended: Ended, recorded: bool) -> Outcome {
 fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
     let process = launch::process_of(file);
     let recording = Recording::of_process(file, &process)?;
-    for path in &plan.outputs {
-        let path = if one_of_many { with_process(path, &process) } else { path.clone() };
-        output::to_file(&path, |out| {
+    let named =
+        |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
+    let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
+    present(&recording, file, &outputs, plan.summary_to)?;
+    Ok(!recording.trace.events.is_empty())
+}
+
+/// Writes a recording, which was read from `file`, to these files; without any, prints its
+/// summary.
+pub(super) fn present(
+    recording: &Recording,
+    file: &Path,
+    outputs: &[PathBuf],
+    summary_to: SummaryTo,
+) -> anyhow::Result<()> {
+    for path in outputs {
+        output::to_file(path, |out| {
             if path.extension() == Some(OsStr::new("ggprof")) {
                 std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ())
             } else {
-                convert::write(&recording, &path, out)
+                convert::write(recording, path, out)
             }
         })?;
         messages::note(&format!("Profile written to {}.", path.display()));
     }
-    if plan.outputs.is_empty() {
-        print_summary(plan.summary_to, &recording)?;
-    } else {
-        warn_of_losses(&recording);
+    if outputs.is_empty() {
+        return print_summary(summary_to, recording);
     }
-    Ok(!recording.trace.events.is_empty())
+    warn_of_losses(recording);
+    Ok(())
 }
 
 /// Says what is missing from files that were written.

@@ -16,11 +16,13 @@ mod device_events;
 mod events;
 mod nodes;
 mod tables;
+mod whole_runs;
 
 use super::ReadError;
-use crate::model::{Dropped, Ggml, LossKind, Provenance, Stopped, Trace};
+use crate::model::{Dropped, Extent, Ggml, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
 use device_clocks::DeviceClocks;
+use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::reader::Header;
 use ggprof_spool::{Spool, layout};
 use std::io::Read;
@@ -52,8 +54,9 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
 pub fn read_selection(input: impl Read, selection: &Selection) -> Result<Trace, ReadError> {
     let mut trace = read_part(input, Some(selection))?;
     if let Some(provenance) = &mut trace.provenance {
-        // The program runs on.
+        // The program runs on, and knows itself what it asked for.
         (provenance.cut_short, provenance.unfinished_runs) = (false, 0);
+        provenance.extent = Extent::ToTheEnd;
     }
     Ok(trace)
 }
@@ -69,9 +72,14 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         ..Trace::default()
     };
     let mut tables = Tables::gather(&spool, &mut trace);
+    let unfinished_runs = tables.runs.values().filter(|run| run.end.is_none()).count() as u64;
+    if header.reused_blocks > 0 || header.snapshot {
+        whole_runs::keep(&mut tables);
+    }
     if let Some(selection) = selection {
         tables.select(selection);
     }
+    let extent = extent(&header);
     let clock = Clock::new(&header, &tables.clock_samples);
     let device_clocks = DeviceClocks::new(&tables.device_clocks);
     trace.provenance = Some(Provenance {
@@ -82,8 +90,10 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
-        cut_short: header.end_ticks == 0,
-        unfinished_runs: tables.runs.values().filter(|run| run.end.is_none()).count() as u64,
+        cut_short: header.end_ticks == 0 && extent == Extent::ToTheEnd,
+        unfinished_runs,
+        extent,
+        newest_of: newest_of(&header, &tables, unfinished_runs),
     });
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
@@ -99,6 +109,24 @@ fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
         version: text(instance.version),
         commit: text(instance.commit),
     }
+}
+
+/// How much of the program's run the recording was to cover.
+fn extent(header: &Header) -> Extent {
+    if header.end_ticks != 0 || header.records() {
+        return if header.snapshot { Extent::Snapshot } else { Extent::ToTheEnd };
+    }
+    match (header.control, header.window) {
+        (Control::Window, Window::NotYet) => Extent::NotBegun,
+        _ => Extent::Stopped,
+    }
+}
+
+/// Of how many graph runs these are the newest, where older ones made room for them.
+fn newest_of(header: &Header, tables: &Tables, unfinished: u64) -> Option<u64> {
+    let whole = tables.runs.values().filter(|run| run.end.is_some()).count() as u64;
+    let all = header.graph_runs.saturating_sub(unfinished);
+    (header.reused_blocks > 0 && all > whole).then_some(all)
 }
 
 /// What the recorder itself says is missing.
