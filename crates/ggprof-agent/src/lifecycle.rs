@@ -34,8 +34,9 @@ use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, Purpose};
 use crate::ffi::real_function;
+use crate::hooks::linked_in;
 use crate::recorder::Recorder;
-use crate::{clock, quiet_log, toggle_signal};
+use crate::{clock, fail_open, quiet_log, toggle_signal};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -56,6 +57,7 @@ pub(crate) extern "C" fn on_load() {
     }
     if let Some(config) = Config::from_environment() {
         arm(config);
+        fail_open::guard((), |_| linked_in::hook_program());
     }
 }
 

@@ -6,7 +6,7 @@
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use super::abort_callback::{self, Callback};
 use crate::clock;
@@ -23,6 +23,45 @@ extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
 }
 
+/// A shim: notes where the call came from, then jumps to the function that does
+/// the work.
+macro_rules! shim {
+    ($caller:literal, $body:ident) => {
+        naked_asm!(
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "push rcx",
+            "push r8",
+            "push r9",
+            "sub rsp, 8",
+            $caller,
+            "call {note}",
+            "add rsp, 8",
+            "pop r9",
+            "pop r8",
+            "pop rcx",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "jmp {body}",
+            note = sym note_caller,
+            body = sym $body,
+        )
+    };
+}
+
+/// An entry point as `linked_in` and `late` hook it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) symbol: &'static CStr,
+    /// Stands in for a function where it is called.
+    pub(super) called: unsafe extern "C-unwind" fn(),
+    /// Stands in for a function at its own address.
+    pub(super) shim: unsafe extern "C-unwind" fn(),
+    pub(super) real: &'static RealFunction,
+}
+
 /// Declares the exported shim, the real function's record, and its signature.
 macro_rules! entry {
     ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
@@ -33,7 +72,7 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            naked_asm!("jmp {shim}", shim = sym $real::shim)
+            naked_asm!("jmp {called}", called = sym $real::called)
         }
 
         #[allow(non_snake_case)]
@@ -42,44 +81,35 @@ macro_rules! entry {
 
             /// The same under no exported name: the address of an exported one is that of
             /// whoever comes first in the process.
-            ///
-            /// # Safety
-            /// As the exported one.
             #[unsafe(naked)]
-            pub(super) unsafe extern "C-unwind" fn shim() {
-                naked_asm!(
-                    "push rdi",
-                    "push rsi",
-                    "push rdx",
-                    "push rcx",
-                    "push r8",
-                    "push r9",
-                    "sub rsp, 8",
-                    "mov rdi, [rsp + 56]",
-                    "call {note}",
-                    "add rsp, 8",
-                    "pop r9",
-                    "pop r8",
-                    "pop rcx",
-                    "pop rdx",
-                    "pop rsi",
-                    "pop rdi",
-                    "jmp {body}",
-                    note = sym note_caller,
-                    body = sym $body,
-                )
+            pub(super) unsafe extern "C-unwind" fn called() {
+                shim!("mov rdi, [rsp + 56]", $body)
             }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
-            static REAL: RealFunction = RealFunction::new(
-                match std::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($symbol), "\0").as_bytes(),
-                ) {
-                    Ok(name) => name,
-                    Err(_) => panic!("names end in one zero byte"),
-                },
-            );
+            const SYMBOL: &CStr = match CStr::from_bytes_with_nul(
+                concat!(stringify!($symbol), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!("names end in one zero byte"),
+            };
+
+            static REAL: RealFunction = RealFunction::new(SYMBOL);
+
+            pub(super) static ENTRY: Entry = Entry {
+                symbol: SYMBOL,
+                called,
+                shim: linked_in,
+                real: &REAL,
+            };
+
+            /// The same for a call that arrived at the function itself.
+            #[unsafe(naked)]
+            unsafe extern "C-unwind" fn linked_in() {
+                // `real_function::LINKED_IN`, which is no address.
+                shim!("mov edi, 1", $body)
+            }
 
             /// The function the caller would have reached without us.
             pub(super) fn find() -> Option<Function> {
@@ -94,6 +124,23 @@ macro_rules! entry {
         }
     };
 }
+
+/// All of them.
+pub(super) static ENTRIES: [&Entry; 13] = [
+    &sched_new_real::ENTRY,
+    &sched_free_real::ENTRY,
+    &sched_reset_real::ENTRY,
+    &sched_synchronize_real::ENTRY,
+    &sched_graph_compute_real::ENTRY,
+    &sched_graph_compute_async_real::ENTRY,
+    &graph_compute_real::ENTRY,
+    &graph_compute_async_real::ENTRY,
+    &dev_init_real::ENTRY,
+    &get_proc_address_real::ENTRY,
+    &set_abort_callback_real::ENTRY,
+    &tensor_copy_real::ENTRY,
+    &tensor_set_async_real::ENTRY,
+];
 
 /// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
 const FAILED: c_int = -1;
@@ -292,27 +339,3 @@ unsafe extern "C-unwind" fn tensor_set_async(
         copies::note(this, real as usize, copy)
     });
 }
-
-macro_rules! entries {
-    ($($symbol:ident: $real:ident,)*) => {
-        [$((stringify!($symbol).as_bytes(), $real::shim as unsafe extern "C-unwind" fn()),)*]
-    };
-}
-
-/// The shims by the names they stand for, for callers that the dynamic linker has bound
-/// past us (`hooks::late`).
-pub(super) static ENTRIES: [(&[u8], unsafe extern "C-unwind" fn()); 13] = entries![
-    ggml_backend_sched_new: sched_new_real,
-    ggml_backend_sched_free: sched_free_real,
-    ggml_backend_sched_reset: sched_reset_real,
-    ggml_backend_sched_synchronize: sched_synchronize_real,
-    ggml_backend_sched_graph_compute: sched_graph_compute_real,
-    ggml_backend_sched_graph_compute_async: sched_graph_compute_async_real,
-    ggml_backend_graph_compute: graph_compute_real,
-    ggml_backend_graph_compute_async: graph_compute_async_real,
-    ggml_backend_dev_init: dev_init_real,
-    ggml_backend_reg_get_proc_address: get_proc_address_real,
-    ggml_backend_cpu_set_abort_callback: set_abort_callback_real,
-    ggml_backend_tensor_copy: tensor_copy_real,
-    ggml_backend_tensor_set_async: tensor_set_async_real,
-];

@@ -14,11 +14,11 @@ pub(crate) fn lead_calls_here() {
             continue;
         }
         got::for_each(&object, |slot| {
-            let entry = ENTRIES.iter().find(|(name, _)| *name == slot.name.to_bytes());
-            if let Some((_, shim)) = entry
+            let entry = ENTRIES.iter().find(|entry| entry.symbol == slot.name);
+            if let Some(entry) = entry
                 && real_function::is_ggmls(slot.leads_to(&object))
             {
-                slot.replace(&object, *shim as usize);
+                slot.replace(&object, entry.called as *const () as usize);
             }
         });
     }
