@@ -134,7 +134,8 @@ impl Recorder {
         Some(lane)
     }
 
-    fn is_own_process(&self) -> bool {
+    /// Whether this is the process that records, and not a child that shares its memory.
+    pub(crate) fn is_own_process(&self) -> bool {
         std::process::id() == self.pid
     }
 
@@ -219,6 +220,11 @@ impl Recorder {
 
     pub(crate) fn next_split(&self) -> u32 {
         self.splits.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Graph runs recorded so far.
+    pub(crate) fn runs(&self) -> u32 {
+        self.spool.header.graph_runs() as u32
     }
 
     /// Counts what is missing from the recording; what was not to be recorded is not.
