@@ -5,6 +5,8 @@ export function initialState(recording) {
   return {
     view: { start: 0, end: Math.max(recording.wall, 1) },
     range: null,
+    // The idle time that was clicked: `{ start, end, backend }`.
+    gap: null,
     selected: -1,
     hovered: null,
     query: "",
@@ -14,6 +16,8 @@ export function initialState(recording) {
     collapsed: new Set(),
     pinned: new Set(),
     colourBy: "op",
+    // Peaks that people gave, by backend: `{ bandwidth, compute }` in GB/s and GFLOP/s.
+    peaks: {},
     groupBy: "op",
     scroll: 0,
   };
@@ -37,6 +41,11 @@ export class Store {
   on(names, listener) {
     this.listeners.push({ names, listener });
     listener(this.state);
+  }
+
+  // Tells now: for those who need the answers of listeners before the next frame.
+  flush() {
+    if (this.changed.size > 0) this.tell();
   }
 
   tell() {

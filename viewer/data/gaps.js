@@ -2,14 +2,17 @@
 
 const SHOWN = 50;
 
-export function largestGaps(recording) {
+// In the range, as far as it reaches; in the whole recording without one.
+export function largestGaps(recording, range) {
   const { start, duration, backend } = recording.columns;
+  const [from, to] = range ? [range.start, range.end] : [0, Infinity];
   const last = recording.backends.map(() => null);
   const gaps = [];
   for (let event = 0; event < recording.count; event += 1) {
     const before = last[backend[event]];
     const end = start[event] + duration[event];
-    if (before && start[event] > before.end) keep(gaps, { start: before.end, end: start[event], before: before.event, after: event });
+    const gap = before && { start: Math.max(before.end, from), end: Math.min(start[event], to), backend: backend[event], before: before.event, after: event };
+    if (gap && gap.end > gap.start) keep(gaps, gap);
     if (!before || end > before.end) last[backend[event]] = { event, end };
   }
   return gaps.sort((a, b) => length(b) - length(a)).slice(0, SHOWN);

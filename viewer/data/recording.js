@@ -20,6 +20,7 @@ export class Recording {
     this.measured = tables.measured;
     this.modules = tables.modules;
     this.columns = columns;
+    this.hostCall = this.measured.indexOf("host_call");
     this.count = columns.start.length;
     this.opNames = [];
     this.shapes = [];
@@ -78,8 +79,19 @@ export class Recording {
     return sub ? `${op} ${sub}` : op;
   }
 
+  // The ops of a fusion; empty for what was not fused.
+  parts(event) {
+    const { extra } = this.signature(event);
+    return extra && !this.isCopy(event) && extra.includes("+") ? extra.split("+") : [];
+  }
+
   tensor(event) {
     return this.nodes.name[this.columns.node[event]] ?? "";
+  }
+
+  // Label and tensor: what tells an event from others of its op.
+  title(event) {
+    return [this.label(event), this.tensor(event)].filter(Boolean).join(" ");
   }
 
   backend(event) {
@@ -95,6 +107,11 @@ export class Recording {
   phase(event) {
     const run = this.columns.run[event];
     return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
+  }
+
+  // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.
+  hasRate(event) {
+    return this.columns.measured[event] !== this.hostCall;
   }
 
   // Bytes read and written; what a copy moves is its size. NaN if unknown.

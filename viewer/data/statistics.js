@@ -87,11 +87,12 @@ function summary(recording, events, wall) {
   const { duration } = recording.columns;
   // Whole numbers sort faster, and most recordings have no others.
   const durations = new duration.constructor(events.length);
-  let [moved, flops] = [0, 0];
+  let [moved, flops, rated] = [0, 0, true];
   for (let at = 0; at < events.length; at += 1) {
     durations[at] = duration[events[at]];
     moved += recording.moved(events[at]);
     flops += recording.flops(events[at]);
+    rated &&= recording.hasRate(events[at]);
   }
   durations.sort();
   const total = sum(recording, events);
@@ -106,7 +107,14 @@ function summary(recording, events, wall) {
     max: durations[durations.length - 1] ?? 0,
     moved: Number.isNaN(moved) ? null : moved,
     flops: Number.isNaN(flops) ? null : flops,
+    bandwidth: rated ? per(moved, total) : null,
+    compute: rated ? per(flops, total) : null,
   };
+}
+
+// An amount per time; null for what is unknown or nothing.
+function per(amount, total) {
+  return amount > 0 && total > 0 ? amount / total : null;
 }
 
 function sum(recording, events) {

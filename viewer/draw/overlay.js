@@ -13,6 +13,7 @@ export function drawOverlay(canvas, scene, state) {
   context.rect(GUTTER, 0, width - GUTTER, height);
   context.clip();
   if (state.range) drawRange(place, state.range);
+  if (state.gap) drawGap(place, scene, state);
   if (state.selected >= 0) {
     frame(place, scene, state, state.selected, colours.select, 2);
     for (const [copy, op] of scene.linksOf(state.selected)) arrow(place, scene, state, copy, op);
@@ -38,14 +39,35 @@ function drawRange({ context, height, colours, toX }, { start, end }) {
   context.textAlign = "left";
 }
 
+// An idle time: a frame over the rows of its backend.
+function drawGap({ context, colours, toX }, scene, { gap, scroll }) {
+  const rows = scene.rows.filter((row) => !row.fixed && (row.backend === gap.backend || row.key === String(gap.backend)));
+  if (rows.length === 0) return;
+  const [first, last] = [rows[0], rows[rows.length - 1]];
+  const [left, right] = [toX(gap.start), toX(gap.end)];
+  const [top, bottom] = [Math.max(topOf(first, scroll), scene.fixed), topOf(last, scroll) + last.height];
+  if (bottom <= top) return;
+  context.strokeStyle = colours.select;
+  context.lineWidth = 1.5;
+  context.setLineDash([5, 3]);
+  context.strokeRect(left, RULER + top + 1, Math.max(right - left, 2), bottom - top - 2);
+  context.setLineDash([]);
+  context.fillStyle = colours.select;
+  const text = `idle ${duration(gap.end - gap.start)}`;
+  if (context.measureText(text).width + 8 < right - left) context.fillText(text, Math.max(left, GUTTER) + 5, RULER + top + first.height / 2);
+}
+
 function frame({ context, toX }, scene, state, event, colour, thickness) {
   const row = scene.rowOf(event);
   if (!row) return;
   const left = toX(scene.recording.start(event));
   const width = Math.max(toX(scene.recording.end(event)) - left, 2);
+  const top = topOf(row, state.scroll);
+  // Scrolled behind the rows that stay.
+  if (!row.fixed && top + row.height / 2 < scene.fixed) return;
   context.strokeStyle = colour;
   context.lineWidth = thickness;
-  context.strokeRect(left - 0.5, RULER + topOf(row, state.scroll) + 0.5, width, row.height - 1);
+  context.strokeRect(left - 0.5, RULER + top + 0.5, width, row.height - 1);
 }
 
 function arrow({ context, toX, colours }, scene, state, copy, op) {

@@ -1,7 +1,6 @@
 // The whole timeline: ruler, rows, names of rows.
 
-import { duration, percent } from "../data/units.js";
-import { PHASE_COLOURS } from "../layout/colours.js";
+import { percent } from "../data/units.js";
 import { topOf } from "../layout/rows.js";
 import { drawBars } from "./bars.js";
 import { drawCounter } from "./counter.js";
@@ -28,72 +27,37 @@ function drawRows({ context, width, height }, rows, top, scene, state, colours) 
   for (const row of rows) {
     const box = { x: GUTTER, y: RULER + topOf(row, state.scroll), width: width - GUTTER, height: row.height };
     if (box.y + box.height < top || box.y > height) continue;
-    drawRow(context, row, box, scene, state, colours);
-    drawName(context, row, box, colours);
+    const remark = drawRow(context, row, box, scene, state, colours);
+    drawName(context, row, box, remark, colours);
   }
   context.restore();
 }
 
+// Draws and returns a remark to write beside the row's name.
 function drawRow(context, row, box, scene, state, colours) {
   context.save();
   context.beginPath();
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
-  if (row.kind === "phases") drawPhases(context, box, scene.recording, state.view);
-  else if (row.kind === "runs") drawRuns(context, box, scene.recording, state.view, colours);
+  let remark = "";
+  if (row.spans) drawBars(context, row.spans, box, state.view, row.look);
   else if (row.kind === "group") drawGroup(context, row, box, colours);
-  else if (row.kind === "counter") drawCounter(context, row, box, state.view, colours);
+  else if (row.kind === "counter") remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
+  return remark;
 }
 
 // Where something is searched or clicked in a table, all else steps back.
 function drawLane(context, row, box, scene, state) {
-  const look = { colour: scene.colour, label: scene.label, labels: true, alpha: 1 };
+  const look = { colour: scene.colour, label: scene.label, parts: scene.parts, labels: true, alpha: 1 };
   const matching = scene.matching(row);
   if (!matching) {
-    drawBars(context, row, box, state.view, look);
+    drawBars(context, row.lane, box, state.view, look);
     return;
   }
-  drawBars(context, row, box, state.view, { ...look, labels: false, alpha: 0.15 });
-  drawBars(context, { lane: matching }, box, state.view, look);
-}
-
-function drawPhases(context, box, { phases }, view) {
-  const scale = box.width / (view.end - view.start);
-  for (const phase of phases) {
-    const x = (phase.start - view.start) * scale;
-    const width = Math.max((phase.end - phase.start) * scale, 1);
-    if (x > box.width || x + width < 0) continue;
-    context.fillStyle = PHASE_COLOURS[phase.kind];
-    context.fillRect(box.x + x, box.y + 2, Math.max(width - 0.5, 1), box.height - 4);
-    const left = Math.max(x, 0);
-    const text = phase.rate ? `${phase.label} · ${phase.rate.toFixed(1)} tokens/s` : phase.label;
-    const shown = [text, phase.label].find((text) => context.measureText(text).width + 10 < Math.min(x + width, box.width) - left);
-    context.fillStyle = "#000";
-    if (shown) context.fillText(shown, box.x + left + 5, box.y + box.height / 2);
-  }
-}
-
-function drawRuns(context, box, { runs, phases }, view, colours) {
-  const scale = box.width / (view.end - view.start);
-  let last = -1;
-  for (let run = 0; run < runs.start.length; run += 1) {
-    const x = (runs.start[run] - view.start) * scale;
-    const width = (runs.end[run] - runs.start[run]) * scale;
-    const pixel = Math.floor(x + width);
-    if (x > box.width || x + width < 0 || pixel === last) continue;
-    last = pixel;
-    context.globalAlpha = run % 2 === 0 ? 0.75 : 0.5;
-    context.fillStyle = PHASE_COLOURS[phases[runs.phase[run]]?.kind ?? 3];
-    context.fillRect(box.x + x, box.y + 2, Math.max(width - 0.5, 0.5), box.height - 4);
-    const left = Math.max(x, 0);
-    const text = `run ${run} · ${duration(runs.end[run] - runs.start[run])}`;
-    context.globalAlpha = 1;
-    context.fillStyle = colours.text;
-    if (Math.min(x + width, box.width) - left > 110) context.fillText(text, box.x + left + 4, box.y + box.height / 2);
-  }
-  context.globalAlpha = 1;
+  drawBars(context, row.lane, box, state.view, { ...look, labels: false, alpha: 0.15 });
+  drawBars(context, matching, box, state.view, look);
 }
 
 function drawGroup(context, row, box, colours) {
@@ -107,7 +71,7 @@ function drawGroup(context, row, box, colours) {
   context.fillText(parts.join("   "), box.x + 6, box.y + box.height / 2);
 }
 
-function drawName(context, row, box, colours) {
+function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
   context.fillStyle = isGroup ? colours.panel : colours.back;
   context.fillRect(0, box.y, GUTTER, box.height);
@@ -115,6 +79,9 @@ function drawName(context, row, box, colours) {
   const mark = isGroup ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
   const name = row.label.length > 18 ? `${row.label.slice(0, 17)}…` : row.label;
   context.fillText(mark + name, isGroup ? 6 : 20, box.y + box.height / 2);
+  context.textAlign = "right";
+  context.fillText(remark, GUTTER - 8, box.y + box.height / 2);
+  context.textAlign = "left";
   context.fillStyle = colours.line;
   context.fillRect(0, box.y + box.height - 0.5, box.x + box.width, 0.5);
 }

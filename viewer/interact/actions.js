@@ -75,6 +75,13 @@ export class Actions {
     this.store.update({ selected: event });
   }
 
+  // Shows an idle time with what is on both sides of it.
+  showGap(gap) {
+    const room = (gap.end - gap.start) / 2;
+    this.show(gap.start - room, gap.end + room);
+    this.store.update({ gap });
+  }
+
   // Selects an event and brings it into view if it is not.
   goTo(event) {
     const { view } = this.state;
@@ -99,6 +106,8 @@ export class Actions {
 
   // The next event that is searched, or the one before, from the selected one on.
   stepMatch(direction) {
+    // Enter can come in the same frame as the last letter.
+    this.store.flush();
     const events = this.matches();
     if (events.length === 0) return;
     const { selected, view } = this.state;
@@ -115,8 +124,9 @@ export class Actions {
 
   // First what is searched, then what is selected.
   clear() {
-    const { query, highlight, range } = this.state;
+    const { query, highlight, range, gap } = this.state;
     if (query || highlight) this.store.update({ query: "", highlight: null });
+    else if (gap) this.store.update({ gap: null });
     else if (range) this.store.update({ range: null });
     else this.store.update({ selected: -1 });
   }

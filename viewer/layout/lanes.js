@@ -2,7 +2,7 @@
 // part of them quickly. Times are never moved; events that overlap get lanes of their own.
 
 // Lanes of one group at most; a file with more at once draws the rest over the last.
-const MOST_LANES = 32;
+const MOST_LANES = 250;
 
 // Events to a block, whose longest one is known.
 export const BLOCK = 64;
@@ -33,28 +33,33 @@ export function laneOf(recording, events) {
   return lane(starts, durations, events);
 }
 
-// As few lanes as it takes for events, by start, not to overlap.
-export function split(recording, events) {
-  const { start, duration } = recording.columns;
+// As few lanes as it takes for things, by start, not to overlap: the things of each.
+export function apart(things, start, end) {
   const ends = [];
   const counts = [];
-  const chosen = new Uint8Array(events.length);
-  for (let place = 0; place < events.length; place += 1) {
-    const event = events[place];
+  const chosen = new Uint8Array(things.length);
+  for (let place = 0; place < things.length; place += 1) {
+    const thing = things[place];
     let at = 0;
-    while (at < ends.length && ends[at] > start[event]) at += 1;
+    while (at < ends.length && ends[at] > start(thing)) at += 1;
     at = Math.min(at, MOST_LANES - 1);
-    ends[at] = start[event] + duration[event];
+    ends[at] = end(thing);
     counts[at] = (counts[at] ?? 0) + 1;
     chosen[place] = at;
   }
   const lanes = counts.map((count) => new Uint32Array(count));
   const next = counts.map(() => 0);
-  for (let place = 0; place < events.length; place += 1) {
+  for (let place = 0; place < things.length; place += 1) {
     const at = chosen[place];
-    lanes[at][next[at]] = events[place];
+    lanes[at][next[at]] = things[place];
     next[at] += 1;
   }
+  return lanes;
+}
+
+// Lanes of events, by start.
+export function split(recording, events) {
+  const lanes = apart(events, (event) => recording.start(event), (event) => recording.end(event));
   return lanes.map((events) => laneOf(recording, events));
 }
 

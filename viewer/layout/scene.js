@@ -4,37 +4,40 @@ import { parseQuery } from "../data/query.js";
 import { matches } from "../data/statistics.js";
 import { colouring } from "./colours.js";
 import { filter } from "./lanes.js";
-import { allGroups, arrange, leastDrawn } from "./rows.js";
+import { backendGroups, leastDrawn } from "./groups.js";
+import { arrange } from "./rows.js";
+import { topRows } from "./runs.js";
 
 const NO_LANE = 0xffff;
 
 export class Scene {
   constructor(recording) {
     this.recording = recording;
-    this.groups = allGroups(recording, leastDrawn(recording, recording.drawn));
+    this.top = topRows(recording);
+    this.groups = backendGroups(recording, leastDrawn(recording, recording.drawn));
     this.label = (event) => recording.label(event);
-    this.numberLanes();
-    this.links = linksByEvent(recording.columns);
-  }
-
-  // Which lane each event is in, to find its row without searching.
-  numberLanes() {
+    this.parts = (event) => recording.parts(event);
     this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
-    this.laneOfEvent = new Uint16Array(this.recording.count).fill(NO_LANE);
-    this.lanes.forEach(({ lane: { events } }, lane) => {
-      for (let at = 0; at < events.length; at += 1) this.laneOfEvent[events[at]] = lane;
-    });
+    this.laneOfEvent = numberLanes(recording, this.lanes);
+    this.links = linksByEvent(recording.columns);
+    // What follows changes with the state.
+    this.colour = (_event) => "";
+    this.rows = [];
+    this.rowByKey = new Map();
+    [this.height, this.fixed] = [0, 0];
+    this.keep = null;
+    this.found = new Map();
   }
 
-  setColours(by) {
-    this.colour = colouring(this.recording, by);
+  setColours({ colourBy, peaks }) {
+    this.colour = colouring(this.recording, colourBy, peaks);
   }
 
   // Ops that are switched off in the legend leave their lanes, which stay where they are.
   setRows(state) {
-    const { rows, height, fixed } = arrange(this.recording, this.groups, state);
+    const { rows, height, fixed } = arrange(this.top, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
-    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane && row.kind !== "counter" ? { ...row, lane: filter(row.lane, shown) } : row));
+    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane ? { ...row, lane: filter(row.lane, shown) } : row));
     this.height = height;
     this.fixed = fixed;
     this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
@@ -66,6 +69,15 @@ export class Scene {
   linksOf(event) {
     return this.links.get(event) ?? [];
   }
+}
+
+// Which lane each event is in, to find its row without searching.
+function numberLanes(recording, lanes) {
+  const numbers = new Uint16Array(recording.count).fill(NO_LANE);
+  lanes.forEach(({ lane: { events } }, number) => {
+    for (let at = 0; at < events.length; at += 1) numbers[events[at]] = number;
+  });
+  return numbers;
 }
 
 function linksByEvent({ link_copy, link_op }) {

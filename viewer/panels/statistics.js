@@ -15,13 +15,9 @@ const COLUMNS = [
   { title: "p50", value: (row) => row.p50, text: (row) => duration(row.p50) },
   { title: "p95", value: (row) => row.p95, text: (row) => duration(row.p95) },
   { title: "Max", value: (row) => row.max, text: (row) => duration(row.max) },
-  { title: "GB/s", value: (row) => per(row.moved, row), text: (row) => rate(row.moved, row.total) },
-  { title: "GFLOP/s", value: (row) => per(row.flops, row), text: (row) => rate(row.flops, row.total) },
+  { title: "GB/s", value: (row) => row.bandwidth ?? -1, text: (row) => rate(row.bandwidth) },
+  { title: "GFLOP/s", value: (row) => row.compute ?? -1, text: (row) => rate(row.compute) },
 ];
-
-function per(amount, row) {
-  return amount === null || row.total === 0 ? -1 : amount / row.total;
-}
 
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };

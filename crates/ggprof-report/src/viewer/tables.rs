@@ -69,13 +69,15 @@ fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     phases.phases.iter().map(phase).collect()
 }
 
-/// Starts, ends and phases of the graph runs, as columns.
+/// Starts, ends, schedulers, phases and tokens of the graph runs, as columns.
 fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
     json!({
         "start": runs().map(|run| run.start_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
         "end": runs().map(|run| run.end_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
+        "scheduler": runs().map(|run| run.scheduler).collect::<Vec<_>>(),
         "phase": phases.phase_of_run,
+        "tokens": phases.tokens_of_run,
     })
 }
 

@@ -1,0 +1,54 @@
+// The rows on top: phases, graph runs, and the tokens that these took in per second.
+
+import { duration } from "../data/units.js";
+import { PHASE_COLOURS } from "./colours.js";
+import { counterRow } from "./counters.js";
+import { apart, lane } from "./lanes.js";
+
+const UNKNOWN_PHASE = 3;
+
+export function topRows(recording) {
+  const { phases, runs } = recording;
+  const spansOfPhases = lanesOf(phases.map(({ start }) => start), phases.map(({ end }) => end));
+  const spansOfRuns = lanesOf(runs.start, runs.end);
+  const named = (kind, label, lanes, look) =>
+    lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true }));
+  const tokens = counterRow("top", "tokens/s", spansOfRuns, (run) => runs.tokens[run], 1e9);
+  return [
+    ...named("phases", "phases", spansOfPhases, phaseLook(phases)),
+    ...named("runs", "graph runs", spansOfRuns, runLook(recording)),
+    ...(tokens ? [{ ...tokens, top: true }] : []),
+  ];
+}
+
+// Schedulers can work at the same time: what overlaps gets lanes of its own.
+function lanesOf(starts, ends) {
+  const order = Uint32Array.from(starts, (_, at) => at).sort((a, b) => starts[a] - starts[b]);
+  return apart(order, (at) => starts[at], (at) => ends[at]).map((things) =>
+    lane(Float64Array.from(things, (at) => starts[at]), Float64Array.from(things, (at) => ends[at] - starts[at]), things));
+}
+
+function phaseLook(phases) {
+  const label = (at) => {
+    const { label, rate } = phases[at];
+    return rate ? [`${label} · ${rate.toFixed(1)} tokens/s`, label] : [label];
+  };
+  return {
+    alpha: 1, colour: (at) => PHASE_COLOURS[phases[at].kind], label, labels: true,
+    tip: (at) => [label(at)[0], `${duration(phases[at].end - phases[at].start)} in ${phases[at].runs} graph ${phases[at].runs === 1 ? "run" : "runs"}`, "click: select its time"],
+  };
+}
+
+function runLook({ phases, runs }) {
+  const lasted = (at) => duration(runs.end[at] - runs.start[at]);
+  return {
+    // Neighbours differ, so that single runs can be told apart.
+    alpha: 1, shade: (at) => (at % 2 === 0 ? 1 : 0.72),
+    colour: (at) => PHASE_COLOURS[phases[runs.phase[at]]?.kind ?? UNKNOWN_PHASE], label: (at) => [`run ${at} · ${lasted(at)}`, `run ${at}`, String(at)], labels: true,
+    tip: (at) => [`graph run ${at}`, `${lasted(at)}${tokenText(runs.tokens[at])}`, "click: select its time"],
+  };
+}
+
+function tokenText(tokens) {
+  return tokens === null ? "" : `, ${tokens} ${tokens === 1 ? "token" : "tokens"}`;
+}
