@@ -103,7 +103,7 @@ function draw(scene, store, { minimap, viewport, timeline, overlay }) {
   store.on(["colourBy", "peaks"], whole);
   store.on(["view", "range"], part);
   store.on(DRAWN, under);
-  store.on([...DRAWN, "range", "gap", "selected", "hovered"], over);
+  store.on([...DRAWN, "range", "gap", "selected", "work", "hovered"], over);
   new ResizeObserver(all).observe(timeline);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 }

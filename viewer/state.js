@@ -8,6 +8,8 @@ export function initialState(recording) {
     // The idle time that was clicked: `{ start, end, backend }`.
     gap: null,
     selected: -1,
+    // The piece of a device's work for the selected event that was clicked.
+    work: -1,
     hovered: null,
     query: "",
     // The row of the statistics that was clicked: `{ path, name }`.

@@ -1,7 +1,7 @@
 // What people type into the search box, as a question about an event.
 //
-// Words are looked for in op, tensor name, shape and backend; `op:`, `backend:`, `layer:`,
-// `phase:` and `tensor:` look in one place; `dur>50us` compares. All must hold; a minus in
+// Words are looked for in op, tensor name and shape; `op:`, `tensor:`, `shape:`, `kernel:`,
+// `backend:`, `layer:` and `phase:` look in one place; `dur>50us` compares. All must hold; a minus in
 // front turns a part around.
 
 import { parseDuration } from "./units.js";
@@ -32,6 +32,7 @@ function parsePart(part, recording) {
     case "op": return ofNode(columns, node((at) => opText(recording, at)));
     case "tensor": return ofNode(columns, node((at) => recording.nodes.name[at] ?? ""));
     case "shape": return ofNode(columns, node((at) => shapeText(recording, at)));
+    case "kernel": return ofKernels(recording.device, value);
     case "backend": return (event) => recording.backend(event).label.toLowerCase().includes(value);
     case "layer": return (event) => String(recording.layer(event)) === value;
     case "phase": return (event) => (recording.phase(event)?.label ?? "").toLowerCase().includes(value);
@@ -39,7 +40,7 @@ function parsePart(part, recording) {
   }
 }
 
-const KEYS = ["op", "tensor", "shape", "backend", "layer", "phase"];
+const KEYS = ["op", "tensor", "shape", "kernel", "backend", "layer", "phase"];
 
 function split(part) {
   const at = part.indexOf(":");
@@ -54,6 +55,11 @@ function nodesMatching(recording, text, value) {
 
 function ofNode(columns, matching) {
   return (event) => matching[columns.node[event]] === 1;
+}
+
+function ofKernels(device, value) {
+  const matching = device.names.map((name) => name.toLowerCase().includes(value));
+  return (event) => device.of(event).some((work) => matching[device.columns.work_name[work]]);
 }
 
 function opText(recording, node) {

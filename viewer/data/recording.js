@@ -1,6 +1,8 @@
 // The recording as the rest of the viewer sees it: columns of events in the order of time,
 // tables of what repeats, and small questions about single events.
 
+import { DeviceWork } from "./device.js";
+
 export const OP = 0;
 export const COPY = 1;
 
@@ -22,6 +24,9 @@ export class Recording {
     this.columns = columns;
     this.hostCall = this.measured.indexOf("host_call");
     this.count = columns.start.length;
+    this.device = new DeviceWork(columns, tables.kernels, this.count);
+    // What the host did that is no op, by start.
+    this.tasks = tables.tasks;
     this.opNames = [];
     this.shapes = [];
     this.opOfSignature = [];
@@ -54,6 +59,12 @@ export class Recording {
 
   duration(event) {
     return this.columns.duration[event];
+  }
+
+  // The time that counts as the event's when times are added up: overlapping time counts once,
+  // gaps between an op's kernels not at all.
+  charged(event) {
+    return this.columns.duration[event] - this.columns.uncharged[event];
   }
 
   op(event) {
@@ -90,7 +101,7 @@ export class Recording {
   }
 
   // Label and tensor: what tells an event from others of its op.
-  title(event) {
+  fullName(event) {
     return [this.label(event), this.tensor(event)].filter(Boolean).join(" ");
   }
 

@@ -15,7 +15,7 @@ export function workByShape(recording, range) {
     let one = found.get(key);
     if (!one) found.set(key, (one = { op: recording.op(event), shape: recording.shape(event), backend: columns.backend[event], count: 0, total: 0, moved: 0, flops: 0 }));
     one.count += 1;
-    one.total += columns.duration[event];
+    one.total += recording.charged(event);
     one.moved += moved;
     one.flops += flops || 0;
   }

@@ -84,12 +84,12 @@ function partition(events, keyOf) {
 }
 
 function summary(recording, events, wall) {
-  const { duration } = recording.columns;
+  const { duration, uncharged } = recording.columns;
   // Whole numbers sort faster, and most recordings have no others.
   const durations = new duration.constructor(events.length);
   let [moved, flops, rated] = [0, 0, true];
   for (let at = 0; at < events.length; at += 1) {
-    durations[at] = duration[events[at]];
+    durations[at] = duration[events[at]] - uncharged[events[at]];
     moved += recording.moved(events[at]);
     flops += recording.flops(events[at]);
     rated &&= recording.hasRate(events[at]);
@@ -119,14 +119,14 @@ function per(amount, total) {
 
 function sum(recording, events) {
   let total = 0;
-  for (let at = 0; at < events.length; at += 1) total += recording.columns.duration[events[at]];
+  for (let at = 0; at < events.length; at += 1) total += recording.charged(events[at]);
   return total;
 }
 
 // Ops by the time they took, longest first.
 export function opsByTime(recording) {
   const totals = new Float64Array(recording.opNames.length);
-  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.columns.duration[event];
+  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.charged(event);
   return [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
 }
 

@@ -13,8 +13,9 @@ export function drawMinimap(canvas, scene) {
     context.fillStyle = PHASE_COLOURS[phase.kind];
     context.fillRect(GUTTER + phase.start * scale, 0, Math.max((phase.end - phase.start) * scale, 1), 5);
   }
-  const each = (height - 6) / Math.max(scene.groups.length, 1);
-  scene.groups.forEach(({ summary }, at) => {
+  const backends = scene.groups.filter(({ backend }) => backend !== null);
+  const each = (height - 6) / Math.max(backends.length, 1);
+  backends.forEach(({ summary }, at) => {
     visibleBars(summary.lane, whole, width - GUTTER, (x, wide, place, count, filled) => {
       context.fillStyle = scene.colour(summary.lane.events[place]);
       const tall = Math.max((each - 1) * (count === 1 ? 1 : filled), 1);

@@ -15,13 +15,14 @@ export function drawOverlay(canvas, scene, state) {
   if (state.range) drawRange(place, state.range);
   if (state.gap) drawGap(place, scene, state);
   if (state.selected >= 0) {
-    frame(place, scene, state, state.selected, colours.select, 2);
+    frameEvent(place, scene, state, state.selected, colours.select, 2);
+    if (state.work >= 0) frameWork(place, scene, state, colours.select);
     for (const [copy, op] of scene.linksOf(state.selected)) arrow(place, scene, state, copy, op);
   }
   if (!state.hovered) return;
   context.fillStyle = colours.faint;
   context.fillRect(Math.round(state.hovered.x), 0, 1, height);
-  if (state.hovered.event >= 0) frame(place, scene, state, state.hovered.event, colours.text, 1);
+  if (state.hovered.event >= 0) frameEvent(place, scene, state, state.hovered.event, colours.text, 1);
 }
 
 function drawRange({ context, height, colours, toX }, { start, end }) {
@@ -57,11 +58,20 @@ function drawGap({ context, colours, toX }, scene, { gap, scroll }) {
   if (context.measureText(text).width + 8 < right - left) context.fillText(text, Math.max(left, GUTTER) + 5, RULER + top + first.height / 2);
 }
 
-function frame({ context, toX }, scene, state, event, colour, thickness) {
-  const row = scene.rowOf(event);
+function frameEvent(place, scene, state, event, colour, thickness) {
+  const { recording } = scene;
+  frame(place, scene, state, scene.rowOf(event), recording.start(event), recording.end(event), colour, thickness);
+}
+
+function frameWork(place, scene, state, colour) {
+  const { device } = scene.recording;
+  frame(place, scene, state, scene.rowOfWork(state.work), device.start(state.work), device.end(state.work), colour, 2);
+}
+
+function frame({ context, toX }, scene, state, row, start, end, colour, thickness) {
   if (!row) return;
-  const left = toX(scene.recording.start(event));
-  const width = Math.max(toX(scene.recording.end(event)) - left, 2);
+  const left = toX(start);
+  const width = Math.max(toX(end) - left, 2);
   const top = topOf(row, state.scroll);
   // Scrolled behind the rows that stay.
   if (!row.fixed && top + row.height / 2 < scene.fixed) return;

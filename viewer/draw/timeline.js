@@ -40,8 +40,7 @@ function drawRow(context, row, box, scene, state, colours) {
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
   let remark = "";
-  if (row.spans) drawBars(context, row.spans, box, state.view, row.look);
-  else if (row.kind === "group") drawGroup(context, row, box, colours);
+  if (row.kind === "group") drawGroup(context, row, box, colours);
   else if (row.kind === "counter") remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
@@ -50,18 +49,19 @@ function drawRow(context, row, box, scene, state, colours) {
 
 // Where something is searched or clicked in a table, all else steps back.
 function drawLane(context, row, box, scene, state) {
-  const look = { colour: scene.colour, label: scene.label, parts: scene.parts, labels: true, alpha: 1 };
-  const matching = scene.matching(row);
+  const look = row.look ?? { colour: scene.colour, label: scene.label, parts: scene.parts, labels: true, alpha: 1 };
+  const lane = row.lane ?? row.spans;
+  const matching = row.top ? null : scene.matching(row);
   if (!matching) {
-    drawBars(context, row.lane, box, state.view, look);
+    drawBars(context, lane, box, state.view, look);
     return;
   }
-  drawBars(context, row.lane, box, state.view, { ...look, labels: false, alpha: 0.15 });
+  drawBars(context, lane, box, state.view, { ...look, labels: false, alpha: 0.15 });
   drawBars(context, matching, box, state.view, look);
 }
 
 function drawGroup(context, row, box, colours) {
-  const { busy, copying, idle } = row.group.backend;
+  const { busy, copying, idle } = row.group.backend ?? {};
   const wall = busy + copying + idle;
   context.fillStyle = colours.panel;
   context.fillRect(box.x, box.y, box.width, box.height);

@@ -72,7 +72,12 @@ export class Actions {
   }
 
   select(event) {
-    this.store.update({ selected: event });
+    this.store.update({ selected: event, work: -1 });
+  }
+
+  // A kernel is selected together with the event that it was done for.
+  selectWork(work) {
+    this.store.update({ selected: this.scene.recording.device.event(work), work });
   }
 
   // Shows an idle time with what is on both sides of it.
@@ -128,7 +133,7 @@ export class Actions {
     if (query || highlight) this.store.update({ query: "", highlight: null });
     else if (gap) this.store.update({ gap: null });
     else if (range) this.store.update({ range: null });
-    else this.store.update({ selected: -1 });
+    else this.select(-1);
   }
 
   toggle(name, key) {

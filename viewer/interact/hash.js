@@ -6,7 +6,8 @@ export function readHash(recording) {
   const hash = new URLSearchParams(location.hash.slice(1));
   const end = Math.max(recording.wall, 1);
   const view = span(hash.get("view"), end);
-  const range = span(hash.get("range"), end);
+  // Graph runs can end after the last event.
+  const range = span(hash.get("range"), Infinity);
   const selected = Number(hash.get("selected") ?? -1);
   const known = Number.isInteger(selected) && selected >= 0 && selected < recording.count;
   const query = hash.get("search");
@@ -19,7 +20,7 @@ export function readHash(recording) {
   };
 }
 
-// `12-345` as far as it is inside the recording; null for anything else.
+// `12-345`, as far as it is below `most`; null for anything else.
 function span(text, most) {
   const found = /^(\d+)-(\d+)$/.exec(text ?? "");
   if (!found) return null;

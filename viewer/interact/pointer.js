@@ -85,13 +85,14 @@ export function handlePointer(canvas, scene, store, actions) {
     if (row?.kind === "group") actions.toggle("collapsed", row.key);
     else if (point.x < GUTTER && row && !row.top) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
-    else if (row?.spans) selectSpan(row.spans, place);
+    else if (row?.eventOf && place !== -1) actions.selectWork(row.spans.events[place]);
+    else if (row?.spans && row.top) selectSpan(row.spans, place);
     else actions.select(event);
   }
 
   // A click on a phase or a graph run makes it the range.
   function selectSpan(spans, place) {
-    const span = () => ({ start: spans.starts[place], end: spans.starts[place] + spans.durations[place] });
+    const span = () => ({ start: Math.max(spans.starts[place], 0), end: spans.starts[place] + spans.durations[place] });
     store.update({ range: place === -1 ? null : span() });
   }
 }

@@ -77,7 +77,7 @@ export function colouring(recording, by, peaks) {
 function efficiency(recording, roofs) {
   return (event) => {
     const roof = roofs[recording.columns.backend[event]];
-    const reached = (amount, most) => (most > 0 ? amount / recording.duration(event) / most : 0);
+    const reached = (amount, most) => (most > 0 ? amount / recording.charged(event) / most : 0);
     const share = Math.max(reached(recording.moved(event), roof.bandwidth), reached(recording.flops(event) || 0, roof.compute));
     if (!recording.hasRate(event) || Number.isNaN(share)) return UNKNOWN;
     return SCALE[Math.min(Math.floor(share * SCALE.length), SCALE.length - 1)];

@@ -1,19 +1,27 @@
-// A group of rows for each backend: its ops, its copies, the threads that worked on them, and
-// its rates. Made once; what is shown of it is for `rows.js`.
+// A group of rows for each backend: its ops, its copies, the streams or threads that worked on
+// them, and its rates. Made once; what is shown of it is for `rows.js`.
 
 import { COPY, OP } from "../data/recording.js";
 import { counterRow } from "./counters.js";
 import { lane, laneOf, split } from "./lanes.js";
+import { hostGroup, streamRows } from "./streams.js";
 
-export function backendGroups(recording, drawn) {
+// `colour` is asked for an event's colour when it is drawn.
+export function allGroups(recording, drawn, colour) {
   const events = eventsByBackend(recording, drawn);
   const threads = threadLanes(recording);
   return recording.backends
-    .map((backend, at) => backendGroup(recording, backend, at, events[at], threads[at] ?? []))
+    .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
+    .concat(hostGroup(recording) ?? [])
     .filter((group) => group.rows.length > 0);
 }
 
-function backendGroup(recording, backend, at, { ops, copies, all }, threads) {
+function threadRows(threads, backend) {
+  return threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${backend}/thread ${thread}`, backend }));
+}
+
+// `parts` are the rows of who did the work: streams or threads.
+function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   const row = (kind, what, label, lane) => ({ kind, what, label, lane, key: `${at}/${label}`, backend: at });
   const named = (lanes, what) => lanes.map((one, number) => row("lane", what, lanes.length > 1 ? `${what} ${number + 1}` : what, one));
   const working = [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies")];
@@ -28,7 +36,7 @@ function backendGroup(recording, backend, at, { ops, copies, all }, threads) {
     label: backend.label,
     backend,
     summary: row("lane", "summary", "all", laneOf(recording, all)),
-    rows: [...working, ...threads.map(([thread, one]) => row("thread", "thread", `thread ${thread}`, one)), ...counters.filter((counter) => counter !== null)],
+    rows: [...working, ...parts, ...counters.filter((counter) => counter !== null)],
   };
 }
 

@@ -1,6 +1,6 @@
 // Which rows are shown, and where: the top rows and pinned ones stay, the others scroll.
 
-const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 16, counter: 30 };
+const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
 
 // The rows that are shown, with their places, pinned ones first.
 export function arrange(top, groups, { collapsed, pinned }) {

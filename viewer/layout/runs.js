@@ -1,6 +1,6 @@
 // The rows on top: phases, graph runs, and the tokens that these took in per second.
 
-import { duration } from "../data/units.js";
+import { duration, significant } from "../data/units.js";
 import { PHASE_COLOURS } from "./colours.js";
 import { counterRow } from "./counters.js";
 import { apart, lane } from "./lanes.js";
@@ -31,7 +31,7 @@ function lanesOf(starts, ends) {
 function phaseLook(phases) {
   const label = (at) => {
     const { label, rate } = phases[at];
-    return rate ? [`${label} · ${rate.toFixed(1)} tokens/s`, label] : [label];
+    return rate ? [`${label} · ${significant(rate)} tokens/s`, label] : [label];
   };
   return {
     alpha: 1, colour: (at) => PHASE_COLOURS[phases[at].kind], label, labels: true,

@@ -4,9 +4,10 @@ import { parseQuery } from "../data/query.js";
 import { matches } from "../data/statistics.js";
 import { colouring } from "./colours.js";
 import { filter } from "./lanes.js";
-import { backendGroups, leastDrawn } from "./groups.js";
+import { allGroups, leastDrawn } from "./groups.js";
 import { arrange } from "./rows.js";
 import { topRows } from "./runs.js";
+import { lowerBound } from "./visible.js";
 
 const NO_LANE = 0xffff;
 
@@ -14,7 +15,7 @@ export class Scene {
   constructor(recording) {
     this.recording = recording;
     this.top = topRows(recording);
-    this.groups = backendGroups(recording, leastDrawn(recording, recording.drawn));
+    this.groups = allGroups(recording, leastDrawn(recording, recording.drawn), (event) => this.colour(event));
     this.label = (event) => recording.label(event);
     this.parts = (event) => recording.parts(event);
     this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
@@ -37,10 +38,10 @@ export class Scene {
   setRows(state) {
     const { rows, height, fixed } = arrange(this.top, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
-    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane ? { ...row, lane: filter(row.lane, shown) } : row));
+    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => filtered(row, shown));
     this.height = height;
     this.fixed = fixed;
-    this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
+    this.rowByKey = new Map(this.rows.map((row) => [row.key, row]));
     this.found = new Map();
   }
 
@@ -54,7 +55,10 @@ export class Scene {
   // The part of a row that is searched; null if nothing is.
   matching(row) {
     if (!this.keep) return null;
-    if (!this.found.has(row.key)) this.found.set(row.key, filter(row.lane, this.keep));
+    if (!this.found.has(row.key)) {
+      const part = filtered(row, this.keep);
+      this.found.set(row.key, part.lane ?? part.spans);
+    }
     return this.found.get(row.key);
   }
 
@@ -65,10 +69,22 @@ export class Scene {
     return this.rowByKey.get(home.key) ?? this.rowByKey.get(`${home.backend}/all`);
   }
 
+  // The row in which a piece of a device's work is drawn now.
+  rowOfWork(work) {
+    const has = ({ eventOf, spans }) => eventOf && spans.events[lowerBound(spans.events, work, 0)] === work;
+    return this.rows.find(has);
+  }
+
   // Pairs of a copy and the op that waits for it, of which the event is one.
   linksOf(event) {
     return this.links.get(event) ?? [];
   }
+}
+
+// A row with those of its things whose events satisfy `keep`.
+function filtered(row, keep) {
+  if (row.lane) return { ...row, lane: filter(row.lane, keep) };
+  return row.eventOf ? { ...row, spans: filter(row.spans, (thing) => keep(row.eventOf(thing))) } : row;
 }
 
 // Which lane each event is in, to find its row without searching.

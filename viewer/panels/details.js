@@ -4,6 +4,7 @@ import { bytes, duration, magnitude, percent, rate } from "../data/units.js";
 import { colourOfName, textOn } from "../layout/colours.js";
 import { element } from "./element.js";
 import { histogram } from "./histogram.js";
+import { kernelTable } from "./kernels.js";
 
 const MEASURED = {
   unknown: "the recording does not say",
@@ -15,8 +16,8 @@ const MEASURED = {
 };
 
 export function details(panel, scene, store) {
-  store.on(["selected"], ({ selected }) => {
-    panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, selected)));
+  store.on(["selected", "work"], ({ selected, work }) => {
+    panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, store, selected, work)));
   });
 }
 
@@ -24,7 +25,7 @@ function hint() {
   return [element("p", { class: "faint" }, "Click an event to see what it is; shift-drag to select a range; ? shows the keys.")];
 }
 
-function describe(scene, event) {
+function describe(scene, store, event, work) {
   const { recording } = scene;
   const { op, sub } = recording.signature(event);
   const swatch = element("i", { class: "swatch" });
@@ -32,7 +33,8 @@ function describe(scene, event) {
   return [
     element("h2", {}, swatch, sub ? `${op} ${sub}` : op),
     ...fusion(recording.parts(event)),
-    list([...place(recording, event), ...tensors(recording, event), ...work(recording, event), ...links(scene, event)]),
+    list([...place(recording, event), ...tensors(recording, event), ...amounts(recording, event), ...links(scene, event)]),
+    ...kernelTable(recording, event, work, (chosen) => store.update({ work: chosen })),
     ...histogram(recording, event),
   ];
 }
@@ -65,6 +67,7 @@ function place(recording, event) {
     ["graph run", columns.run[event] === 0 ? "" : String(columns.run[event] - 1)],
     ["start", duration(recording.start(event)) || "0"],
     ["duration", duration(recording.duration(event))],
+    ["of it counted", columns.uncharged[event] === 0 ? "" : `${duration(recording.charged(event))}, without gaps and what overlaps`],
   ];
 }
 
@@ -74,9 +77,9 @@ function tensors(recording, event) {
   return [["output", output], ...sources.map((source, at) => [`source ${at}`, [source, names[at]].filter(Boolean).join("  ")])];
 }
 
-function work(recording, event) {
+function amounts(recording, event) {
   const { columns } = recording;
-  const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.duration(event)];
+  const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.charged(event)];
   const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? rate(amount / ns) : "");
   return [
     ["bytes", Number.isNaN(moved) ? "" : bytes(moved)],
@@ -91,7 +94,7 @@ function work(recording, event) {
 function links(scene, event) {
   const { recording } = scene;
   return scene.linksOf(event).map(([copy, op]) =>
-    (copy === event ? ["waited for by", recording.title(op)] : ["waits for", `copy of ${recording.tensor(copy) || recording.label(copy)}`]));
+    (copy === event ? ["waited for by", recording.fullName(op)] : ["waits for", `copy of ${recording.tensor(copy) || recording.label(copy)}`]));
 }
 
 function backendText(recording, event) {

@@ -11,7 +11,7 @@ export function gapsPanel(scene, store, actions) {
   const line = (gap, wall) => {
     const cells = [
       duration(gap.end - gap.start), percent((gap.end - gap.start) / wall), recording.backends[gap.backend].label,
-      duration(gap.start) || "0", recording.title(gap.before), recording.title(gap.after),
+      duration(gap.start) || "0", recording.fullName(gap.before), recording.fullName(gap.after),
     ];
     const choose = () => actions.showGap(gap);
     return element("tr", { tabindex: 0, onclick: choose, onkeydown: (event) => event.key === "Enter" && choose() }, ...cells.map((text) => element("td", {}, text)));

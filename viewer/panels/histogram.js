@@ -14,13 +14,13 @@ export function histogram(recording, event) {
   const counts = new Array(BARS).fill(0);
   alike.forEach((ns) => (counts[bar(ns)] += 1));
   const most = Math.max(...counts);
-  const own = bar(recording.duration(event));
+  const own = bar(recording.charged(event));
   const bars = counts.map((number, at) => {
     const one = element("i", { class: at === own ? "own" : "", title: `${count(number)} calls` });
     one.style.height = `${number === 0 ? 0 : 4 + (number / most) * 44}px`;
     return one;
   });
-  const faster = alike.filter((ns) => ns < recording.duration(event)).length / alike.length;
+  const faster = alike.filter((ns) => ns < recording.charged(event)).length / alike.length;
   return [
     element("h3", {}, `Among ${count(alike.length)} calls of this shape`),
     element("div", { class: "histogram", role: "img", "aria-label": `Durations from ${duration(low)} to ${duration(high)}` }, ...bars),
@@ -32,7 +32,7 @@ function durationsAlike(recording, event) {
   const [op, shape, backend] = [recording.op(event), recording.shape(event), recording.columns.backend[event]];
   const found = [];
   for (let other = 0; other < recording.count; other += 1) {
-    if (recording.shape(other) === shape && recording.op(other) === op && recording.columns.backend[other] === backend) found.push(recording.duration(other));
+    if (recording.shape(other) === shape && recording.op(other) === op && recording.columns.backend[other] === backend) found.push(recording.charged(other));
   }
   return found.sort((a, b) => a - b);
 }

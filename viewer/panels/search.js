@@ -21,6 +21,6 @@ export function searchBox(scene, store, actions) {
 }
 
 function words(recording, events) {
-  const total = events.reduce((sum, event) => sum + recording.duration(event), 0);
+  const total = events.reduce((sum, event) => sum + recording.charged(event), 0);
   return events.length === 0 ? "no match" : `${count(events.length)} found, ${duration(total)}`;
 }

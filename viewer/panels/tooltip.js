@@ -44,7 +44,7 @@ function waitWords({ waits, durations }, place) {
 
 function nameWords(row) {
   if (row.kind === "group") return [row.label, "click: open or close"];
-  return row.top ? [] : [row.label, row.pinned ? "click: unpin" : "click: pin to the top"];
+  return row.top ? [row.label] : [row.label, row.pinned ? "click: unpin" : "click: pin to the top"];
 }
 
 function counterWords(row, view, x, width) {

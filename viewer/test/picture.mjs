@@ -1,13 +1,13 @@
 // A picture of a page as people use it, an op selected and a row opened: `picture.mjs PAGE OUT`.
 
-import { drawn, openPage } from "./browser.mjs";
+import { closeBrowser, drawn, openPage } from "./browser.mjs";
 
 // Far enough in for a typical part of the recording.
 const STEPS = 120;
 const STEPS_BACK = 5;
 
 const [, , file, out] = process.argv;
-const { browser, page, faults } = await openPage(file, { viewport: { width: 1440, height: 900 } });
+const { page, faults } = await openPage(file, { viewport: { width: 1440, height: 900 } });
 for (let step = 0; step < STEPS; step += 1) await page.keyboard.press(".");
 await drawn(page);
 await page.keyboard.press("f");
@@ -19,5 +19,5 @@ await rows.nth(1).getByRole("button").click();
 await page.mouse.move(0, 0);
 await drawn(page);
 await page.screenshot({ path: out });
-await browser.close();
+await closeBrowser();
 if (faults.length > 0) throw new Error(faults.join("\n"));

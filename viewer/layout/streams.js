@@ -1,0 +1,68 @@
+// Rows for what devices did, a lane for each stream and more where work of one stream overlaps;
+// and for what the host did that is no op.
+
+import { duration } from "../data/units.js";
+import { apart, lane } from "./lanes.js";
+
+const TASK_COLOUR = "#b3a1c9";
+
+// The streams of a backend. `colour` is that of the event a piece of work belongs to.
+export function streamRows(recording, backend, colour) {
+  const { device } = recording;
+  const streams = new Map();
+  for (let work = 0; work < device.count; work += 1) {
+    if (recording.columns.backend[device.event(work)] !== backend) continue;
+    if (!streams.has(device.stream(work))) streams.set(device.stream(work), []);
+    streams.get(device.stream(work)).push(work);
+  }
+  const look = workLook(recording, colour);
+  return [...streams].sort(([a], [b]) => a - b).flatMap(([stream, works]) => {
+    const lanes = apart(works, (work) => device.start(work), (work) => device.end(work));
+    return lanes.map((things, at) => ({
+      kind: "stream", what: "stream", label: lanes.length > 1 ? `stream ${stream} · ${at + 1}` : `stream ${stream}`,
+      spans: spansOf(things, (work) => device.start(work), (work) => device.duration(work)),
+      look, eventOf: (work) => device.event(work), key: `${backend}/stream ${stream}/${at}`, backend,
+    }));
+  });
+}
+
+function spansOf(things, start, duration) {
+  return lane(Float64Array.from(things, start), Float64Array.from(things, duration), things);
+}
+
+function workLook(recording, colour) {
+  const { device } = recording;
+  return {
+    alpha: 1, labels: true, colour: (work) => colour(device.event(work)),
+    label: (work) => (device.isConcurrent(work) ? `∥ ${device.name(work)}` : device.name(work)),
+    tip: (work) => [
+      `${device.name(work)} ${duration(device.duration(work))}`,
+      `${device.kind(work)} on stream ${device.stream(work)} for ${recording.fullName(device.event(work))}`,
+      remarks(device, work).join("; "),
+    ],
+  };
+}
+
+// What to know about a piece of work, as sentences without their ends.
+export function remarks(device, work) {
+  return [
+    device.isConcurrent(work) ? "∥ beside other work, so that its own time is not exact" : "",
+    device.isFirstUse(work) ? "first use, which may include loading it" : "",
+  ].filter((text) => text !== "");
+}
+
+// Pipelines that were compiled, and the like; null if nothing of the kind was recorded.
+export function hostGroup({ tasks }) {
+  if (tasks.length === 0) return null;
+  const look = {
+    alpha: 1, labels: true, colour: () => TASK_COLOUR, label: (at) => [`${tasks[at].what} ${tasks[at].name}`, tasks[at].name],
+    tip: (at) => [`${tasks[at].what} ${duration(tasks[at].duration)}`, tasks[at].name, `thread ${tasks[at].thread}`],
+  };
+  const start = (at) => tasks[at].start;
+  const lanes = apart(Uint32Array.from(tasks.keys()), start, (at) => start(at) + tasks[at].duration);
+  const rows = lanes.map((things, at) => ({
+    kind: "stream", what: "tasks", label: lanes.length > 1 ? `tasks ${at + 1}` : "tasks",
+    spans: spansOf(things, start, (at) => tasks[at].duration), look, key: `host/${at}`,
+  }));
+  return { key: "host", label: "Host", backend: null, summary: rows[0], rows };
+}
