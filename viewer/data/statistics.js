@@ -34,7 +34,8 @@ export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
   const wall = range ? range.end - range.start : recording.wall;
   const { levels } = GROUPINGS[grouping];
-  return { rows: group(recording, levels, events, wall, []), total: sum(recording, events), count: events.length };
+  const rows = group(recording, levels, events, wall, []);
+  return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };
 }
 
 export function eventsIn(recording, range, keep) {
@@ -95,7 +96,7 @@ function summary(recording, events, wall) {
     rated &&= recording.hasRate(events[at]);
   }
   durations.sort();
-  const total = sum(recording, events);
+  const total = durations.reduce((sum, one) => sum + one, 0);
   return {
     count: events.length,
     total,
@@ -115,12 +116,6 @@ function summary(recording, events, wall) {
 // An amount per time; null for what is unknown or nothing.
 function per(amount, total) {
   return amount > 0 && total > 0 ? amount / total : null;
-}
-
-function sum(recording, events) {
-  let total = 0;
-  for (let at = 0; at < events.length; at += 1) total += recording.charged(events[at]);
-  return total;
 }
 
 // Ops by the time they took, longest first.

@@ -4,7 +4,7 @@ import { significant } from "../data/units.js";
 import { backendColour } from "../layout/colours.js";
 import { prepare, theme } from "./canvas.js";
 
-const MARGIN = { left: 64, right: 20, top: 16, bottom: 40 };
+const MARGIN = { left: 64, right: 20, top: 26, bottom: 40 };
 
 // Draws and returns where the dots are.
 export function drawRoofline(canvas, dots, roofs) {

@@ -103,10 +103,10 @@ export class Actions {
   // The next event of the same lane, or the one before.
   step(direction) {
     const { selected, view } = this.state;
-    const row = selected >= 0 ? this.scene.rowOf(selected) : this.scene.rows.find((row) => row.kind === "lane");
-    if (!row) return;
-    const at = selected >= 0 ? lowerBound(row.lane.events, selected, 0) + direction : lowerBound(row.lane.starts, view.start, 0);
-    if (at >= 0 && at < row.lane.events.length) this.goTo(row.lane.events[at]);
+    const lane = selected >= 0 ? this.scene.laneWith(selected) : this.scene.rows.find((row) => row.kind === "lane")?.lane;
+    if (!lane) return;
+    const at = selected >= 0 ? lowerBound(lane.events, selected, 0) + direction : lowerBound(lane.starts, view.start, 0);
+    if (at >= 0 && at < lane.events.length) this.goTo(lane.events[at]);
   }
 
   // The next event that is searched, or the one before, from the selected one on.

@@ -3,7 +3,7 @@
 
 import { COPY, OP } from "../data/recording.js";
 import { counterRow } from "./counters.js";
-import { lane, laneOf, split } from "./lanes.js";
+import { flattened, lane, split } from "./lanes.js";
 import { hostGroup, streamRows } from "./streams.js";
 
 // `colour` is asked for an event's colour when it is drawn.
@@ -35,7 +35,7 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
     key: `${at}`,
     label: backend.label,
     backend,
-    summary: row("lane", "summary", "all", laneOf(recording, all)),
+    summary: row("lane", "summary", "all", flattened(recording, all)),
     rows: [...working, ...parts, ...counters.filter((counter) => counter !== null)],
   };
 }

@@ -3,14 +3,14 @@
 import { duration, significant } from "../data/units.js";
 import { PHASE_COLOURS } from "./colours.js";
 import { counterRow } from "./counters.js";
-import { apart, lane } from "./lanes.js";
+import { apart, laneFrom } from "./lanes.js";
 
 const UNKNOWN_PHASE = 3;
 
 export function topRows(recording) {
   const { phases, runs } = recording;
-  const spansOfPhases = lanesOf(phases.map(({ start }) => start), phases.map(({ end }) => end));
-  const spansOfRuns = lanesOf(runs.start, runs.end);
+  const spansOfPhases = lanesOf(phases.map(({ start }) => start), phases.map(({ start, end }) => end - start));
+  const spansOfRuns = lanesOf(runs.start, runs.end.map((end, at) => end - runs.start[at]));
   const named = (kind, label, lanes, look) =>
     lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true }));
   const tokens = counterRow("top", "tokens/s", spansOfRuns, (run) => runs.tokens[run], 1e9);
@@ -22,10 +22,9 @@ export function topRows(recording) {
 }
 
 // Schedulers can work at the same time: what overlaps gets lanes of its own.
-function lanesOf(starts, ends) {
+function lanesOf(starts, durations) {
   const order = Uint32Array.from(starts, (_, at) => at).sort((a, b) => starts[a] - starts[b]);
-  return apart(order, (at) => starts[at], (at) => ends[at]).map((things) =>
-    lane(Float64Array.from(things, (at) => starts[at]), Float64Array.from(things, (at) => ends[at] - starts[at]), things));
+  return apart(order, starts, durations).map((things) => laneFrom(things, starts, durations));
 }
 
 function phaseLook(phases) {
@@ -43,7 +42,7 @@ function runLook({ phases, runs }) {
   const lasted = (at) => duration(runs.end[at] - runs.start[at]);
   return {
     // Neighbours differ, so that single runs can be told apart.
-    alpha: 1, shade: (at) => (at % 2 === 0 ? 1 : 0.72),
+    alpha: 1, shade: (at) => (at % 2 === 0 ? 1 : 0.82),
     colour: (at) => PHASE_COLOURS[phases[runs.phase[at]]?.kind ?? UNKNOWN_PHASE], label: (at) => [`run ${at} · ${lasted(at)}`, `run ${at}`, String(at)], labels: true,
     tip: (at) => [`graph run ${at}`, `${lasted(at)}${tokenText(runs.tokens[at])}`, "click: select its time"],
   };

@@ -62,6 +62,13 @@ export class Scene {
     return this.found.get(row.key);
   }
 
+  // The lane in which an event has its neighbours: that of its row, or if the group is collapsed
+  // the one where it would be.
+  laneWith(event) {
+    const row = this.rowOf(event);
+    return row?.what === "summary" ? this.lanes[this.laneOfEvent[event]].lane : row?.lane;
+  }
+
   // The row in which an event is drawn now; undefined if it is not drawn.
   rowOf(event) {
     const home = this.lanes[this.laneOfEvent[event]];

@@ -2,13 +2,14 @@
 // and for what the host did that is no op.
 
 import { duration } from "../data/units.js";
-import { apart, lane } from "./lanes.js";
+import { apart, laneFrom } from "./lanes.js";
 
 const TASK_COLOUR = "#b3a1c9";
 
 // The streams of a backend. `colour` is that of the event a piece of work belongs to.
 export function streamRows(recording, backend, colour) {
   const { device } = recording;
+  const { work_start: starts, work_duration: durations } = recording.columns;
   const streams = new Map();
   for (let work = 0; work < device.count; work += 1) {
     if (recording.columns.backend[device.event(work)] !== backend) continue;
@@ -17,17 +18,13 @@ export function streamRows(recording, backend, colour) {
   }
   const look = workLook(recording, colour);
   return [...streams].sort(([a], [b]) => a - b).flatMap(([stream, works]) => {
-    const lanes = apart(works, (work) => device.start(work), (work) => device.end(work));
+    const lanes = apart(works, starts, durations);
     return lanes.map((things, at) => ({
       kind: "stream", what: "stream", label: lanes.length > 1 ? `stream ${stream} · ${at + 1}` : `stream ${stream}`,
-      spans: spansOf(things, (work) => device.start(work), (work) => device.duration(work)),
-      look, eventOf: (work) => device.event(work), key: `${backend}/stream ${stream}/${at}`, backend,
+      spans: laneFrom(things, starts, durations), look,
+      eventOf: (work) => device.event(work), key: `${backend}/stream ${stream}/${at}`, backend,
     }));
   });
-}
-
-function spansOf(things, start, duration) {
-  return lane(Float64Array.from(things, start), Float64Array.from(things, duration), things);
 }
 
 function workLook(recording, colour) {
@@ -58,11 +55,11 @@ export function hostGroup({ tasks }) {
     alpha: 1, labels: true, colour: () => TASK_COLOUR, label: (at) => [`${tasks[at].what} ${tasks[at].name}`, tasks[at].name],
     tip: (at) => [`${tasks[at].what} ${duration(tasks[at].duration)}`, tasks[at].name, `thread ${tasks[at].thread}`],
   };
-  const start = (at) => tasks[at].start;
-  const lanes = apart(Uint32Array.from(tasks.keys()), start, (at) => start(at) + tasks[at].duration);
+  const [starts, durations] = [tasks.map(({ start }) => start), tasks.map(({ duration }) => duration)];
+  const lanes = apart(Uint32Array.from(tasks.keys()), starts, durations);
   const rows = lanes.map((things, at) => ({
     kind: "stream", what: "tasks", label: lanes.length > 1 ? `tasks ${at + 1}` : "tasks",
-    spans: spansOf(things, start, (at) => tasks[at].duration), look, key: `host/${at}`,
+    spans: laneFrom(things, starts, durations), look, key: `host/${at}`,
   }));
   return { key: "host", label: "Host", backend: null, summary: rows[0], rows };
 }

@@ -13,7 +13,7 @@ export function head(recording) {
   const unseen = recording.tasks.filter(({ start, duration }) => start + duration <= 0 || start >= recording.wall);
   if (unseen.length > 0) {
     const total = duration(unseen.reduce((sum, task) => sum + task.duration, 0));
-    caveats.push({ text: `${count(unseen.length)} ${unseen.length === 1 ? "task" : "tasks"} of the host (${total} in all) came before the first event or after the last, and are not drawn.` });
+    caveats.push({ text: `${count(unseen.length)} ${unseen.length === 1 ? "task" : "tasks"} of the host (${total} in all) came before the first event or after the last: not drawn.` });
   }
   return element("header", {},
     element("h1", {}, recording.title),

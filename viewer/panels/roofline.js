@@ -37,8 +37,9 @@ export function rooflinePanel(scene, store) {
     const found = near(event);
     if (found) store.update({ highlight: { path: found.dot.path, name: found.dot.text } });
   });
-  new ResizeObserver(update).observe(canvas);
-  return { panel: element("div", {}, told, canvas, inputs), update, dependsOn: ["range", "peaks"] };
+  // Its size is also told when it is hidden, and then it need not be drawn.
+  new ResizeObserver(() => canvas.clientWidth > 0 && update()).observe(canvas);
+  return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks"] };
 }
 
 function allDots(recording, work, range) {

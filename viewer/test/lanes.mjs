@@ -25,6 +25,9 @@ export const lanes = {
     assert.deepEqual(await labels(page), [...TOP, "GPU0", "all", "CPU", ...CPU, "Host", "tasks"]);
     // What is in the group can still be pointed at.
     assert.match(await point(page, "all", 500), /^RMS_NORM\+MUL/);
+    assert.match(await point(page, "all", 300), /^ADD/);
+    // What ran on behind it is there again when that is over.
+    assert.match(await point(page, "all", 380), /^MUL_MAT/);
     await clickName(page, "GPU0");
     assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, "Host", "tasks"]);
   },
