@@ -11,7 +11,8 @@ export function drawMinimap(canvas, scene) {
   const scale = (width - GUTTER) / whole.end;
   for (const phase of scene.recording.phases) {
     context.fillStyle = PHASE_COLOURS[phase.kind];
-    context.fillRect(GUTTER + phase.start * scale, 0, Math.max((phase.end - phase.start) * scale, 1), 5);
+    const left = Math.max(phase.start, 0) * scale;
+    context.fillRect(GUTTER + left, 0, Math.max(phase.end * scale - left, 1), 5);
   }
   const backends = scene.groups.filter(({ backend }) => backend !== null);
   const each = (height - 6) / Math.max(backends.length, 1);
