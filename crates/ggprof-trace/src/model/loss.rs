@@ -53,6 +53,7 @@ pub enum Dropped {
 }
 
 impl Dropped {
+    /// In the order of the recording file's counters.
     pub const ALL: [Self; 9] = [
         Self::Records,
         Self::GraphRuns,
