@@ -54,6 +54,7 @@ function canvas(name, label) {
   return element("canvas", { class: name, ...(label ? { role: "img", "aria-label": label, tabindex: 0 } : { "aria-hidden": "true" }) });
 }
 
+/** @param {Recording} recording @param {Scene} scene @param {Store} store @param {Actions} actions */
 function buildTimeline(recording, scene, store, actions) {
   const surfaces = {
     minimap: canvas("under"), viewport: canvas("over", "The whole recording; drag to choose the part that is shown"),
@@ -79,6 +80,7 @@ function buildTimeline(recording, scene, store, actions) {
   return surfaces;
 }
 
+/** @param {Scene} scene @param {Store} store @param {Actions} actions */
 function buildPanels(scene, store, actions) {
   const detailPanel = element("aside", { class: "details", "aria-label": "Selected event", "aria-live": "polite" });
   details(detailPanel, scene, store);
@@ -92,8 +94,10 @@ function buildPanels(scene, store, actions) {
   store.update({ scroll: store.state.scroll });
 }
 
+/** @type {(keyof State)[]} */
 const DRAWN = ["view", "scroll", "collapsed", "pinned", "hidden", "colourBy", "peaks", "query", "highlight"];
 
+/** @param {Scene} scene @param {Store} store */
 function draw(scene, store, { minimap, viewport, timeline, overlay }) {
   const under = () => drawTimeline(timeline, scene, store.state);
   const over = () => drawOverlay(overlay, scene, store.state);

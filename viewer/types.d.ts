@@ -69,8 +69,18 @@ type Row = {
   amounts?: Float64Array[];
   perSecond?: number;
 };
+type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
 type PlacedRow = Row & { y: number; height: number; fixed: boolean };
 type Group = { key: string; label: string; backend: Backend | null; summary: Row; rows: Row[] };
+
+/** Where on a canvas, and with what, something is drawn above the timeline. */
+type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme; toX: (time: number) => number };
+/** A line of the statistics. */
+type Total = {
+  name: string; level: string; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
+  count: number; total: number; share: number; average: number; min: number; p50: number; p95: number; max: number;
+  bandwidth: number | null; compute: number | null;
+};
 
 type Box = { x: number; y: number; width: number; height: number };
 type Gap = Span & { backend: number; before: number; after: number };

@@ -5,6 +5,7 @@ const CONCURRENT = 1;
 const FIRST_USE = 2;
 
 export class DeviceWork {
+  /** @param {Columns} columns @param {string[]} names @param {number} events */
   constructor(columns, names, events) {
     this.columns = columns;
     this.names = names;

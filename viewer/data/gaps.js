@@ -3,9 +3,11 @@
 const SHOWN = 50;
 
 // In the range, as far as it reaches; in the whole recording without one.
+/** @param {Recording} recording @param {Span | null} range */
 export function largestGaps(recording, range) {
   const { backend } = recording.columns;
   const [from, to] = range ? [range.start, range.end] : [0, Infinity];
+  /** @type {({ event: number, end: number } | null)[]} */
   const last = recording.backends.map(() => null);
   const gaps = [];
   eachBusy(recording, (event, start, end) => {
@@ -19,6 +21,7 @@ export function largestGaps(recording, range) {
 
 // Calls `take(event, start, end)` for each time in which something was done, by start: events,
 // or their kernels where these are known, because between them nothing is done.
+/** @param {Recording} recording */
 function eachBusy(recording, take) {
   const { device } = recording;
   let work = 0;

@@ -6,6 +6,7 @@
 
 import { parseDuration } from "./units.js";
 
+/** @param {Recording} recording */
 export function parseQuery(text, recording) {
   const parts = text.trim().split(/\s+/).filter((part) => part !== "");
   const questions = parts.map((part) => {
@@ -18,6 +19,7 @@ export function parseQuery(text, recording) {
   return questions.length === 0 ? null : (event) => questions.every((question) => question(event));
 }
 
+/** @param {Recording} recording */
 function parsePart(part, recording) {
   const compared = /^dur([<>])(.+)$/.exec(part);
   const limit = compared && parseDuration(compared[2]);
@@ -49,6 +51,7 @@ function split(part) {
 }
 
 // Names repeat for every token: they are compared once per node, not once per event.
+/** @param {Recording} recording */
 function nodesMatching(recording, text, value) {
   return Uint8Array.from(recording.nodes.signature, (_, node) => (text(node).toLowerCase().includes(value) ? 1 : 0));
 }
@@ -57,20 +60,24 @@ function ofNode(columns, matching) {
   return (event) => matching[columns.node[event]] === 1;
 }
 
+/** @param {DeviceWork} device */
 function ofKernels(device, value) {
   const matching = device.names.map((name) => name.toLowerCase().includes(value));
   return (event) => device.of(event).some((work) => matching[device.columns.work_name[work]]);
 }
 
+/** @param {Recording} recording */
 function opText(recording, node) {
   const { op, sub, extra } = recording.signatures[recording.nodes.signature[node]];
   return `${op} ${sub ?? ""} ${extra ?? ""}`;
 }
 
+/** @param {Recording} recording */
 function shapeText(recording, node) {
   return recording.shapes[recording.shapeOfNode[node]];
 }
 
+/** @param {Recording} recording */
 function everything(recording, node) {
   return `${opText(recording, node)} ${recording.nodes.name[node] ?? ""} ${shapeText(recording, node)}`;
 }

@@ -7,6 +7,7 @@ export const OP = 0;
 export const COPY = 1;
 
 export class Recording {
+  /** @param {{ tables: Tables, columns: Columns }} embedded */
   constructor({ tables, columns }) {
     this.title = tables.title;
     this.facts = tables.facts;
@@ -27,9 +28,13 @@ export class Recording {
     this.device = new DeviceWork(columns, tables.kernels, this.count);
     // What the host did that is no op, by start.
     this.tasks = tables.tasks;
+    /** @type {string[]} */
     this.opNames = [];
+    /** @type {string[]} */
     this.shapes = [];
+    /** @type {number[]} */
     this.opOfSignature = [];
+    /** @type {number[]} */
     this.shapeOfSignature = [];
     this.indexSignatures();
     this.opOfNode = Uint32Array.from(this.nodes.signature, (at) => this.opOfSignature[at]);

@@ -3,6 +3,7 @@
 
 // Events of an op and a shape on a backend, with their work and their time; only those whose
 // work is known and whose time is that of the work.
+/** @param {Recording} recording @param {Span | null} range */
 export function workByShape(recording, range) {
   const { columns, backends, opNames } = recording;
   const found = new Map();
@@ -23,6 +24,7 @@ export function workByShape(recording, range) {
 }
 
 // Per backend `{ bandwidth, compute }` in GB/s and GFLOP/s, and which of them were given.
+/** @param {Recording} recording */
 export function roofs(recording, work, given) {
   const best = recording.backends.map(() => ({ bandwidth: 0, compute: 0 }));
   for (const { backend, total, moved, flops } of work) {

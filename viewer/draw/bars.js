@@ -8,6 +8,7 @@ import { drawParts } from "./parts.js";
 const LABELLED = 28;
 const FEWEST_LETTERS = 3;
 
+/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Look} look */
 export function drawBars(context, lane, box, view, look) {
   let current = "";
   context.globalAlpha = 1;
@@ -23,7 +24,7 @@ export function drawBars(context, lane, box, view, look) {
     if (context.globalAlpha !== alpha) context.globalAlpha = alpha;
     const shown = width > 3 ? width - 0.5 : Math.max(width, 1);
     context.fillRect(box.x + x, box.y + 1, shown, box.height - 2);
-    if (lane.waits && width >= 1) drawWait(context, lane, at, box, view);
+    if (lane.waits && width >= 1) drawWait(context, lane, lane.waits, at, box, view);
     if (width > LABELLED && look.labels && box.height > 12) {
       const left = Math.max(x, 0);
       const place = { x: box.x + left, width: Math.min(x + width, box.width) - left, y: box.y, height: box.height };
@@ -37,6 +38,7 @@ export function drawBars(context, lane, box, view, look) {
 }
 
 // The first text that fits; else the last, cut. `texts` is one text or several.
+/** @param {CanvasRenderingContext2D} context */
 function drawLabel(context, texts, colour, { x, y, width, height }) {
   const room = width - 8;
   const all = [texts].flat();
@@ -45,15 +47,17 @@ function drawLabel(context, texts, colour, { x, y, width, height }) {
   context.fillText(text, x + 4, y + height / 2 + 0.5);
 }
 
+/** @param {CanvasRenderingContext2D} context */
 function cut(context, text, room) {
   const letters = Math.floor((text.length * room) / context.measureText(text).width) - 1;
   return letters < FEWEST_LETTERS ? "" : `${text.slice(0, letters)}…`;
 }
 
 // Waiting at the barrier follows the work, as a thin line.
-function drawWait(context, lane, at, box, view) {
+/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Float64Array} waits */
+function drawWait(context, lane, waits, at, box, view) {
   const scale = box.width / (view.end - view.start);
   const x = (lane.starts[at] + lane.durations[at] - view.start) * scale;
-  const width = Math.min(lane.waits[at] * scale, box.width - x);
+  const width = Math.min(waits[at] * scale, box.width - x);
   if (width >= 0.5) context.fillRect(box.x + x, box.y + box.height / 2 - 1, width, 2);
 }

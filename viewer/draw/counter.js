@@ -5,6 +5,7 @@ import { rates, STEP } from "../layout/counters.js";
 
 // Draws and returns what to write beside the row's name: the highest rate, which is as high as
 // the row.
+/** @param {CanvasRenderingContext2D} context @param {CounterRow} row @param {Box} box @param {Span} view @param {Theme} colours */
 export function drawCounter(context, row, box, view, colours) {
   const steps = rates(row, view, box.width);
   const most = steps.reduce((most, rate) => Math.max(most, rate), 0);

@@ -5,6 +5,7 @@ import { visibleBars } from "../layout/visible.js";
 import { GUTTER, prepare, theme } from "./canvas.js";
 
 // What does not change while people move about.
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
 export function drawMinimap(canvas, scene) {
   const { context, width, height } = prepare(canvas);
   const whole = { start: 0, end: Math.max(scene.recording.wall, 1) };
@@ -16,9 +17,10 @@ export function drawMinimap(canvas, scene) {
   }
   const backends = scene.groups.filter(({ backend }) => backend !== null);
   const each = (height - 6) / Math.max(backends.length, 1);
-  backends.forEach(({ summary }, at) => {
-    visibleBars(summary.lane, whole, width - GUTTER, (x, wide, place, count, filled) => {
-      context.fillStyle = scene.colour(summary.lane.events[place]);
+  backends.forEach(({ summary: { lane } }, at) => {
+    if (!lane) return;
+    visibleBars(lane, whole, width - GUTTER, (x, wide, place, count, filled) => {
+      context.fillStyle = scene.colour(lane.events[place]);
       const tall = Math.max((each - 1) * (count === 1 ? 1 : filled), 1);
       context.fillRect(GUTTER + x, 6 + (at + 1) * each - tall, Math.max(wide, 1), tall);
     });
@@ -26,6 +28,7 @@ export function drawMinimap(canvas, scene) {
 }
 
 // The part that is shown, on a canvas of its own above.
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
 export function drawViewport(canvas, scene, { view, range }) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();

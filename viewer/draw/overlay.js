@@ -5,6 +5,7 @@ import { duration } from "../data/units.js";
 import { topOf } from "../layout/rows.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {State} state */
 export function drawOverlay(canvas, scene, state) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();
@@ -13,7 +14,7 @@ export function drawOverlay(canvas, scene, state) {
   context.rect(GUTTER, 0, width - GUTTER, height);
   context.clip();
   if (state.range) drawRange(place, state.range);
-  if (state.gap) drawGap(place, scene, state);
+  if (state.gap) drawGap(place, scene, state.gap, state.scroll);
   if (state.selected >= 0) {
     frameEvent(place, scene, state, state.selected, colours.select, 2);
     if (state.work >= 0) frameWork(place, scene, state, colours.select);
@@ -25,6 +26,7 @@ export function drawOverlay(canvas, scene, state) {
   if (state.hovered.event >= 0) frameEvent(place, scene, state, state.hovered.event, colours.text, 1);
 }
 
+/** @param {Place} place @param {Span} range */
 function drawRange({ context, height, colours, toX }, { start, end }) {
   const [left, right] = [toX(start), toX(end)];
   context.globalAlpha = 0.14;
@@ -41,7 +43,8 @@ function drawRange({ context, height, colours, toX }, { start, end }) {
 }
 
 // An idle time: a frame over the rows of its backend.
-function drawGap({ context, colours, toX }, scene, { gap, scroll }) {
+/** @param {Place} place @param {Scene} scene @param {Gap} gap @param {number} scroll */
+function drawGap({ context, colours, toX }, scene, gap, scroll) {
   const rows = scene.rows.filter((row) => !row.fixed && (row.backend === gap.backend || row.key === String(gap.backend)));
   if (rows.length === 0) return;
   const [first, last] = [rows[0], rows[rows.length - 1]];
@@ -58,16 +61,19 @@ function drawGap({ context, colours, toX }, scene, { gap, scroll }) {
   if (context.measureText(text).width + 8 < right - left) context.fillText(text, Math.max(left, GUTTER) + 5, RULER + top + first.height / 2);
 }
 
+/** @param {Place} place @param {Scene} scene @param {State} state */
 function frameEvent(place, scene, state, event, colour, thickness) {
   const { recording } = scene;
   frame(place, scene, state, scene.rowOf(event), recording.start(event), recording.end(event), colour, thickness);
 }
 
+/** @param {Place} place @param {Scene} scene @param {State} state */
 function frameWork(place, scene, state, colour) {
   const { device } = scene.recording;
   frame(place, scene, state, scene.rowOfWork(state.work), device.start(state.work), device.end(state.work), colour, 2);
 }
 
+/** @param {Place} place @param {Scene} scene @param {State} state @param {PlacedRow | undefined} row */
 function frame({ context, toX }, scene, state, row, start, end, colour, thickness) {
   if (!row) return;
   const left = toX(start);
@@ -80,6 +86,7 @@ function frame({ context, toX }, scene, state, row, start, end, colour, thicknes
   context.strokeRect(left - 0.5, RULER + top + 0.5, width, row.height - 1);
 }
 
+/** @param {Place} place @param {Scene} scene @param {State} state */
 function arrow({ context, toX, colours }, scene, state, copy, op) {
   const [from, to] = [scene.rowOf(copy), scene.rowOf(op)];
   if (!from || !to) return;

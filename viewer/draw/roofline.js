@@ -7,6 +7,7 @@ import { prepare, theme } from "./canvas.js";
 const MARGIN = { left: 64, right: 20, top: 26, bottom: 40 };
 
 // Draws and returns where the dots are.
+/** @param {HTMLCanvasElement} canvas */
 export function drawRoofline(canvas, dots, roofs) {
   const { context, width, height } = prepare(canvas);
   if (dots.length === 0) return [];
@@ -23,6 +24,7 @@ export function drawRoofline(canvas, dots, roofs) {
   return [...dots].sort((a, b) => b.share - a.share).map((dot) => drawDot(context, x, y, dot, colours));
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
 function drawDot(context, x, y, dot, colours) {
   const place = { x: x.place(dot.intensity), y: y.place(dot.compute), r: 3 + Math.sqrt(Math.min(dot.share, 1)) * 16, dot };
   context.globalAlpha = 0.8;
@@ -37,6 +39,7 @@ function drawDot(context, x, y, dot, colours) {
   return place;
 }
 
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
 function drawAxes(context, x, y, { width, height }, colours) {
   context.strokeStyle = colours.line;
   context.fillStyle = colours.faint;
@@ -56,6 +59,7 @@ function drawAxes(context, x, y, { width, height }, colours) {
 }
 
 // Rising with the bandwidth, level at the computing rate; named at its right end.
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
 function drawRoof(context, x, y, { backend, label, compute, bandwidth, given }, colours) {
   const colour = backendColour(backend);
   const ridge = compute / bandwidth;

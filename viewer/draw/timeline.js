@@ -1,12 +1,14 @@
 // The whole timeline: ruler, rows, names of rows.
 
 import { percent } from "../data/units.js";
+import { isCounter } from "../layout/counters.js";
 import { topOf } from "../layout/rows.js";
 import { drawBars } from "./bars.js";
 import { drawCounter } from "./counter.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 import { drawRuler } from "./ruler.js";
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {State} state */
 export function drawTimeline(canvas, scene, state) {
   const size = prepare(canvas);
   const colours = theme();
@@ -19,6 +21,7 @@ export function drawTimeline(canvas, scene, state) {
 }
 
 // Draws rows, as far as they are below `top`.
+/** @param {ReturnType<typeof prepare>} size @param {PlacedRow[]} rows @param {Scene} scene @param {State} state @param {Theme} colours */
 function drawRows({ context, width, height }, rows, top, scene, state, colours) {
   context.save();
   context.beginPath();
@@ -34,6 +37,7 @@ function drawRows({ context, width, height }, rows, top, scene, state, colours) 
 }
 
 // Draws and returns a remark to write beside the row's name.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Scene} scene @param {State} state @param {Theme} colours */
 function drawRow(context, row, box, scene, state, colours) {
   context.save();
   context.beginPath();
@@ -41,16 +45,18 @@ function drawRow(context, row, box, scene, state, colours) {
   context.clip();
   let remark = "";
   if (row.kind === "group") drawGroup(context, row, box, colours);
-  else if (row.kind === "counter") remark = drawCounter(context, row, box, state.view, colours);
+  else if (isCounter(row)) remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
   return remark;
 }
 
 // Where something is searched or clicked in a table, all else steps back.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Scene} scene @param {State} state */
 function drawLane(context, row, box, scene, state) {
   const look = row.look ?? { colour: scene.colour, label: scene.label, parts: scene.parts, labels: true, alpha: 1 };
   const lane = row.lane ?? row.spans;
+  if (!lane) return;
   const matching = row.top ? null : scene.matching(row);
   if (!matching) {
     drawBars(context, lane, box, state.view, look);
@@ -60,17 +66,19 @@ function drawLane(context, row, box, scene, state) {
   drawBars(context, matching, box, state.view, look);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
 function drawGroup(context, row, box, colours) {
-  const { busy, copying, idle } = row.group.backend ?? {};
-  const wall = busy + copying + idle;
+  const { busy, copying, idle } = row.group?.backend ?? {};
   context.fillStyle = colours.panel;
   context.fillRect(box.x, box.y, box.width, box.height);
-  if (!(wall > 0)) return;
+  if (typeof busy !== "number" || typeof copying !== "number" || typeof idle !== "number") return;
+  const wall = Math.max(busy + copying + idle, 1);
   context.fillStyle = colours.faint;
   const parts = [`computing ${percent(busy / wall)}`, `copying ${percent(copying / wall)}`, `idle ${percent(idle / wall)}`];
   context.fillText(parts.join("   "), box.x + 6, box.y + box.height / 2);
 }
 
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
 function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
   context.fillStyle = isGroup ? colours.panel : colours.back;

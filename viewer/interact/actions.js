@@ -8,6 +8,7 @@ const SHORTEST_VIEW = 20;
 const ROOM = 12;
 
 export class Actions {
+  /** @param {Store} store @param {Scene} scene */
   constructor(store, scene) {
     this.store = store;
     this.scene = scene;

@@ -2,6 +2,7 @@
 
 const PAUSE = 300;
 
+/** @param {Recording} recording */
 export function readHash(recording) {
   const hash = new URLSearchParams(location.hash.slice(1));
   const end = Math.max(recording.wall, 1);
@@ -29,7 +30,9 @@ function span(text, most) {
 }
 
 // `backend:GB/s:GFLOP/s`, either of them may be missing.
+/** @param {Recording} recording */
 function readPeaks(texts, recording) {
+  /** @type {Peaks} */
   const peaks = {};
   for (const text of texts) {
     const [backend, bandwidth, compute] = text.split(":").map(Number);
@@ -40,6 +43,7 @@ function readPeaks(texts, recording) {
 }
 
 // Writes after a pause: browsers refuse addresses that change all the time.
+/** @param {Store} store */
 export function keepHash(store) {
   let timer = 0;
   const write = () => {

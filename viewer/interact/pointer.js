@@ -7,6 +7,7 @@ import { placeAt } from "../layout/visible.js";
 // Movements below this are a click.
 const CLICK = 4;
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function handlePointer(canvas, scene, store, actions) {
   const pointers = new Map();
   let drag = null;
@@ -85,7 +86,7 @@ export function handlePointer(canvas, scene, store, actions) {
     if (row?.kind === "group") actions.toggle("collapsed", row.key);
     else if (point.x < GUTTER && row && !row.top) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
-    else if (row?.eventOf && place !== -1) actions.selectWork(row.spans.events[place]);
+    else if (row?.eventOf && row.spans && place !== -1) actions.selectWork(row.spans.events[place]);
     else if (row?.spans && row.top) selectSpan(row.spans, place);
     else actions.select(event);
   }
@@ -97,11 +98,13 @@ export function handlePointer(canvas, scene, store, actions) {
   }
 }
 
+/** @param {Scene} scene @param {State} state */
 function rowAt(scene, state, { y }) {
   return y < RULER ? undefined : rowAtHeight(scene.rows, scene.fixed, state.scroll, y - RULER);
 }
 
 // What is under the pointer: the row, the place in its lane and the event there, -1 for none.
+/** @param {Scene} scene @param {State} state */
 function hit(scene, state, point) {
   const row = rowAt(scene, state, point);
   const lane = row?.lane ?? row?.spans;

@@ -39,6 +39,7 @@ export function backendColour(backend) {
 }
 
 // What the colours mean where they are not those of ops: `{ colour, text }` each.
+/** @param {Recording} recording */
 export function colourKey(recording, by) {
   switch (by) {
     case "backend":
@@ -55,6 +56,7 @@ export function colourKey(recording, by) {
 }
 
 // A function from an event to its colour.
+/** @param {Recording} recording */
 export function colouring(recording, by, peaks) {
   const { columns } = recording;
   switch (by) {
@@ -74,6 +76,7 @@ export function colouring(recording, by, peaks) {
 }
 
 // How close an event is to the roof of its backend: by bandwidth or by computing, whichever is closer.
+/** @param {Recording} recording */
 function efficiency(recording, roofs) {
   return (event) => {
     const roof = roofs[recording.columns.backend[event]];

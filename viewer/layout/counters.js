@@ -8,10 +8,16 @@ export const STEP = 2;
 
 // A row for the things in `lanes`; null if none of them has an amount. `perSecond` is what one
 // amount per nanosecond is shown as.
+/** @param {Lane[]} lanes @returns {CounterRow | null} */
 export function counterRow(prefix, label, lanes, amountOf, perSecond = 1) {
   const amounts = lanes.map((lane) => running(lane.events, amountOf));
   if (!amounts.some((sums) => sums[sums.length - 1] > 0)) return null;
   return { kind: "counter", what: label, label, lanes, amounts, perSecond, key: `${prefix}/${label}`, backend: Number(prefix) };
+}
+
+/** @param {Row} row @returns {row is CounterRow} */
+export function isCounter(row) {
+  return row.kind === "counter";
 }
 
 // Sums up to each thing; what is unknown adds nothing.
@@ -22,6 +28,7 @@ function running(things, amountOf) {
 }
 
 // The rate in each step of the width, in the row's unit.
+/** @param {CounterRow} row @param {Span} view */
 export function rates(row, view, width) {
   const steps = new Float64Array(Math.max(Math.ceil(width / STEP), 1));
   const perStep = ((view.end - view.start) / width) * STEP;

@@ -7,20 +7,24 @@ import { flattened, lane, split } from "./lanes.js";
 import { hostGroup, streamRows } from "./streams.js";
 
 // `colour` is asked for an event's colour when it is drawn.
+/** @param {Recording} recording @returns {Group[]} */
 export function allGroups(recording, drawn, colour) {
   const events = eventsByBackend(recording, drawn);
   const threads = threadLanes(recording);
-  return recording.backends
+  const ofBackends = recording.backends
     .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
-    .concat(hostGroup(recording) ?? [])
     .filter((group) => group.rows.length > 0);
+  const ofHost = hostGroup(recording);
+  return ofHost ? [...ofBackends, ofHost] : ofBackends;
 }
 
+/** @returns {Row[]} */
 function threadRows(threads, backend) {
   return threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${backend}/thread ${thread}`, backend }));
 }
 
 // `parts` are the rows of who did the work: streams or threads.
+/** @param {Recording} recording */
 function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   const row = (kind, what, label, lane) => ({ kind, what, label, lane, key: `${at}/${label}`, backend: at });
   const named = (lanes, what) => lanes.map((one, number) => row("lane", what, lanes.length > 1 ? `${what} ${number + 1}` : what, one));
@@ -40,6 +44,7 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   };
 }
 
+/** @param {Recording} recording */
 function eventsByBackend(recording, drawn) {
   const { kind, backend, duration } = recording.columns;
   const counts = new Uint32Array(recording.backends.length);
@@ -59,6 +64,7 @@ function eventsByBackend(recording, drawn) {
 }
 
 // Per backend, pairs of a thread's number and its lane.
+/** @param {Recording} recording */
 function threadLanes(recording) {
   const { share_event, share_thread, share_offset, share_duration, share_wait } = recording.columns;
   const threads = recording.backends.map(() => new Map());
@@ -79,6 +85,7 @@ function threadLanes(recording) {
 }
 
 // The least duration that still is drawn, so that at most `most` events are.
+/** @param {Recording} recording */
 export function leastDrawn(recording, most) {
   if (most === null || recording.count <= most) return 0;
   const durations = Float64Array.from(recording.columns.duration).sort();

@@ -21,6 +21,7 @@ export function lane(starts, durations, events) {
 }
 
 // A lane of those events, which must be by start.
+/** @param {Recording} recording */
 export function laneOf(recording, events) {
   return laneFrom(events, recording.columns.start, recording.columns.duration);
 }
@@ -62,6 +63,7 @@ export function apart(things, starts, durations) {
 }
 
 // Lanes of events, by start.
+/** @param {Recording} recording */
 export function split(recording, events) {
   const { start, duration } = recording.columns;
   return apart(events, start, duration).map((events) => laneOf(recording, events));
@@ -69,6 +71,7 @@ export function split(recording, events) {
 
 // One lane of events that may overlap: where they do, the one that started last is in front, and
 // what it covers goes on behind it.
+/** @param {Recording} recording */
 export function flattened(recording, events) {
   const whole = laneOf(recording, events);
   if (!overlap(whole)) return whole;

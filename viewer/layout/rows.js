@@ -15,6 +15,7 @@ export function arrange(top, groups, { collapsed, pinned }) {
   return place(rows);
 }
 
+/** @param {PlacedRow[]} rows */
 function place(rows) {
   let y = 0;
   let fixed = 0;
@@ -30,11 +31,13 @@ function place(rows) {
 }
 
 // Where a row begins now, from the top of all rows.
+/** @param {PlacedRow} row */
 export function topOf(row, scroll) {
   return row.fixed ? row.y : row.y - scroll;
 }
 
 // The row at a height from the top of all rows.
+/** @param {PlacedRow[]} rows */
 export function rowAtHeight(rows, fixed, scroll, y) {
   return rows.find((row) => row.fixed === y < fixed && y >= topOf(row, scroll) && y < topOf(row, scroll) + row.height);
 }

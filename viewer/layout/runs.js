@@ -7,6 +7,7 @@ import { apart, laneFrom } from "./lanes.js";
 
 const UNKNOWN_PHASE = 3;
 
+/** @param {Recording} recording */
 export function topRows(recording) {
   const { phases, runs } = recording;
   const spansOfPhases = lanesOf(phases.map(({ start }) => start), phases.map(({ start, end }) => end - start));

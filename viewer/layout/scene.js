@@ -12,6 +12,7 @@ import { lowerBound } from "./visible.js";
 const NO_LANE = 0xffff;
 
 export class Scene {
+  /** @param {Recording} recording */
   constructor(recording) {
     this.recording = recording;
     this.top = topRows(recording);
@@ -23,9 +24,11 @@ export class Scene {
     this.links = linksByEvent(recording.columns);
     // What follows changes with the state.
     this.colour = (_event) => "";
+    /** @type {PlacedRow[]} */
     this.rows = [];
     this.rowByKey = new Map();
-    [this.height, this.fixed] = [0, 0];
+    this.height = 0;
+    this.fixed = 0;
     this.keep = null;
     this.found = new Map();
   }
@@ -35,6 +38,7 @@ export class Scene {
   }
 
   // Ops that are switched off in the legend leave their lanes, which stay where they are.
+  /** @param {State} state */
   setRows(state) {
     const { rows, height, fixed } = arrange(this.top, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
@@ -53,6 +57,7 @@ export class Scene {
   }
 
   // The part of a row that is searched; null if nothing is.
+  /** @param {PlacedRow} row */
   matching(row) {
     if (!this.keep) return null;
     if (!this.found.has(row.key)) {
@@ -78,8 +83,7 @@ export class Scene {
 
   // The row in which a piece of a device's work is drawn now.
   rowOfWork(work) {
-    const has = ({ eventOf, spans }) => eventOf && spans.events[lowerBound(spans.events, work, 0)] === work;
-    return this.rows.find(has);
+    return this.rows.find(({ eventOf, spans }) => eventOf && spans && spans.events[lowerBound(spans.events, work, 0)] === work);
   }
 
   // Pairs of a copy and the op that waits for it, of which the event is one.
@@ -89,12 +93,15 @@ export class Scene {
 }
 
 // A row with those of its things whose events satisfy `keep`.
+/** @param {PlacedRow} row */
 function filtered(row, keep) {
   if (row.lane) return { ...row, lane: filter(row.lane, keep) };
-  return row.eventOf ? { ...row, spans: filter(row.spans, (thing) => keep(row.eventOf(thing))) } : row;
+  const { eventOf, spans } = row;
+  return eventOf && spans ? { ...row, spans: filter(spans, (thing) => keep(eventOf(thing))) } : row;
 }
 
 // Which lane each event is in, to find its row without searching.
+/** @param {Recording} recording */
 function numberLanes(recording, lanes) {
   const numbers = new Uint16Array(recording.count).fill(NO_LANE);
   lanes.forEach(({ lane: { events } }, number) => {
@@ -103,6 +110,7 @@ function numberLanes(recording, lanes) {
   return numbers;
 }
 
+/** @param {Columns} columns */
 function linksByEvent({ link_copy, link_op }) {
   const links = new Map();
   const add = (event, link) => links.set(event, [...(links.get(event) ?? []), link]);

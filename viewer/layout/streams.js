@@ -7,6 +7,7 @@ import { apart, laneFrom } from "./lanes.js";
 const TASK_COLOUR = "#b3a1c9";
 
 // The streams of a backend. `colour` is that of the event a piece of work belongs to.
+/** @param {Recording} recording */
 export function streamRows(recording, backend, colour) {
   const { device } = recording;
   const { work_start: starts, work_duration: durations } = recording.columns;
@@ -27,6 +28,7 @@ export function streamRows(recording, backend, colour) {
   });
 }
 
+/** @param {Recording} recording */
 function workLook(recording, colour) {
   const { device } = recording;
   return {
@@ -41,6 +43,7 @@ function workLook(recording, colour) {
 }
 
 // What to know about a piece of work, as sentences without their ends.
+/** @param {DeviceWork} device */
 export function remarks(device, work) {
   return [
     device.isConcurrent(work) ? "∥ beside other work, so that its own time is not exact" : "",
@@ -49,6 +52,7 @@ export function remarks(device, work) {
 }
 
 // Pipelines that were compiled, and the like; null if nothing of the kind was recorded.
+/** @param {Recording} recording @returns {Group | null} */
 export function hostGroup({ tasks }) {
   if (tasks.length === 0) return null;
   const look = {
@@ -56,10 +60,12 @@ export function hostGroup({ tasks }) {
     tip: (at) => [`${tasks[at].what} ${duration(tasks[at].duration)}`, tasks[at].name, `thread ${tasks[at].thread}`],
   };
   const [starts, durations] = [tasks.map(({ start }) => start), tasks.map(({ duration }) => duration)];
-  const lanes = apart(Uint32Array.from(tasks.keys()), starts, durations);
-  const rows = lanes.map((things, at) => ({
-    kind: "stream", what: "tasks", label: lanes.length > 1 ? `tasks ${at + 1}` : "tasks",
-    spans: laneFrom(things, starts, durations), look, key: `host/${at}`,
-  }));
-  return { key: "host", label: "Host", backend: null, summary: rows[0], rows };
+  const all = Uint32Array.from(tasks.keys());
+  const lanes = apart(all, starts, durations);
+  /** @returns {Row} */
+  const row = (label, things) => ({ kind: "stream", what: "tasks", label, spans: laneFrom(things, starts, durations), look, key: `host/${label}` });
+  return {
+    key: "host", label: "Host", backend: null, summary: row("all", all),
+    rows: lanes.map((things, at) => row(lanes.length > 1 ? `tasks ${at + 1}` : "tasks", things)),
+  };
 }

@@ -15,6 +15,7 @@ const MEASURED = {
   modelled: "worked out from other measurements",
 };
 
+/** @param {Scene} scene @param {Store} store */
 export function details(panel, scene, store) {
   store.on(["selected", "work"], ({ selected, work }) => {
     panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, store, selected, work)));
@@ -25,6 +26,7 @@ function hint() {
   return [element("p", { class: "faint" }, "Click an event to see what it is; shift-drag to select a range; ? shows the keys.")];
 }
 
+/** @param {Scene} scene @param {Store} store */
 function describe(scene, store, event, work) {
   const { recording } = scene;
   const { op, sub } = recording.signature(event);
@@ -56,6 +58,7 @@ function fusion(parts) {
   return [element("p", { class: "fusion" }, ...chips, element("span", { class: "faint" }, "fused: one measurement for all"))];
 }
 
+/** @param {Recording} recording */
 function place(recording, event) {
   const { columns } = recording;
   const layer = recording.layer(event);
@@ -71,12 +74,14 @@ function place(recording, event) {
   ];
 }
 
+/** @param {Recording} recording */
 function tensors(recording, event) {
   const { output, sources } = recording.signature(event);
   const names = recording.nodes.sources[recording.columns.node[event]];
   return [["output", output], ...sources.map((source, at) => [`source ${at}`, [source, names[at]].filter(Boolean).join("  ")])];
 }
 
+/** @param {Recording} recording */
 function amounts(recording, event) {
   const { columns } = recording;
   const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.charged(event)];
@@ -91,12 +96,14 @@ function amounts(recording, event) {
   ];
 }
 
+/** @param {Scene} scene */
 function links(scene, event) {
   const { recording } = scene;
   return scene.linksOf(event).map(([copy, op]) =>
     (copy === event ? ["waited for by", recording.fullName(op)] : ["waits for", `copy of ${recording.tensor(copy) || recording.label(copy)}`]));
 }
 
+/** @param {Recording} recording */
 function backendText(recording, event) {
   const { label, name } = recording.backend(event);
   const from = recording.columns.source_backend[event];

@@ -4,6 +4,7 @@ import { largestGaps } from "../data/gaps.js";
 import { duration, percent } from "../data/units.js";
 import { element } from "./element.js";
 
+/** @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function gapsPanel(scene, store, actions) {
   const { recording } = scene;
   const body = element("tbody", {});
@@ -16,15 +17,16 @@ export function gapsPanel(scene, store, actions) {
     const choose = () => actions.showGap(gap);
     return element("tr", { tabindex: 0, onclick: choose, onkeydown: (event) => event.key === "Enter" && choose() }, ...cells.map((text) => element("td", {}, text)));
   };
+  const titles = ["Idle", "% wall", "Backend", "From", "After", "Before"].map((title) => element("th", { scope: "col" }, title));
+  const table = element("table", { class: "gaps" }, element("thead", {}, element("tr", {}, ...titles)), body);
   const update = () => {
     const { range } = store.state;
     const gaps = largestGaps(recording, range);
     const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
     const where = range ? `the selected ${duration(wall)}` : "the whole recording";
     caption.textContent = gaps.length === 0 ? `No backend was idle between its events in ${where}.` : `The longest times without an event of a backend in ${where}. Click one to see it.`;
+    table.hidden = gaps.length === 0;
     body.replaceChildren(...gaps.map((gap) => line(gap, wall)));
   };
-  const titles = ["Idle", "% wall", "Backend", "From", "After", "Before"].map((title) => element("th", { scope: "col" }, title));
-  const table = element("table", { class: "gaps" }, element("thead", {}, element("tr", {}, ...titles)), body);
   return { panel: element("div", {}, caption, table), update, dependsOn: ["range"] };
 }

@@ -6,6 +6,7 @@ import { element } from "./element.js";
 const BARS = 24;
 
 // Calls of the same op, shape and backend by duration; the selected one's bar is marked.
+/** @param {Recording} recording */
 export function histogram(recording, event) {
   const alike = durationsAlike(recording, event);
   if (alike.length < 2) return [];
@@ -28,6 +29,7 @@ export function histogram(recording, event) {
   ];
 }
 
+/** @param {Recording} recording */
 function durationsAlike(recording, event) {
   const [op, shape, backend] = [recording.op(event), recording.shape(event), recording.columns.backend[event]];
   const found = [];

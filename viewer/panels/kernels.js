@@ -7,6 +7,7 @@ import { element } from "./element.js";
 // Prompts on some backends launch thousands for one op.
 const SHOWN = 100;
 
+/** @param {Recording} recording */
 export function kernelTable(recording, event, selected, choose) {
   const { device } = recording;
   const works = [...device.of(event)];

@@ -6,6 +6,7 @@ import { element } from "./element.js";
 
 const SHOWN = 14;
 
+/** @param {Scene} scene @param {Store} store */
 export function legend(scene, store) {
   const { recording } = scene;
   const ops = opsByTime(recording).slice(0, SHOWN);
@@ -27,6 +28,7 @@ function swatchOf(colour) {
   return swatch;
 }
 
+/** @param {Recording} recording @param {Store} store */
 function chip(recording, store, op) {
   const swatch = swatchOf(colourOfName(recording.opNames[op]));
   const onclick = (event) => store.update({ hidden: event.shiftKey ? isolate(recording, store.state.hidden, op) : toggle(store.state.hidden, op) });
@@ -40,6 +42,7 @@ function toggle(hidden, op) {
 }
 
 // Isolating what is isolated shows all again.
+/** @param {Recording} recording */
 function isolate(recording, hidden, op) {
   const others = recording.opNames.map((_, at) => at).filter((at) => at !== op);
   const isolated = !hidden.has(op) && others.every((at) => hidden.has(at));

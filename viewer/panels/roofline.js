@@ -10,6 +10,7 @@ import { element } from "./element.js";
 const HINT = "Each dot is an op with a shape, as large as its share of the time. Point at one; a click highlights its events. Dashed roofs are the best seen in this recording.";
 const NOTHING = "No op here has a known amount of work and a measured time.";
 
+/** @param {Scene} scene @param {Store} store */
 export function rooflinePanel(scene, store) {
   const canvas = element("canvas", { class: "roofline", role: "img", "aria-label": "Computing rate over operations per byte" });
   const told = element("p", { class: "faint told", "aria-live": "polite" });
@@ -42,6 +43,7 @@ export function rooflinePanel(scene, store) {
   return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks"] };
 }
 
+/** @param {Recording} recording @param {Span | null} range */
 function allDots(recording, work, range) {
   const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
   return work.filter(({ flops }) => flops > 0).map(({ op, shape, backend, total, moved, flops }) => ({
@@ -55,6 +57,7 @@ function allDots(recording, work, range) {
 }
 
 // Peaks of a backend: empty means the best that was seen, which stands there in grey.
+/** @param {Store} store */
 function peakInputs(store, { backend, label, seen }) {
   const input = (what, unit) => {
     const field = element("input", {

@@ -19,6 +19,7 @@ const COLUMNS = [
   { title: "GFLOP/s", value: (row) => row.compute ?? -1, text: (row) => rate(row.compute) },
 ];
 
+/** @param {Scene} scene @param {Store} store */
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };
   const open = new Set();
@@ -61,6 +62,7 @@ export function statisticsPanel(scene, store) {
     return element("thead", {}, element("tr", {}, ...cells));
   }
 
+  /** @param {Total} row */
   function line(row, depth, marked) {
     const toggle = row.leaf ? null : button(open.has(key(row)) ? "▾" : "▸", `Open or close ${row.name}`, (event) => {
       event.stopPropagation();
@@ -92,6 +94,7 @@ export function statisticsPanel(scene, store) {
   return element("div", {}, bar, table);
 }
 
+/** @param {Store} store */
 function grouping(store) {
   const options = Object.entries(GROUPINGS).map(([value, { title }]) => element("option", { value }, title));
   return element("select", { "aria-label": "Group by", onchange: (event) => store.update({ groupBy: event.target.value, highlight: null }) }, ...options);
@@ -101,6 +104,7 @@ function key({ path }) {
   return path.map(({ level, key }) => `${level}=${key}`).join("/");
 }
 
+/** @param {{ row: Total, depth: number }[]} rows */
 function copy(rows) {
   const lines = rows.map(({ row, depth }) => COLUMNS.map(({ text }, at) => (at === 0 ? "\u2003".repeat(depth) : "") + text(row)));
   navigator.clipboard?.writeText(markdownTable(COLUMNS.map(({ title }) => title), lines));

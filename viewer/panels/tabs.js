@@ -3,6 +3,7 @@
 
 import { element } from "./element.js";
 
+/** @param {Store} store */
 export function tabs(store, list) {
   let chosen = 0;
   const buttons = list.map(({ title }, at) => element("button", { type: "button", role: "tab", onclick: () => open(at), onkeydown: (event) => move(event, at) }, title));

@@ -2,15 +2,16 @@
 
 import { duration, percent, significant } from "../data/units.js";
 import { GUTTER } from "../draw/canvas.js";
-import { rates, STEP } from "../layout/counters.js";
+import { isCounter, rates, STEP } from "../layout/counters.js";
 import { element } from "./element.js";
 
+/** @param {Scene} scene @param {Store} store */
 export function tooltip(scene, store, surface) {
   const box = element("div", { class: "tooltip", "aria-hidden": "true" });
   store.on(["hovered"], ({ hovered, view }) => {
     const [title, ...lines] = hovered ? words(scene.recording, hovered, view) : [];
     box.hidden = !title;
-    if (box.hidden) return;
+    if (!hovered || !title) return;
     const { x, y } = hovered;
     const shown = lines.filter((line) => line !== "");
     box.replaceChildren(element("b", {}, title), ...shown.map((line, at) => element("div", { class: at === shown.length - 1 ? "faint" : "" }, line)));
@@ -22,31 +23,36 @@ export function tooltip(scene, store, surface) {
 }
 
 // A title and lines; empty for nothing.
+/** @param {Recording} recording @param {Hovered} hovered @param {Span} view */
 function words(recording, { row, place, event, x, width }, view) {
   if (!row) return [];
-  if (event >= 0) return [...eventWords(recording, event), ...waitWords(row.lane, place)];
+  if (row.lane && event >= 0) return [...eventWords(recording, event), ...waitWords(row.lane, place)];
   if (x < GUTTER) return nameWords(row);
-  if (row.kind === "counter") return counterWords(row, view, x - GUTTER, width);
-  return row.spans && place !== -1 ? row.look.tip(row.spans.events[place]) : [];
+  if (isCounter(row)) return counterWords(row, view, x - GUTTER, width);
+  return row.spans && place !== -1 ? row.look?.tip?.(row.spans.events[place]) ?? [] : [];
 }
 
+/** @param {Recording} recording */
 function eventWords(recording, event) {
   const where = recording.tensor(event) || recording.backend(event).label;
   return [`${recording.label(event)} ${duration(recording.duration(event))}`, where, recording.shapes[recording.shape(event)]];
 }
 
 // What the thread did of it.
+/** @param {Lane} lane @param {number} place */
 function waitWords({ waits, durations }, place) {
   if (!waits) return [];
   const share = durations[place] + waits[place] > 0 ? waits[place] / (durations[place] + waits[place]) : 0;
   return [`this thread: ${duration(durations[place])} of work, then ${duration(waits[place])} waiting (${percent(share)})`];
 }
 
+/** @param {PlacedRow} row */
 function nameWords(row) {
   if (row.kind === "group") return [row.label, "click: open or close"];
   return row.top ? [row.label] : [row.label, row.pinned ? "click: unpin" : "click: pin to the top"];
 }
 
+/** @param {CounterRow} row @param {Span} view */
 function counterWords(row, view, x, width) {
   const rate = rates(row, view, width)[Math.floor(x / STEP)] ?? 0;
   return rate > 0 ? [`${significant(rate)} ${row.what}`] : [];
