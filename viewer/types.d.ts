@@ -27,7 +27,7 @@ type Tables = {
   drawn: number | null;
   backends: Backend[];
   phases: Phase[];
-  runs: { start: number[]; end: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[] };
+  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[] };
   nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
   signatures: Signature[];
   kernels: string[];

@@ -14,12 +14,25 @@ export function topRows(recording) {
   const spansOfRuns = lanesOf(runs.start, runs.end.map((end, at) => end - runs.start[at]));
   const named = (kind, label, lanes, look) =>
     lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true }));
-  const tokens = counterRow("top", "tokens/s", spansOfRuns, (run) => runs.tokens[run], 1e9);
+  const tokens = counterRow("top", "tokens/s", lanesOf(runs.start, periods(runs)), (run) => runs.tokens[run], 1e9);
   return [
     ...named("phases", "phases", spansOfPhases, phaseLook(phases)),
     ...named("runs", "graph runs", spansOfRuns, runLook(recording)),
     ...(tokens ? [{ ...tokens, top: true }] : []),
   ];
+}
+
+// How long each run kept the next token waiting: until the next run of its phase started, with
+// whatever came between them, or else until its work was done.
+function periods(runs) {
+  const next = runs.done.slice();
+  const last = new Map();
+  for (const run of Uint32Array.from(runs.start.keys()).sort((a, b) => runs.start[a] - runs.start[b])) {
+    const before = last.get(runs.phase[run]);
+    if (before !== undefined) next[before] = runs.start[run];
+    last.set(runs.phase[run], run);
+  }
+  return next.map((end, run) => end - runs.start[run]);
 }
 
 // Schedulers can work at the same time: what overlaps gets lanes of its own.

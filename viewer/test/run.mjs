@@ -8,7 +8,7 @@ import assert from "node:assert/strict";
 import { closeBrowser, openPage } from "./browser.mjs";
 import { colours } from "./colours.mjs";
 import { keyboard } from "./keyboard.mjs";
-import { lanes } from "./lanes.mjs";
+import { lanes, realLanes } from "./lanes.mjs";
 import { navigation, smallWindow, touch } from "./navigation.mjs";
 import { damaged, hostile, limited } from "./pages.mjs";
 import { roofline } from "./roofline.mjs";
@@ -18,7 +18,7 @@ import { tables } from "./tables.mjs";
 const [, , example, everything, hostilePage, limitedPage, damagedPage, wanted = ""] = process.argv;
 
 const SUITES = [
-  [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example],
+  [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example], [realLanes, example],
   [lanes, everything, { viewport: { width: 1500, height: 1300 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
   [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],
 ];

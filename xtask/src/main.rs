@@ -39,7 +39,7 @@ const TASKS: &[Task] = &[
         help: "measure [analysis|viewer|recording] [--reference SCRIPT]",
         run: bench::run,
     },
-    Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
+    Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 

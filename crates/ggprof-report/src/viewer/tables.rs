@@ -77,16 +77,28 @@ fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     phases.phases.iter().map(phase).collect()
 }
 
-/// Starts, ends, schedulers, phases and tokens of the graph runs, as columns.
+/// The graph runs as columns. A run is `done` when its last op is: where a device computes,
+/// that is after the host's end of it.
 fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
     json!({
         "start": runs().map(|run| since(run.start_ns, start_ns)).collect::<Vec<_>>(),
         "end": runs().map(|run| since(run.end_ns, start_ns)).collect::<Vec<_>>(),
+        "done": done(trace).iter().map(|&ns| since(ns, start_ns)).collect::<Vec<_>>(),
         "scheduler": runs().map(|run| run.scheduler).collect::<Vec<_>>(),
         "phase": phases.phase_of_run,
         "tokens": phases.tokens_of_run,
     })
+}
+
+fn done(trace: &Trace) -> Vec<u64> {
+    let mut done: Vec<u64> = trace.graph_runs.iter().map(|run| run.end_ns).collect();
+    for event in trace.events.iter() {
+        if let Some(end_ns) = event.graph_run.and_then(|run| done.get_mut(run.0 as usize)) {
+            *end_ns = event.end_ns().max(*end_ns);
+        }
+    }
+    done
 }
 
 fn nodes(trace: &Trace) -> Value {
