@@ -51,7 +51,7 @@ const TASKS: &[Task] = &[
         help: "a recorded llama-server under load [--minutes N, default 30]",
         run: soak::run,
     },
-    Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
+    Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 
