@@ -121,7 +121,7 @@ fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
     let mut outputs =
         split.iter().map(|event| trace.signature(event.node).output).filter(Tensor::is_known);
     let first = outputs.next()?;
-    Some((split.first()?.backend, first, outputs.last().unwrap_or(first)))
+    Some((split.first()?.backend, first, outputs.next_back().unwrap_or(first)))
 }
 
 fn is_whole(trace: &Trace, event: &Event) -> bool {

@@ -11,7 +11,6 @@ use ggprof_spool::layout::CoveredHow;
 
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
-use crate::ffi::api::Scope;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
 use crate::patch::loaded_object::LoadedObject;
@@ -186,28 +185,10 @@ pub(super) fn replace(
     hook: usize,
     kept: &std::sync::atomic::AtomicUsize,
 ) -> bool {
-    let real = real_function(object, slot);
+    let real = slot.leads_to(object);
     if real == 0 {
         return false;
     }
     kept.store(real, Ordering::Release);
     slot.replace(object, hook)
-}
-
-/// What the slot leads to. A slot not yet bound leads back into the library's
-/// own stubs, which would bind it and so undo the hook: then the function is
-/// looked up as the loader would, in the global scope first, then in the scope of
-/// a library that was opened for itself.
-fn real_function(object: &LoadedObject, slot: &Slot<'_>) -> usize {
-    let value = slot.value();
-    if value == slot.own_definition || !object.holds(value) {
-        return value;
-    }
-    // SAFETY: a look-up by a C string.
-    let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, slot.name.as_ptr()) as usize };
-    if global != 0 {
-        return global;
-    }
-    let local = Scope::of(&object.name).map_or(0, |scope| scope.find(slot.name));
-    if local != 0 { local } else { slot.own_definition }
 }

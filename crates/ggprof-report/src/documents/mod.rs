@@ -3,6 +3,7 @@
 mod backends;
 mod columns;
 mod layers;
+mod observation;
 mod operations;
 mod phases;
 mod rankings;
@@ -10,6 +11,7 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;
 pub use summary::summary;
