@@ -424,12 +424,13 @@ pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
 
 /// The program ends, and CUDA is still there.
 extern "C" fn at_exit(_: *mut libc::c_void) {
-    fail_open::callback(|| {
-        let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else {
-            return;
-        };
-        let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
-        state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
-        state.deliver(&lane);
-    });
+    fail_open::callback(deliver_records);
+}
+
+/// Brings all there is into the file, without waiting for anybody.
+pub(crate) fn deliver_records() {
+    let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else { return };
+    let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
+    state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
+    state.deliver(&lane);
 }
