@@ -1,11 +1,39 @@
 //! The environment, read once when the agent is loaded: the program may change
 //! its variables and its working directory later.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ggprof_spool::layout;
+
+/// How Vulkan devices are timed (`GGPROF_VULKAN`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Vulkan {
+    /// Not at all: the agent stays out of Vulkan.
+    Off,
+    /// Where ggml itself synchronises.
+    #[default]
+    Group,
+    /// Before and after each command.
+    Pair,
+    /// One command at a time.
+    Serial,
+    /// As groups, but in one graph of several.
+    Sample,
+}
+
+impl Vulkan {
+    fn from_environment() -> Vulkan {
+        match std::env::var_os("GGPROF_VULKAN").as_deref().and_then(|mode| mode.to_str()) {
+            Some("off") => Vulkan::Off,
+            Some("pair") => Vulkan::Pair,
+            Some("serial") => Vulkan::Serial,
+            Some("sample") => Vulkan::Sample,
+            _ => Vulkan::Group,
+        }
+    }
+}
 
 /// What `ggprof run` asked for.
 #[derive(Debug)]
@@ -16,6 +44,7 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
+    pub(crate) vulkan: Vulkan,
 }
 
 impl Config {
@@ -28,6 +57,7 @@ impl Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
+            vulkan: Vulkan::from_environment(),
         })
     }
 
@@ -40,6 +70,13 @@ impl Config {
             options |= layout::OPTION_SERIALIZE;
         }
         options
+    }
+
+    /// Where recordings are made, if that is one place for all processes.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        let directory = Path::new(OsStr::from_bytes(&self.spool)).parent()?;
+        let of_all = !directory.as_os_str().as_bytes().windows(2).any(|pair| pair == b"%p");
+        of_all.then_some(directory)
     }
 
     /// The path for this process. Attempts after the first get a suffix: the
@@ -82,8 +119,12 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config =
-            Config { spool: b"/tmp/%p/a-%p.spool".to_vec(), threads: false, serialize: false };
+        let config = Config {
+            spool: b"/tmp/%p/a-%p.spool".to_vec(),
+            threads: false,
+            serialize: false,
+            vulkan: Vulkan::Off,
+        };
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

@@ -27,7 +27,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ggprof_spool::layout::{LossKind, StopReason};
 
-use crate::config::Config;
+use crate::config::{Config, Vulkan};
+use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
 use crate::{clock, quiet_log};
 
@@ -46,6 +47,9 @@ pub(crate) extern "C" fn on_load() {
     // our copy of the standard library, not the program's.
     std::panic::set_hook(Box::new(|_| {}));
     let Some(config) = Config::from_environment() else { return };
+    if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
+        registration::announce(directory);
+    }
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
@@ -58,6 +62,7 @@ pub(crate) extern "C" fn on_exit() {
     if let Some(recorder) = recording() {
         recorder.stamp_end();
     }
+    registration::withdraw();
 }
 
 /// # May run inside a fork child
@@ -65,6 +70,12 @@ extern "C" fn after_fork_in_child() {
     if STATE.load(Ordering::Relaxed) == RECORDING || RECORDER.get().is_some() {
         STATE.store(OFF, Ordering::Relaxed);
     }
+}
+
+/// How Vulkan devices are to be timed; not at all where nothing can be recorded.
+pub(crate) fn vulkan() -> Vulkan {
+    let usable = matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING);
+    CONFIG.get().filter(|_| usable).map_or(Vulkan::Off, |config| config.vulkan)
 }
 
 /// The recorder, where recording is going on.

@@ -10,3 +10,4 @@ pub(crate) mod cpu_ops;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 pub(crate) mod library;
+pub(crate) mod vulkan;

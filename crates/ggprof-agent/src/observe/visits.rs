@@ -59,6 +59,10 @@ impl Visits {
         self.visited.last().copied()
     }
 
+    pub(crate) fn has_worked(&self) -> bool {
+        self.worked
+    }
+
     /// Work of the device was recorded or launched for the current node.
     pub(crate) fn note_work(&mut self) {
         self.worked |= !self.visited.is_empty();
