@@ -1,6 +1,8 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
+use crate::units;
+use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
     Backend, Coverage, DeviceType, Dropped, Event, Loss, LossKind, Measured, Provenance, Stopped,
     Trace,
@@ -20,6 +22,8 @@ pub enum Caveat {
     CutShort(u64),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
+    /// Ops that start before what they take in was made.
+    EffectBeforeCause(Causality),
     NoEvents,
 }
 
@@ -34,6 +38,10 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     }
     if let Some(Provenance { cut_short: true, unfinished_runs, .. }) = trace.provenance {
         caveats.push(Caveat::CutShort(unfinished_runs));
+    }
+    let causality = causality(trace);
+    if causality.violations > 0 {
+        caveats.push(Caveat::EffectBeforeCause(causality));
     }
     let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
@@ -92,6 +100,11 @@ impl Caveat {
             Self::NotObserved(Coverage { subject, what, reason, .. }) => {
                 format!("{subject}: {what} were not observed: {reason}.")
             }
+            Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(
+                "{violations} of {checked} ops start before what they take in was made, by up to \
+                 {}: the clocks of the backends do not agree better than that.",
+                units::duration(*worst_ns as f64)
+            ),
             Self::NoEvents => {
                 "The recording has no events: check that the program computed something while it ran."
                     .to_owned()
@@ -124,6 +137,10 @@ fn loss_sentence(loss: &Loss) -> String {
             "Names are not proper text in {count} of the records (the first: {detail}): they are \
              shown with replacement characters, the figures are complete."
         ),
+        LossKind::Untimed => format!(
+            "{count} pieces of a device's work gave no usable time (the first: {detail}) and are \
+             not counted."
+        ),
         LossKind::Dropped(what) => dropped_sentence(*what, *count),
         LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
         LossKind::DamagedHeader => format!(
@@ -141,8 +158,8 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "record with fewer parallel requests",
         ),
         Dropped::ThreadShares => (
-            "thread shares are missing: an op of a very large graph has no thread data",
-            "the ops themselves are complete",
+            "shares of threads are missing: a graph was larger than a thread's log",
+            "waits of its last ops are not counted, and single ops may be missing",
         ),
         Dropped::Threads => ("threads were more than can be followed", "record with fewer threads"),
         Dropped::Nodes => {

@@ -354,7 +354,7 @@ records! {
     /// A device's clock and the host's at one moment; the device's ticks are
     /// extended to 64 bits.
     DeviceClock = 0x12, 32 {
-        flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, reserved2: u32,
+        flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, tick_ps: u32,
         device_ticks: u64, monotonic_ns: u64,
     }
     /// Work of the host that a device waits for, and that is no op.

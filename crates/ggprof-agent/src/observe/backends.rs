@@ -24,6 +24,8 @@ const MOST_BACKENDS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Adopted {
     backend: AtomicUsize,
+    /// The function that names it, which a copy of its struct shares.
+    get_name: AtomicUsize,
     id: AtomicU32,
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
@@ -50,6 +52,25 @@ pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
         .iter()
         .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
         .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
+}
+
+/// The entry that keeps what a hooked table held: the backend's own or, for a struct that a
+/// program copied together with our hooks, that of another backend of its kind.
+pub(crate) fn originals_of(backend: Pointer) -> Option<&'static Adopted> {
+    find(backend).or_else(|| alike(get_name_of(backend)))
+}
+
+fn alike(get_name: usize) -> Option<&'static Adopted> {
+    ADOPTED
+        .iter()
+        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
+        .find(|entry| entry.get_name.load(Ordering::Relaxed) == get_name)
+}
+
+/// The second word of every backend, in all versions, is the function that names it.
+pub(crate) fn get_name_of(backend: Pointer) -> usize {
+    // SAFETY: the program holds the backend; its first words are there in all versions.
+    unsafe { *backend.cast::<usize>().add(1) }
 }
 
 /// The number of the backend behind a buffer: of the CPU for the host's memory,
@@ -99,6 +120,7 @@ impl Adopted {
     const fn none() -> Self {
         Adopted {
             backend: AtomicUsize::new(0),
+            get_name: AtomicUsize::new(0),
             id: AtomicU32::new(0),
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
@@ -150,6 +172,10 @@ impl Adopted {
                 backend_table::graph_compute as *const () as usize,
             ),
         ];
+        // A struct that was copied with our hooks in it has its originals elsewhere.
+        let get_name = get_name_of(backend);
+        let copied_from = alike(get_name);
+        self.get_name.store(get_name, Ordering::Relaxed);
         // All originals are kept before the entry can be found, and the entry
         // can be found before the first hook can be called.
         for (original, offset, hook) in hooks {
@@ -160,6 +186,9 @@ impl Adopted {
                 original.store(function, Ordering::Release);
             }
         }
+        if let Some(other) = copied_from {
+            self.take_missing_originals(other);
+        }
         self.backend.store(backend as usize, Ordering::Release);
         for (original, offset, hook) in hooks {
             // SAFETY: as above.
@@ -169,6 +198,19 @@ impl Adopted {
             }
         }
         self.describe(backend, instance, lane);
+    }
+
+    fn take_missing_originals(&self, other: &Adopted) {
+        let pairs = [
+            (&self.free, &other.free),
+            (&self.cpy_tensor_async, &other.cpy_tensor_async),
+            (&self.graph_compute, &other.graph_compute),
+        ];
+        for (own, other) in pairs {
+            if own.load(Ordering::Relaxed) == 0 {
+                own.store(other.load(Ordering::Acquire), Ordering::Release);
+            }
+        }
     }
 
     fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {

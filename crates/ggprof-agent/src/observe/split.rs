@@ -55,8 +55,8 @@ impl Split {
         let mut ticks = adopted.tick_setter().map(|setter| {
             // SAFETY: ggml called us with this live backend, whose library gave
             // the setter when it was adopted.
-            unsafe { abort_callback::install(setter, backend) };
-            Ticks::with_room_for(nodes + 1)
+            let programs = unsafe { abort_callback::install(setter, backend) };
+            Ticks::with_room_for(nodes + 1, programs)
         });
         if let Some(ticks) = &mut ticks {
             this.ticks.set(&raw mut **ticks);

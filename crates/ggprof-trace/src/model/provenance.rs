@@ -13,6 +13,9 @@ pub struct Provenance {
     pub recorded_at_unix_ns: u64,
     /// How far times can be off on the common clock; `None` where it cannot be told.
     pub clock_error_ns: Option<u64>,
+    /// The same of the devices' clocks, the worst of them; `None` without any.
+    #[serde(default)]
+    pub device_clock_error_ns: Option<u64>,
     /// The program was ended from outside, or by itself without a normal exit.
     pub cut_short: bool,
     /// Graph runs that were being computed then; nothing of them is counted.

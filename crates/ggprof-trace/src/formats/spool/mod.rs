@@ -3,10 +3,16 @@
 //! The agent records facts: ticks, numbers, texts in the order threads wrote them. Here
 //! they get their meaning: tables are gathered first (`tables.rs`), because a definition may
 //! stand behind its use; ticks become nanoseconds (`clock.rs`); backends that are the same
-//! to people become one (`backends.rs`); and what happened becomes events (`events.rs`).
+//! to people become one (`backends.rs`); what happened becomes events (`events.rs`), and the
+//! work of devices part of them (`device.rs`).
 
 mod backends;
 mod clock;
+mod copies;
+mod device;
+mod device_charges;
+mod device_clocks;
+mod device_events;
 mod events;
 mod nodes;
 mod tables;
@@ -14,6 +20,7 @@ mod tables;
 use super::ReadError;
 use crate::model::{Dropped, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
+use device_clocks::DeviceClocks;
 use ggprof_spool::Spool;
 use ggprof_spool::reader::Header;
 use std::io::Read;
@@ -35,19 +42,21 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
     };
     let tables = Tables::gather(&spool, &mut trace);
     let clock = Clock::new(&header, &tables.clock_samples);
+    let device_clocks = DeviceClocks::new(&tables.device_clocks);
     trace.provenance = Some(Provenance {
         command: header.command.clone(),
         pid: header.pid,
         cpu: header.cpu_name.clone(),
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_error_ns: clock.error_ns(),
+        device_clock_error_ns: device_clocks.error_ns(),
         cut_short: header.end_ticks == 0,
         unfinished_runs: tables.runs.values().filter(|run| run.end.is_none()).count() as u64,
     });
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
     backends::coverage(&tables, &backends, &mut trace);
-    events::all(&tables, &clock, &backends, &mut trace)?;
+    events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }
 
@@ -65,4 +74,28 @@ fn losses(header: &Header, trace: &mut Trace) {
         _ => return,
     };
     trace.lose(LossKind::Stopped(stopped), String::new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_spool::layout;
+
+    #[test]
+    fn counters_stand_for_what_the_file_counts() {
+        let named = |dropped| Dropped::ALL.iter().position(|&other| other == dropped);
+        for (counter, dropped) in [
+            (layout::LossKind::NoBlock, Dropped::Records),
+            (layout::LossKind::NoLane, Dropped::GraphRuns),
+            (layout::LossKind::LogFull, Dropped::ThreadShares),
+            (layout::LossKind::NoLog, Dropped::Threads),
+            (layout::LossKind::GraphTooLarge, Dropped::Nodes),
+            (layout::LossKind::OpOutsideRun, Dropped::StrayOps),
+            (layout::LossKind::Fault, Dropped::Faults),
+            (layout::LossKind::NoBackendSlot, Dropped::Backends),
+            (layout::LossKind::InternerFull, Dropped::Descriptions),
+        ] {
+            assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
+        }
+    }
 }
