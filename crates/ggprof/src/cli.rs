@@ -69,6 +69,9 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// How Vulkan devices are timed (default: group)
+    #[arg(long, value_name = "HOW", default_value = "group", hide_default_value = true)]
+    pub(crate) vulkan: VulkanArg,
     /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
     /// taken out and meant for ggprof
     #[arg(
@@ -78,6 +81,20 @@ pub(crate) struct RunArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VulkanArg {
+    /// Where ggml itself synchronises: what runs side by side has one time
+    Group,
+    /// Around each command: single times, that overlap where work does
+    Pair,
+    /// One command at a time: exact for each, but another execution than usual
+    Serial,
+    /// As group, in one graph of 16; of the others the whole time
+    Sample,
+    /// Not at all
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

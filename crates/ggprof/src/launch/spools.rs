@@ -43,6 +43,8 @@ impl Spools {
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
         let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        // A program that was killed leaves the agent's Vulkan layer there.
+        files.retain(|path| path.is_file());
         files.sort();
         files
     }

@@ -64,6 +64,7 @@ impl DeviceClock {
             flags: DEVICE_CLOCK_BOUNDED,
             clock: self.id,
             uncertainty_ns: u32::try_from(slack.div_ceil(2)).unwrap_or(u32::MAX),
+            tick_ps: self.tick_ps(),
             device_ticks: ticks.1,
             monotonic_ns: earliest + slack / 2,
             ..Default::default()
@@ -92,6 +93,10 @@ impl DeviceClock {
         Some(sample)
     }
 
+    fn tick_ps(&self) -> u32 {
+        (self.period * 1000.0) as u32
+    }
+
     fn calibrate(
         &self,
         state: &mut State,
@@ -109,6 +114,7 @@ impl DeviceClock {
             flags: DEVICE_CLOCK_CALIBRATED,
             clock: self.id,
             uncertainty_ns: u32::try_from(deviation).unwrap_or(u32::MAX),
+            tick_ps: self.tick_ps(),
             device_ticks: state.extend(times[0], self.mask),
             monotonic_ns: times[1],
             ..Default::default()
