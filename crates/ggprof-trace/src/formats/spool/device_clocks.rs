@@ -4,6 +4,9 @@ use super::clock::{Clock, interpolate};
 use ggprof_spool::layout::DeviceClock;
 use hashbrown::HashMap;
 
+/// A tick of a clock that does not state its length.
+const NANOSECOND_PS: u32 = 1000;
+
 /// The clock of each device that gave samples.
 #[derive(Debug, Default)]
 pub(super) struct DeviceClocks {
@@ -53,7 +56,8 @@ impl Line {
         pairs.dedup_by(|next, last| next.0 <= last.0 || next.1 <= last.1);
         if let [(ticks, ns)] = pairs[..] {
             // The rate the device states, until a second sample measures it.
-            let tick_ps = samples.iter().map(|sample| sample.tick_ps).max().unwrap_or(0).max(1);
+            let stated = samples.iter().map(|sample| sample.tick_ps).find(|&tick_ps| tick_ps != 0);
+            let tick_ps = stated.unwrap_or(NANOSECOND_PS);
             let second =
                 (ticks.saturating_add(1_000_000), ns.saturating_add(1000 * u64::from(tick_ps)));
             pairs.push(second);
@@ -86,6 +90,7 @@ mod tests {
     fn one_sample_and_the_stated_rate() {
         check(&[sample(1000, 5000)], 1010, 5320);
         check(&[sample(1000, 5000)], 990, 4680);
+        check(&[DeviceClock { tick_ps: 0, ..sample(1000, 5000) }], 1010, 5010);
     }
 
     #[test]
