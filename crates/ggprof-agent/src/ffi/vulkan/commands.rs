@@ -10,13 +10,13 @@ macro_rules! table {
     (
         $(#[$doc:meta])* $table:ident
         { $($field:ident: $pfn:ident = $name:literal,)* }
-        optional { $($option:ident: $option_pfn:ident = $first:literal or $second:literal,)* }
+        $(optional { $($option:ident: $option_pfn:ident = $first:literal or $second:literal,)* })?
     ) => {
         $(#[$doc])*
         #[derive(Clone)]
         pub(crate) struct $table {
             $(pub(crate) $field: vk::$pfn,)*
-            $(pub(crate) $option: Option<vk::$option_pfn>,)*
+            $($(pub(crate) $option: Option<vk::$option_pfn>,)*)?
         }
 
         impl $table {
@@ -29,11 +29,11 @@ macro_rules! table {
                         find($name)?,
                     ) },)*
                     // SAFETY: as above; both names have the same type.
-                    $($option: unsafe {
+                    $($($option: unsafe {
                         std::mem::transmute::<vk::PFN_vkVoidFunction, Option<vk::$option_pfn>>(
                             find($first).or_else(|| find($second)),
                         )
-                    },)*
+                    },)*)?
                 })
             }
         }
@@ -55,11 +55,6 @@ table! {
             = c"vkGetPhysicalDeviceQueueFamilyProperties",
         enumerate_extensions: PFN_vkEnumerateDeviceExtensionProperties
             = c"vkEnumerateDeviceExtensionProperties",
-    }
-    optional {
-        get_time_domains: PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR
-            = c"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR"
-            or c"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
     }
 }
 
@@ -103,8 +98,6 @@ table! {
         queue_submit2: PFN_vkQueueSubmit2 = c"vkQueueSubmit2" or c"vkQueueSubmit2KHR",
         wait_semaphores: PFN_vkWaitSemaphores = c"vkWaitSemaphores" or c"vkWaitSemaphoresKHR",
         reset_query_pool: PFN_vkResetQueryPool = c"vkResetQueryPool" or c"vkResetQueryPoolEXT",
-        get_calibrated_timestamps: PFN_vkGetCalibratedTimestampsKHR
-            = c"vkGetCalibratedTimestampsKHR" or c"vkGetCalibratedTimestampsEXT",
         set_object_name: PFN_vkSetDebugUtilsObjectNameEXT
             = c"vkSetDebugUtilsObjectNameEXT" or c"vkSetDebugUtilsObjectNameEXT",
     }

@@ -47,7 +47,7 @@ pub(super) unsafe extern "system" fn create_instance(
         // SAFETY: the loader passes a valid create info.
         let wanted = lifecycle::vulkan() != Vulkan::Off && unsafe { is_ggml(info) };
         let next = wanted.then(|| InstanceCommands::load(find)).flatten();
-        let known = Instance { get_instance_proc_addr: get, next };
+        let known = Instance { handle, get_instance_proc_addr: get, next };
         // SAFETY: a live instance.
         INSTANCES.put(unsafe { dispatch_key(handle) }, Box::new(known));
     }
@@ -97,7 +97,8 @@ pub(super) unsafe extern "system" fn create_device(
     const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
     // SAFETY: a live physical device, whose key is its instance's.
     let known = INSTANCES.find(unsafe { dispatch_key(physical) });
-    let Some(next) = known.and_then(|known| known.next.as_ref()) else { return FAILED };
+    let known = known.and_then(|known| Some((known, known.next.as_ref()?)));
+    let Some((instance, next)) = known else { return FAILED };
     // SAFETY: the loader passes a valid create info, with its own link in the chain.
     let info = unsafe { &*info };
     // SAFETY: as above.
@@ -115,7 +116,8 @@ pub(super) unsafe extern "system" fn create_device(
         unsafe { (next.create_device)(physical, info, allocator, device) }
     };
     // SAFETY: the program's own arguments of the call under way.
-    let mut extended = contained(None, || Some(unsafe { Extended::new(next, physical, info) }));
+    let mut extended =
+        contained(None, || Some(unsafe { Extended::new(instance, next, physical, info) }));
     let with_ours = extended.as_mut().map_or(FAILED, |extended| extended.with(info, &create));
     let timed = with_ours == vk::Result::SUCCESS;
     // A driver that will not have our additions gets the program's own wishes.
@@ -139,7 +141,8 @@ unsafe fn take_in(
     timed: bool,
 ) {
     // SAFETY: the caller's contract.
-    let next = DeviceCommands::load(|name| unsafe { get(device, name.as_ptr()) });
+    let find = |name: &CStr| unsafe { get(device, name.as_ptr()) };
+    let next = DeviceCommands::load(find);
     let (Some(next), Some(extended)) = (next, extended) else {
         // SAFETY: a live device.
         LEFT_ALONE.put(unsafe { dispatch_key(device) }, Box::new(get));
@@ -149,7 +152,7 @@ unsafe fn take_in(
     let families = unsafe { device_creation::timestamp_bits(instance, physical) };
     // SAFETY: as above.
     let properties = unsafe { device_creation::properties(instance, physical) };
-    let clock = extended.clock(&properties, &families, &next, timed);
+    let clock = extended.clock(&properties, &families, find, timed);
     let untimed = if !timed || next.reset_query_pool.is_none() {
         "the driver does not let queries be reset from the host"
     } else if families.iter().all(|&mask| mask == 0) {

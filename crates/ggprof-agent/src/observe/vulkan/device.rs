@@ -24,6 +24,7 @@ pub(crate) static LEFT_ALONE: Registry<vk::PFN_vkGetDeviceProcAddr> = Registry::
 /// An instance that ggml made.
 #[derive(Debug)]
 pub(crate) struct Instance {
+    pub(crate) handle: vk::Instance,
     pub(crate) get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
     /// `None` for an instance that is not ggml's: it is left alone.
     pub(crate) next: Option<InstanceCommands>,

@@ -7,10 +7,30 @@ use std::ffi::{CStr, c_char, c_void};
 use ash::vk;
 
 use super::clock::DeviceClock;
-use crate::ffi::vulkan::commands::{DeviceCommands, InstanceCommands};
+use super::device::Instance;
+use crate::ffi::vulkan::commands::InstanceCommands;
 
-const CALIBRATED: [&CStr; 2] =
-    [ash::khr::calibrated_timestamps::NAME, ash::ext::calibrated_timestamps::NAME];
+/// An extension that reads both clocks at once, with its functions. Only those of the one
+/// that is switched on may be called: the loader ends the program otherwise.
+#[derive(Clone, Copy)]
+struct Calibrated {
+    extension: &'static CStr,
+    domains: &'static CStr,
+    timestamps: &'static CStr,
+}
+
+const CALIBRATED: [Calibrated; 2] = [
+    Calibrated {
+        extension: ash::khr::calibrated_timestamps::NAME,
+        domains: c"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
+        timestamps: c"vkGetCalibratedTimestampsKHR",
+    },
+    Calibrated {
+        extension: ash::ext::calibrated_timestamps::NAME,
+        domains: c"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+        timestamps: c"vkGetCalibratedTimestampsEXT",
+    },
+];
 
 /// The program's create info with our additions. They live here while it is used.
 pub(crate) struct Extended {
@@ -18,13 +38,14 @@ pub(crate) struct Extended {
     host_reset: vk::PhysicalDeviceHostQueryResetFeatures<'static>,
     /// The program's own struct with that feature, to be changed for the call.
     own: Option<*mut vk::Bool32>,
-    calibrated: bool,
+    calibrated: Option<Calibrated>,
 }
 
 impl Extended {
     /// # Safety
     /// `info` is the create info of a call under way, `physical` its device.
     pub(crate) unsafe fn new(
+        instance: &Instance,
         next: &InstanceCommands,
         physical: vk::PhysicalDevice,
         info: &vk::DeviceCreateInfo<'_>,
@@ -39,19 +60,18 @@ impl Extended {
         // SAFETY: names of extensions are C strings.
         let has =
             |name: &CStr| extensions.iter().any(|&own| unsafe { CStr::from_ptr(own) } == name);
-        let already = CALIBRATED.iter().any(|name| has(name));
+        let own = CALIBRATED.into_iter().find(|one| has(one.extension));
         // SAFETY: the caller's contract.
-        let offered = unsafe { offered_extension(next, physical) }
-            // SAFETY: as above.
-            .filter(|_| unsafe { has_monotonic_domain(next, physical) });
-        if !already && let Some(name) = offered {
-            extensions.push(name.as_ptr());
+        let chosen = own.or_else(|| unsafe { offered(next, physical) });
+        // SAFETY: as above; the device has this extension.
+        let calibrated = chosen.filter(|one| unsafe { has_host_clock(instance, physical, one) });
+        if let Some(one) = calibrated.filter(|_| own.is_none()) {
+            extensions.push(one.extension.as_ptr());
         }
         // SAFETY: the caller's contract.
         let own = unsafe { own_feature(info.p_next) };
         let mut host_reset = vk::PhysicalDeviceHostQueryResetFeatures::default();
         host_reset.host_query_reset = vk::TRUE;
-        let calibrated = offered.is_some();
         Box::new(Extended { extensions, host_reset, own, calibrated })
     }
 
@@ -88,11 +108,19 @@ impl Extended {
         &self,
         properties: &vk::PhysicalDeviceProperties,
         families: &[u64],
-        next: &DeviceCommands,
+        find: impl Fn(&CStr) -> vk::PFN_vkVoidFunction,
         extended: bool,
     ) -> DeviceClock {
         let mask = families.iter().copied().find(|&mask| mask != 0).unwrap_or(u64::MAX);
-        let ask = next.get_calibrated_timestamps.filter(|_| extended && self.calibrated);
+        let function = self.calibrated.filter(|_| extended).and_then(|one| find(one.timestamps));
+        // SAFETY: the driver's function of this name has this type.
+        let ask =
+            function.map(|function| unsafe {
+                std::mem::transmute::<
+                    unsafe extern "system" fn(),
+                    vk::PFN_vkGetCalibratedTimestampsKHR,
+                >(function)
+            });
         DeviceClock::new(properties.limits.timestamp_period, mask, ask)
     }
 }
@@ -124,10 +152,7 @@ unsafe fn own_feature(p_next: *const c_void) -> Option<*mut vk::Bool32> {
 
 /// # Safety
 /// A physical device of the instance whose functions these are.
-unsafe fn offered_extension(
-    next: &InstanceCommands,
-    physical: vk::PhysicalDevice,
-) -> Option<&'static CStr> {
+unsafe fn offered(next: &InstanceCommands, physical: vk::PhysicalDevice) -> Option<Calibrated> {
     let ask = next.enumerate_extensions;
     let mut count = 0;
     // SAFETY: the caller's contract; asks for the number only.
@@ -138,13 +163,29 @@ unsafe fn offered_extension(
     let named = |name: &CStr| {
         offered.iter().any(|one| one.extension_name_as_c_str().is_ok_and(|own| own == name))
     };
-    CALIBRATED.into_iter().find(|name| named(name))
+    CALIBRATED.into_iter().find(|one| named(one.extension))
 }
 
+/// Whether the extension reads the clock that we read.
+///
 /// # Safety
-/// As for `offered_extension`.
-unsafe fn has_monotonic_domain(next: &InstanceCommands, physical: vk::PhysicalDevice) -> bool {
-    let Some(ask) = next.get_time_domains else { return false };
+/// A physical device of this instance that has the extension.
+unsafe fn has_host_clock(
+    instance: &Instance,
+    physical: vk::PhysicalDevice,
+    extension: &Calibrated,
+) -> bool {
+    // SAFETY: a live instance, and the function behind us.
+    let ask =
+        unsafe { (instance.get_instance_proc_addr)(instance.handle, extension.domains.as_ptr()) };
+    let Some(ask) = ask else { return false };
+    // SAFETY: the function of this name has this type.
+    let ask = unsafe {
+        std::mem::transmute::<
+            unsafe extern "system" fn(),
+            vk::PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR,
+        >(ask)
+    };
     let mut domains = [vk::TimeDomainKHR::DEVICE; 16];
     let mut count = domains.len() as u32;
     // SAFETY: the caller's contract; `domains` has room for `count`.
