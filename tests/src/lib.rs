@@ -10,9 +10,13 @@
 
 pub mod browser;
 pub mod built;
+pub mod controlled;
+pub mod debian_sid;
+pub mod llama_server;
 pub mod model;
 pub mod node_llama;
 pub mod npm;
 pub mod published_ggml;
 pub mod recording;
+pub mod tool;
 pub mod under_agent;

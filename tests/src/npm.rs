@@ -1,6 +1,7 @@
 //! Packages of the npm registry, each set installed once into a folder of the target directory.
 
 use crate::built::target_directory;
+use crate::tool;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
@@ -18,16 +19,13 @@ pub fn installed(name: &str, packages: &[&str]) -> Result<PathBuf, String> {
     if std::fs::read_to_string(&complete).is_ok_and(|there| there == wanted) {
         return directory.canonicalize().map_err(|error| error.to_string());
     }
-    let output = Command::new("npm")
+    let mut install = Command::new("npm");
+    install
         .args(["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund"])
         .args(["--no-save", "--prefix", "."])
         .args(packages)
-        .current_dir(&directory)
-        .output()
-        .map_err(|error| format!("npm cannot be started: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
+        .current_dir(&directory);
+    tool::output(&mut install)?;
     std::fs::write(complete, wanted).map_err(|error| error.to_string())?;
     directory.canonicalize().map_err(|error| error.to_string())
 }

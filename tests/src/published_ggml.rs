@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use crate::built::target_directory;
+use crate::tool;
 
 /// December 2024, December 2025, and the newest when this was written.
 pub const VERSIONS: [&str; 3] = ["3.3.2", "3.14.5", "3.22.1"];
@@ -25,10 +26,8 @@ pub fn libraries(version: &str) -> Option<PathBuf> {
 /// software device. `None`, with a sentence, where that is not installed.
 pub fn vulkan_libraries(version: &str) -> Option<(PathBuf, Vec<(&'static str, PathBuf)>)> {
     let given = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from);
-    let Some(icd) = given.or_else(software_device) else {
-        not_tested("no software Vulkan device (Debian: mesa-vulkan-drivers)");
-        return None;
-    };
+    let icd = given.or_else(software_device).ok_or("install mesa-vulkan-drivers".to_owned());
+    let icd = tool::fetched("a software Vulkan device", icd)?;
     let libraries = package("linux-x64-vulkan", version)?;
     let environment =
         vec![("VK_ICD_FILENAMES", icd), ("GGML_VK_VISIBLE_DEVICES", PathBuf::from("0"))];
@@ -42,21 +41,12 @@ fn software_device() -> Option<PathBuf> {
     paths.find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("lvp_icd")))
 }
 
-/// Without something that tests need, they pass on a developer's machine and fail in CI.
-fn not_tested(why: &str) {
-    assert!(std::env::var_os("GGPROF_REQUIRE_GGML").is_none(), "{why}");
-    eprintln!("not tested: {why}");
-}
-
 fn package(name: &str, version: &str) -> Option<PathBuf> {
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let directory = target_directory().join("ggml").join(format!("{name}-{version}"));
     let libraries = directory.join("package/bins").join(name);
-    if !libraries.is_dir()
-        && let Err(problem) = fetch(name, version, &directory)
-    {
-        not_tested(&format!("ggml {version} cannot be fetched: {problem}"));
-        return None;
+    if !libraries.is_dir() {
+        tool::fetched(&format!("ggml {version}"), fetch(name, version, &directory))?;
     }
     libraries.canonicalize().ok()
 }
@@ -64,15 +54,8 @@ fn package(name: &str, version: &str) -> Option<PathBuf> {
 fn fetch(name: &str, version: &str, directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|e| e.to_string())?;
     let package = format!("@node-llama-cpp/{name}@{version}");
-    run(Command::new("npm").args(["pack", "--silent", &package]).current_dir(directory))?;
+    tool::output(Command::new("npm").args(["pack", "--silent", &package]).current_dir(directory))?;
     let archive = format!("node-llama-cpp-{name}-{version}.tgz");
-    run(Command::new("tar").args(["xzf", &archive]).current_dir(directory))
-}
-
-fn run(command: &mut Command) -> Result<(), String> {
-    let output = command.output().map_err(|e| e.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+    tool::output(Command::new("tar").args(["xzf", &archive]).current_dir(directory))?;
+    Ok(())
 }

@@ -10,6 +10,8 @@ use ggprof_spool::{Damage, Record, Spool};
 
 /// Names of nodes that compute nothing.
 const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
+/// ggml's mark of a node to compute, in versions that have it.
+const FLAG_COMPUTE: u32 = 16;
 
 #[derive(Debug)]
 pub struct Recording {
@@ -140,15 +142,22 @@ impl Recording {
 
     /// The op's name at a position of a split.
     pub fn op_name(&self, split: &Split, position: u32) -> &str {
-        let node = self.shapes.get(&split.begin.shape).and_then(|s| s.get(position as usize));
-        let node = node.and_then(|node| self.nodes.get(node));
-        node.map_or("", |(node, _)| self.text(node.op_name))
+        self.node_at(split, position).map_or("", |node| self.text(node.op_name))
     }
 
-    /// Positions of the split's nodes that do work.
+    fn node_at(&self, split: &Split, position: u32) -> Option<&layout::Node> {
+        let shape = self.shapes.get(&split.begin.shape)?;
+        self.nodes.get(shape.get(position as usize)?).map(|(node, _)| node)
+    }
+
+    /// Positions of the split's nodes that do work. Newer versions mark the nodes to compute,
+    /// and skip all others.
     pub fn working_positions(&self, split: &Split) -> BTreeSet<u32> {
+        let flags = |position| self.node_at(split, position).map_or(0, |node| node.flags);
+        let marked = (0..split.begin.nodes).any(|position| flags(position) & FLAG_COMPUTE != 0);
         (0..split.begin.nodes)
             .filter(|&position| !IDLE.contains(&self.op_name(split, position)))
+            .filter(|&position| !marked || flags(position) & FLAG_COMPUTE != 0)
             .collect()
     }
 

@@ -18,16 +18,21 @@ pub struct UnderAgent {
 
 impl UnderAgent {
     pub fn new(program: impl AsRef<OsStr>) -> UnderAgent {
+        UnderAgent::of(Command::new(program))
+    }
+
+    /// A command that is ready to run.
+    pub fn of(mut command: Command) -> UnderAgent {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ggprof-e2e-{}-{number}", std::process::id());
         let directory = built::target_directory().join("recordings").join(name);
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let directory = directory.canonicalize().expect("it was just made");
-        let mut command = Command::new(program);
         command.env("LD_PRELOAD", built::agent());
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
         command.env_remove("GGPROF_THREADS").env_remove("GGPROF_SERIALIZE");
+        command.env_remove("GGPROF_MAX_BYTES");
         UnderAgent { command, directory }
     }
 

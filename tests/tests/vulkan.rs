@@ -199,6 +199,9 @@ fn nothing_is_done_when_it_is_off() {
     assert_eq!(recording.device_works, []);
     assert_eq!(recording.host_tasks, []);
     assert!(!splits_on_vulkan(&recording).is_empty());
+    let kernels = Covered::Kernels as u16;
+    let how = recording.coverage.iter().find(|one| one.what == kernels).map(|one| one.how);
+    assert_eq!(how, Some(CoveredHow::Not as u8));
 }
 
 /// A real application: half of a model's layers on the device, the same tokens as without us.

@@ -4,8 +4,8 @@
 use crate::units;
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, Coverage, DeviceType, Dropped, Event, Loss, LossKind, Measured, Provenance, Stopped,
-    Trace,
+    Backend, Coverage, DeviceType, Dropped, Event, Extent, Loss, LossKind, Measured, Provenance,
+    Stopped, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +20,10 @@ pub enum Caveat {
     HostCalls(Vec<String>),
     /// The program was ended in the middle of this many graph runs.
     CutShort(u64),
+    /// The newest of so many graph runs.
+    Newest(u64, u64),
+    /// Less than the program's whole run was to be recorded.
+    Part(Extent),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
     /// Ops that start before what they take in was made.
@@ -30,14 +34,15 @@ pub enum Caveat {
 /// Everything worth saying about `trace`, gravest first.
 pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = trace.losses.iter().cloned().map(Caveat::Loss).collect();
-    if trace.events.is_empty() {
+    let not_begun = matches!(&trace.provenance, Some(p) if p.extent == Extent::NotBegun);
+    if trace.events.is_empty() && !not_begun {
         caveats.push(Caveat::NoEvents);
     }
     if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
         caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
     }
-    if let Some(Provenance { cut_short: true, unfinished_runs, .. }) = trace.provenance {
-        caveats.push(Caveat::CutShort(unfinished_runs));
+    if let Some(provenance) = &trace.provenance {
+        caveats.extend(of_provenance(provenance, trace.graph_runs.len() as u64));
     }
     let causality = causality(trace);
     if causality.violations > 0 {
@@ -55,6 +60,20 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     let launched: Vec<String> = launched.map(|backend| backend.label().to_owned()).collect();
     if !launched.is_empty() {
         caveats.push(Caveat::LaunchTimes(launched));
+    }
+    caveats
+}
+
+fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if provenance.cut_short {
+        caveats.push(Caveat::CutShort(provenance.unfinished_runs));
+    }
+    if let Some(all) = provenance.newest_of {
+        caveats.push(Caveat::Newest(runs, all));
+    }
+    if provenance.extent != Extent::ToTheEnd {
+        caveats.push(Caveat::Part(provenance.extent));
     }
     caveats
 }
@@ -97,6 +116,10 @@ impl Caveat {
                  run{}: nothing of that is counted, everything before is here.",
                 if *runs == 1 { "" } else { "s" }
             ),
+            Self::Newest(runs, all) => format!(
+                "These are the newest {runs} of {all} graph runs: the recording's size was limited."
+            ),
+            Self::Part(extent) => part_sentence(*extent).to_owned(),
             Self::NotObserved(Coverage { subject, what, reason, .. }) => {
                 format!("{subject}: {what} were not observed: {reason}.")
             }
@@ -115,6 +138,23 @@ impl Caveat {
     /// Whether the report is about less than what the file should hold.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Loss(_))
+    }
+}
+
+fn part_sentence(extent: Extent) -> &'static str {
+    match extent {
+        Extent::ToTheEnd => "The recording goes on to the program's end.",
+        Extent::Stopped => {
+            "Recording was stopped, or its window ended, before the program did: what came later \
+             is not here."
+        }
+        Extent::Snapshot => {
+            "Taken while the program was running: graph runs under way are not counted."
+        }
+        Extent::NotBegun => {
+            "Nothing is recorded: the program ended before the window to record began. Begin it \
+             earlier (--start-after, --graphs)."
+        }
     }
 }
 

@@ -9,11 +9,13 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
 use super::schedulers;
+use super::vulkan::registration;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::{backend_table, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
@@ -227,7 +229,7 @@ impl Adopted {
             function.map_or(&b""[..], |name| text(unsafe { name(of) }))
         };
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
-        let library = interner.text(lane, file_name(library_path));
+        let library = interner.lasting_text(lane, file_name(library_path));
         let device_type = device_type(instance, device);
         let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
@@ -239,13 +241,13 @@ impl Adopted {
             device_type,
             backend: self.id(),
             instance: instance.id,
-            name: interner.text(lane, ask(api.ggml_backend_name, backend)),
-            device: interner.text(lane, ask(api.ggml_backend_dev_name, device)),
-            description: interner.text(lane, ask(api.ggml_backend_dev_description, device)),
+            name: interner.lasting_text(lane, ask(api.ggml_backend_name, backend)),
+            device: interner.lasting_text(lane, ask(api.ggml_backend_dev_name, device)),
+            description: interner.lasting_text(lane, ask(api.ggml_backend_dev_description, device)),
             library,
             ..Default::default()
         };
-        lane.put(&record.encode());
+        lane.define_lasting(Owner::Backend(self.id()), &record.encode());
         let mut cover = |what: Covered, how: CoveredHow, count: u32, reason: &str| {
             let record = layout::Coverage {
                 how: how as u8,
@@ -253,16 +255,19 @@ impl Adopted {
                 backend: self.id(),
                 instance: instance.id,
                 library,
-                reason: interner.text(lane, reason.as_bytes()),
+                reason: interner.lasting_text(lane, reason.as_bytes()),
                 count,
                 ..Default::default()
             };
-            lane.put(&record.encode());
+            lane.define_lasting(Owner::Backend(self.id()), &record.encode());
         };
         cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
         let copies = self.cpy_tensor_async.load(Ordering::Relaxed) != 0;
         if copies {
             cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
+        }
+        if let Some(why) = object.as_ref().and_then(registration::why_unseen) {
+            cover(Covered::Kernels, CoveredHow::Not, 0, why);
         }
         let got = |seen: bool| if seen { CoveredHow::GotSlot } else { CoveredHow::Not };
         if self.ops_seen.load(Ordering::Relaxed) {
@@ -303,6 +308,7 @@ impl Adopted {
         let record =
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
+        lane.forget(Owner::Backend(self.id()));
     }
 }
 

@@ -14,6 +14,7 @@ use crate::ffi::probe;
 use crate::ffi::tensor::TensorLayout;
 use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 /// One copy of ggml's base library.
@@ -57,9 +58,9 @@ impl Instance {
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
-        let library = interner.text(lane, file_name(self.name.to_bytes()));
-        let version = interner.text(lane, probe::optional_text(self.api.ggml_version));
-        let commit = interner.text(lane, probe::optional_text(self.api.ggml_commit));
+        let library = interner.lasting_text(lane, file_name(self.name.to_bytes()));
+        let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
+        let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -70,18 +71,18 @@ impl Instance {
             tensor_bytes,
             ..Default::default()
         };
-        lane.put(&record.encode());
+        lane.define_lasting(Owner::Instance(instance), &record.encode());
         let mut cover = |what: Covered, how: CoveredHow, problem: Option<&str>| {
             let how = if problem.is_some() { CoveredHow::Not } else { how };
             let coverage = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
                 library,
-                reason: interner.text(lane, problem.unwrap_or_default().as_bytes()),
+                reason: interner.lasting_text(lane, problem.unwrap_or_default().as_bytes()),
                 instance,
                 ..Default::default()
             };
-            lane.put(&coverage.encode());
+            lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
         cover(Covered::Layout, CoveredHow::Probed, problem);
         let unseen = (!calls_by_name(object, COPY)).then_some("ggml calls its own copy directly");

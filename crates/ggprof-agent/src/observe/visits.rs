@@ -15,7 +15,6 @@ const LONGEST_STEP: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Visits {
     pub(crate) split: u32,
-    pub(crate) shape: u32,
     pub(crate) backend: u32,
     nodes: *const [*const u8],
     site: usize,
@@ -27,12 +26,9 @@ pub(crate) struct Visits {
 impl Visits {
     /// # Safety
     /// `nodes` stays as it is for as long as the value is used.
-    pub(crate) unsafe fn new(
-        (split, shape, backend): (u32, u32, u32),
-        nodes: &[*const u8],
-    ) -> Box<Visits> {
+    pub(crate) unsafe fn new((split, backend): (u32, u32), nodes: &[*const u8]) -> Box<Visits> {
         let visited = Vec::with_capacity(nodes.len());
-        Box::new(Visits { split, shape, backend, nodes, site: 0, worked: false, visited })
+        Box::new(Visits { split, backend, nodes, site: 0, worked: false, visited })
     }
 
     /// A question about a node, asked at `site`. Never allocates.
@@ -103,7 +99,7 @@ mod tests {
 
     fn visits(nodes: &[*const u8]) -> Box<Visits> {
         // SAFETY: every test keeps its nodes.
-        unsafe { Visits::new((1, 1, 1), nodes) }
+        unsafe { Visits::new((1, 1), nodes) }
     }
 
     fn ask(visits: &mut Visits, positions: impl IntoIterator<Item = usize>, site: usize) {

@@ -111,6 +111,9 @@ fn coverage(document: &mut Document, trace: &Trace) {
             None => subjects.push((&entry.subject, vec![&entry.what])),
         }
     }
+    if subjects.is_empty() {
+        return;
+    }
     let facts = subjects
         .iter()
         .map(|(subject, parts)| {

@@ -8,6 +8,7 @@ use crate::fail_open::contained;
 use crate::observe::vulkan::device::Device;
 use crate::observe::vulkan::place::{self, Command};
 use crate::observe::vulkan::stamps::Here;
+use crate::recorder::gate::UNRECORDED;
 use crate::recorder::this_thread::ThisThread;
 
 /// Passes a command on, with what has to be put before and after it.
@@ -31,7 +32,7 @@ fn before(device: &Device, handle: vk::CommandBuffer, command: Command) -> bool 
         let Some(buffer) = device.buffers.find(this, handle) else { return false };
         // SAFETY: called from a command about it.
         let inner = unsafe { buffer.inner() };
-        if !inner.noted {
+        if !inner.noted || this.run.get() == UNRECORDED {
             return false;
         }
         let command = match command {

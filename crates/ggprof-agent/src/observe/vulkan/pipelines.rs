@@ -3,7 +3,7 @@
 //! graph; the name comes right behind.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ash::vk::{self, Handle};
@@ -17,8 +17,8 @@ use crate::{clock, fail_open, lifecycle};
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     name: OnceLock<Vec<u8>>,
-    /// The name's number in the recording, 0 until it has one.
-    text: AtomicU32,
+    /// The name's number in the recording, with the epoch that it holds for.
+    text: AtomicU64,
     used: AtomicBool,
     /// Taken out when it is written.
     compiled: Mutex<Option<HostTask>>,
@@ -54,7 +54,7 @@ impl Pipelines {
             let task = (number == 0).then_some(task);
             let new = Pipeline {
                 name: OnceLock::new(),
-                text: AtomicU32::new(NONE),
+                text: AtomicU64::new(0),
                 used: AtomicBool::new(false),
                 compiled: Mutex::new(task),
             };
@@ -87,16 +87,23 @@ impl Pipeline {
 
     /// The name's number; 0 where ggml gives none.
     pub(crate) fn text(&self, lane: &HeldLane<'_>) -> u32 {
+        let Some(name) = self.name.get() else { return NONE };
+        let epoch = u64::from(lane.recorder.epoch()) << 32;
         let known = self.text.load(Ordering::Relaxed);
-        let Some(name) = self.name.get().filter(|_| known == NONE) else { return known };
+        if known as u32 != NONE && known >> 32 == epoch >> 32 {
+            return known as u32;
+        }
         let text = lane.recorder.interner().text(lane, name);
-        self.text.store(text, Ordering::Relaxed);
+        self.text.store(epoch | u64::from(text), Ordering::Relaxed);
         text
     }
 
     /// Writes how long it took to compile, once: when its name is known, or when it is
     /// used without one.
     pub(crate) fn write_compiled(&self, lane: &HeldLane<'_>) {
+        if !lane.writes() {
+            return;
+        }
         let compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(task) = compiled {
             lane.put(&HostTask { name: self.text(lane), ..task }.encode());

@@ -14,6 +14,10 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::device::DEVICES;
+use crate::config::Vulkan;
+use crate::lifecycle;
+use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 
 pub(crate) const LAYER: &str = "VK_LAYER_GGPROF_timestamps";
@@ -42,6 +46,20 @@ pub(crate) fn announce(recordings: &Path) {
     append(c"VK_INSTANCE_LAYERS", OsStr::new(LAYER));
     // SAFETY: both are C strings; the program's threads do not run yet.
     unsafe { libc::setenv(NAME_PIPELINES.as_ptr(), c"1".as_ptr(), 0) };
+}
+
+/// Why the kernels of a backend's library are not seen, if it works with Vulkan and they
+/// are not: its device was opened before the backend came to us.
+pub(crate) fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
+    let mut works_with_vulkan = false;
+    got::for_each(library, |slot| works_with_vulkan |= slot.name.to_bytes().starts_with(b"vk"));
+    if !works_with_vulkan {
+        return None;
+    }
+    if lifecycle::vulkan() == Vulkan::Off {
+        return Some("timing Vulkan devices is off");
+    }
+    DEVICES.is_empty().then_some("the Vulkan loader did not load the agent's layer")
 }
 
 /// Takes the manifest away, if this process made it.

@@ -30,6 +30,10 @@ impl<T> Registry<T> {
         unsafe { entry.value.load(Ordering::Acquire).as_ref() }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries().all(|entry| entry.key.load(Ordering::Acquire) == 0)
+    }
+
     /// The loader may use the address of a table again: what had the key loses it.
     pub(crate) fn put(&self, key: usize, value: Box<T>) -> &'static T {
         self.remove(key);

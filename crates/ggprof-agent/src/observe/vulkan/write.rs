@@ -12,6 +12,7 @@ use super::clock::State;
 use super::device::Device;
 use super::in_flight::Finished;
 use super::recording::{self, Name, Work};
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 pub(crate) fn finished(
@@ -44,7 +45,7 @@ pub(crate) fn finished(
 }
 
 pub(crate) fn sample_clock(lane: &HeldLane<'_>, device: &Device, clock: &mut State) {
-    if device.is_lost() {
+    if device.is_lost() || !lane.writes() {
         return;
     }
     if let Some(sample) = device.clock.sample_if_due(clock, device.handle) {
@@ -102,9 +103,9 @@ fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
         how: how as u8,
         what: Covered::Kernels as u16,
         backend,
-        reason: lane.recorder.interner().text(lane, problem.as_bytes()),
+        reason: lane.recorder.interner().lasting_text(lane, problem.as_bytes()),
         count: 1,
         ..Default::default()
     };
-    lane.put(&record.encode());
+    lane.define_lasting(Owner::Backend(backend), &record.encode());
 }

@@ -11,9 +11,14 @@ impl Builder<'_> {
         let shapes = self.tensors_by_name();
         let splits = self.splits_by_run();
         for copy in &self.tables.copies {
-            let Some(&backend) = self.backends.get(&copy.target_backend) else { continue };
-            let node = self.copied(trace, copy, &shapes);
             let work = self.device.copies.remove(&copy.start).unwrap_or_default();
+            let Some(&backend) = self.backends.get(&copy.target_backend) else { continue };
+            let graph_run = self.runs.get(&copy.run).copied();
+            if copy.run != layout::NONE && graph_run.is_none() {
+                // Of a run that is not counted.
+                continue;
+            }
+            let node = self.copied(trace, copy, &shapes);
             let (mut start_ns, mut duration_ns) = self.span(copy.start, copy.end.max(copy.start));
             let is_async = copy.flags & layout::COPY_ASYNC != 0;
             let mut measured = if is_async { Measured::HostCall } else { Measured::Host };
@@ -29,7 +34,7 @@ impl Builder<'_> {
                 backend,
                 source_backend: self.backends.get(&copy.source_backend).copied(),
                 split: split_after(splits.get(&copy.run), copy.start),
-                graph_run: self.runs.get(&copy.run).copied(),
+                graph_run,
                 start_ns,
                 duration_ns,
                 bytes: copy.bytes,

@@ -65,11 +65,13 @@ impl Builder<'_> {
             let record = work.record;
             let Some(&backend) = self.backends.get(&record.backend) else { continue };
             let split = self.tables.splits.get(&record.split).map(|split| &split.begin);
-            let place = Place {
-                graph_run: split.and_then(|begin| self.runs.get(&begin.run).copied()),
-                backend,
-                split: split.map_or(-1, |begin| begin.index.into()),
-            };
+            let graph_run = split.and_then(|begin| self.runs.get(&begin.run).copied());
+            if record.split != layout::NONE && graph_run.is_none() {
+                // Of a run that is not counted.
+                continue;
+            }
+            let place =
+                Place { graph_run, backend, split: split.map_or(-1, |begin| begin.index.into()) };
             let kind = match device::what(record) {
                 layout::WORK_COPY => EventKind::Copy,
                 _ => EventKind::Op,
