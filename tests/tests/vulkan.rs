@@ -179,18 +179,24 @@ fn serial_keeps_every_command_apart() {
 }
 
 #[test]
-fn sampling_times_the_parts_of_one_graph_in_sixteen() {
-    let arguments =
-        [&DENSE[..3], &["--graphs=18", "--layers=2", "--embd=64", "--prompt=3"]].concat();
-    let Some((recording, _)) = record(NEWEST, "sample", &arguments) else { return };
-    let run_of = |split: u32| recording.splits[&split].begin.run;
+fn sampling_times_the_parts_of_some_graphs() {
+    // The first graph is a prompt; all others have one shape.
+    let arguments = [&DENSE[..3], &["--graphs=34", "--layers=2", "--embd=64", "--prompt=3"]];
+    let Some((recording, _)) = record(NEWEST, "sample", &arguments.concat()) else { return };
+    let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
     let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
     let (whole, parts): (Vec<_>, Vec<_>) =
         in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
-    let runs: BTreeSet<u32> = parts.iter().map(|work| run_of(work.split)).collect();
-    assert_eq!(runs, BTreeSet::from([1, 17]));
-    let others: BTreeSet<u32> = whole.iter().map(|work| run_of(work.split)).collect();
-    assert_eq!(others, (2..=18).filter(|run| *run != 17).collect());
+    let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
+    assert_eq!(runs, BTreeSet::from([1, 2, 3, 33]));
+    let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
+    whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
+    let others: Vec<u32> = (4..=34).filter(|run| *run != 33).collect();
+    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), others);
+    for marks in marks.values() {
+        assert_eq!(marks.len(), 2, "beginning and end: {marks:?}");
+        assert!(marks[0].end < marks[1].start, "{marks:?}");
+    }
 }
 
 #[test]

@@ -18,13 +18,13 @@ pub(crate) enum Vulkan {
     /// Not at all: the agent stays out of Vulkan.
     Off,
     /// Where ggml itself synchronises.
-    #[default]
     Group,
     /// Before and after each command.
     Pair,
     /// One command at a time.
     Serial,
-    /// As groups, but in one graph of several.
+    /// As groups, but in one graph of many; of the others beginning and end.
+    #[default]
     Sample,
 }
 
@@ -34,8 +34,8 @@ impl Vulkan {
             Some("off") => Vulkan::Off,
             Some("pair") => Vulkan::Pair,
             Some("serial") => Vulkan::Serial,
-            Some("sample") => Vulkan::Sample,
-            _ => Vulkan::Group,
+            Some("group") => Vulkan::Group,
+            _ => Vulkan::default(),
         }
     }
 }

@@ -69,7 +69,7 @@ impl Split {
         let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
             // the visits are taken off the thread right behind that.
-            unsafe { Visits::new((id, adopted.id()), nodes_of(instance, graph)) }
+            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph)) }
         });
         if let Some(visits) = &mut visits {
             this.visits.set(&raw mut **visits);

@@ -15,7 +15,10 @@ const LONGEST_STEP: usize = 32;
 #[derive(Debug)]
 pub(crate) struct Visits {
     pub(crate) split: u32,
+    pub(crate) shape: u32,
     pub(crate) backend: u32,
+    /// Whether the device's work is timed in its parts; unknown before there is any.
+    pub(crate) in_parts: Option<bool>,
     nodes: *const [*const u8],
     site: usize,
     worked: bool,
@@ -26,9 +29,21 @@ pub(crate) struct Visits {
 impl Visits {
     /// # Safety
     /// `nodes` stays as it is for as long as the value is used.
-    pub(crate) unsafe fn new((split, backend): (u32, u32), nodes: &[*const u8]) -> Box<Visits> {
+    pub(crate) unsafe fn new(
+        (split, shape, backend): (u32, u32, u32),
+        nodes: &[*const u8],
+    ) -> Box<Visits> {
         let visited = Vec::with_capacity(nodes.len());
-        Box::new(Visits { split, backend, nodes, site: 0, worked: false, visited })
+        Box::new(Visits {
+            split,
+            shape,
+            backend,
+            in_parts: None,
+            nodes,
+            site: 0,
+            worked: false,
+            visited,
+        })
     }
 
     /// A question about a node, asked at `site`. Never allocates.
@@ -99,7 +114,7 @@ mod tests {
 
     fn visits(nodes: &[*const u8]) -> Box<Visits> {
         // SAFETY: every test keeps its nodes.
-        unsafe { Visits::new((1, 1), nodes) }
+        unsafe { Visits::new((1, 1, 1), nodes) }
     }
 
     fn ask(visits: &mut Visits, positions: impl IntoIterator<Item = usize>, site: usize) {

@@ -128,7 +128,7 @@ fn note_begun(device: &Device, buffer: &'static CommandBuffer, once: bool) {
     }
     inner.recording.clear();
     inner.stamps.reset(device);
-    inner.pipeline = None;
+    inner.pipeline = vk::Pipeline::null();
     inner.noted = once && lifecycle::recording().is_some();
     inner.timed = inner.noted && device.can_time(buffer.family());
 }
@@ -144,6 +144,12 @@ pub(super) unsafe extern "system" fn end(handle: vk::CommandBuffer) -> vk::Resul
             let timed = inner.timed;
             let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
             inner.recording.end(device.timing(), &mut here);
+            // SAFETY: set for the length of the graph by the split that owns it, on this
+            // thread only.
+            let visits = ThisThread::with(|this| unsafe { this.visits.get().as_ref() });
+            if let Some(work) = visits.and_then(|visits| device.samples.end(visits)) {
+                inner.recording.mark(work, &mut here);
+            }
         }
     });
     // SAFETY: what the program would have called, with what it passed.

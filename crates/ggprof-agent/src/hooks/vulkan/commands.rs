@@ -7,6 +7,7 @@ use super::device_of;
 use crate::fail_open::contained;
 use crate::observe::vulkan::device::Device;
 use crate::observe::vulkan::place::{self, Command};
+use crate::observe::vulkan::samples::Sampled;
 use crate::observe::vulkan::stamps::Here;
 use crate::recorder::gate::UNRECORDED;
 use crate::recorder::this_thread::ThisThread;
@@ -35,13 +36,25 @@ fn before(device: &Device, handle: vk::CommandBuffer, command: Command) -> bool 
         if !inner.noted || this.run.get() == UNRECORDED {
             return false;
         }
-        let command = match command {
-            Command::Dispatch(_) => Command::Dispatch(inner.pipeline),
-            other => other,
-        };
-        let work = place::work(this, command, device.mode);
         let timed = inner.timed;
         let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
+        // SAFETY: set for the length of the graph by the split that owns it, on this
+        // thread only.
+        if let Some(visits) = unsafe { this.visits.get().as_mut() } {
+            match device.samples.sampled(device.mode, visits) {
+                Sampled::InParts => {}
+                Sampled::Begins(work) => {
+                    inner.recording.mark(work, &mut here);
+                    return false;
+                }
+                Sampled::Within => return false,
+            }
+        }
+        let command = match command {
+            Command::Dispatch(_) => Command::Dispatch(device.pipelines.find(inner.pipeline)),
+            other => other,
+        };
+        let work = place::work(this, command);
         inner.recording.before(device.timing(), work, &mut here);
         true
     })
@@ -88,7 +101,7 @@ pub(super) unsafe extern "system" fn bind_pipeline(
             // SAFETY: called from a command about it.
             let inner = unsafe { buffer.inner() };
             if inner.noted {
-                inner.pipeline = device.pipelines.find(pipeline);
+                inner.pipeline = pipeline;
             }
         });
     }

@@ -9,7 +9,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ash::vk::{self, Handle};
 
-use super::pipelines::Pipeline;
 use super::recording::Recording;
 use super::stamps::Stamps;
 use crate::recorder::this_thread::ThisThread;
@@ -30,7 +29,8 @@ pub(crate) struct CommandBuffer {
 pub(crate) struct Inner {
     pub(crate) recording: Recording,
     pub(crate) stamps: Stamps,
-    pub(crate) pipeline: Option<&'static Pipeline>,
+    /// Bound last.
+    pub(crate) pipeline: vk::Pipeline,
     /// Its works are noted: somebody records, and it is submitted only once.
     pub(crate) noted: bool,
     /// Timestamps can be written into it.

@@ -11,6 +11,7 @@ use super::in_flight::{Finished, InFlight};
 use super::pipelines::Pipelines;
 use super::recording::Timing;
 use super::registry::Registry;
+use super::samples::Samples;
 use super::write;
 use crate::config::Vulkan;
 use crate::ffi::vulkan::commands::{DeviceCommands, InstanceCommands};
@@ -41,6 +42,7 @@ pub(crate) struct Device {
     pub(crate) buffers: CommandBuffers,
     pub(crate) in_flight: InFlight,
     pub(crate) pipelines: Pipelines,
+    pub(crate) samples: Samples,
     /// The bits that count of each queue family's timestamps; 0: it has none.
     pub(crate) families: Vec<u64>,
     /// Why nothing on this device can be timed, empty where it can.
@@ -76,6 +78,7 @@ impl Device {
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),
             pipelines: Pipelines::default(),
+            samples: Samples::default(),
             spare_pools: Mutex::default(),
             covered: Mutex::default(),
             backend: AtomicU32::new(0),

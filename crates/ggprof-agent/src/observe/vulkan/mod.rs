@@ -5,6 +5,7 @@
 //! * `registration`: how the loader comes to know the layer;
 //! * `registry`, `device`: which objects of the loader are which of ours;
 //! * `device_creation`: what a device must have switched on;
+//! * `samples`: which graphs have their parts timed;
 //! * `place`: which node a command is recorded for, or what else it is;
 //! * `recording`, `stamps`: a command buffer's works and the timestamps around them;
 //! * `command_buffers`: the command buffers there are;
@@ -23,5 +24,6 @@ pub(crate) mod place;
 pub(crate) mod recording;
 pub(crate) mod registration;
 pub(crate) mod registry;
+pub(crate) mod samples;
 pub(crate) mod stamps;
 pub(crate) mod write;

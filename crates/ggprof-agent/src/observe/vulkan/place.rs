@@ -3,17 +3,13 @@
 
 use ggprof_spool::layout::{
     self, COPY_DEVICE_TO_DEVICE, NO_NODE, NONE, WORK_COPY, WORK_DIRECTION_BIT, WORK_FILL,
-    WORK_KERNEL, WORK_WHOLE_SPLIT,
+    WORK_KERNEL,
 };
 
 use super::pipelines::Pipeline;
 use super::recording::{Name, Work};
-use crate::config::Vulkan;
 use crate::observe::copies;
 use crate::recorder::this_thread::ThisThread;
-
-/// With `--vulkan sample`, one graph run in so many has its parts timed.
-const SAMPLE_EVERY: u32 = 16;
 
 /// Where a work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +30,8 @@ pub(crate) enum Command {
 }
 
 /// The work that a command is, recorded now on this thread.
-pub(crate) fn work(this: &ThisThread, command: Command, mode: Vulkan) -> Work {
+pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
     let place = place(this, command);
-    if mode == Vulkan::Sample && place.split != NONE && this.run.get() % SAMPLE_EVERY != 1 {
-        let place = Place { position: NO_NODE, ..place };
-        return Work::new(WORK_WHOLE_SPLIT, Name::Text(""), place, 0);
-    }
     let (kind, name, bytes) = match command {
         Command::Dispatch(Some(pipeline)) => (WORK_KERNEL, Name::Kernel(pipeline), 0),
         Command::Dispatch(None) => (WORK_KERNEL, Name::Text(""), 0),

@@ -83,12 +83,16 @@ impl Recording {
         self.boundary = None;
     }
 
-    /// Before a command is recorded. Of a split's works that go without times of their
-    /// own, the first stands for all.
+    /// The beginning or the end of a split whose works go without times of their own.
+    pub(crate) fn mark(&mut self, mut work: Work, between: &mut impl Between) {
+        work.start = between.stamp(When::Done).unwrap_or(NO_STAMP);
+        work.end = work.start;
+        work.group = self.groups;
+        self.works.push(work);
+    }
+
+    /// Before a command is recorded.
     pub(crate) fn before(&mut self, timing: Timing, mut work: Work, between: &mut impl Between) {
-        if work.flags & KIND == WORK_WHOLE_SPLIT && self.continues(&work) {
-            return;
-        }
         if timing == Timing::Serial {
             if !self.works.is_empty() {
                 between.barrier();
@@ -120,11 +124,6 @@ impl Recording {
 
     /// Before ggml's own barrier: what comes next waits for what came before.
     pub(crate) fn synchronised(&mut self, timing: Timing, between: &mut impl Between) {
-        let open = self.works.get(self.open_from..).unwrap_or_default();
-        let whole = |work: &Work| work.flags & KIND == WORK_WHOLE_SPLIT;
-        if !open.is_empty() && open.iter().all(whole) {
-            return;
-        }
         self.close(timing, between);
         self.groups += 1;
     }
@@ -138,19 +137,14 @@ impl Recording {
 
     fn close(&mut self, timing: Timing, between: &mut impl Between) {
         let open = self.works.get_mut(self.open_from..).unwrap_or_default();
-        if timing != Timing::Pairs && !open.is_empty() {
+        let is_part = |work: &Work| work.flags & KIND != WORK_WHOLE_SPLIT;
+        if timing != Timing::Pairs && open.iter().any(is_part) {
             let end = between.stamp(When::Done);
-            open.iter_mut().for_each(|work| work.end = end.unwrap_or(NO_STAMP));
+            let parts = open.iter_mut().filter(|work| is_part(work));
+            parts.for_each(|work| work.end = end.unwrap_or(NO_STAMP));
             self.boundary = end;
         }
         self.open_from = self.works.len();
-    }
-
-    fn continues(&self, work: &Work) -> bool {
-        let last = self.works.last().filter(|_| self.open_from < self.works.len());
-        last.is_some_and(|last| {
-            last.flags & KIND == WORK_WHOLE_SPLIT && last.place.split == work.place.split
-        })
     }
 }
 
