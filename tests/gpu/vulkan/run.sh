@@ -34,6 +34,8 @@ run() { # MODE KIND...
     shift
     if [ "$mode" = none ]; then
         "${command[@]}" "$@" 2>>"$work/errors" | speed
+    elif [ "$mode" = markers ]; then # what ggml does to name its pipelines, alone
+        GGML_VK_DEBUG_MARKERS=1 "${command[@]}" "$@" 2>>"$work/errors" | speed
     else
         "$bench/ggprof" run --vulkan "$mode" -o "$work/$mode.ggprof" -- "${command[@]}" "$@" \
             2>>"$work/errors" | speed
@@ -41,13 +43,14 @@ run() { # MODE KIND...
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
-run none -p 0 -n 8 >/dev/null # the driver's own caches
-modes="none off sample group pair serial"
+# The driver's own caches.
+run none -p 0 -n 8 >/dev/null
+run none -p "$prompt" -n 0 >/dev/null
+modes="none markers off sample group pair serial"
 for round in $(seq "$rounds"); do
     for mode in $modes; do
         run "$mode" -p 0 -n "$tokens" >>"$work/tg.$mode"
         run "$mode" -p "$prompt" -n 0 >>"$work/pp.$mode"
-        [ "$mode" = none ] || mv "$work/$mode.ggprof" "$work/$mode.pp.ggprof"
     done
 done
 

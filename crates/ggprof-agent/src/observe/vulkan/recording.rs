@@ -181,3 +181,98 @@ impl Work {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_spool::layout::NO_NODE;
+
+    /// What was put between commands: `r` and `d` are timestamps, `|` a barrier.
+    #[derive(Default)]
+    struct Written {
+        text: String,
+        stamps: u32,
+    }
+
+    impl Between for Written {
+        fn stamp(&mut self, when: When) -> Option<u32> {
+            self.text.push(if when == When::Reached { 'r' } else { 'd' });
+            self.stamps += 1;
+            Some(self.stamps - 1)
+        }
+
+        fn barrier(&mut self) {
+            self.text.push('|');
+        }
+    }
+
+    fn work(kind: u8) -> Work {
+        let place = Place { split: 1, position: NO_NODE, backend: 1, cause: 0 };
+        Work::new(kind, Name::Text(""), place, 0)
+    }
+
+    /// Records commands (`.`), barriers of ggml (`b`) and whole splits (`w`), to the end.
+    fn record(timing: Timing, commands: &str) -> (String, Vec<Work>) {
+        let mut recording = Recording::default();
+        let mut written = Written::default();
+        for command in commands.chars() {
+            match command {
+                '.' => {
+                    recording.before(timing, work(WORK_KERNEL), &mut written);
+                    written.text.push('.');
+                    recording.after(timing, &mut written);
+                }
+                'w' => recording.mark(work(WORK_WHOLE_SPLIT), &mut written),
+                _ => {
+                    recording.synchronised(timing, &mut written);
+                    written.text.push('b');
+                }
+            }
+        }
+        recording.end(timing, &mut written);
+        mark_concurrent(&mut recording.works, recording.groups, false, false);
+        (written.text, recording.works)
+    }
+
+    fn spans(works: &[Work]) -> Vec<(u32, u32, u32, bool)> {
+        let concurrent = |work: &Work| work.flags & WORK_CONCURRENT != 0;
+        works.iter().map(|work| (work.group, work.start, work.end, concurrent(work))).collect()
+    }
+
+    #[test]
+    fn a_group_ends_where_the_next_begins() {
+        let (text, works) = record(Timing::Groups, "b..b.bb.");
+        assert_eq!(text, "bd..db.dbb.d");
+        let expected = [(1, 0, 1, true), (1, 0, 1, true), (2, 1, 2, false), (4, 2, 3, false)];
+        assert_eq!(spans(&works), expected);
+    }
+
+    #[test]
+    fn pairs_have_times_of_their_own() {
+        let (text, works) = record(Timing::Pairs, "..b.");
+        assert_eq!(text, "r.dr.dbr.d");
+        assert_eq!(spans(&works), [(0, 0, 1, true), (0, 2, 3, true), (1, 4, 5, false)]);
+    }
+
+    #[test]
+    fn serial_puts_a_barrier_between_all() {
+        let (text, works) = record(Timing::Serial, "..b.");
+        assert_eq!(text, "d.|d.db|.d");
+        assert_eq!(spans(&works), [(0, 0, 1, false), (1, 1, 2, false), (3, 2, 3, false)]);
+        assert!(works.iter().all(|work| work.flags & WORK_SERIALIZED != 0));
+    }
+
+    #[test]
+    fn a_whole_split_has_two_moments() {
+        let (text, works) = record(Timing::Groups, "wbbw");
+        assert_eq!(text, "dbbd");
+        assert_eq!(spans(&works).iter().map(|w| (w.1, w.2)).collect::<Vec<_>>(), [(0, 0), (1, 1)]);
+    }
+
+    #[test]
+    fn a_group_may_reach_over_command_buffers() {
+        let (_, mut works) = record(Timing::Groups, ".b.b.");
+        mark_concurrent(&mut works, 2, true, true);
+        assert_eq!(spans(&works).iter().map(|w| w.3).collect::<Vec<_>>(), [true, false, true]);
+    }
+}
