@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod install;
 mod lint;
+mod matrix;
 mod picture;
 mod shell;
 mod system;
@@ -34,6 +35,11 @@ const TASKS: &[Task] = &[
     },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
+    Task {
+        name: "matrix",
+        help: "record every program and build of ggml we know to resist [--pairs N]",
+        run: matrix::run,
+    },
     Task {
         name: "bench",
         help: "measure [analysis|viewer|recording] [--reference SCRIPT]",

@@ -30,9 +30,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ggprof_spool::layout::{LossKind, StopReason};
 
 use crate::config::{Config, Vulkan};
+use crate::hooks::linked_in;
 use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
-use crate::{clock, quiet_log, toggle_signal};
+use crate::{clock, fail_open, quiet_log, toggle_signal};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -56,6 +57,7 @@ pub(crate) extern "C" fn on_load() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        fail_open::guard((), |_| linked_in::hook_program());
     }
 }
 

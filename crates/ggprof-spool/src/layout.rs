@@ -248,6 +248,10 @@ pub enum CoveredHow {
     DeviceTimestamps = 7,
     /// The activity records of the vendor's tracing library.
     ActivityRecords = 8,
+    /// A jump at the function's entry.
+    InlineHook = 9,
+    /// Asked for one node at a time, as it would have taken them anyway.
+    NodeByNode = 10,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

@@ -13,6 +13,10 @@ use super::api::Scope;
 use crate::patch::loaded_object::{self, LoadedObject};
 use crate::recorder::this_thread::ThisThread;
 
+/// What `for_caller` is given for a call that arrived at the entry of a function
+/// which is linked into the program.
+pub(crate) const LINKED_IN: usize = 1;
+
 /// Call sites of one function in one process: a handful.
 const REMEMBERED: usize = 16;
 
@@ -23,6 +27,8 @@ pub(crate) struct RealFunction {
     remembered: [CallSite; REMEMBERED],
     /// The loader's count of unloads when the sites were remembered.
     unloads: AtomicU64,
+    /// The way past the hook at the entry of the program's own function.
+    linked_in: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -43,12 +49,20 @@ impl RealFunction {
             symbol,
             remembered: [const { CallSite::none() }; REMEMBERED],
             unloads: AtomicU64::new(0),
+            linked_in: AtomicUsize::new(0),
         }
+    }
+
+    pub(crate) fn set_linked_in(&self, past_the_hook: usize) {
+        self.linked_in.store(past_the_hook, Ordering::Release);
     }
 
     /// The real function for a call that returns to `return_address`. Zero only
     /// if the loader knows no such function any more.
     pub(crate) fn for_caller(&self, return_address: usize) -> usize {
+        if return_address == LINKED_IN {
+            return self.linked_in.load(Ordering::Acquire);
+        }
         self.forget_after_unload();
         let function = match self.recall(return_address) {
             Some(function) => function,

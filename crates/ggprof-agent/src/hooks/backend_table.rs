@@ -47,7 +47,7 @@ fn compute_serialized(
     let split = split?;
     let asked = split.lane().is_some_and(|lane| lane.recorder.serialize);
     let seen = adopted.ops_seen.load(Ordering::Relaxed) || adopted.tick_setter().is_some();
-    if !asked || seen {
+    if seen || !(asked || adopted.is_host_accelerator()) {
         return None;
     }
     // SAFETY: taken from this slot of a backend's table; optional in ggml.

@@ -6,7 +6,7 @@
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 
 use super::abort_callback::{self, Callback};
 use crate::clock;
@@ -23,6 +23,43 @@ extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
 }
 
+/// A shim: notes where the call came from, then jumps to the function that does
+/// the work.
+macro_rules! shim {
+    ($caller:literal, $body:ident) => {
+        naked_asm!(
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "push rcx",
+            "push r8",
+            "push r9",
+            "sub rsp, 8",
+            $caller,
+            "call {note}",
+            "add rsp, 8",
+            "pop r9",
+            "pop r8",
+            "pop rcx",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "jmp {body}",
+            note = sym note_caller,
+            body = sym $body,
+        )
+    };
+}
+
+/// An entry point as `linked_in` hooks it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) symbol: &'static CStr,
+    /// Stands in for a function at its own address.
+    pub(super) shim: unsafe extern "C-unwind" fn(),
+    pub(super) real: &'static RealFunction,
+}
+
 /// Declares the exported shim, the real function's record, and its signature.
 macro_rules! entry {
     ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
@@ -33,27 +70,7 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            naked_asm!(
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "sub rsp, 8",
-                "mov rdi, [rsp + 56]",
-                "call {note}",
-                "add rsp, 8",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "jmp {body}",
-                note = sym note_caller,
-                body = sym $body,
-            )
+            shim!("mov rdi, [rsp + 56]", $body)
         }
 
         #[allow(non_snake_case)]
@@ -62,14 +79,23 @@ macro_rules! entry {
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
-            static REAL: RealFunction = RealFunction::new(
-                match std::ffi::CStr::from_bytes_with_nul(
-                    concat!(stringify!($symbol), "\0").as_bytes(),
-                ) {
-                    Ok(name) => name,
-                    Err(_) => panic!("names end in one zero byte"),
-                },
-            );
+            const SYMBOL: &CStr = match CStr::from_bytes_with_nul(
+                concat!(stringify!($symbol), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!("names end in one zero byte"),
+            };
+
+            static REAL: RealFunction = RealFunction::new(SYMBOL);
+
+            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, shim: linked_in, real: &REAL };
+
+            /// The same for a call that arrived at the function itself.
+            #[unsafe(naked)]
+            unsafe extern "C-unwind" fn linked_in() {
+                // `real_function::LINKED_IN`, which is no address.
+                shim!("mov edi, 1", $body)
+            }
 
             /// The function the caller would have reached without us.
             pub(super) fn find() -> Option<Function> {
@@ -84,6 +110,23 @@ macro_rules! entry {
         }
     };
 }
+
+/// All of them.
+pub(super) static ENTRIES: [&Entry; 13] = [
+    &sched_new_real::ENTRY,
+    &sched_free_real::ENTRY,
+    &sched_reset_real::ENTRY,
+    &sched_synchronize_real::ENTRY,
+    &sched_graph_compute_real::ENTRY,
+    &sched_graph_compute_async_real::ENTRY,
+    &graph_compute_real::ENTRY,
+    &graph_compute_async_real::ENTRY,
+    &dev_init_real::ENTRY,
+    &get_proc_address_real::ENTRY,
+    &set_abort_callback_real::ENTRY,
+    &tensor_copy_real::ENTRY,
+    &tensor_set_async_real::ENTRY,
+];
 
 /// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
 const FAILED: c_int = -1;

@@ -9,5 +9,7 @@ pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
+mod inline_ops;
 pub(crate) mod library;
+pub(crate) mod linked_in;
 pub(crate) mod vulkan;

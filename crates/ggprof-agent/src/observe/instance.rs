@@ -12,6 +12,7 @@ use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
 use crate::ffi::tensor::TensorLayout;
+use crate::hooks::linked_in;
 use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
@@ -34,7 +35,7 @@ static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let object = LoadedObject::containing(function)?;
+        let object = LoadedObject::containing(linked_in::function_behind(function))?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
         if let Some(instance) = known.iter().find(same) {
@@ -85,8 +86,13 @@ impl Instance {
             lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
         cover(Covered::Layout, CoveredHow::Probed, problem);
-        let unseen = (!calls_by_name(object, COPY)).then_some("ggml calls its own copy directly");
-        cover(Covered::Copies, CoveredHow::SymbolName, unseen);
+        if linked_in::is_hooked(object, COPY) {
+            cover(Covered::Copies, CoveredHow::InlineHook, None);
+        } else {
+            let seen = calls_by_name(object, COPY);
+            let problem = (!seen).then_some("ggml calls its own copy directly");
+            cover(Covered::Copies, CoveredHow::SymbolName, problem);
+        }
     }
 }
 

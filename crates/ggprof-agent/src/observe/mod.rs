@@ -13,6 +13,7 @@
 pub(crate) mod backends;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
+mod devices;
 pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod node;

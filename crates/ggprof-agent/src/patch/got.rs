@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded_object::LoadedObject;
+use super::page_bytes;
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -45,8 +46,7 @@ impl Slot<'_> {
 }
 
 fn protect(address: usize, protection: libc::c_int) -> bool {
-    // SAFETY: a question to the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page = page_bytes();
     let start = address & !(page - 1);
     // SAFETY: the page belongs to a loaded library's RELRO segment, which holds
     // no code; making it writable for a moment takes nothing from anyone.

@@ -101,14 +101,20 @@ fn program(document: &mut Document, provenance: &Provenance) {
     );
 }
 
-/// How each backend was observed, in a line for each.
+/// How each backend was observed, in a line for each. For ops it matters by which way.
 fn coverage(document: &mut Document, trace: &Trace) {
-    let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();
-    for entry in trace.coverage.iter().filter(|entry| entry.how.is_some()) {
+    let mut subjects: Vec<(&str, Vec<String>)> = Vec::new();
+    for entry in &trace.coverage {
+        let Some(how) = &entry.how else { continue };
+        let part = match (entry.what.as_str(), entry.reason.as_str()) {
+            ("ops", "") => format!("ops ({how})"),
+            ("ops", by) => format!("ops ({how}, {by})"),
+            (what, _) => what.to_owned(),
+        };
         match subjects.iter_mut().find(|(subject, _)| *subject == entry.subject) {
-            Some((_, parts)) if parts.contains(&entry.what.as_str()) => {}
-            Some((_, parts)) => parts.push(&entry.what),
-            None => subjects.push((&entry.subject, vec![&entry.what])),
+            Some((_, parts)) if parts.contains(&part) => {}
+            Some((_, parts)) => parts.push(part),
+            None => subjects.push((&entry.subject, vec![part])),
         }
     }
     if subjects.is_empty() {

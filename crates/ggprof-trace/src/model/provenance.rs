@@ -51,6 +51,6 @@ pub struct Coverage {
     pub what: String,
     /// The mechanism; `None` if it was not observed.
     pub how: Option<String>,
-    /// Why it was not, in words.
+    /// Why it was not, in words; else which library the work is left to, where one is.
     pub reason: String,
 }

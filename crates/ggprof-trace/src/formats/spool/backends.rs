@@ -95,6 +95,8 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::SymbolName as u8 => Some("symbol name"),
         n if n == CoveredHow::DeviceTimestamps as u8 => Some("timestamps of the device"),
         n if n == CoveredHow::ActivityRecords as u8 => Some("activity records of the device"),
+        n if n == CoveredHow::InlineHook as u8 => Some("function entry"),
+        n if n == CoveredHow::NodeByNode as u8 => Some("node by node"),
         _ => Some("in a newer way"),
     }
 }

@@ -11,9 +11,9 @@ use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
     Signature, Split, ThreadFold, ThreadShare, Trace,
 };
-use ggprof_spool::layout;
+use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 /// The name of an event that stands for all ops of a split that could not be told apart.
 const WHOLE_SPLIT: &str = "SPLIT";
@@ -76,6 +76,15 @@ pub(super) struct Builder<'a> {
 
 impl Builder<'_> {
     fn splits(&mut self, trace: &mut Trace) {
+        // Where all ops are seen, a split without any had nothing to compute. Of devices they
+        // may be seen now and then only.
+        const NOT_ALL: [CoveredHow; 3] =
+            [CoveredHow::Not, CoveredHow::DeviceTimestamps, CoveredHow::ActivityRecords];
+        let seen = self.tables.coverage.iter().filter(|covered| {
+            let all = NOT_ALL.iter().all(|&how| covered.how != how as u8);
+            all && covered.what == Covered::Ops as u16
+        });
+        let seen: HashSet<u32> = seen.map(|covered| covered.backend).collect();
         let mut ops: HashMap<u32, Vec<&Op>> = HashMap::new();
         for op in &self.tables.ops {
             ops.entry(op.split).or_default().push(op);
@@ -102,7 +111,7 @@ impl Builder<'_> {
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
                 let (start_ns, end_ns, _) = device::extent(whole);
                 whole_split(trace, &place, (start_ns, end_ns), Measured::Device);
-            } else if begin.nodes > 0 {
+            } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
                 whole_split(trace, &place, (start_ns, end_ns), Measured::HostCall);
             }
         }
