@@ -37,12 +37,12 @@ fn record(level: &str, runs: &str, environment: &[(&str, &str)]) -> Option<Recor
 }
 
 fn kernels(recording: &Recording) -> Vec<&DeviceWork> {
-    let all = recording.device_work.iter();
+    let all = recording.device_works.iter();
     all.filter(|work| work.flags & 3 == layout::WORK_KERNEL).collect()
 }
 
 fn whole_splits(recording: &Recording) -> usize {
-    let all = recording.device_work.iter();
+    let all = recording.device_works.iter();
     all.filter(|work| work.flags & 3 == layout::WORK_WHOLE_SPLIT).count()
 }
 
@@ -125,7 +125,7 @@ fn dropped_records_are_a_loss() {
 fn copies_outside_of_graphs_are_kept_with_their_size() {
     let Some(recording) = record("full", "direct copy2", &[]) else { return };
     let copies: Vec<_> =
-        recording.device_work.iter().filter(|work| work.flags & 3 == layout::WORK_COPY).collect();
+        recording.device_works.iter().filter(|work| work.flags & 3 == layout::WORK_COPY).collect();
     assert_eq!(copies.len(), 2);
     for copy in copies {
         assert_eq!((copy.bytes, copy.split, copy.position), (4096, layout::NONE, NO_NODE));
@@ -140,7 +140,7 @@ fn samples_come_in_windows_and_the_rest_is_timed_as_a_whole() {
     let Some(recording) = record("sample", "direct2 capture replay97", &[]) else { return };
     check_attribution(&recording, 40);
     assert_eq!(whole_splits(&recording), 60);
-    for work in &recording.device_work {
+    for work in &recording.device_works {
         assert!(work.end > work.start, "{work:?}");
     }
 }
@@ -199,7 +199,7 @@ fn whole_splits_only_when_asked_for() {
     // The stream is known from the first split on.
     assert_eq!(whole_splits(&recording), 4);
     let Some(recording) = record("off", "direct5", &[]) else { return };
-    assert_eq!(recording.device_work.len(), 0);
+    assert_eq!(recording.device_works.len(), 0);
 }
 
 /// Why kernels are not observed, as the recording tells it.

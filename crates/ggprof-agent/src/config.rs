@@ -3,9 +3,9 @@
 
 mod cuda;
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ggprof_spool::layout;
 
@@ -20,6 +20,34 @@ const LIBRARY_BYTES: u64 = 256 << 20;
 /// Below that a file of limited size holds hardly more than descriptions.
 const LEAST_BLOCKS: usize = 63;
 
+/// How Vulkan devices are timed (`GGPROF_VULKAN`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Vulkan {
+    /// Not at all: the agent stays out of Vulkan.
+    Off,
+    /// Where ggml itself synchronises.
+    Group,
+    /// Before and after each command.
+    Pair,
+    /// One command at a time.
+    Serial,
+    /// As groups, but in one graph of many; of the others beginning and end.
+    #[default]
+    Sample,
+}
+
+impl Vulkan {
+    fn from_environment() -> Vulkan {
+        match std::env::var_os("GGPROF_VULKAN").as_deref().and_then(|mode| mode.to_str()) {
+            Some("off") => Vulkan::Off,
+            Some("pair") => Vulkan::Pair,
+            Some("serial") => Vulkan::Serial,
+            Some("group") => Vulkan::Group,
+            _ => Vulkan::default(),
+        }
+    }
+}
+
 /// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -31,6 +59,7 @@ pub(crate) struct Config {
     pub(crate) serialize: bool,
     pub(crate) cuda: CudaConfig,
     pub(crate) purpose: Purpose,
+    pub(crate) vulkan: Vulkan,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -117,6 +146,7 @@ impl Config {
             serialize: on("GGPROF_SERIALIZE"),
             cuda: CudaConfig::from_environment(),
             purpose,
+            vulkan: Vulkan::from_environment(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })
@@ -137,6 +167,13 @@ impl Config {
             options |= layout::OPTION_SERIALIZE;
         }
         options
+    }
+
+    /// Where recordings are made, if that is one place for all processes.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        let directory = Path::new(OsStr::from_bytes(&self.spool)).parent()?;
+        let of_all = !directory.as_os_str().as_bytes().windows(2).any(|pair| pair == b"%p");
+        of_all.then_some(directory)
     }
 
     /// The path for this process. Attempts after the first get a suffix: the

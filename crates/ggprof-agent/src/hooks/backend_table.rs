@@ -4,10 +4,11 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::observe::backends::{self, Adopted};
-use crate::observe::copies::{self, Copied};
+use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::serialize;
 use crate::observe::split::Split;
 
@@ -66,10 +67,11 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     let Some(real) = (unsafe { original::<CpyTensorAsync>(&adopted.cpy_tensor_async) }) else {
         return false;
     };
-    let start = copies::begin();
+    let start = clock::ticks();
+    let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what ggml would have called, with what it passed.
     let copied = unsafe { real(source_backend, target_backend, source, target) };
-    copies::end();
+    drop(underway);
     if copied {
         let copy = Copied {
             start,

@@ -17,3 +17,4 @@ pub(crate) mod library;
 pub(crate) mod linked_in;
 mod process_end;
 mod shim;
+pub(crate) mod vulkan;

@@ -19,6 +19,8 @@ pub(crate) struct Visits {
     pub(crate) split: u32,
     pub(crate) shape: u32,
     pub(crate) backend: u32,
+    /// Whether the device's work is timed in its parts; unknown before there is any.
+    pub(crate) in_parts: Option<bool>,
     nodes: *const [*const u8],
     site: usize,
     worked: bool,
@@ -42,6 +44,7 @@ impl Visits {
             split,
             shape,
             backend,
+            in_parts: None,
             nodes,
             site: 0,
             worked: false,
@@ -77,6 +80,10 @@ impl Visits {
     /// The node being recorded or launched; none before the first.
     pub(crate) fn position(&self) -> Option<u32> {
         self.visited.last().copied()
+    }
+
+    pub(crate) fn has_worked(&self) -> bool {
+        self.worked
     }
 
     /// Work of the device was recorded or launched for the current node.

@@ -308,7 +308,7 @@ pub(crate) fn note_event(this: &ThisThread, event: Event) {
     match event {
         Event::Work { correlation, whole_graph } => {
             let mut launch =
-                Launch { cause: this.copy.get(), called_ns: now_ns(), ..Launch::UNKNOWN };
+                Launch { cause: this.copy_start.get(), called_ns: now_ns(), ..Launch::UNKNOWN };
             if let Some(visits) = visits {
                 (launch.split, launch.backend) = (visits.split, visits.backend);
                 if whole_graph {

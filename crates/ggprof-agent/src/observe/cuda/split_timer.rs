@@ -5,6 +5,7 @@
 
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork};
 
+use super::work::CLOCK as CUPTI_CLOCK;
 use crate::clock;
 use crate::ffi::cuda_driver::{Driver, Stream, TimedEvent};
 use crate::recorder::lane::HeldLane;
@@ -13,8 +14,6 @@ use crate::recorder::lane::HeldLane;
 const PAIRS: usize = 64;
 /// Between samples of the clock: over a second, elapsed times are exact to 0.1 µs.
 const ANCHOR_EVERY_NS: u64 = 1_000_000_000;
-/// Numbers of the backends' clocks begin behind CUPTI's.
-const FIRST_CLOCK: u32 = 2;
 
 /// The timer of one backend.
 #[derive(Debug)]
@@ -163,6 +162,6 @@ impl SplitTimer {
     }
 
     fn clock(&self) -> u32 {
-        FIRST_CLOCK + self.backend
+        CUPTI_CLOCK + self.backend
     }
 }
