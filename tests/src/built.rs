@@ -103,6 +103,36 @@ fn compile(source: &str, kind: &str, compiler: &str, flags: &[&str]) -> Result<P
     Ok(program)
 }
 
+/// The libraries of the fake CUDA device (`fake-cuda/`), compiled: driver and runtime, the
+/// backend, and the tracing library, whose path is given as well.
+pub fn fake_cuda() -> (PathBuf, PathBuf) {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let directory = BUILT.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-cuda");
+        let name = format!("fake-cuda-{}", std::process::id());
+        let directory = target_directory().join("host-programs").join(name);
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let libraries = [
+            ("cuda.c", "libcuda.so.1"),
+            ("backend.c", "libggml-fake.so"),
+            ("cupti.c", "libcupti.so.13"),
+        ];
+        for (source, library) in libraries {
+            let status = Command::new("gcc")
+                .args(["-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-o"])
+                .arg(directory.join(library))
+                .arg(sources.join(source))
+                .arg(format!("-Wl,-soname,{library},-rpath,$ORIGIN"))
+                .args((source != "cuda.c").then(|| directory.join("libcuda.so.1")))
+                .status()
+                .expect("a C compiler is installed");
+            assert!(status.success(), "{source} does not compile");
+        }
+        directory.canonicalize().expect("it was just made")
+    });
+    (directory.clone(), directory.join("libcupti.so.13"))
+}
+
 /// Release builds: what is measured and shipped. Built once per test program.
 fn release_directory() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();

@@ -1,11 +1,15 @@
 //! The environment, read once when the agent is loaded: the program may change
 //! its variables and its working directory later.
 
+mod cuda;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use ggprof_spool::layout;
+
+pub(crate) use cuda::{CudaConfig, CudaLevel};
 
 use crate::clock;
 use crate::delivery::Delivery;
@@ -55,6 +59,7 @@ pub(crate) struct Config {
     pub(crate) serialize: bool,
     pub(crate) purpose: Purpose,
     pub(crate) vulkan: Vulkan,
+    pub(crate) cuda: CudaConfig,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -141,6 +146,7 @@ impl Config {
             serialize: on("GGPROF_SERIALIZE"),
             purpose,
             vulkan: Vulkan::from_environment(),
+            cuda: CudaConfig::from_environment(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })

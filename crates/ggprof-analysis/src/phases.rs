@@ -5,6 +5,7 @@
 //! the last product, which makes the output, gives one for each of them: then every token
 //! is the newest of a sequence of its own, as when a server answers several requests.
 
+use crate::sampling::runs_like_sampled;
 use crate::totals::percentile;
 use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
 use hashbrown::HashMap;
@@ -197,11 +198,18 @@ fn batches(trace: &Trace) -> Vec<Batch> {
     let most = |counts: &Vec<(u64, u32)>| {
         counts.iter().max_by_key(|(value, count)| (*count, *value)).map(|(value, _)| *value)
     };
-    counts
+    let mut batches: Vec<Batch> = counts
         .iter()
         .zip(last)
         .map(|(counts, (_, outputs))| Batch { tokens: most(counts), outputs })
-        .collect()
+        .collect();
+    // A run that was timed as a whole does what others of its kind do.
+    for (run, like) in runs_like_sampled(trace) {
+        if batches[run.0 as usize].tokens.is_none() {
+            batches[run.0 as usize] = batches[like.0 as usize];
+        }
+    }
+    batches
 }
 
 /// Columns that a product of weights with activations has; `None` for other ops.

@@ -119,6 +119,12 @@ pub(crate) struct RunArgs {
     /// How Vulkan devices are timed (default: sample)
     #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
     pub(crate) vulkan: VulkanArg,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the time that `--cuda sample` may cost (default: 1)
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    pub(crate) cuda_budget: f64,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
@@ -163,6 +169,18 @@ pub(crate) enum SummaryTo {
     Stdout,
     /// Standard error
     Stderr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CudaArg {
+    /// Every kernel, in windows of a few graph runs; the time of whole splits in between
+    Sample,
+    /// Every kernel, all the time: slows the program
+    Full,
+    /// Only the time of whole splits
+    Graph,
+    /// Nothing but the time of the calls
+    Off,
 }
 
 #[derive(Debug, Args)]

@@ -103,6 +103,11 @@ pub(crate) fn unhook_forward(place: usize) {
     }
 }
 
+/// Nothing of this name is loaded there any more.
+pub(super) fn is_gone((name, base): &(CString, usize)) -> bool {
+    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+}
+
 impl Library {
     /// A library closed and opened again at the same place is as it was at first.
     fn is_still_hooked(&self, object: &LoadedObject, number: usize) -> bool {

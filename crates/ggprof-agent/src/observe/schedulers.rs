@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout;
 
-use super::backends;
+use super::{backends, cuda};
 use crate::control::FREED;
 use crate::ffi::api::{Api, Pointer};
 use crate::ffi::real_function;
@@ -153,6 +153,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
 
 /// How long the program waited for a scheduler's backends to finish.
 pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64) {
+    cuda::note_waited();
     with_lane(this, |lane| {
         let record = layout::Synchronize {
             scheduler: number(scheduler, lane),

@@ -103,6 +103,16 @@ pub(crate) fn unloads() -> u64 {
     count
 }
 
+/// The paths of everything loaded, as the loader names them.
+pub(crate) fn names() -> Vec<CString> {
+    let mut names = Vec::new();
+    find(&mut |object| {
+        names.push(object.name.clone());
+        false
+    });
+    names
+}
+
 struct Search<'a> {
     wanted: &'a mut dyn FnMut(&LoadedObject) -> bool,
     found: Option<LoadedObject>,

@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ggprof_spool::layout::{Control, LossKind};
 use ggprof_spool::writer::HeaderFacts;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, CudaConfig};
 use crate::{clock, lifecycle};
 use blocks::Wanted;
 use definitions::Definitions;
@@ -55,6 +55,7 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
+    pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
     pid: u32,
@@ -90,6 +91,7 @@ impl Recorder {
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
+            cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
             pid,
             gate: Gate::new(config.span, &spool.header),

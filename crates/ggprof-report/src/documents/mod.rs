@@ -7,6 +7,7 @@ mod observation;
 mod operations;
 mod phases;
 mod rankings;
+mod sampling;
 mod shapes;
 mod summary;
 

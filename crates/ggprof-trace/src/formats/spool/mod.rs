@@ -14,6 +14,7 @@ mod device_charges;
 mod device_clocks;
 mod device_events;
 mod events;
+mod kernel_name;
 mod nodes;
 mod tables;
 mod whole_runs;
@@ -163,6 +164,7 @@ mod tests {
             (layout::LossKind::Fault, Dropped::Faults),
             (layout::LossKind::NoBackendSlot, Dropped::Backends),
             (layout::LossKind::InternerFull, Dropped::Descriptions),
+            (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }
