@@ -57,9 +57,9 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
-    pub(crate) cuda: CudaConfig,
     pub(crate) purpose: Purpose,
     pub(crate) vulkan: Vulkan,
+    pub(crate) cuda: CudaConfig,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -144,9 +144,9 @@ impl Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
-            cuda: CudaConfig::from_environment(),
             purpose,
             vulkan: Vulkan::from_environment(),
+            cuda: CudaConfig::from_environment(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })

@@ -116,15 +116,15 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// How Vulkan devices are timed (default: sample)
+    #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
+    pub(crate) vulkan: VulkanArg,
     /// How closely CUDA devices are watched (default: sample)
     #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
     pub(crate) cuda: CudaArg,
     /// Percent of the time that `--cuda sample` may cost (default: 1)
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
     pub(crate) cuda_budget: f64,
-    /// How Vulkan devices are timed (default: sample)
-    #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
-    pub(crate) vulkan: VulkanArg,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,

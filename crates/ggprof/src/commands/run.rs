@@ -93,12 +93,12 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
-    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
-    variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
-    variables.push(("GGPROF_CUDA_BUDGET", arguments.cuda_budget.to_string().into()));
     if let Some(how) = arguments.vulkan.to_possible_value() {
         variables.push(("GGPROF_VULKAN", how.get_name().into()));
     }
+    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
+    variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
+    variables.push(("GGPROF_CUDA_BUDGET", arguments.cuda_budget.to_string().into()));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [
         ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
