@@ -10,5 +10,7 @@ pub(crate) mod cpu_ops;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 mod inline_ops;
+pub(crate) mod late;
 pub(crate) mod library;
 pub(crate) mod linked_in;
+mod process_end;

@@ -23,6 +23,19 @@ impl Slot<'_> {
         self.word().load(Ordering::Relaxed)
     }
 
+    /// What the slot leads to. A slot not yet bound leads back into the library's own
+    /// stubs, which would bind it and so undo a hook: then the function is looked up as
+    /// the loader would, in the global scope first.
+    pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
+        let value = self.value();
+        if value == self.own_definition || !object.holds(value) {
+            return value;
+        }
+        // SAFETY: a look-up by a C string.
+        let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
+        if global != 0 { global } else { self.own_definition }
+    }
+
     fn word(&self) -> &AtomicUsize {
         // SAFETY: the library's relocation names this word, the loader has
         // relocated it, and the library is loaded (`for_each` holds no slot
