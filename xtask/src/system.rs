@@ -39,6 +39,11 @@ const NEEDED: &[Needed] = &[
         package: "mesa-vulkan-drivers",
     },
     Needed { what: What::File("/usr/lib/x86_64-linux-gnu/libvulkan.so.1"), package: "libvulkan1" },
+    // Finds faults in the commands that the agent adds.
+    Needed {
+        what: What::File("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"),
+        package: "vulkan-validationlayers",
+    },
 ];
 
 /// Installs what is missing, or says which command does.

@@ -1,9 +1,9 @@
 //! The environment, read once when the agent is loaded: the program may change
 //! its variables and its working directory later.
 
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ggprof_spool::layout;
 
@@ -16,6 +16,34 @@ const LIBRARY_BYTES: u64 = 256 << 20;
 /// Below that a file of limited size holds hardly more than descriptions.
 const LEAST_BLOCKS: usize = 63;
 
+/// How Vulkan devices are timed (`GGPROF_VULKAN`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Vulkan {
+    /// Not at all: the agent stays out of Vulkan.
+    Off,
+    /// Where ggml itself synchronises.
+    Group,
+    /// Before and after each command.
+    Pair,
+    /// One command at a time.
+    Serial,
+    /// As groups, but in one graph of many; of the others beginning and end.
+    #[default]
+    Sample,
+}
+
+impl Vulkan {
+    fn from_environment() -> Vulkan {
+        match std::env::var_os("GGPROF_VULKAN").as_deref().and_then(|mode| mode.to_str()) {
+            Some("off") => Vulkan::Off,
+            Some("pair") => Vulkan::Pair,
+            Some("serial") => Vulkan::Serial,
+            Some("group") => Vulkan::Group,
+            _ => Vulkan::default(),
+        }
+    }
+}
+
 /// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -26,6 +54,7 @@ pub(crate) struct Config {
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
     pub(crate) purpose: Purpose,
+    pub(crate) vulkan: Vulkan,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -111,6 +140,7 @@ impl Config {
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
             purpose,
+            vulkan: Vulkan::from_environment(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })
@@ -131,6 +161,13 @@ impl Config {
             options |= layout::OPTION_SERIALIZE;
         }
         options
+    }
+
+    /// Where recordings are made, if that is one place for all processes.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        let directory = Path::new(OsStr::from_bytes(&self.spool)).parent()?;
+        let of_all = !directory.as_os_str().as_bytes().windows(2).any(|pair| pair == b"%p");
+        of_all.then_some(directory)
     }
 
     /// The path for this process. Attempts after the first get a suffix: the

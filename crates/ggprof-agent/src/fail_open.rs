@@ -46,6 +46,20 @@ pub(crate) fn hot<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
     ThisThread::with(|this| if this.inside.get() { otherwise } else { work(this) })
 }
 
+/// The guard of what keeps foreign objects apart and writes no records: that must be done
+/// even when a call comes from inside another guard.
+#[inline(always)]
+pub(crate) fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(value) => value,
+        Err(payload) => {
+            std::mem::forget(payload);
+            count_fault();
+            otherwise
+        }
+    }
+}
+
 #[cold]
 fn count_fault() {
     lifecycle::note_fault();

@@ -32,9 +32,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
-use crate::config::{Config, Purpose};
+use crate::config::{Config, Purpose, Vulkan};
 use crate::ffi::real_function;
 use crate::hooks::linked_in;
+use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
 use crate::{clock, fail_open, quiet_log, toggle_signal};
 
@@ -62,6 +63,9 @@ pub(crate) extern "C" fn on_load() {
 }
 
 fn arm(config: Config) {
+    if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
+        registration::announce(directory);
+    }
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
@@ -74,6 +78,7 @@ pub(crate) extern "C" fn on_exit() {
     if let Some(recorder) = recording() {
         recorder.stamp_end();
     }
+    registration::withdraw();
     if let Some((purpose, recorder)) = purpose() {
         finish(purpose, recorder);
     }
@@ -147,6 +152,12 @@ extern "C" fn after_fork_in_child() {
     if STATE.load(Ordering::Relaxed) == RECORDING || RECORDER.get().is_some() {
         STATE.store(OFF, Ordering::Relaxed);
     }
+}
+
+/// How Vulkan devices are to be timed; not at all where nothing can be recorded.
+pub(crate) fn vulkan() -> Vulkan {
+    let usable = matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING);
+    CONFIG.get().filter(|_| usable).map_or(Vulkan::Off, |config| config.vulkan)
 }
 
 /// The recorder, where recording is going on.

@@ -116,6 +116,9 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// How Vulkan devices are timed (default: sample)
+    #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
+    pub(crate) vulkan: VulkanArg,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
@@ -137,6 +140,21 @@ pub(crate) struct RunArgs {
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VulkanArg {
+    /// As group, in the first two graphs of each shape and then one of 32; of the others their
+    /// beginning and end
+    Sample,
+    /// Where ggml itself synchronises: what runs side by side has one time
+    Group,
+    /// Around each command: single times, that overlap where work does
+    Pair,
+    /// One command at a time: exact for each, but another execution than usual
+    Serial,
+    /// Not at all
+    Off,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -9,3 +9,4 @@ pub(crate) mod graph;
 pub(crate) mod probe;
 pub(crate) mod real_function;
 pub(crate) mod tensor;
+pub(crate) mod vulkan;

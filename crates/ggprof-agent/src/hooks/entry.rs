@@ -13,7 +13,7 @@ use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::ffi::real_function::RealFunction;
-use crate::observe::copies::{self, Copied};
+use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
 use crate::recorder::this_thread::ThisThread;
@@ -295,8 +295,10 @@ entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_
 unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
     let Some(real) = tensor_copy_real::find() else { return };
     let start = clock::ticks();
+    let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(source, target) };
+    drop(underway);
     guard(None, |this| {
         let copy = Copied {
             start,
@@ -324,8 +326,10 @@ unsafe extern "C-unwind" fn tensor_set_async(
 ) {
     let Some(real) = tensor_set_async_real::find() else { return };
     let start = clock::ticks();
+    let underway = Underway::new(copies::WRITING, start);
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(backend, target, data, offset, bytes) };
+    drop(underway);
     guard(None, |this| {
         let copy = Copied {
             start,
@@ -338,4 +342,51 @@ unsafe extern "C-unwind" fn tensor_set_async(
         };
         copies::note(this, real as usize, copy)
     });
+}
+
+entry!(ggml_backend_tensor_set, tensor_set_real:
+    fn(Pointer, Pointer, usize, usize), tensor_set);
+
+/// No event: programs fill every weight through this. It tells which way a device copies.
+unsafe extern "C-unwind" fn tensor_set(
+    target: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_set_real::find() else { return };
+    let _underway = Underway::new(copies::WRITING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(target, data, offset, bytes) };
+}
+
+entry!(ggml_backend_tensor_get, tensor_get_real:
+    fn(Pointer, Pointer, usize, usize), tensor_get);
+
+unsafe extern "C-unwind" fn tensor_get(
+    source: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_get_real::find() else { return };
+    let _underway = Underway::new(copies::READING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(source, data, offset, bytes) };
+}
+
+entry!(ggml_backend_tensor_get_async, tensor_get_async_real:
+    fn(Pointer, Pointer, Pointer, usize, usize), tensor_get_async);
+
+unsafe extern "C-unwind" fn tensor_get_async(
+    backend: Pointer,
+    source: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_get_async_real::find() else { return };
+    let _underway = Underway::new(copies::READING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(backend, source, data, offset, bytes) };
 }

@@ -14,3 +14,4 @@ pub(crate) mod late;
 pub(crate) mod library;
 pub(crate) mod linked_in;
 mod process_end;
+pub(crate) mod vulkan;

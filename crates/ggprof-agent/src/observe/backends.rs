@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
+use super::vulkan::registration;
 use super::{devices, schedulers};
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
@@ -275,6 +276,9 @@ impl Adopted {
         let copies = self.cpy_tensor_async.load(Ordering::Relaxed) != 0;
         if copies {
             cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
+        }
+        if let Some(why) = object.as_ref().and_then(registration::why_unseen) {
+            cover(Covered::Kernels, CoveredHow::Not, 0, why);
         }
         let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen.load(Ordering::Relaxed) {

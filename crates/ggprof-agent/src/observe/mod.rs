@@ -23,3 +23,4 @@ pub(crate) mod serialize;
 pub(crate) mod split;
 pub(crate) mod ticks;
 pub(crate) mod visits;
+pub(crate) mod vulkan;

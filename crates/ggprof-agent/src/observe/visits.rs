@@ -17,6 +17,8 @@ pub(crate) struct Visits {
     pub(crate) split: u32,
     pub(crate) shape: u32,
     pub(crate) backend: u32,
+    /// Whether the device's work is timed in its parts; unknown before there is any.
+    pub(crate) in_parts: Option<bool>,
     nodes: *const [*const u8],
     site: usize,
     worked: bool,
@@ -32,7 +34,16 @@ impl Visits {
         nodes: &[*const u8],
     ) -> Box<Visits> {
         let visited = Vec::with_capacity(nodes.len());
-        Box::new(Visits { split, shape, backend, nodes, site: 0, worked: false, visited })
+        Box::new(Visits {
+            split,
+            shape,
+            backend,
+            in_parts: None,
+            nodes,
+            site: 0,
+            worked: false,
+            visited,
+        })
     }
 
     /// A question about a node, asked at `site`. Never allocates.
@@ -57,6 +68,10 @@ impl Visits {
     /// The node being recorded or launched; none before the first.
     pub(crate) fn position(&self) -> Option<u32> {
         self.visited.last().copied()
+    }
+
+    pub(crate) fn has_worked(&self) -> bool {
+        self.worked
     }
 
     /// Work of the device was recorded or launched for the current node.

@@ -64,7 +64,8 @@ pub(crate) struct Recorder {
     definitions: Mutex<Definitions>,
     /// Of the descriptions (`blocks`).
     epoch: AtomicU32,
-    /// The descriptions have become too many.
+    /// Descriptions have become too many, or some were not written because nothing was
+    /// recorded.
     epoch_due: AtomicBool,
     splits: AtomicU32,
     clock_sampling: Mutex<ClockSampling>,
@@ -125,8 +126,7 @@ impl Recorder {
             return None;
         };
         if lane.writes() {
-            let due = self.gate.was_shut() || self.epoch_due.load(Ordering::Relaxed);
-            if due {
+            if self.epoch_due.load(Ordering::Relaxed) {
                 self.begin_epoch();
             }
             lane.keep_up_with(self.epoch());

@@ -7,6 +7,7 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::launch::{self, Ended, Spools};
 use crate::{messages, output, terminal};
+use clap::ValueEnum;
 use ggprof_report::{caveats, documents, render};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -91,6 +92,9 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
         [("GGPROF_THREADS", arguments.threads), ("GGPROF_SERIALIZE", arguments.serialize)]
     {
         variables.push((name, if on { "1" } else { "0" }.into()));
+    }
+    if let Some(how) = arguments.vulkan.to_possible_value() {
+        variables.push(("GGPROF_VULKAN", how.get_name().into()));
     }
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [

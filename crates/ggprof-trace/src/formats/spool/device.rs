@@ -30,7 +30,7 @@ pub(super) struct Device<'a> {
     /// By split, then by the position of the node.
     pub(super) nodes: HashMap<u32, BTreeMap<u32, Vec<Timed<'a>>>>,
     /// All work of a split together, where its parts were not recorded.
-    pub(super) whole_splits: HashMap<u32, Timed<'a>>,
+    pub(super) whole_splits: HashMap<u32, Vec<Timed<'a>>>,
     /// By the start of the copy that caused it.
     pub(super) copies: HashMap<u64, Vec<Timed<'a>>>,
     /// What belongs to neither.
@@ -50,7 +50,7 @@ impl<'a> Device<'a> {
         for work in timed {
             let record = work.record;
             if work.what() == layout::WORK_WHOLE_SPLIT {
-                device.whole_splits.insert(record.split, work);
+                device.whole_splits.entry(record.split).or_default().push(work);
             } else if record.position != NO_NODE && record.split != layout::NONE {
                 let nodes = device.nodes.entry(record.split).or_default();
                 nodes.entry(record.position).or_default().push(work);

@@ -3,7 +3,7 @@
 use super::ReadError;
 use super::backends::BackendMap;
 use super::clock::Clock;
-use super::device::Device;
+use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
 use super::nodes::{self, Nodes};
 use super::tables::{Split as SplitRecords, Tables};
@@ -109,7 +109,8 @@ impl Builder<'_> {
             } else if let Some(ops) = ops.get(&begin.split) {
                 ops.iter().for_each(|op| self.op(trace, begin, &place, op));
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
-                whole_split(trace, &place, (whole.start_ns, whole.end_ns), Measured::Device);
+                let (start_ns, end_ns, _) = device::extent(whole);
+                whole_split(trace, &place, (start_ns, end_ns), Measured::Device);
             } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
                 whole_split(trace, &place, (start_ns, end_ns), Measured::HostCall);
             }
