@@ -42,11 +42,12 @@ export function drawn(page) {
   return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
-// The state as the address has it, after the pause in which it is collected.
+// The state as the address has it, after the pause in which it is collected: by the page's own
+// clock, because on a busy machine ours says little about it.
 export async function hash(page) {
   await drawn(page);
-  await page.waitForTimeout(350);
-  return new URLSearchParams(await page.evaluate(() => location.hash.slice(1)));
+  const text = await page.evaluate(() => new Promise((done) => setTimeout(() => done(location.hash.slice(1)), 350)));
+  return new URLSearchParams(text);
 }
 
 export async function viewOf(page) {

@@ -70,7 +70,7 @@ impl Extended {
         }
         // SAFETY: the caller's contract.
         let own = unsafe { own_feature(info.p_next) };
-        let mut host_reset = vk::PhysicalDeviceHostQueryResetFeatures {
+        let host_reset = vk::PhysicalDeviceHostQueryResetFeatures {
             host_query_reset: vk::TRUE,
             ..Default::default()
         };
