@@ -40,7 +40,7 @@ pub fn command(program: &str, backends: &[&str]) -> Option<Command> {
     tool::fetched("Debian sid's ggml", prepared(program, backends))
 }
 
-fn prepared(program: &str, backends: &[&str]) -> Result<Command, String> {
+pub(crate) fn prepared(program: &str, backends: &[&str]) -> Result<Command, String> {
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let root = root()?;
     let executable = PROGRAMS.iter().map(|place| root.join(place).join(program));

@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod install;
 mod lint;
+mod matrix;
 mod picture;
 mod shell;
 mod soak;
@@ -36,6 +37,11 @@ const TASKS: &[Task] = &[
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
     Task {
+        name: "matrix",
+        help: "record every program and build of ggml we know to resist [--pairs N]",
+        run: matrix::run,
+    },
+    Task {
         name: "bench",
         help: "measure [analysis|viewer|recording] [--reference SCRIPT]",
         run: bench::run,
@@ -45,7 +51,7 @@ const TASKS: &[Task] = &[
         help: "a recorded llama-server under load [--minutes N, default 30]",
         run: soak::run,
     },
-    Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
+    Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 

@@ -159,6 +159,8 @@ pub enum LossKind {
     NoBackendSlot = 7,
     /// Node descriptions beyond the interner's bound.
     InternerFull = 8,
+    /// Work of a device whose records its tracing library had no room for.
+    DeviceRecords = 9,
 }
 
 pub const MEASURED_DEVICE: u8 = 0;
@@ -248,6 +250,10 @@ pub enum CoveredHow {
     DeviceTimestamps = 7,
     /// The activity records of the vendor's tracing library.
     ActivityRecords = 8,
+    /// A jump at the function's entry.
+    InlineHook = 9,
+    /// Asked for one node at a time, as it would have taken them anyway.
+    NodeByNode = 10,
 }
 
 /// No backend, scheduler, string, run …: numbering starts at 1.

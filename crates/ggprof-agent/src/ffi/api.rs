@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::patch::loaded_object::LoadedObject;
+use crate::patch::symbols::{self, Function};
 
 pub(crate) type Pointer = *mut c_void;
 
@@ -28,7 +29,7 @@ macro_rules! api {
         impl Api {
             /// Looks every function up in the object and what it links to.
             pub(crate) fn of(object: &LoadedObject) -> Option<Api> {
-                let scope = Scope::of(&object.name)?;
+                let scope = Symbols::of(object)?;
                 // SAFETY: a symbol of this name in a ggml library has this
                 // signature in all versions from late 2024 on (ggml's headers);
                 // a null address becomes `None`.
@@ -41,7 +42,7 @@ macro_rules! api {
     };
 }
 
-const fn as_c_str(name: &'static str) -> &'static CStr {
+pub(super) const fn as_c_str(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("names end in one zero byte"),
@@ -77,6 +78,8 @@ api! {
     ggml_commit: fn() -> *const c_char;
     ggml_backend_name: fn(Pointer) -> *const c_char;
     ggml_backend_free: fn(Pointer);
+    ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
+    ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
     ggml_backend_synchronize: fn(Pointer);
     ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
     ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
@@ -92,6 +95,29 @@ api! {
     ggml_backend_buffer_free: fn(Pointer);
     ggml_backend_cpu_buffer_from_ptr: fn(Pointer, usize) -> Pointer;
     ggml_backend_tensor_alloc: fn(Pointer, Pointer, Pointer);
+}
+
+/// An object's functions by name: its own, even if it hides them, then those of
+/// what it links to.
+pub(crate) struct Symbols {
+    scope: Scope,
+    hidden: Vec<Function>,
+}
+
+impl Symbols {
+    pub(crate) fn of(object: &LoadedObject) -> Option<Symbols> {
+        let scope = Scope::of(&object.name)?;
+        let shows = object.holds(scope.find(c"ggml_init"));
+        let is_ggmls = |name: &[u8]| name.starts_with(b"ggml_");
+        let hidden = if shows { Vec::new() } else { symbols::functions(object, is_ggmls) };
+        Some(Symbols { scope, hidden })
+    }
+
+    /// The function's address, 0 when it is not there.
+    pub(crate) fn find(&self, name: &CStr) -> usize {
+        let own = self.hidden.iter().find(|function| function.name == name.to_bytes());
+        own.map_or_else(|| self.scope.find(name), |function| function.address)
+    }
 }
 
 /// A loaded object's view of symbols: itself, then what it links to.

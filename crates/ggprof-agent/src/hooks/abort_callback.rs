@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::{entry, library};
 use crate::clock;
-use crate::ffi::api::{Pointer, Scope};
+use crate::ffi::api::{Pointer, Symbols};
 use crate::observe::backends;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
@@ -109,7 +109,7 @@ pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
 }
 
 pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {
-    let found = Scope::of(&object.name)?.find(SETTER);
+    let found = Symbols::of(object)?.find(SETTER);
     // SAFETY: ggml's function of this name has this signature.
     object.holds(found).then(|| unsafe { std::mem::transmute::<usize, Setter>(found) })
 }

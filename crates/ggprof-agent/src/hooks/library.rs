@@ -1,21 +1,29 @@
-//! Which slots of a backend's library are replaced, and by what. Decided by
-//! symbol names alone: no library name, no version.
+//! How the ops of a backend's library are seen: by the slots through which it
+//! calls its own functions, or, where its calls pass none, at the functions'
+//! entries (`inline_ops`). Decided by symbol names and by looking at the calls: no
+//! library name, no version.
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
+use ggprof_spool::layout::CoveredHow;
+
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
+use super::inline_ops;
 use crate::patch::got::{self, Slot};
+use crate::patch::inline::InlineHooks;
 use crate::patch::loaded_object::LoadedObject;
 
-const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
-const BARRIER: &CStr = c"ggml_barrier";
-const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
+pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
+pub(super) const BARRIER: &CStr = c"ggml_barrier";
+pub(super) const UNSEEN: &str = "the library does not announce its ops by a call that can be seen";
+pub(super) const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
 
 /// What could be hooked in a library.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Hooked {
+    pub(crate) how: CoveredHow,
     pub(crate) ops: bool,
     pub(crate) barrier: bool,
     pub(crate) forward: u32,
@@ -23,13 +31,20 @@ pub(crate) struct Hooked {
     pub(crate) reason: &'static str,
 }
 
+impl Hooked {
+    pub(crate) fn not(reason: &'static str) -> Hooked {
+        Hooked { how: CoveredHow::Not, ops: false, barrier: false, forward: 0, reason }
+    }
+}
+
 struct Library {
     base: usize,
     name: CString,
     hooked: Hooked,
+    inline: Option<InlineHooks>,
 }
 
-struct Hooks {
+pub(super) struct Hooks {
     libraries: [Option<Library>; LIBRARIES],
     /// Which library's number each forward hook serves.
     forwards: [Option<u8>; FORWARDS],
@@ -38,24 +53,30 @@ struct Hooks {
 static HOOKS: Mutex<Hooks> =
     Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
-/// Hooks the library that holds a backend, once.
-pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
+/// Hooks the library that holds a backend, once; entries of functions only where
+/// the backend is the host's processor.
+pub(crate) fn hook_ops(object: &LoadedObject, on_host: bool) -> Hooked {
     let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
-    if !announces_ops(object) {
-        let reason = "the library does not announce its ops by a call that can be seen";
-        return Hooked { reason, ..Hooked::default() };
-    }
     let Some(number) = hooks.number_for(object) else {
-        return Hooked { reason: "too many CPU libraries at once", ..Hooked::default() };
+        return Hooked::not("too many CPU libraries at once");
     };
     if let Some(known) = &hooks.libraries[number]
-        && still_hooked(object, number)
+        && known.is_still_hooked(object, number)
     {
         return known.hooked.clone();
     }
-    let hooked = hooks.replace_slots(object, number);
-    let name = object.name.clone();
-    hooks.libraries[number] = Some(Library { base: object.base, name, hooked: hooked.clone() });
+    let (hooked, inline) = if announces_ops(object) {
+        (hooks.replace_slots(object, number), None)
+    } else if !on_host {
+        return Hooked::not(UNSEEN);
+    } else {
+        match inline_ops::hook(&mut hooks, object, number) {
+            Ok((hooked, inline)) => (hooked, Some(inline)),
+            Err(reason) => return Hooked::not(reason),
+        }
+    };
+    let (base, name) = (object.base, object.name.clone());
+    hooks.libraries[number] = Some(Library { base, name, hooked: hooked.clone(), inline });
     hooked
 }
 
@@ -82,13 +103,23 @@ pub(crate) fn unhook_forward(place: usize) {
     }
 }
 
-/// A library closed and opened again at the same place has fresh slots.
-fn still_hooked(object: &LoadedObject, number: usize) -> bool {
-    let mut hooked = false;
-    got::for_each(object, |slot| {
-        hooked |= slot.name == EXTRA && slot.value() == cpu_ops::extra_hook(number);
-    });
-    hooked
+/// Nothing of this name is loaded there any more.
+pub(super) fn is_gone((name, base): &(CString, usize)) -> bool {
+    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+}
+
+impl Library {
+    /// A library closed and opened again at the same place is as it was at first.
+    fn is_still_hooked(&self, object: &LoadedObject, number: usize) -> bool {
+        if let Some(inline) = &self.inline {
+            return inline.are_in(object);
+        }
+        let mut hooked = false;
+        got::for_each(object, |slot| {
+            hooked |= slot.name == EXTRA && slot.value() == cpu_ops::extra_hook(number);
+        });
+        hooked
+    }
 }
 
 impl Hooks {
@@ -109,11 +140,23 @@ impl Hooks {
         own.or_else(free).or_else(gone)
     }
 
+    /// Hooks of a library that had this number before serve nobody now.
+    pub(super) fn free_forwards_of(&mut self, number: usize) {
+        let before = Some(number as u8);
+        self.forwards.iter_mut().filter(|owner| **owner == before).for_each(|owner| *owner = None);
+    }
+
+    /// A forward hook for the library of this number.
+    pub(super) fn take_forward(&mut self, number: usize) -> Option<usize> {
+        let place = self.forwards.iter().position(Option::is_none)?;
+        cpu_ops::forget_use(place);
+        self.forwards[place] = Some(number as u8);
+        Some(place)
+    }
+
     fn replace_slots(&mut self, object: &LoadedObject, number: usize) -> Hooked {
-        let mut hooked = Hooked::default();
-        // Hooks of a library that had this number before serve nobody now.
-        let mine = Some(number as u8);
-        self.forwards.iter_mut().filter(|owner| **owner == mine).for_each(|owner| *owner = None);
+        let mut hooked = Hooked { how: CoveredHow::GotSlot, ..Hooked::not("") };
+        self.free_forwards_of(number);
         got::for_each(object, |slot| {
             if slot.name == EXTRA {
                 let hook = cpu_ops::extra_hook(number);
@@ -122,14 +165,10 @@ impl Hooks {
                 let hook = cpu_ops::barrier_hook(number);
                 hooked.barrier |= replace(object, slot, hook, &cpu_ops::BARRIER[number]);
             } else if slot.name.to_bytes().starts_with(FORWARD_PREFIX)
-                && let Some(place) = self.forwards.iter().position(Option::is_none)
+                && let Some(place) = self.take_forward(number)
             {
-                cpu_ops::forget_use(place);
                 let hook = cpu_ops::forward_hook(place);
-                if replace(object, slot, hook, &cpu_ops::FORWARD[place]) {
-                    self.forwards[place] = mine;
-                    hooked.forward += 1;
-                }
+                hooked.forward += u32::from(replace(object, slot, hook, &cpu_ops::FORWARD[place]));
             }
         });
         if !hooked.ops {
@@ -146,23 +185,10 @@ pub(super) fn replace(
     hook: usize,
     kept: &std::sync::atomic::AtomicUsize,
 ) -> bool {
-    let real = real_function(object, slot);
+    let real = slot.leads_to(object);
     if real == 0 {
         return false;
     }
     kept.store(real, Ordering::Release);
     slot.replace(object, hook)
-}
-
-/// What the slot leads to. A slot not yet bound leads back into the library's
-/// own stubs, which would bind it and so undo the hook: then the function is
-/// looked up as the loader would, in the global scope first.
-fn real_function(object: &LoadedObject, slot: &Slot<'_>) -> usize {
-    let value = slot.value();
-    if value == slot.own_definition || !object.holds(value) {
-        return value;
-    }
-    // SAFETY: a look-up by a C string.
-    let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, slot.name.as_ptr()) as usize };
-    if global != 0 { global } else { slot.own_definition }
 }

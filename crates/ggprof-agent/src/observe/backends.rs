@@ -8,11 +8,14 @@ use std::sync::{Mutex, PoisonError};
 use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
-use super::schedulers;
+use super::vulkan::registration;
+use super::{cuda, devices, schedulers};
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::{backend_table, device_nodes, library};
+use crate::hooks::backend_table::Synchronize;
+use crate::hooks::library::Hooked;
+use crate::hooks::{backend_table, cuda_calls, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -31,6 +34,9 @@ pub(crate) struct Adopted {
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
     is_cpu: AtomicBool,
+    /// Its library hands work to CUDA devices.
+    is_cuda: AtomicBool,
+    is_host_accelerator: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
     /// The way to set its abort callback, where ops are seen by ticks only.
@@ -90,6 +96,20 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     own.or_else(|| known().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
+/// Waits until every CUDA backend has nothing left to do.
+pub(crate) fn synchronize_cuda() {
+    for entry in ADOPTED.iter().filter(|entry| entry.is_cuda()) {
+        let backend = entry.backend.load(Ordering::Acquire) as Pointer;
+        // SAFETY: taken from this slot of the backend's table.
+        let real = unsafe { backend_table::original::<Synchronize>(&entry.synchronize) };
+        if let Some(synchronize) = real {
+            // SAFETY: the backend's own function; the backend is not freed yet, as
+            // `note_free` has not been called.
+            unsafe { synchronize(backend) };
+        }
+    }
+}
+
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
 pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
     if backend.is_null() {
@@ -126,6 +146,8 @@ impl Adopted {
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
+            is_cuda: AtomicBool::new(false),
+            is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
             asks_about_nodes: AtomicBool::new(false),
@@ -158,7 +180,7 @@ impl Adopted {
         let offsets = instance.backend;
         self.id.store(id, Ordering::Relaxed);
         self.instance.store(std::ptr::from_ref(instance).cast_mut(), Ordering::Release);
-        self.device.store(device_of(instance, backend) as usize, Ordering::Relaxed);
+        self.device.store(devices::device_of(instance, backend) as usize, Ordering::Relaxed);
         let hooks: [(&AtomicUsize, usize, usize); 4] = [
             (&self.free, offsets.free, backend_table::free as *const () as usize),
             (&self.synchronize, offsets.synchronize, 0),
@@ -216,10 +238,14 @@ impl Adopted {
 
     fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
         let object = LoadedObject::containing(self.graph_compute.load(Ordering::Relaxed));
-        let hooked = object.as_ref().map(library::hook_ops).unwrap_or_default();
-        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
         let api = &instance.api;
         let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
+        let device_type = devices::device_type(instance, device);
+        let hooked = match &object {
+            Some(object) => library::hook_ops(object, matches!(device_type, 0 | u8::MAX)),
+            None => Hooked::not("the backend's functions are in no library that is loaded"),
+        };
+        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
         let mut interner = lane.recorder.interner();
         let ask = |function: Option<unsafe extern "C-unwind" fn(Pointer) -> *const _>,
                    of: Pointer| {
@@ -229,13 +255,19 @@ impl Adopted {
         };
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
         let library = interner.lasting_text(lane, file_name(library_path));
-        let device_type = device_type(instance, device);
         let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
         self.is_cpu.store(device_type == 0, Ordering::Relaxed);
+        let synchronous = self.synchronize.load(Ordering::Relaxed) == 0;
+        let on_host = device_type == devices::ACCELERATOR
+            && synchronous
+            && devices::uses_host(instance, device);
+        self.is_host_accelerator.store(on_host, Ordering::Relaxed);
         let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
         self.asks_about_nodes.store(asks, Ordering::Relaxed);
+        let is_cuda = device_type != 0 && object.as_ref().is_some_and(cuda_calls::hook);
+        self.is_cuda.store(is_cuda, Ordering::Relaxed);
         let record = layout::Backend {
             device_type,
             backend: self.id(),
@@ -265,27 +297,44 @@ impl Adopted {
         if copies {
             cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
         }
-        let got = |seen: bool| if seen { CoveredHow::GotSlot } else { CoveredHow::Not };
+        if let Some(why) = object.as_ref().and_then(registration::why_unseen) {
+            cover(Covered::Kernels, CoveredHow::Not, 0, why);
+        }
+        let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen.load(Ordering::Relaxed) {
-            cover(Covered::Ops, CoveredHow::GotSlot, 1, "");
-            let why = if hooked.barrier { "" } else { "the library calls no ggml_barrier by name" };
-            cover(Covered::BarrierWaits, got(hooked.barrier), 1, why);
-            let why = if hooked.forward > 0 { "" } else { "the library exports no op functions" };
-            cover(Covered::Fusions, got(hooked.forward > 0), hooked.forward, why);
+            cover(Covered::Ops, hooked.how, 1, "");
+            let why = if hooked.barrier { "" } else { "the library has no call of ggml_barrier" };
+            cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
+            let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
+            cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
         } else if setter != 0 && instance.layouts.is_some() {
             cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
             let why = "only the first thread's progress is seen; waits are part of the ops";
             cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
+        } else if on_host && instance.layouts.is_some() {
+            let by = object.as_ref().and_then(devices::blas_behind).unwrap_or_default();
+            cover(Covered::Ops, CoveredHow::NodeByNode, 1, &by);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");
-        } else {
+        } else if !is_cuda || !cuda::is_wanted(lane) {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
+    }
+
+    /// It computes a graph in the host's memory, and has when it returns: ggml's
+    /// public way to wait for it does nothing where there is no such function.
+    pub(crate) fn is_host_accelerator(&self) -> bool {
+        self.is_host_accelerator.load(Ordering::Relaxed)
     }
 
     /// The library of the backend's device tells which node it works on.
     pub(crate) fn asks_about_nodes(&self) -> bool {
         self.asks_about_nodes.load(Ordering::Relaxed)
+    }
+
+    /// Its work is done by a CUDA device.
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.is_cuda.load(Ordering::Relaxed)
     }
 
     /// The setter through which this backend's nodes can be made to tick.
@@ -301,35 +350,13 @@ impl Adopted {
         self.device.store(0, Ordering::Relaxed);
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+        if self.is_cuda() {
+            cuda::before_backend_free(&lane, self.id());
+            self.is_cuda.store(false, Ordering::Relaxed);
+        }
         let record =
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
         lane.forget(Owner::Backend(self.id()));
     }
-}
-
-fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
-    // SAFETY: a live backend of this instance.
-    let ask = |get: unsafe extern "C-unwind" fn(Pointer) -> Pointer| unsafe { get(backend) };
-    instance.api.ggml_backend_get_device.map_or(std::ptr::null_mut(), ask)
-}
-
-/// 0 CPU, 1 GPU, 2 integrated GPU, 3 accelerator, 255 unknown. ggml put the
-/// integrated GPU in front of the accelerator at some point, so a 2 is told by
-/// whether its memory is the host's.
-fn device_type(instance: &Instance, device: Pointer) -> u8 {
-    let api = &instance.api;
-    let Some(get_type) = api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
-        return u8::MAX;
-    };
-    // SAFETY: a live device of this instance; devices are never freed.
-    let raw = unsafe { get_type(device) };
-    if raw == 2
-        && let (Some(buffer_type), Some(is_host)) =
-            (api.ggml_backend_dev_buffer_type, api.ggml_backend_buft_is_host)
-    {
-        // SAFETY: as above.
-        return if unsafe { is_host(buffer_type(device)) } { 3 } else { 2 };
-    }
-    u8::try_from(raw).unwrap_or(u8::MAX)
 }

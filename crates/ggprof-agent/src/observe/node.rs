@@ -5,9 +5,46 @@ use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 
 use super::instance::Instance;
 use crate::ffi::api::{Pointer, text};
-use crate::ffi::tensor::Tensor;
+use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
+
+/// What ggml calls the node's op.
+pub(crate) fn op_name<'a>(instance: &Instance, op: u32) -> &'a [u8] {
+    // SAFETY: an op number read from a live tensor of this instance.
+    instance.api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }))
+}
+
+/// Whether an op of this name computes anything; the others only say how to look
+/// at what is there.
+pub(crate) fn computes(op_name: &[u8]) -> bool {
+    !matches!(op_name, b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE")
+}
+
+/// ggml's mark of a node to compute, in versions that have it.
+pub(crate) const FLAG_COMPUTE: u32 = 16;
+
+/// Positions of the nodes for which a backend does anything.
+///
+/// # Safety
+/// The nodes are those of a graph that ggml is computing, of the instance that the
+/// layout is of.
+pub(crate) unsafe fn working<'n>(
+    instance: &'n Instance,
+    layout: &'n TensorLayout,
+    nodes: &'n [*const u8],
+) -> impl Iterator<Item = usize> + 'n {
+    // SAFETY: the caller's contract.
+    let tensor = |node: &*const u8| unsafe { Tensor::new(*node, layout) };
+    // Versions that mark nodes skip all others.
+    let marked = nodes.iter().any(|node| tensor(node).flags() & FLAG_COMPUTE != 0);
+    let works = move |node: &*const u8| {
+        let tensor = tensor(node);
+        let wanted = !marked || tensor.flags() & FLAG_COMPUTE != 0;
+        wanted && computes(op_name(instance, tensor.op()))
+    };
+    nodes.iter().enumerate().filter(move |(_, node)| works(node)).map(|(position, _)| position)
+}
 
 /// The node's number, with its description written if it is new.
 pub(crate) fn number(
@@ -18,8 +55,7 @@ pub(crate) fn number(
 ) -> u32 {
     let api = &instance.api;
     let op = tensor.op();
-    // SAFETY: an op number read from a live tensor of this instance.
-    let op_name = api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }));
+    let op_name = op_name(instance, op);
     let mut node = layout::Node {
         sources: sources.len() as u8,
         instance: instance.id,

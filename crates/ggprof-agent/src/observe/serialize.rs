@@ -1,10 +1,16 @@
-//! One node at a time with a synchronise after it, for backends whose ops are
-//! not seen otherwise, and only when asked for: it shows where the time goes,
-//! but fusion and overlap are gone. Records say `serialized`.
+//! One node at a time, for backends whose ops are not seen otherwise.
+//!
+//! With a synchronise after each, and only when asked for, on devices: it shows
+//! where the time goes, but fusion and overlap are gone. Records say `serialized`.
+//!
+//! Always on an accelerator of the host, such as BLAS: it has computed a graph when
+//! it returns, works in the host's memory, and takes its nodes one after the other.
+//! Asked for them one by one it does the same, and the host's clock times each.
 
-use ggprof_spool::layout::MEASURED_SERIALIZED;
+use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 
 use super::backends::Adopted;
+use super::node;
 use super::split::Split;
 use crate::clock;
 use crate::fail_open;
@@ -22,14 +28,20 @@ pub(crate) fn compute(
     real: GraphCompute,
     synchronize: Option<Synchronize>,
 ) -> Option<i32> {
-    let (_, layout) = adopted.instance()?.layouts.as_ref()?;
+    let instance = adopted.instance()?;
+    let (tensor_layout, layout) = instance.layouts.as_ref()?;
     if layout.bytes > size_of::<GraphHead>() {
         return None;
     }
     // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
     let graph = unsafe { Graph::new(graph, layout) };
+    // SAFETY: nodes of the graph that ggml is computing, of this instance.
+    let mut working = unsafe { node::working(instance, tensor_layout, graph.nodes()) }.peekable();
+    // A graph without work is left to the backend as it is.
+    working.peek()?;
     let mut single = GraphHead([0; 64]);
-    for position in 0..graph.nodes().len() {
+    let measured = if adopted.is_host_accelerator() { MEASURED_HOST } else { MEASURED_SERIALIZED };
+    for position in working {
         graph.single_node(position, &mut single);
         let start = clock::ticks();
         // SAFETY: the backend's own functions, on a graph with one of the nodes
@@ -40,7 +52,7 @@ pub(crate) fn compute(
             unsafe { synchronize(backend) };
         }
         let end = clock::ticks();
-        fail_open::guard((), |_| put_op(split, position as u32, start, end));
+        fail_open::guard((), |_| put_op(split, measured, position as u32, (start, end)));
         if status != 0 {
             return Some(status);
         }
@@ -48,9 +60,9 @@ pub(crate) fn compute(
     Some(0)
 }
 
-fn put_op(split: &Split, position: u32, start: u64, end: u64) {
+fn put_op(split: &Split, measured: u8, position: u32, (start, end): (u64, u64)) {
     let Some(lane) = split.lane() else { return };
     let place = (split.id, position);
-    let record = op_of_one_thread(MEASURED_SERIALIZED, place, start - split.start, end - start);
+    let record = op_of_one_thread(measured, place, start - split.start, end - start);
     lane.put(&record.encode());
 }

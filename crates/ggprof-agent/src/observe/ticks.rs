@@ -7,14 +7,11 @@
 use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
-use crate::ffi::api::text;
+use super::node::{self, FLAG_COMPUTE};
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::hooks::abort_callback::Programs;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
-
-/// ggml's `GGML_TENSOR_FLAG_COMPUTE`, in versions that have it.
-const FLAG_COMPUTE: u32 = 16;
 
 /// The moments of one graph.
 #[derive(Debug)]
@@ -77,16 +74,13 @@ pub(crate) fn write_ops(
 
 fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) -> Vec<Traits> {
     let mut before = None;
-    let traits = nodes.iter().map(|&node| {
+    let traits = nodes.iter().map(|&at| {
         // SAFETY: a node of the graph ggml has just computed and still holds.
-        let tensor = unsafe { Tensor::new(node, layout) };
-        let op = instance.api.ggml_op_name.map_or(&b""[..], |name| {
-            // SAFETY: an op number read from a live tensor of this instance.
-            text(unsafe { name(tensor.op() as i32) })
-        });
+        let tensor = unsafe { Tensor::new(at, layout) };
+        let op = node::op_name(instance, tensor.op());
         let uses = |address| (0..2).any(|s| tensor.source(s).map(Tensor::address) == Some(address));
         let traits = Traits {
-            idle: matches!(op, b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE"),
+            idle: !node::computes(op),
             to_compute: tensor.flags() & FLAG_COMPUTE != 0,
             ends_fusion: op == b"MUL" && before.is_some_and(uses),
         };

@@ -7,6 +7,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded_object::LoadedObject;
+use super::page_bytes;
+use crate::ffi::api::Scope;
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -20,6 +22,24 @@ pub(crate) struct Slot<'a> {
 impl Slot<'_> {
     pub(crate) fn value(&self) -> usize {
         self.word().load(Ordering::Relaxed)
+    }
+
+    /// What the slot leads to. A slot not yet bound leads back into the library's own
+    /// stubs, which would bind it and so undo a hook: then the function is looked up as
+    /// the loader would, in the global scope first, then in the scope of a library that
+    /// was opened for itself.
+    pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
+        let value = self.value();
+        if value == self.own_definition || !object.holds(value) {
+            return value;
+        }
+        // SAFETY: a look-up by a C string.
+        let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
+        if global != 0 {
+            return global;
+        }
+        let local = Scope::of(&object.name).map_or(0, |scope| scope.find(self.name));
+        if local != 0 { local } else { self.own_definition }
     }
 
     fn word(&self) -> &AtomicUsize {
@@ -45,8 +65,7 @@ impl Slot<'_> {
 }
 
 fn protect(address: usize, protection: libc::c_int) -> bool {
-    // SAFETY: a question to the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let page = page_bytes();
     let start = address & !(page - 1);
     // SAFETY: the page belongs to a loaded library's RELRO segment, which holds
     // no code; making it writable for a moment takes nothing from anyone.

@@ -2,6 +2,10 @@
 //! is all we ever know of one; names are for the report only.
 
 use std::ffi::{CStr, CString, c_int, c_void};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use super::page_bytes;
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -10,8 +14,16 @@ pub(crate) struct LoadedObject {
     pub(crate) name: CString,
     pub(crate) dynamic: usize,
     /// Memory the loader made read-only after relocating; empty without it.
-    pub(crate) relro: std::ops::Range<usize>,
-    segments: Vec<std::ops::Range<usize>>,
+    pub(crate) relro: Range<usize>,
+    segments: Vec<Segment>,
+}
+
+/// A part of the file in memory.
+#[derive(Clone, Debug)]
+struct Segment {
+    memory: Range<usize>,
+    offset: u64,
+    is_code: bool,
 }
 
 impl LoadedObject {
@@ -20,9 +32,61 @@ impl LoadedObject {
         find(&mut |object| object.holds(address))
     }
 
-    pub(crate) fn holds(&self, address: usize) -> bool {
-        self.segments.iter().any(|segment| segment.contains(&address))
+    /// The program itself, which the loader lists first.
+    pub(crate) fn program() -> Option<LoadedObject> {
+        find(&mut |_| true)
     }
+
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        self.segments.iter().any(|segment| segment.memory.contains(&address))
+    }
+
+    pub(crate) fn holds_code(&self, address: usize) -> bool {
+        self.code().any(|segment| segment.contains(&address))
+    }
+
+    pub(crate) fn code(&self) -> impl Iterator<Item = &Range<usize>> {
+        self.segments.iter().filter(|segment| segment.is_code).map(|segment| &segment.memory)
+    }
+
+    /// From the first to the last address.
+    pub(crate) fn bounds(&self) -> Option<Range<usize>> {
+        let start = self.segments.iter().map(|segment| segment.memory.start).min()?;
+        let end = self.segments.iter().map(|segment| segment.memory.end).max()?;
+        Some(start..end)
+    }
+
+    /// Where in the file an address comes from.
+    pub(crate) fn file_offset(&self, address: usize) -> Option<u64> {
+        let segment = self.segments.iter().find(|segment| segment.memory.contains(&address))?;
+        Some(segment.offset + (address - segment.memory.start) as u64)
+    }
+
+    /// The file it was loaded from. The kernel knows: the loader has no name for
+    /// the program, which need not be what the kernel started either (a program
+    /// may be run by naming the loader).
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        let start = self.bounds()?.start;
+        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        maps.lines().find_map(|line| {
+            let (from, rest) = line.split_once('-')?;
+            let (to, _) = rest.split_once(' ')?;
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            let path = line.find('/').map(|at| PathBuf::from(&line[at..]));
+            (number(from)?..number(to)?).contains(&start).then_some(path)?
+        })
+    }
+}
+
+/// Everything that is loaded now. Gathered first: what is done with each may need
+/// the loader, which is locked during its own walk.
+pub(crate) fn all() -> Vec<LoadedObject> {
+    let mut objects = Vec::new();
+    find(&mut |object| {
+        objects.push(object.clone());
+        false
+    });
+    objects
 }
 
 /// How many objects were unloaded so far: while it stands still, no address
@@ -37,6 +101,16 @@ pub(crate) fn unloads() -> u64 {
     // SAFETY: the callback matches and only writes `count`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
     count
+}
+
+/// The paths of everything loaded, as the loader names them.
+pub(crate) fn names() -> Vec<CString> {
+    let mut names = Vec::new();
+    find(&mut |object| {
+        names.push(object.name.clone());
+        false
+    });
+    names
 }
 
 struct Search<'a> {
@@ -83,7 +157,11 @@ fn describe(info: &libc::dl_phdr_info) -> LoadedObject {
         let start = base + header.p_vaddr as usize;
         let range = start..start + header.p_memsz as usize;
         match header.p_type {
-            libc::PT_LOAD => object.segments.push(range),
+            libc::PT_LOAD => object.segments.push(Segment {
+                memory: range,
+                offset: header.p_offset,
+                is_code: header.p_flags & libc::PF_X != 0,
+            }),
             libc::PT_DYNAMIC => object.dynamic = start,
             libc::PT_GNU_RELRO => object.relro = whole_pages(range),
             _ => {}
@@ -94,9 +172,8 @@ fn describe(info: &libc::dl_phdr_info) -> LoadedObject {
 
 /// What the loader really protects: from the page the segment starts in to the
 /// last page it fills. The page it ends in holds ordinary data as well.
-fn whole_pages(range: std::ops::Range<usize>) -> std::ops::Range<usize> {
-    // SAFETY: a question to the system.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+fn whole_pages(range: Range<usize>) -> Range<usize> {
+    let page = page_bytes();
     range.start & !(page - 1)..range.end & !(page - 1)
 }
 

@@ -1,5 +1,15 @@
-//! Changing pointers in libraries that are already loaded: finding the library,
-//! finding its slots, writing one. What to put there is decided in `hooks`.
+//! Changing libraries that are already loaded: finding the library, its slots and
+//! functions, writing a slot or an entry. What to put there is decided in `hooks`.
 
+pub(crate) mod direct_calls;
+mod entry_code;
 pub(crate) mod got;
+pub(crate) mod inline;
 pub(crate) mod loaded_object;
+mod near_page;
+pub(crate) mod symbols;
+
+fn page_bytes() -> usize {
+    // SAFETY: a question to the system.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+}

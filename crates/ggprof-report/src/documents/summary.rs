@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, operations, phases, rankings};
+use super::{backends, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document};
@@ -22,6 +22,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     phases::overview(&mut document, &find_phases(trace));
     document.heading("operations", "Operations by total time");
     document.table(operations::table("operations", trace, &ops));
+    sampling::estimates(&mut document, trace);
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
@@ -101,14 +102,20 @@ fn program(document: &mut Document, provenance: &Provenance) {
     );
 }
 
-/// How each backend was observed, in a line for each.
+/// How each backend was observed, in a line for each. For ops it matters by which way.
 fn coverage(document: &mut Document, trace: &Trace) {
-    let mut subjects: Vec<(&str, Vec<&str>)> = Vec::new();
-    for entry in trace.coverage.iter().filter(|entry| entry.how.is_some()) {
+    let mut subjects: Vec<(&str, Vec<String>)> = Vec::new();
+    for entry in &trace.coverage {
+        let Some(how) = &entry.how else { continue };
+        let part = match (entry.what.as_str(), entry.reason.as_str()) {
+            ("ops", "") => format!("ops ({how})"),
+            ("ops", by) => format!("ops ({how}, {by})"),
+            (what, _) => what.to_owned(),
+        };
         match subjects.iter_mut().find(|(subject, _)| *subject == entry.subject) {
-            Some((_, parts)) if parts.contains(&entry.what.as_str()) => {}
-            Some((_, parts)) => parts.push(&entry.what),
-            None => subjects.push((&entry.subject, vec![&entry.what])),
+            Some((_, parts)) if parts.contains(&part) => {}
+            Some((_, parts)) => parts.push(part),
+            None => subjects.push((&entry.subject, vec![part])),
         }
     }
     if subjects.is_empty() {

@@ -20,7 +20,7 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
             map.insert(number, BackendIndex(at as u16));
             continue;
         }
-        let id = free_id(trace, tables.scheduler_places.get(&number).copied());
+        let id = free_id(trace, tables.place_of(number));
         let Some(index) = trace.backend_with_id(id) else { continue };
         trace.backends[usize::from(index.0)] = Backend {
             id,
@@ -95,6 +95,8 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::SymbolName as u8 => Some("symbol name"),
         n if n == CoveredHow::DeviceTimestamps as u8 => Some("timestamps of the device"),
         n if n == CoveredHow::ActivityRecords as u8 => Some("activity records of the device"),
+        n if n == CoveredHow::InlineHook as u8 => Some("function entry"),
+        n if n == CoveredHow::NodeByNode as u8 => Some("node by node"),
         _ => Some("in a newer way"),
     }
 }

@@ -1,0 +1,51 @@
+//! What ggml tells of a backend's device.
+
+use super::instance::Instance;
+use crate::ffi::api::{Pointer, Scope};
+use crate::patch::loaded_object::LoadedObject;
+
+pub(super) fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
+    // SAFETY: a live backend of this instance.
+    let ask = |get: unsafe extern "C-unwind" fn(Pointer) -> Pointer| unsafe { get(backend) };
+    instance.api.ggml_backend_get_device.map_or(std::ptr::null_mut(), ask)
+}
+
+/// Devices that the recording calls accelerators.
+pub(super) const ACCELERATOR: u8 = 3;
+
+/// 0 CPU, 1 GPU, 2 integrated GPU, 3 accelerator, 255 unknown. ggml put the
+/// integrated GPU in front of the accelerator at some point, so a 2 is told by
+/// whether its memory is the host's.
+pub(super) fn device_type(instance: &Instance, device: Pointer) -> u8 {
+    let Some(get_type) = instance.api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
+        return u8::MAX;
+    };
+    // SAFETY: a live device of this instance; devices are never freed.
+    match unsafe { get_type(device) } {
+        2 if uses_host(instance, device) => ACCELERATOR,
+        raw => u8::try_from(raw).unwrap_or(u8::MAX),
+    }
+}
+
+/// Whether the device works in the host's memory.
+pub(super) fn uses_host(instance: &Instance, device: Pointer) -> bool {
+    let api = &instance.api;
+    let (Some(buffer_type), Some(is_host)) =
+        (api.ggml_backend_dev_buffer_type, api.ggml_backend_buft_is_host)
+    else {
+        return false;
+    };
+    // SAFETY: a live device of this instance, not null as it has a type; devices
+    // are never freed.
+    unsafe { is_host(buffer_type(device)) }
+}
+
+/// The library behind the one that calls a BLAS, with the directory it is in:
+/// distributions give all of them the same name.
+pub(super) fn blas_behind(library: &LoadedObject) -> Option<String> {
+    let function = Scope::of(&library.name)?.find(c"cblas_sgemm");
+    let path = LoadedObject::containing(function)?.file()?;
+    let parts = path.iter().rev().take(2).map(|part| part.to_string_lossy());
+    let [file, directory] = parts.collect::<Vec<_>>().try_into().ok()?;
+    Some(format!("{directory}/{file}"))
+}

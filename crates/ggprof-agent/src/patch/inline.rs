@@ -1,0 +1,125 @@
+//! Hooks at the entries of functions, for calls that pass no slot: the first
+//! instructions make way for a jump, and run elsewhere.
+//!
+//! A page of code is never writable and executable at once. The changed page is
+//! prepared beside and put in the old one's place in one step of the kernel's, so
+//! that a thread on it meets the old page or the new one. What no such step can
+//! help is a thread between the very instructions that are overwritten; so a
+//! library is hooked before it computes its first graph.
+
+use std::ops::Range;
+use std::ptr;
+
+use super::entry_code::{EntryCode, JUMP, jump_anywhere};
+use super::loaded_object::LoadedObject;
+use super::near_page::NearPage;
+use super::page_bytes;
+use super::symbols::Function;
+
+/// The hooks of one library. Dropped only when the library is gone: its functions
+/// lead to these pages.
+#[derive(Debug)]
+pub(crate) struct InlineHooks {
+    page: NearPage,
+    jumps: Vec<Jump>,
+}
+
+/// What a function's entry is overwritten with.
+#[derive(Debug)]
+struct Jump {
+    at: usize,
+    bytes: [u8; JUMP],
+}
+
+/// A function to hook.
+#[derive(Debug)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) function: &'a Function,
+    pub(crate) hook: usize,
+}
+
+impl InlineHooks {
+    pub(crate) fn new(object: &LoadedObject) -> Result<InlineHooks, &'static str> {
+        let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
+        Ok(InlineHooks { page, jumps: Vec::new() })
+    }
+
+    /// Prepares a hook. Returns where the real function can be called once the
+    /// hooks are installed.
+    pub(crate) fn prepare(&mut self, wanted: &Wanted<'_>) -> Result<usize, &'static str> {
+        let entry = EntryCode::read(wanted.function.code(), wanted.function.address)?;
+        let bytes = entry.jump_to(self.page.next())?;
+        let full = "too many functions to hook";
+        self.page.push(&jump_anywhere(wanted.hook)).then_some(()).ok_or(full)?;
+        let real = self.page.next();
+        let code = entry.moved_to(real)?;
+        self.page.push(&code).then_some(()).ok_or(full)?;
+        self.jumps.push(Jump { at: entry.at, bytes });
+        Ok(real)
+    }
+
+    /// Puts all prepared hooks in.
+    ///
+    /// # Safety
+    /// No thread is executing the first instructions of the functions, and each
+    /// hook can be called in its function's place.
+    pub(crate) unsafe fn install(&self) -> Result<(), &'static str> {
+        if !self.page.seal() {
+            return Err("the system does not let us make code");
+        }
+        // SAFETY: the caller's contract; the jumps lead to the sealed page.
+        self.jumps.iter().try_for_each(|jump| unsafe { overwrite(jump.at, &jump.bytes) })
+    }
+
+    /// Whether the library still jumps to us: one closed and opened again at the
+    /// same place has fresh code.
+    pub(crate) fn are_in(&self, object: &LoadedObject) -> bool {
+        self.jumps.iter().all(|jump| {
+            // SAFETY: code of a loaded object, which is readable.
+            let now = || unsafe { *(jump.at as *const [u8; JUMP]) };
+            object.holds_code(jump.at) && now() == jump.bytes
+        })
+    }
+}
+
+/// # Safety
+/// `at` is in loaded code, and no thread is executing the bytes there.
+unsafe fn overwrite(at: usize, bytes: &[u8]) -> Result<(), &'static str> {
+    let pages = pages_of(at..at + bytes.len());
+    let (anywhere, access) = (ptr::null_mut(), libc::PROT_READ | libc::PROT_WRITE);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh mapping, which replaces nothing.
+    let copy = unsafe { libc::mmap(anywhere, pages.len(), access, flags, -1, 0) };
+    if copy == libc::MAP_FAILED {
+        return Err("there is no memory for a page of code");
+    }
+    // SAFETY: the copy is ours and as long as the loaded pages, which are readable.
+    unsafe {
+        ptr::copy_nonoverlapping(pages.start as *const u8, copy.cast(), pages.len());
+        let place = copy.cast::<u8>().add(at - pages.start);
+        ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+    }
+    // SAFETY: our own mapping takes the place of pages with the same content but
+    // for the bytes that the caller wants changed.
+    let moved = unsafe {
+        libc::mprotect(copy, pages.len(), libc::PROT_READ | libc::PROT_EXEC) == 0
+            && libc::mremap(
+                copy,
+                pages.len(),
+                pages.len(),
+                libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
+                pages.start as *mut libc::c_void,
+            ) != libc::MAP_FAILED
+    };
+    if !moved {
+        // SAFETY: still our own mapping.
+        unsafe { libc::munmap(copy, pages.len()) };
+        return Err("the system does not let us change code");
+    }
+    Ok(())
+}
+
+fn pages_of(range: Range<usize>) -> Range<usize> {
+    let page = page_bytes();
+    range.start & !(page - 1)..range.end.next_multiple_of(page)
+}

@@ -1,0 +1,77 @@
+//! A page of code of our own within reach of a library's: a jump of five bytes
+//! goes two gigabytes at most. It is written first and made executable then,
+//! never both at once.
+
+use std::ptr;
+
+use super::loaded_object::LoadedObject;
+use super::page_bytes;
+
+/// Freed when dropped: nobody may be in it or jump to it any more.
+#[derive(Debug)]
+pub(crate) struct NearPage {
+    start: usize,
+    used: usize,
+}
+
+/// What a jump reaches, less room for the library's own size.
+const REACH: usize = (1 << 31) - (256 << 20);
+
+impl NearPage {
+    /// A page below the object if there is room, or above. Below first: behind a
+    /// program lies its heap, which wants to grow.
+    pub(crate) fn near(object: &LoadedObject) -> Option<NearPage> {
+        let bounds = object.bounds()?;
+        let step = 16 * page_bytes();
+        let below = (1..)
+            .map(|n| bounds.start.saturating_sub(n * step))
+            .take_while(|at| *at >= step && bounds.start - at < REACH);
+        let above = (1..).map(|n| bounds.end + n * step).take_while(|at| at - bounds.end < REACH);
+        let mut places = below.chain(above);
+        places.find_map(|at| Self::at(at & !(page_bytes() - 1)))
+    }
+
+    fn at(address: usize) -> Option<NearPage> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a fresh mapping that replaces nothing.
+        let start =
+            unsafe { libc::mmap(address as *mut libc::c_void, page_bytes(), access, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return None;
+        }
+        let page = NearPage { start: start as usize, used: 0 };
+        // Kernels before 4.17 take the address for a hint.
+        (page.start == address).then_some(page)
+    }
+
+    /// Where the next code will be.
+    pub(crate) fn next(&self) -> usize {
+        self.start + self.used
+    }
+
+    /// Adds code, before the page is sealed. False when it is full.
+    pub(crate) fn push(&mut self, code: &[u8]) -> bool {
+        if self.used + code.len() > page_bytes() {
+            return false;
+        }
+        // SAFETY: inside our own mapping, which is writable until `seal`.
+        unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.next() as *mut u8, code.len()) };
+        self.used += code.len().next_multiple_of(16);
+        true
+    }
+
+    /// From now on the code can run, and not change.
+    pub(crate) fn seal(&self) -> bool {
+        let access = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: our own mapping.
+        unsafe { libc::mprotect(self.start as *mut libc::c_void, page_bytes(), access) == 0 }
+    }
+}
+
+impl Drop for NearPage {
+    fn drop(&mut self) {
+        // SAFETY: our own mapping; the owner's contract says that nobody uses it.
+        unsafe { libc::munmap(self.start as *mut libc::c_void, page_bytes()) };
+    }
+}

@@ -1,0 +1,188 @@
+//! Functions of a loaded object by name, exported or not, as the symbol tables of
+//! its file list them. The file may have been replaced since it was loaded, so a
+//! function counts only if its code is in memory as the file has it.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::loaded_object::LoadedObject;
+
+/// A function of a loaded object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: Vec<u8>,
+    pub(crate) address: usize,
+    bytes: usize,
+}
+
+impl Function {
+    pub(crate) fn code(&self) -> &[u8] {
+        // SAFETY: `functions` compared all of it with the file; it is loaded code.
+        unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
+    }
+}
+
+/// Functions whose names are wanted. None where the file cannot be read.
+pub(crate) fn functions(object: &LoadedObject, wanted: impl Fn(&[u8]) -> bool) -> Vec<Function> {
+    let elf = object.file().and_then(|path| Elf::open(path.as_os_str()));
+    elf.map(|elf| elf.functions(object, &wanted)).unwrap_or_default()
+}
+
+/// Whether one of the names is among those of the object's symbols. Far quicker
+/// than looking for the function.
+pub(crate) fn may_define(object: &LoadedObject, names: &[&CStr]) -> bool {
+    let elf = object.file().and_then(|path| Elf::open(path.as_os_str()));
+    elf.is_some_and(|elf| {
+        elf.tables()
+            .filter_map(|(_, texts)| elf.read(texts))
+            .any(|texts| names.iter().any(|name| contains(&texts, name.to_bytes_with_nul())))
+    })
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    // SAFETY: both are valid for their lengths, and only read.
+    let found =
+        unsafe { libc::memmem(text.as_ptr().cast(), text.len(), part.as_ptr().cast(), part.len()) };
+    !found.is_null()
+}
+
+/// Symbol tables larger than this are left alone: a gigabyte of names is no
+/// program that can wait for us.
+const LARGEST_TABLE: u64 = 512 << 20;
+
+struct Elf {
+    file: File,
+    sections: Vec<Section>,
+}
+
+/// A section header, as ELF writes it.
+#[derive(Clone, Copy)]
+struct Section {
+    kind: u32,
+    offset: u64,
+    bytes: u64,
+    link: u32,
+}
+
+const SYMTAB: u32 = 2;
+const DYNSYM: u32 = 11;
+const SECTION_BYTES: usize = 64;
+const SYMBOL_BYTES: usize = 24;
+
+impl Elf {
+    fn open(path: &std::ffi::OsStr) -> Option<Elf> {
+        let file = File::open(path).ok()?;
+        let mut head = [0; 64];
+        file.read_exact_at(&mut head, 0).ok()?;
+        if !head.starts_with(b"\x7fELF\x02\x01") {
+            return None;
+        }
+        let (offset, count) = (number::<8>(&head, 0x28)?, number::<2>(&head, 0x3c)? as usize);
+        let mut headers = vec![0; count * SECTION_BYTES];
+        file.read_exact_at(&mut headers, offset).ok()?;
+        let sections = headers.chunks_exact(SECTION_BYTES).map(Section::read);
+        let sections = sections.collect::<Option<Vec<_>>>()?;
+        Some(Elf { file, sections })
+    }
+
+    /// Each table of symbols with the table of their names.
+    fn tables(&self) -> impl Iterator<Item = (Section, Section)> {
+        let tables = self.sections.iter().filter(|section| matches!(section.kind, SYMTAB | DYNSYM));
+        tables.filter_map(|table| Some((*table, *self.sections.get(table.link as usize)?)))
+    }
+
+    fn functions(&self, object: &LoadedObject, wanted: &dyn Fn(&[u8]) -> bool) -> Vec<Function> {
+        let mut found: Vec<Function> = Vec::new();
+        for (table, names) in self.tables() {
+            let (Some(symbols), Some(names)) = (self.read(table), self.read(names)) else {
+                continue;
+            };
+            for symbol in symbols.chunks_exact(SYMBOL_BYTES) {
+                let function = function(symbol, &names, object.base);
+                let Some(function) = function.filter(|function| wanted(&function.name)) else {
+                    continue;
+                };
+                if !found.contains(&function) && self.is_loaded(object, &function) {
+                    found.push(function);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether the file's code is what is in memory.
+    fn is_loaded(&self, object: &LoadedObject, function: &Function) -> bool {
+        let end = function.address.saturating_add(function.bytes);
+        if function.bytes == 0
+            || !object.holds_code(function.address)
+            || !object.holds_code(end - 1)
+        {
+            return false;
+        }
+        let Some(offset) = object.file_offset(function.address) else { return false };
+        let mut code = vec![0; function.bytes];
+        self.file.read_exact_at(&mut code, offset).is_ok() && code == function.code()
+    }
+
+    fn read(&self, section: Section) -> Option<Vec<u8>> {
+        if section.bytes > LARGEST_TABLE {
+            return None;
+        }
+        let mut bytes = vec![0; section.bytes as usize];
+        self.file.read_exact_at(&mut bytes, section.offset).ok()?;
+        Some(bytes)
+    }
+}
+
+impl Section {
+    fn read(header: &[u8]) -> Option<Section> {
+        Some(Section {
+            kind: number::<4>(header, 4)? as u32,
+            offset: number::<8>(header, 24)?,
+            bytes: number::<8>(header, 32)?,
+            link: number::<4>(header, 40)? as u32,
+        })
+    }
+}
+
+/// The symbol, if it is a function that the object defines.
+fn function(symbol: &[u8], names: &[u8], base: usize) -> Option<Function> {
+    const FUNCTION: u8 = 2;
+    let is_function = symbol.get(4)? & 0xf == FUNCTION;
+    let (section, value) = (number::<2>(symbol, 6)?, number::<8>(symbol, 8)? as usize);
+    if !is_function || section == 0 || value == 0 {
+        return None;
+    }
+    let name = names.get(number::<4>(symbol, 0)? as usize..)?;
+    let name = name.split(|&byte| byte == 0).next()?.to_vec();
+    let address = base.checked_add(value)?;
+    Some(Function { name, address, bytes: number::<8>(symbol, 16)? as usize })
+}
+
+/// A little-endian number of `N` bytes.
+fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes: [u8; N] = bytes.get(at..at + N)?.try_into().ok()?;
+    Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[unsafe(no_mangle)]
+    extern "C" fn ggprof_function_for_a_test() -> u32 {
+        std::hint::black_box(42)
+    }
+
+    #[test]
+    fn a_function_of_this_program_is_found_with_its_code() {
+        let address = ggprof_function_for_a_test as *const () as usize;
+        let here = LoadedObject::containing(address).expect("the test's own code is loaded");
+        let found = functions(&here, |name| name == b"ggprof_function_for_a_test");
+        assert_eq!(found.iter().map(|function| function.address).collect::<Vec<_>>(), [address]);
+        assert!(!found[0].code().is_empty());
+        assert!(may_define(&here, &[c"ggprof_function_for_a_test"]));
+        assert!(functions(&here, |name| name == b"no such function").is_empty());
+    }
+}

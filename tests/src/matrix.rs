@@ -1,0 +1,278 @@
+//! Programs and builds of ggml that must be recorded completely and undisturbed, each run with
+//! and without the agent.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use ggprof_spool::layout::{Covered, CoveredHow};
+
+use crate::model::Model;
+use crate::node_llama::Generation;
+use crate::recording::Recording;
+use crate::source_ggml::{self, Compiler};
+use crate::under_agent::UnderAgent;
+use crate::{built, debian_sid, npm, published_ggml, whisper_model};
+
+/// A program to record.
+pub struct Row {
+    pub name: String,
+    command: Box<dyn Fn() -> Result<Command, String>>,
+    /// What is written before the figure that tells how fast it was.
+    speed: Speed,
+    /// Its last line of output is a result, which must not change.
+    has_result: bool,
+}
+
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Speed {
+    Rate(&'static str),
+    Time(&'static str),
+}
+
+/// What was found.
+#[derive(Debug)]
+pub struct Finding {
+    /// Nodes of the graphs that do work, on backends whose ops can be seen.
+    pub expected: usize,
+    pub recorded: usize,
+    pub lost: u64,
+    /// The way by which each backend's ops are seen.
+    pub ways: Vec<String>,
+    pub same_result: Option<bool>,
+    /// Speed with the agent over speed without, one for each pair of runs.
+    pub speeds: Vec<f64>,
+}
+
+/// From October 2024 on.
+const NODE_LLAMA: [&str; 8] =
+    ["3.1.1", "3.3.0", "3.3.2", "3.7.0", "3.12.4", "3.14.5", "3.19.1", "3.22.1"];
+const FUGOOD: &str = "1.7.15";
+
+pub fn all() -> Vec<Row> {
+    let mut rows: Vec<Row> = NODE_LLAMA.into_iter().map(node_llama).collect();
+    rows.extend(["3.14.5", "3.22.1"].map(node_llama_vulkan));
+    rows.extend([llama_node(), sid_bench(), sid_server(), sid_whisper()]);
+    rows.push(from_source("gcc, -Bsymbolic-functions", Compiler::Gcc, source_ggml::SYMBOLIC));
+    rows.push(from_source("clang", Compiler::Clang, &[]));
+    rows.push(from_source("clang, -Bsymbolic-functions", Compiler::Clang, source_ggml::SYMBOLIC));
+    rows.push(linked_in());
+    rows
+}
+
+/// Those that no other test runs and that are quick.
+pub fn short() -> Vec<Row> {
+    vec![node_llama("3.1.1"), node_llama("3.7.0"), llama_node(), sid_server(), sid_whisper()]
+}
+
+fn node_llama(version: &'static str) -> Row {
+    row(format!("node-llama-cpp {version}"), Speed::Rate("tokens_per_second="), true, move || {
+        Generation { version, model: &tiny()?, tokens: 32, threads: 1, vulkan_layers: None }
+            .command()
+    })
+}
+
+fn node_llama_vulkan(version: &'static str) -> Row {
+    row(format!("node-llama-cpp {version}, Vulkan"), Speed::Time("median_ns="), false, move || {
+        let unavailable = || "no software Vulkan device, or no libraries for it".to_owned();
+        let (libraries, environment) =
+            published_ggml::vulkan_libraries(version).ok_or_else(unavailable)?;
+        let mut command = workload(&libraries);
+        command.arg("--split").envs(environment);
+        Ok(command)
+    })
+}
+
+fn llama_node() -> Row {
+    let name = format!("@fugood/llama.node {FUGOOD} (clang, LTO)");
+    row(name, Speed::Rate("tokens_per_second="), true, || {
+        let packages = ["@fugood/llama.node", "@fugood/node-llama-linux-x64"];
+        let packages = packages.map(|name| format!("{name}@{FUGOOD}"));
+        let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;
+        let script = directory.join("llama-node.mjs");
+        std::fs::copy(application("llama-node.mjs"), &script).map_err(|error| error.to_string())?;
+        let mut command = Command::new("node");
+        command.arg(script).arg(tiny()?).arg("32");
+        Ok(command)
+    })
+}
+
+fn sid_bench() -> Row {
+    row("Debian sid's llama-bench", Speed::Rate("\"avg_ts\": "), false, || {
+        let mut command = sid("llama-bench")?;
+        command.args(["-t", "1", "-p", "0", "-n", "32", "-r", "3", "-o", "jsonl", "-m"]);
+        command.arg(tiny()?);
+        Ok(command)
+    })
+}
+
+fn sid_server() -> Row {
+    row("Debian sid's llama-server", Speed::Rate("tokens_per_second="), true, || {
+        let server = sid("llama-server")?;
+        let mut command = Command::new("node");
+        command.arg(application("ask-server.mjs")).arg("32").arg(server.get_program());
+        command.args(server.get_args()).args(["-t", "1", "-tb", "1", "-c", "512", "-np", "1"]);
+        command.args(["--host", "127.0.0.1", "-m"]).arg(tiny()?);
+        Ok(command)
+    })
+}
+
+fn sid_whisper() -> Row {
+    row("Debian sid's whisper-bench", Speed::Time("encode time = "), false, || {
+        let mut command = sid("whisper-bench")?;
+        command.args(["-t", "1", "-m"]).arg(whisper_model::file().map_err(|e| e.to_string())?);
+        Ok(command)
+    })
+}
+
+fn from_source(how: &str, compiler: Compiler, link: &'static [&'static str]) -> Row {
+    let name = format!("ggml {} by {how}", source_ggml::VERSION);
+    row(name, Speed::Time("median_ns="), false, move || {
+        Ok(workload(&source_ggml::built_libraries(compiler, link)?))
+    })
+}
+
+fn linked_in() -> Row {
+    let name = format!("ggml {} linked into a program", source_ggml::VERSION);
+    row(name, Speed::Time("median_ns="), true, || {
+        let mut command = Command::new(source_ggml::built_program("ggml_linked_in.c")?);
+        command.args(["300", "1"]);
+        Ok(command)
+    })
+}
+
+fn row(
+    name: impl Into<String>,
+    speed: Speed,
+    has_result: bool,
+    command: impl Fn() -> Result<Command, String> + 'static,
+) -> Row {
+    Row { name: name.into(), command: Box::new(command), speed, has_result }
+}
+
+fn workload(libraries: &Path) -> Command {
+    let mut command = Command::new(built::workload());
+    command.arg(libraries).args(["--graphs", "200", "--threads", "1"]);
+    command.args(["--layers", "6", "--embd", "64"]);
+    command
+}
+
+fn sid(program: &str) -> Result<Command, String> {
+    debian_sid::prepared(program, &["cpu"])
+}
+
+fn tiny() -> Result<std::path::PathBuf, String> {
+    Model::TINY.file("tiny").map_err(|error| error.to_string())
+}
+
+fn application(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("applications").join(name)
+}
+
+impl Row {
+    /// Runs the program so many times without and with the agent, in turns. An error is the
+    /// reason why that is not possible here.
+    pub fn find(&self, pairs: usize) -> Result<Finding, String> {
+        let mut finding = Finding {
+            expected: 0,
+            recorded: 0,
+            lost: 0,
+            ways: Vec::new(),
+            same_result: None,
+            speeds: Vec::new(),
+        };
+        for _ in 0..pairs {
+            let plain = run((self.command)()?)?;
+            let mut recorded = UnderAgent::of((self.command)()?);
+            let output = recorded.run();
+            check(&output)?;
+            let (before, with) = (self.speed(&plain), self.speed(&output));
+            finding.speeds.extend(before.zip(with).map(|(before, with)| with / before));
+            if self.has_result {
+                let same = last_line(&plain) == last_line(&output);
+                finding.same_result = Some(same && finding.same_result != Some(false));
+            }
+            for recording in recorded.recordings() {
+                finding.count(&recording);
+            }
+        }
+        Ok(finding)
+    }
+
+    /// Greater is faster.
+    fn speed(&self, output: &Output) -> Option<f64> {
+        let (Speed::Rate(key) | Speed::Time(key)) = self.speed;
+        let number = [&output.stdout, &output.stderr].into_iter().find_map(|text| {
+            let text = String::from_utf8_lossy(text).into_owned();
+            let rest = text.rsplit_once(key)?.1.trim_start();
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+            rest[..end].parse::<f64>().ok().filter(|number| *number > 0.0)
+        })?;
+        Some(if matches!(self.speed, Speed::Rate(_)) { number } else { 1.0 / number })
+    }
+}
+
+impl Finding {
+    fn count(&mut self, recording: &Recording) {
+        self.lost += recording.lost() + recording.damage.len() as u64;
+        for covered in recording.coverage.iter().filter(|c| c.what == Covered::Ops as u16) {
+            let backend = recording.backends.iter().find(|b| b.backend == covered.backend);
+            let name = backend.map_or("", |backend| recording.text(backend.name));
+            let way = format!("{name} {}", way(covered.how));
+            if !self.ways.contains(&way) {
+                self.ways.push(way);
+            }
+            if covered.how == CoveredHow::Not as u8 {
+                continue;
+            }
+            let splits = recording.splits.values().filter(|s| s.begin.backend == covered.backend);
+            for split in splits {
+                let expected = recording.working_positions(split);
+                let seen = recording.recorded_positions(split);
+                self.recorded += expected.intersection(&seen).count();
+                self.expected += expected.len();
+            }
+        }
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.expected > 0 && self.expected == self.recorded && self.lost == 0
+    }
+}
+
+/// The tiers, from the most that can be seen to the least.
+fn way(how: u8) -> &'static str {
+    match how {
+        how if how == CoveredHow::GotSlot as u8 => "A",
+        how if how == CoveredHow::AbortCallback as u8 => "B",
+        how if how == CoveredHow::InlineHook as u8 => "C",
+        how if how == CoveredHow::Serialized as u8 => "D",
+        how if how == CoveredHow::Not as u8 => "splits",
+        _ => "other",
+    }
+}
+
+fn run(mut command: Command) -> Result<Output, String> {
+    command.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
+    let output = command.output().map_err(|error| error.to_string())?;
+    check(&output)?;
+    Ok(output)
+}
+
+fn check(output: &Output) -> Result<(), String> {
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().rev().take(3).collect::<Vec<_>>().join(" / ");
+    Err(format!("{}: {last}", output.status))
+}
+
+fn last_line(output: &Output) -> Option<String> {
+    String::from_utf8_lossy(&output.stdout).lines().last().map(str::to_owned)
+}

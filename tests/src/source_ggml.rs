@@ -1,0 +1,206 @@
+//! ggml built here from its published source, in ways that distributors and programs build it
+//! and that resist hooks. The source is that of a crate, fetched by cargo; only the CPU backend
+//! is compiled, plainly, because only the calls between its functions matter.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use crate::built::target_directory;
+use crate::tool;
+
+/// The crate that carries the source, and the version of ggml in it.
+const CRATE: (&str, &str) = ("llama-cpp-sys-4", "0.11.0");
+pub const VERSION: &str = "0.28.0";
+
+const BASE: [&str; 7] = [
+    "ggml.c",
+    "ggml.cpp",
+    "ggml-alloc.c",
+    "ggml-backend.cpp",
+    "ggml-backend-meta.cpp",
+    "ggml-quants.c",
+    "ggml-threading.cpp",
+];
+const REGISTRY: [&str; 2] = ["ggml-backend-reg.cpp", "ggml-backend-dl.cpp"];
+/// The slowest to compile come first.
+const CPU: [&str; 14] = [
+    "ggml-cpu/ops.cpp",
+    "ggml-cpu/repack.cpp",
+    "ggml-cpu/unary-ops.cpp",
+    "ggml-cpu/binary-ops.cpp",
+    "ggml-cpu/ggml-cpu.c",
+    "ggml-cpu/ggml-cpu.cpp",
+    "ggml-cpu/traits.cpp",
+    "ggml-cpu/vec.cpp",
+    "ggml-cpu/quants.c",
+    "ggml-cpu/hbm.cpp",
+    "ggml-cpu/arch/x86/quants.c",
+    "ggml-cpu/arch/x86/repack.cpp",
+    "ggml-cpu/tiled/tiled.cpp",
+    "ggml-cpu/tiled/tiled-kernel.cpp",
+];
+
+/// Links a library so that it calls its own functions directly, as Ubuntu links all of them.
+pub const SYMBOLIC: &[&str] = &["-Wl,-Bsymbolic-functions"];
+
+static BUILDING: Mutex<()> = Mutex::new(());
+
+/// Who compiles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiler {
+    Gcc,
+    Clang,
+}
+
+impl Compiler {
+    fn for_c(self) -> [&'static str; 2] {
+        [if self == Self::Gcc { "gcc" } else { "clang" }, "-std=c11"]
+    }
+
+    fn for_cpp(self) -> [&'static str; 2] {
+        [if self == Self::Gcc { "g++" } else { "clang++" }, "-std=c++17"]
+    }
+}
+
+/// A directory with libggml-base.so, libggml-cpu.so and libggml.so, linked with these options.
+/// `None`, with a sentence, where that is not possible.
+pub fn libraries(compiler: Compiler, link: &[&str]) -> Option<PathBuf> {
+    tool::fetched("ggml's source", built_libraries(compiler, link))
+}
+
+/// A program of `host-programs/` with ggml linked into it.
+pub fn linked_into(source: &str) -> Option<PathBuf> {
+    tool::fetched("ggml's source", built_program(source))
+}
+
+pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
+    let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let objects = Objects::compiled(compiler)?;
+    let name = std::iter::once(format!("{compiler:?}")).chain(link.iter().map(|&l| l.to_owned()));
+    let directory = directory()?.join(name.collect::<Vec<_>>().join("").replace(',', ""));
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let library = |name: &str, sources: &[&str], needs: &[&str]| {
+        let mut command = Command::new(compiler.for_cpp()[0]);
+        command.args(["-shared", "-Wl,--no-undefined", "-Wl,-rpath,$ORIGIN", "-L", "."]).args(link);
+        command.args(["-o", name]).args(sources.iter().map(|source| objects.of(source)));
+        command.args(needs).args(["-ldl", "-lpthread", "-lm"]).current_dir(&directory);
+        tool::output(&mut command)
+    };
+    if !directory.join("libggml.so").is_file() {
+        library("libggml-base.so", &BASE, &[])?;
+        library("libggml-cpu.so", &CPU, &["-lggml-base"])?;
+        library("libggml.so", &REGISTRY, &["-lggml-cpu", "-lggml-base"])?;
+    }
+    Ok(directory)
+}
+
+pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
+    let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let objects = Objects::compiled(Compiler::Gcc)?;
+    let program = directory()?.join(source.replace('.', "_"));
+    let main = program.with_extension("o");
+    let mut compile = Compiler::Gcc.command(source, &source_directory()?);
+    tool::output(compile.arg("-c").arg(host_program(source)).arg("-o").arg(&main))?;
+    let all = BASE.iter().chain(&REGISTRY).chain(&CPU);
+    let mut link = Command::new(Compiler::Gcc.for_cpp()[0]);
+    link.arg("-o").arg(&program).arg(&main).args(all.map(|source| objects.of(source)));
+    tool::output(link.args(["-ldl", "-lpthread", "-lm"]))?;
+    Ok(program)
+}
+
+fn host_program(source: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("host-programs").join(source)
+}
+
+/// ggml's sources, compiled once per compiler.
+struct Objects(PathBuf);
+
+impl Objects {
+    fn compiled(compiler: Compiler) -> Result<Objects, String> {
+        let objects = Objects(directory()?.join(format!("objects-{compiler:?}")));
+        std::fs::create_dir_all(&objects.0).map_err(|error| error.to_string())?;
+        let ggml = source_directory()?;
+        let missing = CPU.iter().chain(&BASE).chain(&REGISTRY);
+        let missing: Vec<&str> = missing.copied().filter(|s| !objects.of(s).is_file()).collect();
+        let queue = Mutex::new(missing.into_iter());
+        let worker = || -> Result<(), String> {
+            loop {
+                let next = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
+                let Some(source) = next else { return Ok(()) };
+                objects.compile(compiler, &ggml, source)?;
+            }
+        };
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
+            workers.into_iter().try_for_each(|worker| worker.join().expect("no panic inside"))
+        })?;
+        Ok(objects)
+    }
+
+    fn of(&self, source: &str) -> PathBuf {
+        self.0.join(source.replace('/', "_")).with_extension("").with_extension("o")
+    }
+
+    fn compile(&self, compiler: Compiler, ggml: &Path, source: &str) -> Result<(), String> {
+        let object = self.of(source);
+        let fresh = object.with_extension("part");
+        let mut command = compiler.command(source, ggml);
+        // Some processors' kernels, so that the ops take a natural time; no fine tuning.
+        command.args(["-mavx2", "-mfma", "-mf16c"]);
+        command.arg("-c").arg(ggml.join("src").join(source)).arg("-o").arg(&fresh);
+        tool::output(&mut command)?;
+        std::fs::rename(fresh, object).map_err(|error| error.to_string())
+    }
+}
+
+impl Compiler {
+    /// Compiles a C or C++ source against ggml's headers.
+    fn command(self, source: &str, ggml: &Path) -> Command {
+        let [program, standard] =
+            if source.ends_with(".c") { self.for_c() } else { self.for_cpp() };
+        let mut command = Command::new(program);
+        command.args([standard, "-O1", "-fPIC", "-w", "-D_GNU_SOURCE", "-DGGML_USE_CPU"]);
+        command.args(["-DGGML_SCHED_MAX_COPIES=4", "-DGGML_VERSION=\"source\""]);
+        command.arg("-DGGML_COMMIT=\"source\"");
+        for place in ["include", "src", "src/ggml-cpu"] {
+            command.arg("-I").arg(ggml.join(place));
+        }
+        command.arg("-I").arg(directory().unwrap_or_default());
+        command
+    }
+}
+
+/// Where everything is built, with the header that ggml's build system would write.
+fn directory() -> Result<PathBuf, String> {
+    let directory = target_directory().join("ggml-source").join(VERSION);
+    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+    let header = format!("#define GGML_VERSION \"{VERSION}\"\n#define GGML_COMMIT \"crate\"\n");
+    std::fs::write(directory.join("ggml-version.h"), header).map_err(|error| error.to_string())?;
+    directory.canonicalize().map_err(|error| error.to_string())
+}
+
+/// ggml's directory in the crate's source, which cargo keeps where it keeps all of them.
+fn source_directory() -> Result<PathBuf, String> {
+    let (name, version) = CRATE;
+    let package = directory()?.join("fetch");
+    std::fs::create_dir_all(&package).map_err(|error| error.to_string())?;
+    let manifest = format!(
+        "[package]\nname = \"fetch\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n\
+         [dependencies]\n{name} = \"={version}\"\n[workspace]\n"
+    );
+    let text = |error: std::io::Error| error.to_string();
+    std::fs::write(package.join("Cargo.toml"), manifest).map_err(text)?;
+    std::fs::write(package.join("lib.rs"), "").map_err(text)?;
+    let mut metadata = Command::new("cargo");
+    metadata.args(["metadata", "--quiet", "--format-version", "1"]).current_dir(&package);
+    let metadata = tool::output(&mut metadata)?;
+    let wanted = format!("/{name}-{version}/Cargo.toml\"");
+    let place = metadata.split("\"manifest_path\":\"").find_map(|rest| {
+        let end = rest.find('"')?;
+        rest[..=end].ends_with(&wanted).then(|| PathBuf::from(&rest[..end]))
+    });
+    let place = place.ok_or_else(|| format!("cargo does not say where {name} is"))?;
+    Ok(place.with_file_name("llama.cpp").join("ggml"))
+}

@@ -1,0 +1,92 @@
+//! ggml built so that its calls pass no slot, or linked into the program: ops are seen at the
+//! functions' entries.
+
+use ggprof_e2e::recording::Recording;
+use ggprof_e2e::source_ggml::{self, Compiler, SYMBOLIC};
+use ggprof_e2e::under_agent::UnderAgent;
+use ggprof_e2e::{built, published_ggml};
+use ggprof_spool::layout::{Covered, CoveredHow};
+use std::collections::BTreeSet;
+use std::process::{Command, Output};
+
+fn check_every_node_recorded(recording: &Recording) {
+    assert_eq!((recording.lost(), recording.damage.len()), (0, 0), "{:?}", recording.header.losses);
+    for split in recording.splits.values() {
+        assert_eq!(recording.recorded_positions(split), recording.working_positions(split));
+    }
+}
+
+fn how(recording: &Recording, what: Covered) -> Vec<u8> {
+    let all = recording.coverage.iter().filter(|covered| covered.what == what as u16);
+    all.map(|covered| covered.how).collect()
+}
+
+fn last_line(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_library_that_calls_itself_directly_is_hooked_at_entries() {
+    let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    for threads in ["1", "2"] {
+        let mut workload =
+            UnderAgent::workload(&libraries, &["--graphs", "5", "--threads", threads]);
+        workload.run_well();
+        let recording = workload.recording();
+        check_every_node_recorded(&recording);
+        for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions] {
+            assert_eq!(how(&recording, what), [CoveredHow::InlineHook as u8], "{what:?}");
+        }
+        let threads_seen = recording.splits.values().filter_map(|split| split.end.as_ref());
+        assert!(threads_seen.into_iter().all(|end| end.threads.to_string() == threads));
+    }
+}
+
+#[test]
+fn a_program_with_ggml_linked_into_it_is_recorded() {
+    let Some(program) = source_ggml::linked_into("ggml_linked_in.c") else { return };
+    let plain = Command::new(&program).args(["4", "1"]).output().expect("the program starts");
+    for threads in ["1", "2"] {
+        let mut recorded = UnderAgent::new(&program);
+        recorded.command.args(["4", threads]);
+        let output = recorded.run_well();
+        assert_eq!(last_line(&output), last_line(&plain), "the same results");
+        let recording = recorded.recording();
+        check_every_node_recorded(&recording);
+        assert_eq!(recording.completed_runs().count(), 4);
+        let computed = recording.runs.keys().map(|&run| recording.computed_in(run));
+        assert_eq!(computed.collect::<Vec<_>>(), [18; 4]);
+        assert_eq!(how(&recording, Covered::Ops), [CoveredHow::InlineHook as u8]);
+        assert_eq!(how(&recording, Covered::Copies), [CoveredHow::InlineHook as u8]);
+    }
+}
+
+#[test]
+fn two_copies_of_ggml_in_one_process_are_both_recorded() {
+    let Some(program) = source_ggml::linked_into("ggml_linked_in.c") else { return };
+    // Backends of this one have other tables: it is two years older.
+    let Some(libraries) = published_ggml::libraries("3.3.2") else { return };
+    let mut recorded = UnderAgent::new(&program);
+    recorded.command.args(["3", "1"]).arg(libraries);
+    recorded.run_well();
+    let recording = recorded.recording();
+    check_every_node_recorded(&recording);
+    let computed = recording.runs.keys().map(|&run| recording.computed_in(run));
+    assert_eq!(computed.collect::<Vec<_>>(), [18, 18, 18, 10, 10]);
+    let instances: BTreeSet<u32> = recording.backends.iter().map(|b| b.instance).collect();
+    assert_eq!(instances.len(), 2, "{:?}", recording.backends);
+    let ways = [CoveredHow::InlineHook as u8, CoveredHow::GotSlot as u8];
+    assert_eq!(how(&recording, Covered::Ops), ways);
+}
+
+#[test]
+fn a_library_hooked_at_entries_may_be_closed_and_opened_again() {
+    let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    let mut program = UnderAgent::new(built::host_program("reopens_ggml.c"));
+    program.command.arg(libraries).args(["libggml-base.so", "libggml-cpu.so"]);
+    program.run_well();
+    let recording = program.recording();
+    check_every_node_recorded(&recording);
+    assert_eq!(recording.completed_runs().count(), 6);
+    assert!(recording.runs.keys().all(|&run| recording.computed_in(run) == 10));
+}
