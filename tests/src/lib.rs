@@ -10,7 +10,9 @@
 
 pub mod browser;
 pub mod built;
+pub mod controlled;
 pub mod debian_sid;
+pub mod llama_server;
 pub mod matrix;
 pub mod model;
 pub mod node_llama;

@@ -25,18 +25,20 @@ pub fn libraries(version: &str) -> Option<PathBuf> {
 /// The same with the Vulkan backend, and the environment in which it finds Mesa's
 /// software device. `None`, with a sentence, where that is not installed.
 pub fn vulkan_libraries(version: &str) -> Option<(PathBuf, Vec<(&'static str, PathBuf)>)> {
-    let icd = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from).or_else(|| {
-        let system = Path::new("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json");
-        system.exists().then(|| system.to_owned())
-    });
-    let Some(icd) = icd else {
-        eprintln!("not tested: no software Vulkan device (Debian: mesa-vulkan-drivers)");
-        return None;
-    };
+    let given = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from);
+    let icd = given.or_else(software_device).ok_or("install mesa-vulkan-drivers".to_owned());
+    let icd = tool::fetched("a software Vulkan device", icd)?;
     let libraries = package("linux-x64-vulkan", version)?;
     let environment =
         vec![("VK_ICD_FILENAMES", icd), ("GGML_VK_VISIBLE_DEVICES", PathBuf::from("0"))];
     Some((libraries, environment))
+}
+
+/// The description of Mesa's software device, whose name differs between releases.
+fn software_device() -> Option<PathBuf> {
+    let files = std::fs::read_dir("/usr/share/vulkan/icd.d").ok()?.flatten();
+    let mut paths = files.map(|file| file.path());
+    paths.find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("lvp_icd")))
 }
 
 fn package(name: &str, version: &str) -> Option<PathBuf> {

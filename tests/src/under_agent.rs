@@ -32,6 +32,7 @@ impl UnderAgent {
         command.env("LD_PRELOAD", built::agent());
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
         command.env_remove("GGPROF_THREADS").env_remove("GGPROF_SERIALIZE");
+        command.env_remove("GGPROF_MAX_BYTES");
         UnderAgent { command, directory }
     }
 

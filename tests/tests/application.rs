@@ -58,6 +58,7 @@ fn check(profile: &Value) {
     let wall: u64 =
         runs.iter().map(|run| run[2].as_u64().unwrap() - run[1].as_u64().unwrap()).sum();
     let explained: u64 = explained.iter().sum();
+    assert!(explained <= wall, "{explained} ns of ops and waits in {wall} ns of graph runs");
     let share = explained as f64 / wall as f64;
     eprintln!("{:.1} % of the graphs' wall time explained", share * 100.0);
     assert!(profile["ggprof"]["losses"].as_array().unwrap().is_empty());

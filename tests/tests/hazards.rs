@@ -61,6 +61,13 @@ fn a_program_that_becomes_another_leaves_two_recordings() {
 }
 
 #[test]
+fn a_copy_of_a_backend_computes_and_is_recorded() {
+    let Some(mut program) = host("copies_a_backend.c") else { return };
+    program.run_well();
+    assert_eq!(completed(&program.recording()), 3);
+}
+
+#[test]
 fn an_immediate_exit_keeps_every_graph() {
     let Some(mut program) = host("exits_at_once.c") else { return };
     assert_eq!(program.run().status.code(), Some(7));

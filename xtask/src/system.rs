@@ -14,6 +14,8 @@ struct Needed {
 enum What {
     Program(&'static str),
     File(&'static str),
+    /// A file of the directory whose name begins so.
+    FileLike(&'static str, &'static str),
 }
 
 const NEEDED: &[Needed] = &[
@@ -30,7 +32,8 @@ const NEEDED: &[Needed] = &[
     Needed { what: What::Program("chromium"), package: "chromium" },
     // A Vulkan device in software: several backends without a GPU.
     Needed {
-        what: What::File("/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"),
+        // Named after the processor or not, depending on the release.
+        what: What::FileLike("/usr/share/vulkan/icd.d", "lvp_icd"),
         package: "mesa-vulkan-drivers",
     },
     Needed { what: What::File("/usr/lib/x86_64-linux-gnu/libvulkan.so.1"), package: "libvulkan1" },
@@ -60,6 +63,12 @@ impl What {
         match self {
             Self::Program(name) => succeeds("sh", &["-c", &format!("command -v {name}")]),
             Self::File(path) => Path::new(path).exists(),
+            Self::FileLike(directory, beginning) => {
+                std::fs::read_dir(directory).is_ok_and(|files| {
+                    let names = files.flatten().map(|file| file.file_name());
+                    names.into_iter().any(|name| name.to_string_lossy().starts_with(beginning))
+                })
+            }
         }
     }
 }

@@ -7,6 +7,11 @@ use std::path::PathBuf;
 
 use ggprof_spool::layout;
 
+use crate::clock;
+
+/// Below that a file of limited size holds hardly more than descriptions.
+const LEAST_BLOCKS: usize = 63;
+
 /// What `ggprof run` asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -16,6 +21,51 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
+    pub(crate) span: Span,
+    /// The largest size of the file (`GGPROF_MAX_BYTES`).
+    most_bytes: Option<u64>,
+}
+
+/// The part of the program's life to record (`GGPROF_START_AFTER_NS`, `GGPROF_DURATION_NS`,
+/// `GGPROF_FIRST_GRAPH`, `GGPROF_LAST_GRAPH`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Not before this moment of `CLOCK_MONOTONIC`.
+    pub(crate) start_ns: u64,
+    /// From the first recorded graph run on.
+    pub(crate) duration_ns: u64,
+    /// Counted from 1.
+    pub(crate) first_graph: u64,
+    pub(crate) last_graph: u64,
+}
+
+impl Default for Span {
+    /// All of it.
+    fn default() -> Span {
+        Span { start_ns: 0, duration_ns: u64::MAX, first_graph: 0, last_graph: u64::MAX }
+    }
+}
+
+impl Span {
+    /// Read when the agent is loaded, which is when the program's time begins.
+    fn from_environment() -> Span {
+        let all = Span::default();
+        let now = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        Span {
+            start_ns: number("GGPROF_START_AFTER_NS").map_or(0, |wait| now().saturating_add(wait)),
+            duration_ns: number("GGPROF_DURATION_NS").unwrap_or(all.duration_ns),
+            first_graph: number("GGPROF_FIRST_GRAPH").unwrap_or(all.first_graph),
+            last_graph: number("GGPROF_LAST_GRAPH").unwrap_or(all.last_graph),
+        }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        *self != Span::default()
+    }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 impl Config {
@@ -28,7 +78,15 @@ impl Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
+            span: Span::from_environment(),
+            most_bytes: number("GGPROF_MAX_BYTES"),
         })
+    }
+
+    /// How many blocks the file may have; `None` without a limit.
+    pub(crate) fn most_blocks(&self) -> Option<usize> {
+        let bytes = usize::try_from(self.most_bytes?).ok()?.saturating_sub(layout::HEADER_BYTES);
+        Some((bytes / layout::BLOCK_BYTES).max(LEAST_BLOCKS))
     }
 
     pub(crate) fn options(&self) -> u32 {
@@ -82,8 +140,13 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config =
-            Config { spool: b"/tmp/%p/a-%p.spool".to_vec(), threads: false, serialize: false };
+        let config = Config {
+            spool: b"/tmp/%p/a-%p.spool".to_vec(),
+            threads: false,
+            serialize: false,
+            span: Span::default(),
+            most_bytes: None,
+        };
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

@@ -27,6 +27,7 @@ mod observe;
 mod patch;
 mod quiet_log;
 mod recorder;
+mod toggle_signal;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -20,6 +20,8 @@
 //! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
 //!   the loader's count of unloaded objects.
 //!
+//! Within `Recording`, `recorder::gate` says whether anything is written just now.
+//!
 //! No state is ever left to the left again, so a relaxed load suffices.
 
 use std::sync::OnceLock;
@@ -30,7 +32,7 @@ use ggprof_spool::layout::{LossKind, StopReason};
 use crate::config::Config;
 use crate::hooks::linked_in;
 use crate::recorder::Recorder;
-use crate::{clock, fail_open, quiet_log};
+use crate::{clock, fail_open, quiet_log, toggle_signal};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -90,7 +92,10 @@ fn create_recorder() -> Option<Recorder> {
     clock::choose();
     let recorder = Recorder::create(CONFIG.get()?);
     let next = match &recorder {
-        Ok(_) => RECORDING,
+        Ok(_) => {
+            toggle_signal::arm();
+            RECORDING
+        }
         Err(problem) => {
             quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
             OFF

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod causality;
 pub mod copy_consumers;
+pub mod device_kernels;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
@@ -15,7 +17,9 @@ pub mod totals;
 pub mod wall;
 pub mod work;
 
+pub use causality::{Causality, causality};
 pub use copy_consumers::copy_consumers;
+pub use device_kernels::{DeviceKernel, device_kernels};
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
     by_op, by_phase, by_shape, fusion_of,

@@ -31,7 +31,7 @@ pub struct Totals {
     pub longest: EventId,
     /// Of the recording's wall time. More than one where calls overlap.
     pub share_of_wall: f64,
-    /// Of the sum of all durations.
+    /// Of the sum of all times.
     pub share_of_sum: f64,
 }
 
@@ -125,7 +125,7 @@ impl Scale {
     fn of(trace: &Trace) -> Self {
         Self {
             wall_ns: trace.span_ns().map_or(0, |(start, end)| end - start),
-            sum_ns: trace.events.durations().iter().map(|&ns| u128::from(ns)).sum(),
+            sum_ns: trace.events.charges().iter().map(|&ns| u128::from(ns)).sum(),
         }
     }
 }
@@ -164,10 +164,10 @@ impl Sum {
 
     fn add(&mut self, event: &Event, work: &Work) {
         self.count += 1;
-        self.total_ns += u128::from(event.duration_ns);
-        self.min_ns = self.min_ns.min(event.duration_ns);
-        if event.duration_ns >= self.max_ns {
-            self.max_ns = event.duration_ns;
+        self.total_ns += u128::from(event.charged_ns);
+        self.min_ns = self.min_ns.min(event.charged_ns);
+        if event.charged_ns >= self.max_ns {
+            self.max_ns = event.charged_ns;
             self.longest = event.id;
         }
         self.output_bytes += u128::from(event.bytes);
@@ -218,7 +218,7 @@ fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) ->
         length += sum.count as usize;
     }
     let mut durations = vec![0; length];
-    for (&group, &duration) in group_of_event.iter().zip(trace.events.durations()) {
+    for (&group, &duration) in group_of_event.iter().zip(trace.events.charges()) {
         if group != NO_GROUP {
             durations[next[group as usize]] = duration;
             next[group as usize] += 1;

@@ -8,7 +8,7 @@ pub struct Wall {
     /// First start to last end of all events.
     pub start_ns: u64,
     pub wall_ns: u64,
-    /// Sum of all durations, which counts overlapping events twice.
+    /// Sum of all times, which counts twice what several backends do at once.
     pub sum_ns: u128,
     /// Time in which at least one backend was computing or copying.
     pub active_ns: u64,
@@ -37,16 +37,16 @@ pub fn wall(trace: &Trace) -> Wall {
     let mut backends: Vec<Spans> = Vec::new();
     backends.resize_with(trace.backends.len(), Spans::default);
     for event in trace.events.iter() {
-        backends[usize::from(event.backend.0)].add(&event);
+        backends[usize::from(event.backend.0)].add(trace, &event);
     }
     let mut active = Coverage::default();
     let mut times = Vec::new();
     for (at, spans) in backends.into_iter().enumerate() {
-        if spans.ops.is_empty() && spans.copies.is_empty() {
+        if spans.ops.count + spans.copies.count == 0 {
             continue;
         }
-        active.add_all(&spans.ops);
-        active.add_all(&spans.copies);
+        active.add_all(&spans.ops.spans);
+        active.add_all(&spans.copies.spans);
         times.push(spans.finish(BackendIndex(at as u16), wall_ns));
     }
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
@@ -56,40 +56,51 @@ pub fn wall(trace: &Trace) -> Wall {
 /// The events of one backend as intervals.
 #[derive(Default)]
 struct Spans {
-    ops: Vec<(u64, u64)>,
-    copies: Vec<(u64, u64)>,
+    ops: Kind,
+    copies: Kind,
+}
+
+#[derive(Default)]
+struct Kind {
+    count: u64,
+    total_ns: u128,
+    spans: Vec<(u64, u64)>,
 }
 
 impl Spans {
-    fn add(&mut self, event: &Event) {
-        let spans = match event.kind {
+    fn add(&mut self, trace: &Trace, event: &Event) {
+        let kind = match event.kind {
             EventKind::Op => &mut self.ops,
             EventKind::Copy => &mut self.copies,
         };
-        spans.push((event.start_ns, event.end_ns()));
+        kind.count += 1;
+        kind.total_ns += u128::from(event.charged_ns);
+        // Between its kernels an op does nothing.
+        let work = trace.work_for(event.id);
+        kind.spans
+            .extend(work.iter().map(|work| (work.start_ns, work.start_ns + work.duration_ns)));
+        if work.is_empty() {
+            kind.spans.push((event.start_ns, event.end_ns()));
+        }
     }
 
     fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
         let mut coverage = Coverage::default();
-        coverage.add_all(&self.ops);
+        coverage.add_all(&self.ops.spans);
         let busy_ns = coverage.total_ns();
-        coverage.add_all(&self.copies);
+        coverage.add_all(&self.copies.spans);
         let occupied_ns = coverage.total_ns();
         BackendTime {
             backend,
-            ops: self.ops.len() as u64,
-            copies: self.copies.len() as u64,
-            ops_ns: sum(&self.ops),
-            copies_ns: sum(&self.copies),
+            ops: self.ops.count,
+            copies: self.copies.count,
+            ops_ns: self.ops.total_ns,
+            copies_ns: self.copies.total_ns,
             busy_ns,
             copying_ns: occupied_ns - busy_ns,
             idle_ns: wall_ns - occupied_ns,
         }
     }
-}
-
-fn sum(spans: &[(u64, u64)]) -> u128 {
-    spans.iter().map(|(start, end)| u128::from(end - start)).sum()
 }
 
 /// Intervals without overlap, in order.

@@ -1,9 +1,11 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
+use crate::units;
+use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, Coverage, DeviceType, Dropped, Event, Loss, LossKind, Measured, Provenance, Stopped,
-    Trace,
+    Backend, Coverage, DeviceType, Dropped, Event, Extent, Loss, LossKind, Measured, Provenance,
+    Stopped, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,22 +20,33 @@ pub enum Caveat {
     HostCalls(Vec<String>),
     /// The program was ended in the middle of this many graph runs.
     CutShort(u64),
+    /// The newest of so many graph runs.
+    Newest(u64, u64),
+    /// Less than the program's whole run was to be recorded.
+    Part(Extent),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
+    /// Ops that start before what they take in was made.
+    EffectBeforeCause(Causality),
     NoEvents,
 }
 
 /// Everything worth saying about `trace`, gravest first.
 pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     let mut caveats: Vec<Caveat> = trace.losses.iter().cloned().map(Caveat::Loss).collect();
-    if trace.events.is_empty() {
+    let not_begun = matches!(&trace.provenance, Some(p) if p.extent == Extent::NotBegun);
+    if trace.events.is_empty() && !not_begun {
         caveats.push(Caveat::NoEvents);
     }
     if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
         caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
     }
-    if let Some(Provenance { cut_short: true, unfinished_runs, .. }) = trace.provenance {
-        caveats.push(Caveat::CutShort(unfinished_runs));
+    if let Some(provenance) = &trace.provenance {
+        caveats.extend(of_provenance(provenance, trace.graph_runs.len() as u64));
+    }
+    let causality = causality(trace);
+    if causality.violations > 0 {
+        caveats.push(Caveat::EffectBeforeCause(causality));
     }
     let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
@@ -47,6 +60,20 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     let launched: Vec<String> = launched.map(|backend| backend.label().to_owned()).collect();
     if !launched.is_empty() {
         caveats.push(Caveat::LaunchTimes(launched));
+    }
+    caveats
+}
+
+fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
+    let mut caveats = Vec::new();
+    if provenance.cut_short {
+        caveats.push(Caveat::CutShort(provenance.unfinished_runs));
+    }
+    if let Some(all) = provenance.newest_of {
+        caveats.push(Caveat::Newest(runs, all));
+    }
+    if provenance.extent != Extent::ToTheEnd {
+        caveats.push(Caveat::Part(provenance.extent));
     }
     caveats
 }
@@ -89,9 +116,18 @@ impl Caveat {
                  run{}: nothing of that is counted, everything before is here.",
                 if *runs == 1 { "" } else { "s" }
             ),
+            Self::Newest(runs, all) => format!(
+                "These are the newest {runs} of {all} graph runs: the recording's size was limited."
+            ),
+            Self::Part(extent) => part_sentence(*extent).to_owned(),
             Self::NotObserved(Coverage { subject, what, reason, .. }) => {
                 format!("{subject}: {what} were not observed: {reason}.")
             }
+            Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(
+                "{violations} of {checked} ops start before what they take in was made, by up to \
+                 {}: the clocks of the backends do not agree better than that.",
+                units::duration(*worst_ns as f64)
+            ),
             Self::NoEvents => {
                 "The recording has no events: check that the program computed something while it ran."
                     .to_owned()
@@ -102,6 +138,23 @@ impl Caveat {
     /// Whether the report is about less than what the file should hold.
     pub fn is_loss(&self) -> bool {
         matches!(self, Self::Loss(_))
+    }
+}
+
+fn part_sentence(extent: Extent) -> &'static str {
+    match extent {
+        Extent::ToTheEnd => "The recording goes on to the program's end.",
+        Extent::Stopped => {
+            "Recording was stopped, or its window ended, before the program did: what came later \
+             is not here."
+        }
+        Extent::Snapshot => {
+            "Taken while the program was running: graph runs under way are not counted."
+        }
+        Extent::NotBegun => {
+            "Nothing is recorded: the program ended before the window to record began. Begin it \
+             earlier (--start-after, --graphs)."
+        }
     }
 }
 
@@ -124,6 +177,10 @@ fn loss_sentence(loss: &Loss) -> String {
             "Names are not proper text in {count} of the records (the first: {detail}): they are \
              shown with replacement characters, the figures are complete."
         ),
+        LossKind::Untimed => format!(
+            "{count} pieces of a device's work gave no usable time (the first: {detail}) and are \
+             not counted."
+        ),
         LossKind::Dropped(what) => dropped_sentence(*what, *count),
         LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
         LossKind::DamagedHeader => format!(
@@ -141,8 +198,8 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "record with fewer parallel requests",
         ),
         Dropped::ThreadShares => (
-            "thread shares are missing: an op of a very large graph has no thread data",
-            "the ops themselves are complete",
+            "shares of threads are missing: a graph was larger than a thread's log",
+            "waits of its last ops are not counted, and single ops may be missing",
         ),
         Dropped::Threads => ("threads were more than can be followed", "record with fewer threads"),
         Dropped::Nodes => {

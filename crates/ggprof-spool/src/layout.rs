@@ -14,6 +14,10 @@ pub const HEADER_BYTES: usize = 4096;
 pub const BLOCK_BYTES: usize = 64 * 1024;
 pub const BLOCK_HEAD_BYTES: usize = 64;
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GBLK");
+/// In place of the magic while a block is emptied to be used again.
+pub const FREE_BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GFRE");
+/// The lane whose blocks hold what others refer to by number; see `FORMAT.md`.
+pub const DEFINITIONS_LANE: u32 = u32::MAX;
 /// Records start at multiples of this and are whole multiples of it long.
 pub const UNIT: usize = 32;
 /// Kinds from here on carry their length in units; kinds below are one unit.
@@ -40,6 +44,12 @@ pub mod header {
     pub const RESERVED_BLOCKS: usize = 56;
     pub const END_TICKS: usize = 64;
     pub const STOP_REASON: usize = 72;
+    pub const CONTROL: usize = 80;
+    pub const ACTIVE: usize = 88;
+    pub const MOST_BLOCKS: usize = 96;
+    pub const REUSED_BLOCKS: usize = 104;
+    pub const GRAPH_RUNS: usize = 112;
+    pub const WINDOW: usize = 120;
     pub const LOSSES: usize = 128;
     pub const LOSS_KINDS: usize = 16;
     pub const COMMAND: usize = 256;
@@ -53,6 +63,8 @@ pub mod header {
 /// Bits of the header's `OPTIONS`.
 pub const OPTION_THREADS: u32 = 1;
 pub const OPTION_SERIALIZE: u32 = 2;
+/// Set by whoever copied the file while the program ran.
+pub const OPTION_SNAPSHOT: u32 = 4;
 
 /// What a tick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +87,54 @@ pub enum StopReason {
     FileGone = 2,
     /// The agent met several internal faults and disarmed itself.
     Faults = 3,
+}
+
+/// What was asked for while the program ran: the header's `CONTROL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Control {
+    /// Nothing: the window decides.
+    Window = 0,
+    Record = 1,
+    Stop = 2,
+}
+
+/// Where the recording's window stands: the header's `WINDOW`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Window {
+    Open = 0,
+    NotYet = 1,
+    Over = 2,
+}
+
+impl Control {
+    pub fn of(word: u64) -> Control {
+        match word {
+            1 => Control::Record,
+            2 => Control::Stop,
+            _ => Control::Window,
+        }
+    }
+
+    /// Whether a recording goes on that was asked this and has such a window.
+    pub fn records(self, window: Window) -> bool {
+        match self {
+            Control::Window => window == Window::Open,
+            Control::Record => true,
+            Control::Stop => false,
+        }
+    }
+}
+
+impl Window {
+    pub fn of(word: u64) -> Window {
+        match word {
+            1 => Window::NotYet,
+            2 => Window::Over,
+            _ => Window::Open,
+        }
+    }
 }
 
 /// Indices into the header's loss counters.
@@ -358,7 +418,7 @@ records! {
     /// A device's clock and the host's at one moment; the device's ticks are
     /// extended to 64 bits.
     DeviceClock = 0x12, 32 {
-        flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, reserved2: u32,
+        flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, tick_ps: u32,
         device_ticks: u64, monotonic_ns: u64,
     }
     /// Work of the host that a device waits for, and that is no op.

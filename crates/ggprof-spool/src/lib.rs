@@ -3,7 +3,8 @@
 //!
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
-//! into [`record`]s and damage. Making the file (creating, reserving, mapping) is
+//! into [`record`]s and damage, [`live`] looks at a recording that is being
+//! written. Making the file (creating, reserving, mapping) is
 //! the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
@@ -12,6 +13,7 @@
 //! unfinished one per block, whose first byte is still zero.
 
 pub mod layout;
+pub mod live;
 pub mod reader;
 pub mod record;
 pub mod writer;

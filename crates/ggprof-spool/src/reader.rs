@@ -1,7 +1,7 @@
 //! Bytes to records. Any bytes: a torn, cut or damaged file gives the records
 //! that are whole, and says where the others were.
 //!
-//! Records come in file order, not in time order: several threads write side by
+//! Records come in the order of the file, not of time: several threads write side by
 //! side, each into blocks of its own, so a text or node may be defined in a
 //! later block than its first use. Consumers gather the tables first.
 
@@ -57,6 +57,8 @@ pub struct Header {
     pub pid: u32,
     pub threads_asked: bool,
     pub serialized: bool,
+    /// The program was still running when this copy was made.
+    pub snapshot: bool,
     pub start_ticks: u64,
     pub start_monotonic_ns: u64,
     pub start_realtime_ns: u64,
@@ -65,6 +67,16 @@ pub struct Header {
     /// See [`layout::StopReason`]; 0 when recording went on to the end.
     pub stop_reason: u64,
     pub reserved_blocks: u64,
+    /// How many blocks the recording may have; 0: as many as there are.
+    pub most_blocks: u64,
+    /// Blocks that were emptied and used again.
+    pub reused_blocks: u64,
+    /// Graph runs that were begun, those in reused blocks included.
+    pub graph_runs: u64,
+    pub control: layout::Control,
+    pub window: layout::Window,
+    /// Threads that are writing, or were when the process ended.
+    pub active: u64,
     /// Indexed by [`layout::LossKind`].
     pub losses: [u64; layout::header::LOSS_KINDS],
     pub command: String,
@@ -106,6 +118,13 @@ impl std::fmt::Display for Damage {
     }
 }
 
+impl Header {
+    /// Whether the recording was going on when this was written.
+    pub fn records(&self) -> bool {
+        self.control.records(self.window)
+    }
+}
+
 impl<'a> Spool<'a> {
     pub fn open(bytes: &'a [u8]) -> Result<Self, NotASpool> {
         use layout::header as at;
@@ -141,12 +160,19 @@ impl<'a> Spool<'a> {
             pid: number(self.bytes, at::PID),
             threads_asked: options & layout::OPTION_THREADS != 0,
             serialized: options & layout::OPTION_SERIALIZE != 0,
+            snapshot: options & layout::OPTION_SNAPSHOT != 0,
             start_ticks: number(self.bytes, at::START_TICKS),
             start_monotonic_ns: number(self.bytes, at::START_MONOTONIC_NS),
             start_realtime_ns: number(self.bytes, at::START_REALTIME_NS),
             end_ticks: number(self.bytes, at::END_TICKS),
             stop_reason: number(self.bytes, at::STOP_REASON),
             reserved_blocks: number(self.bytes, at::RESERVED_BLOCKS),
+            most_blocks: number(self.bytes, at::MOST_BLOCKS),
+            reused_blocks: number(self.bytes, at::REUSED_BLOCKS),
+            graph_runs: number(self.bytes, at::GRAPH_RUNS),
+            control: layout::Control::of(number(self.bytes, at::CONTROL)),
+            window: layout::Window::of(number(self.bytes, at::WINDOW)),
+            active: number(self.bytes, at::ACTIVE),
             losses: std::array::from_fn(|i| number(self.bytes, at::LOSSES + 8 * i)),
             command: text(self.bytes, at::COMMAND, at::COMMAND_BYTES),
             cpu_name: text(self.bytes, at::CPU_NAME, at::CPU_NAME_BYTES),
@@ -154,9 +180,28 @@ impl<'a> Spool<'a> {
         }
     }
 
-    /// Every record of every block, in file order.
+    /// Every record of every block: in file order, but where blocks were used again, in
+    /// the order of each lane.
     pub fn records(&self) -> Records<'a> {
-        Records { spool: *self, block: 0, at: 0, told_cut: false }
+        let blocks = self.bytes.len().saturating_sub(self.header_bytes);
+        let blocks = blocks.div_ceil(self.block_bytes);
+        let mut order = Vec::new();
+        if self.header().reused_blocks > 0 {
+            order.extend(0..blocks);
+            order.sort_by_key(|&block| self.lane_and_sequence(block));
+        }
+        Records { spool: *self, blocks, order, turn: 0, at: 0, told_cut: false }
+    }
+
+    fn block(&self, index: usize) -> &'a [u8] {
+        let start = self.header_bytes + index * self.block_bytes;
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        &rest[..self.block_bytes.min(rest.len())]
+    }
+
+    fn lane_and_sequence(&self, block: usize) -> (u32, u32) {
+        let head = self.block(block);
+        (number(head, 4), number(head, 8))
     }
 }
 
@@ -164,7 +209,10 @@ impl<'a> Spool<'a> {
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     spool: Spool<'a>,
-    block: usize,
+    blocks: usize,
+    /// In which order the blocks come; empty: as they stand.
+    order: Vec<usize>,
+    turn: usize,
     /// Offset inside the block; zero before its head was looked at.
     at: usize,
     told_cut: bool,
@@ -175,10 +223,10 @@ impl Iterator for Records<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let Some(start) = self.block_start() else { return self.file_cut() };
-            let rest = &self.spool.bytes[start..];
-            let block = &rest[..self.spool.block_bytes.min(rest.len())];
-            let found = if self.at == 0 { self.enter(block) } else { self.take(block) };
+            let Some(index) = self.index() else { return self.file_cut() };
+            let start = self.spool.header_bytes + index * self.spool.block_bytes;
+            let block = self.spool.block(index);
+            let found = if self.at == 0 { self.enter(block, index) } else { self.take(block) };
             match found {
                 Some(Ok(record)) => return Some(Ok(record)),
                 Some(Err((at, reason))) => return Some(Err(damage(start + at, reason))),
@@ -193,9 +241,9 @@ type Found = Option<Result<Record, (usize, DamageReason)>>;
 
 impl Records<'_> {
     /// Looks at a block's head. A damaged one does not hide its records.
-    fn enter(&mut self, block: &[u8]) -> Found {
+    fn enter(&mut self, block: &[u8], index: usize) -> Found {
         self.at = BLOCK_HEAD_BYTES;
-        match head_state(block, self.block) {
+        match head_state(block, index) {
             Head::Whole => None,
             Head::Unused => {
                 self.next_block();
@@ -227,16 +275,14 @@ impl Records<'_> {
         Some(record::decode(&bytes[..length]).ok_or((at, DamageReason::WrongCount)))
     }
 
-    fn block_start(&self) -> Option<usize> {
-        let start = self
-            .block
-            .checked_mul(self.spool.block_bytes)
-            .and_then(|blocks| blocks.checked_add(self.spool.header_bytes))?;
-        (start < self.spool.bytes.len()).then_some(start)
+    /// The block that is read now; `None` after the last.
+    fn index(&self) -> Option<usize> {
+        let in_order = self.order.get(self.turn).copied();
+        in_order.or((self.turn < self.blocks).then_some(self.turn))
     }
 
     fn next_block(&mut self) {
-        self.block += 1;
+        self.turn += 1;
         self.at = 0;
     }
 
@@ -267,6 +313,9 @@ fn head_state(block: &[u8], index: usize) -> Head {
     };
     let [magic, lane, sequence, own_index, check] =
         std::array::from_fn(|i| number::<u32>(head, 4 * i));
+    if magic == layout::FREE_BLOCK_MAGIC {
+        return Head::Unused;
+    }
     let whole = magic == layout::BLOCK_MAGIC
         && check == layout::block_check(lane, sequence, own_index)
         && own_index as usize == index;
@@ -284,6 +333,19 @@ fn record_bytes(record: &[u8]) -> usize {
         return UNIT;
     }
     usize::from(number::<u16>(record, 2)) * UNIT
+}
+
+/// How many bytes of a block hold its head and whole records.
+pub(crate) fn committed_bytes(block: &[u8]) -> usize {
+    let mut at = BLOCK_HEAD_BYTES;
+    while let Some(record) = block.get(at..).filter(|rest| rest.len() >= UNIT && rest[0] != 0) {
+        let length = record_bytes(record);
+        if length == 0 || length > record.len() {
+            break;
+        }
+        at += length;
+    }
+    at.min(block.len())
 }
 
 fn damage(offset: usize, reason: DamageReason) -> Damage {

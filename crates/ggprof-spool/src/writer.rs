@@ -27,11 +27,16 @@ impl BlockWriter {
         BlockWriter { base: std::ptr::null_mut(), used: BLOCK_BYTES }
     }
 
+    /// Where its block begins; `None` without one.
+    pub fn block(&self) -> Option<*mut u8> {
+        (!self.base.is_null()).then_some(self.base)
+    }
+
     /// Takes over a fresh block and writes its head.
     ///
     /// # Safety
-    /// `base` points to `BLOCK_BYTES` zeroed, writable bytes, aligned to
-    /// [`UNIT`], that stay mapped and that no other writer touches for as long
+    /// `base` points to `BLOCK_BYTES` writable bytes, zeroed or emptied by
+    /// [`empty`], aligned to [`UNIT`], that stay mapped and that no other writer touches for as long
     /// as this writer is used.
     pub unsafe fn start(&mut self, base: *mut u8, lane: u32, sequence: u32, index: u32) {
         self.base = base;
@@ -76,6 +81,27 @@ impl BlockWriter {
         self.used += units * UNIT;
         Ok(())
     }
+}
+
+/// Takes the head of a block away, before anything else of it is changed: from here on
+/// readers pass over the block, whatever is left in it.
+///
+/// # Safety
+/// `base` points to a mapped block that no writer has.
+pub unsafe fn invalidate(base: *mut u8) {
+    // SAFETY: the caller's contract; blocks are aligned to UNIT.
+    let magic = unsafe { AtomicU32::from_ptr(base.cast()) };
+    magic.store(layout::FREE_BLOCK_MAGIC.to_le(), Ordering::SeqCst);
+}
+
+/// Empties an invalidated block, so that a writer can start in it.
+///
+/// # Safety
+/// As for [`invalidate`], which was called before.
+pub unsafe fn empty(base: *mut u8) {
+    // SAFETY: the caller's contract. The magic stays until the next writer has
+    // written the rest of the head.
+    unsafe { base.add(4).write_bytes(0, BLOCK_BYTES - 4) };
 }
 
 // SAFETY: the block belongs to the writer alone (`start`'s contract), so moving
@@ -164,6 +190,47 @@ impl HeaderPage {
 
     pub fn set_stop_reason(&self, reason: layout::StopReason) {
         self.word(layout::header::STOP_REASON).store(reason as u64, Ordering::Release);
+    }
+
+    /// The recording is limited to so many blocks.
+    pub fn set_most_blocks(&self, blocks: u64) {
+        self.word(layout::header::MOST_BLOCKS).store(blocks, Ordering::Release);
+    }
+
+    pub fn count_reused_block(&self) {
+        self.word(layout::header::REUSED_BLOCKS).fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a graph run and gives its number, which starts again after 2³².
+    pub fn next_graph_run(&self) -> u32 {
+        let before = self.word(layout::header::GRAPH_RUNS).fetch_add(1, Ordering::Relaxed);
+        (before % u64::from(u32::MAX - 1)) as u32 + 1
+    }
+
+    /// What was asked for last; others may write it into the file at any time.
+    pub fn control(&self) -> layout::Control {
+        layout::Control::of(self.word(layout::header::CONTROL).load(Ordering::SeqCst))
+    }
+
+    pub fn set_control(&self, control: layout::Control) {
+        self.word(layout::header::CONTROL).store(control as u64, Ordering::SeqCst);
+    }
+
+    pub fn window(&self) -> layout::Window {
+        layout::Window::of(self.word(layout::header::WINDOW).load(Ordering::Relaxed))
+    }
+
+    pub fn set_window(&self, window: layout::Window) {
+        self.word(layout::header::WINDOW).store(window as u64, Ordering::Relaxed);
+    }
+
+    /// A thread is about to write. It has to look at [`Self::control`] again after this.
+    pub fn enter(&self) {
+        self.word(layout::header::ACTIVE).fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub fn leave(&self) {
+        self.word(layout::header::ACTIVE).fetch_sub(1, Ordering::SeqCst);
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {

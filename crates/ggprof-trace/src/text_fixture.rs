@@ -7,6 +7,9 @@
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
 //! ```
 //!
+//! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy give what a device did for it,
+//! and `concurrent` or `stream=N` behind them how.
+//!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the
 //! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
 //! `fused=A+B`, `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred unless `run` lines
@@ -14,8 +17,8 @@
 
 use crate::graph_runs;
 use crate::model::{
-    Backend, BackendIndex, DeviceType, EventKind, GraphRun, GraphRunId, Measured, NewEvent,
-    Signature, Source, Tensor, Trace,
+    Backend, BackendIndex, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId,
+    Measured, NewEvent, Signature, Source, Tensor, Trace, WorkKind,
 };
 
 /// Builds the trace that the text describes.
@@ -33,6 +36,7 @@ pub fn parse(text: &str) -> Trace {
                 trace.graph_runs.push(GraphRun { scheduler: 0, start_ns, end_ns });
             }
             "op" | "copy" => event(&words, &mut trace),
+            "kernel" | "copied" => device_work(&words, &mut trace),
             other => panic!("a fixture line begins with {other}"),
         }
     }
@@ -110,7 +114,30 @@ fn event(words: &[&str], trace: &mut Trace) {
         bytes,
         measured,
         threads: None,
+        charged_ns: None,
     });
+}
+
+/// Belongs to the event of the line above.
+fn device_work(words: &[&str], trace: &mut Trace) {
+    let event = EventId(trace.events.len().checked_sub(1).expect("an event above") as u32);
+    let (start_ns, end_ns) = times(words[2]);
+    let stream = words[3..].iter().find_map(|word| word.strip_prefix("stream="));
+    let name = trace.strings.intern(words[1]);
+    trace.device_work.push(DeviceWork {
+        event,
+        kind: if words[0] == "kernel" { WorkKind::Kernel } else { WorkKind::Copy },
+        name,
+        stream: stream.map_or(0, |stream| stream.parse().expect("a stream")),
+        start_ns,
+        duration_ns: end_ns - start_ns,
+        charged_ns: end_ns - start_ns,
+        bytes: 0,
+        concurrent: words.contains(&"concurrent"),
+        first_use: words.contains(&"first"),
+    });
+    let charged = trace.work_for(event).iter().map(|work| work.charged_ns).sum();
+    trace.events.set_charge(event, charged);
 }
 
 /// `q4_0[2048,512]`; dimensions left out are 1.

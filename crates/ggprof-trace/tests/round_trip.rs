@@ -2,8 +2,8 @@
 
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
-    BackendIndex, EventId, GraphRunId, NewEvent, Split, ThreadFold, ThreadShare, Trace, TypeInfo,
-    text_fixture,
+    BackendIndex, DeviceWork, EventId, GraphRunId, HostTask, NewEvent, Split, TaskKind, ThreadFold,
+    ThreadShare, Trace, TypeInfo, text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -22,6 +22,8 @@ fn rich_trace() -> Trace {
          op CPU GET_ROWS 0..4 inp_\"embd\\ run=0 f32[8,3] <- q4_0[32,9] i32[3] bytes=96 measured=host
          copy CUDA0 H2D 4..8 96 </script> run=0 fused=embd <- f32[8,3] measured=host_call
          op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 fused=RMS_NORM+MUL measured=device
+         kernel rms_norm_f32 10..14 stream=2 first
+         kernel mul_f32 12..18 concurrent
          op CUDA0 GLU 20..30 é\u{7}\u{1b} run=0 split=1 sub=SWIGLU_NEW measured=modelled
          op CUDA0 ADD 110..120 run=1 split=-4 measured=serialized",
     );
@@ -48,7 +50,12 @@ fn rich_trace() -> Trace {
         bytes: u64::MAX,
         measured: last.measured,
         threads: Some(fold),
+        charged_ns: None,
     });
+    let name = trace.strings.intern("matvec.spv");
+    let (what, graph_run) = (TaskKind::PipelineCompile, Some(GraphRunId(0)));
+    let task = HostTask { what, name, thread: 9, graph_run, start_ns: 1, duration_ns: 3 };
+    trace.host_tasks.push(task);
     let share = ThreadShare { event, thread: 2, start_ns: 1, duration_ns: 2, wait_ns: 3 };
     trace.events.thread_shares.push(share);
     trace
@@ -65,6 +72,11 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(read.graph_runs, trace.graph_runs);
     assert_eq!(read.splits, trace.splits);
     assert_eq!(read.events.thread_shares, trace.events.thread_shares);
+    // Strings are numbered in another order.
+    let nameless = |work: &DeviceWork| DeviceWork { name: trace.device_work[0].name, ..*work };
+    let work = |trace: &Trace| trace.device_work.iter().map(nameless).collect::<Vec<_>>();
+    assert_eq!(work(&read), work(&trace));
+    assert_eq!(read.events.get(EventId(2)).charged_ns, 10);
     assert_eq!(read.types.name(77), "q9_9");
     for (one, other) in trace.events.iter().zip(read.events.iter()) {
         let facts = |event: ggprof_trace::Event, trace: &Trace| {

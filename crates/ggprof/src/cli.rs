@@ -1,15 +1,19 @@
 //! Every word of `--help`.
 
+use crate::quantity::{self, Graphs};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_report::documents::By;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXAMPLES: &str = "\
 Examples:
   ggprof run -- llama-completion -m model.gguf -p \"Hello\"
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
+  ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
+  ggprof ctl snapshot -o now.html                   what a running server did until now
   ggprof profile.json                               summary of a recording
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
@@ -39,6 +43,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Start, stop or copy the recording of a program that is running
+    Ctl(CtlArgs),
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
     /// Show the timeline of a recording in the browser
@@ -69,6 +75,18 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) start_after: Option<Duration>,
+    /// Record for so long, counted from the first recorded graph run; the program goes on
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) duration: Option<Duration>,
+    /// Record the Ath to the Bth graph run of the program; either can be left out
+    #[arg(long, value_name = "A..B", value_parser = quantity::graphs)]
+    pub(crate) graphs: Option<Graphs>,
+    /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
+    pub(crate) max_size: Option<u64>,
     /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
     /// taken out and meant for ggprof
     #[arg(
@@ -86,6 +104,40 @@ pub(crate) enum SummaryTo {
     Stdout,
     /// Standard error
     Stderr,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CtlArgs {
+    #[command(subcommand)]
+    pub(crate) verb: CtlVerb,
+}
+
+/// Without PID: the one that is being recorded.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CtlVerb {
+    /// Record from the next graph run on, whatever window was set
+    Start {
+        /// Process that is recorded, or its `ggprof run`
+        pid: Option<u32>,
+    },
+    /// Record nothing more; when this returns, nothing is written any more
+    Stop {
+        /// Process that is recorded, or its `ggprof run`
+        pid: Option<u32>,
+    },
+    /// Report what is recorded until now; the recording goes on
+    Snapshot {
+        /// Process that is recorded, or its `ggprof run`
+        pid: Option<u32>,
+        /// File to write, may be repeated, as for `ggprof run`; without it a summary is printed
+        #[arg(short, long, value_name = "FILE")]
+        output: Vec<PathBuf>,
+    },
+    /// List what is being recorded
+    Status {
+        /// Process that is recorded, or its `ggprof run`
+        pid: Option<u32>,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod launch;
 mod messages;
 mod output;
 mod progress;
+mod quantity;
 mod terminal;
 
 use clap::Parser;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Ctl(arguments) => commands::ctl(arguments),
         Command::Report(arguments) => commands::report(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),

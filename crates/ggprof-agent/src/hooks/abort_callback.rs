@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{entry, library};
 use crate::clock;
 use crate::ffi::api::{Pointer, Symbols};
+use crate::observe::backends;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
 
@@ -26,7 +27,7 @@ pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<Callback>, 
 
 /// The program's own callback for a backend.
 #[derive(Clone, Copy, Debug)]
-struct Programs {
+pub(crate) struct Programs {
     backend: usize,
     callback: Callback,
     data: usize,
@@ -34,26 +35,32 @@ struct Programs {
 
 static PROGRAMS: Mutex<Vec<Programs>> = Mutex::new(Vec::new());
 
-/// Puts our callback in for the next graph of the backend.
+/// Puts our callback in for the next graph of the backend, and gives the program's.
 ///
 /// # Safety
 /// `setter` belongs to the live backend's own library.
-pub(crate) unsafe fn install(setter: Setter, backend: Pointer) {
+pub(crate) unsafe fn install(setter: Setter, backend: Pointer) -> Option<Programs> {
     // SAFETY: the caller's contract; the backend is also the callback's data.
     unsafe { setter(backend, Some(tick), backend) };
+    programs(backend as usize)
 }
 
 /// ggml has computed a node on this thread. True would stop the graph, and only
 /// the program may ask for that.
 unsafe extern "C-unwind" fn tick(backend: *mut c_void) -> bool {
-    ThisThread::with(|this| {
+    let programs = ThisThread::with(|this| {
         // SAFETY: set for the length of the graph by the split that owns it, on
         // this thread only (`observe::ticks`).
-        if let Some(ticks) = unsafe { this.ticks.get().as_mut() } {
-            ticks.note(clock::ticks());
+        match unsafe { this.ticks.get().as_mut() } {
+            Some(ticks) => {
+                ticks.note(clock::ticks());
+                ticks.programs
+            }
+            // A graph that is not recorded: the split did not look it up.
+            None => programs(backend as usize),
         }
     });
-    match programs(backend as usize) {
+    match programs {
         // SAFETY: what the program gave ggml to call, with its own data.
         Some(own) => unsafe { (own.callback)(own.data as *mut c_void) },
         None => false,
@@ -98,10 +105,7 @@ pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
     if backend.is_null() {
         return None;
     }
-    // SAFETY: the second word of every backend, in all versions, is the function
-    // that names it; the program holds the backend.
-    let get_name = unsafe { *backend.cast::<usize>().add(1) };
-    setter_in(&LoadedObject::containing(get_name)?)
+    setter_in(&LoadedObject::containing(backends::get_name_of(backend))?)
 }
 
 pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {

@@ -21,7 +21,7 @@ type CpyTensorAsync = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Poi
 const FAILED: c_int = -1;
 
 pub(crate) unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Pointer) -> c_int {
-    let Some(adopted) = backends::find(backend) else { return FAILED };
+    let Some(adopted) = backends::originals_of(backend) else { return FAILED };
     // SAFETY: taken from this slot of a backend's table.
     let Some(real) = (unsafe { original::<GraphCompute>(&adopted.graph_compute) }) else {
         return FAILED;
@@ -62,7 +62,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     target: Pointer,
 ) -> bool {
     // ggml calls the function of the target's table.
-    let Some(adopted) = backends::find(target_backend) else { return false };
+    let Some(adopted) = backends::originals_of(target_backend) else { return false };
     // SAFETY: taken from this slot of a backend's table.
     let Some(real) = (unsafe { original::<CpyTensorAsync>(&adopted.cpy_tensor_async) }) else {
         return false;
@@ -89,7 +89,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
 }
 
 pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
-    let Some(adopted) = backends::find(backend) else { return };
+    let Some(adopted) = backends::originals_of(backend) else { return };
     guard((), |this| adopted.note_free(this));
     // SAFETY: taken from this slot of a backend's table.
     if let Some(real) = unsafe { original::<Free>(&adopted.free) } {

@@ -15,6 +15,7 @@ use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::library::Hooked;
 use crate::hooks::{backend_table, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
@@ -25,6 +26,8 @@ const MOST_BACKENDS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Adopted {
     backend: AtomicUsize,
+    /// The function that names it, which a copy of its struct shares.
+    get_name: AtomicUsize,
     id: AtomicU32,
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
@@ -52,6 +55,25 @@ pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
         .iter()
         .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
         .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
+}
+
+/// The entry that keeps what a hooked table held: the backend's own or, for a struct that a
+/// program copied together with our hooks, that of another backend of its kind.
+pub(crate) fn originals_of(backend: Pointer) -> Option<&'static Adopted> {
+    find(backend).or_else(|| alike(get_name_of(backend)))
+}
+
+fn alike(get_name: usize) -> Option<&'static Adopted> {
+    ADOPTED
+        .iter()
+        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
+        .find(|entry| entry.get_name.load(Ordering::Relaxed) == get_name)
+}
+
+/// The second word of every backend, in all versions, is the function that names it.
+pub(crate) fn get_name_of(backend: Pointer) -> usize {
+    // SAFETY: the program holds the backend; its first words are there in all versions.
+    unsafe { *backend.cast::<usize>().add(1) }
 }
 
 /// The number of the backend behind a buffer: of the CPU for the host's memory,
@@ -101,6 +123,7 @@ impl Adopted {
     const fn none() -> Self {
         Adopted {
             backend: AtomicUsize::new(0),
+            get_name: AtomicUsize::new(0),
             id: AtomicU32::new(0),
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
@@ -153,6 +176,10 @@ impl Adopted {
                 backend_table::graph_compute as *const () as usize,
             ),
         ];
+        // A struct that was copied with our hooks in it has its originals elsewhere.
+        let get_name = get_name_of(backend);
+        let copied_from = alike(get_name);
+        self.get_name.store(get_name, Ordering::Relaxed);
         // All originals are kept before the entry can be found, and the entry
         // can be found before the first hook can be called.
         for (original, offset, hook) in hooks {
@@ -163,6 +190,9 @@ impl Adopted {
                 original.store(function, Ordering::Release);
             }
         }
+        if let Some(other) = copied_from {
+            self.take_missing_originals(other);
+        }
         self.backend.store(backend as usize, Ordering::Release);
         for (original, offset, hook) in hooks {
             // SAFETY: as above.
@@ -172,6 +202,19 @@ impl Adopted {
             }
         }
         self.describe(backend, instance, lane);
+    }
+
+    fn take_missing_originals(&self, other: &Adopted) {
+        let pairs = [
+            (&self.free, &other.free),
+            (&self.cpy_tensor_async, &other.cpy_tensor_async),
+            (&self.graph_compute, &other.graph_compute),
+        ];
+        for (own, other) in pairs {
+            if own.load(Ordering::Relaxed) == 0 {
+                own.store(other.load(Ordering::Acquire), Ordering::Release);
+            }
+        }
     }
 
     fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
@@ -192,7 +235,7 @@ impl Adopted {
             function.map_or(&b""[..], |name| text(unsafe { name(of) }))
         };
         let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
-        let library = interner.text(lane, file_name(library_path));
+        let library = interner.lasting_text(lane, file_name(library_path));
         let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
@@ -208,13 +251,13 @@ impl Adopted {
             device_type,
             backend: self.id(),
             instance: instance.id,
-            name: interner.text(lane, ask(api.ggml_backend_name, backend)),
-            device: interner.text(lane, ask(api.ggml_backend_dev_name, device)),
-            description: interner.text(lane, ask(api.ggml_backend_dev_description, device)),
+            name: interner.lasting_text(lane, ask(api.ggml_backend_name, backend)),
+            device: interner.lasting_text(lane, ask(api.ggml_backend_dev_name, device)),
+            description: interner.lasting_text(lane, ask(api.ggml_backend_dev_description, device)),
             library,
             ..Default::default()
         };
-        lane.put(&record.encode());
+        lane.define_lasting(Owner::Backend(self.id()), &record.encode());
         let mut cover = |what: Covered, how: CoveredHow, count: u32, reason: &str| {
             let record = layout::Coverage {
                 how: how as u8,
@@ -222,11 +265,11 @@ impl Adopted {
                 backend: self.id(),
                 instance: instance.id,
                 library,
-                reason: interner.text(lane, reason.as_bytes()),
+                reason: interner.lasting_text(lane, reason.as_bytes()),
                 count,
                 ..Default::default()
             };
-            lane.put(&record.encode());
+            lane.define_lasting(Owner::Backend(self.id()), &record.encode());
         };
         cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
         let copies = self.cpy_tensor_async.load(Ordering::Relaxed) != 0;
@@ -281,5 +324,6 @@ impl Adopted {
         let record =
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
+        lane.forget(Owner::Backend(self.id()));
     }
 }

@@ -11,6 +11,7 @@ use crate::clock;
 use crate::ffi::api::Pointer;
 use crate::ffi::tensor::Tensor;
 use crate::lifecycle;
+use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 
 /// A copy that the real function has made.
@@ -31,7 +32,7 @@ pub(crate) struct Copied {
 pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()> {
     let end = clock::ticks();
     let recorder = lifecycle::start_recording()?;
-    let lane = recorder.lane(this.preferred_lane.get())?;
+    let lane = recorder.lane(this.preferred_lane.get()).filter(HeldLane::writes)?;
     let instance = Instance::holding(real, &lane)?;
     let (layout, _) = instance.layouts.as_ref()?;
     let side = |tensor: Pointer, backend: Pointer| {

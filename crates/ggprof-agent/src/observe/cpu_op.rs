@@ -32,15 +32,15 @@ pub(crate) fn begin(this: &ThisThread, params: *const ComputeParams, tensor: usi
 /// The functions behind an announcement are called too, and fused ones without
 /// any: only a node that is not being computed yet begins here. `others` are
 /// arguments that may be further nodes of a fusion.
-/// False when there was nothing new in the call.
+/// Whether there was something new in the call; `None` where no recorded run has the node.
 pub(crate) fn begin_unannounced(
     this: &ThisThread,
     params: *const ComputeParams,
     tensor: usize,
     others: [usize; 3],
-) -> bool {
+) -> Option<bool> {
     if this.log.get().is_some_and(|log| log.is_current(tensor)) {
-        return false;
+        return Some(false);
     }
     let now = clock::ticks();
     let known = this.log.get().and_then(|log| Some((log, log.position_of(tensor)?)));
@@ -48,13 +48,13 @@ pub(crate) fn begin_unannounced(
         let log = fail_open::guard(None, |_| join_run_of(this, params, tensor))?;
         Some((log, log.position_of(tensor)?))
     });
-    let Some((log, position)) = joined else { return false };
+    let (log, position) = joined?;
     begin_at(log, tensor, position, now);
     if let Some(share) = log.current() {
         let fused = log.fused_behind(position, others);
         share.fused.store(fused, std::sync::atomic::Ordering::Relaxed);
     }
-    true
+    Some(true)
 }
 
 #[inline(always)]

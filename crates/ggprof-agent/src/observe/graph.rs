@@ -67,6 +67,11 @@ struct Remembered {
 }
 
 impl KnownNodes {
+    /// All numbers have become invalid.
+    pub(crate) fn forget(&mut self) {
+        *self = KnownNodes::default();
+    }
+
     /// The number of the graph's shape. Graphs are recognised by a fingerprint of
     /// what tends to change; what else may change is looked at now and then.
     pub(crate) fn shape_of(
@@ -253,6 +258,9 @@ impl KnownNodes {
         fused: u32,
     ) {
         let key = mix(u64::from(shape) << 32 | u64::from(position), u64::from(fused));
+        if self.fusions.len() >= MOST_REMEMBERED {
+            self.fusions.clear();
+        }
         if !self.fusions.insert(key) {
             return;
         }
@@ -261,7 +269,7 @@ impl KnownNodes {
         let count = members.len() as u32;
         let head = layout::Fusion { shape, position, count, ..Default::default() };
         let tail: Vec<u8> = members.iter().flat_map(|member| member.to_le_bytes()).collect();
-        lane.put_long(&mut head.encode(), &tail);
+        lane.define_long(&mut head.encode(), &tail);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::ffi::tensor::TensorLayout;
 use crate::hooks::linked_in;
 use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 /// One copy of ggml's base library.
@@ -58,9 +59,9 @@ impl Instance {
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
-        let library = interner.text(lane, file_name(self.name.to_bytes()));
-        let version = interner.text(lane, probe::optional_text(self.api.ggml_version));
-        let commit = interner.text(lane, probe::optional_text(self.api.ggml_commit));
+        let library = interner.lasting_text(lane, file_name(self.name.to_bytes()));
+        let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
+        let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -71,18 +72,18 @@ impl Instance {
             tensor_bytes,
             ..Default::default()
         };
-        lane.put(&record.encode());
+        lane.define_lasting(Owner::Instance(instance), &record.encode());
         let mut cover = |what: Covered, how: CoveredHow, problem: Option<&str>| {
             let how = if problem.is_some() { CoveredHow::Not } else { how };
             let coverage = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
                 library,
-                reason: interner.text(lane, problem.unwrap_or_default().as_bytes()),
+                reason: interner.lasting_text(lane, problem.unwrap_or_default().as_bytes()),
                 instance,
                 ..Default::default()
             };
-            lane.put(&coverage.encode());
+            lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
         cover(Covered::Layout, CoveredHow::Probed, problem);
         if linked_in::is_hooked(object, COPY) {

@@ -104,7 +104,7 @@ pub(crate) fn number(
             write_type(lane, instance, type_id, name);
         }
     }
-    lane.put_long(&mut node.encode(), &tail);
+    lane.define_long(&mut node.encode(), &tail);
     id
 }
 
@@ -121,5 +121,5 @@ fn write_type(lane: &HeldLane<'_>, instance: &Instance, type_id: u32, name: u32)
         block_bytes: bytes.map_or(0, |bytes| unsafe { bytes(id) } as u32),
         ..Default::default()
     };
-    lane.put(&record.encode());
+    lane.define(&record.encode());
 }

@@ -7,6 +7,7 @@ use ggprof_spool::layout;
 
 use super::backends;
 use crate::ffi::api::Pointer;
+use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
@@ -37,11 +38,12 @@ pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer
             ticks: clock::ticks(),
             ..Default::default()
         };
-        lane.put(&head.encode());
+        let owner = Owner::Scheduler(scheduler);
+        lane.define_lasting(owner, &head.encode());
         for (index, backend) in (0..).zip(ids) {
             let member =
                 layout::SchedulerBackend { index, scheduler, backend, ..Default::default() };
-            lane.put(&member.encode());
+            lane.define_lasting(owner, &member.encode());
         }
     });
 }
@@ -53,7 +55,7 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
     }
     let id = number_new(scheduler, Vec::new());
     let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
-    lane.put(&head.encode());
+    lane.define_lasting(Owner::Scheduler(id), &head.encode());
     id
 }
 
@@ -89,6 +91,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) {
         let record =
             layout::SchedulerFree { scheduler: id, ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());
+        lane.forget(Owner::Scheduler(id));
     });
 }
 

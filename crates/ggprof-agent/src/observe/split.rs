@@ -45,9 +45,13 @@ impl Split {
     ) -> Option<Split> {
         let entered = clock::ticks();
         let recorder = lifecycle::recording()?;
-        let lane = recorder.lane(this.preferred_lane.get())?;
+        let own_run = Run::begin(this, std::ptr::null_mut());
+        let lane = match recorder.lane(this.preferred_lane.get()) {
+            Some(lane) if lane.writes() => lane,
+            // Of the run only its length is kept in mind.
+            _ => return own_run.map(Split::unrecorded),
+        };
         this.preferred_lane.set(lane.number);
-        let own_run = Run::begin_in(this, &lane, std::ptr::null_mut());
         let (shape, nodes) = describe(&lane, adopted, graph);
         let id = recorder.next_split();
         let index = this.splits_in_run.get();
@@ -55,8 +59,8 @@ impl Split {
         let mut ticks = adopted.tick_setter().map(|setter| {
             // SAFETY: ggml called us with this live backend, whose library gave
             // the setter when it was adopted.
-            unsafe { abort_callback::install(setter, backend) };
-            Ticks::with_room_for(nodes + 1)
+            let programs = unsafe { abort_callback::install(setter, backend) };
+            Ticks::with_room_for(nodes + 1, programs)
         });
         if let Some(ticks) = &mut ticks {
             this.ticks.set(&raw mut **ticks);
@@ -86,6 +90,21 @@ impl Split {
         let begin_cost = start - entered;
         let lane = Some(lane);
         Some(Split { id, start, shape, begin_cost, graph, instance, ticks, visits, lane, own_run })
+    }
+
+    fn unrecorded(own_run: Run) -> Split {
+        Split {
+            id: layout::NONE,
+            start: 0,
+            shape: layout::NONE,
+            begin_cost: 0,
+            graph: std::ptr::null_mut(),
+            instance: None,
+            ticks: None,
+            visits: None,
+            lane: None,
+            own_run: Some(own_run),
+        }
     }
 
     pub(crate) fn lane(&self) -> Option<&HeldLane<'static>> {

@@ -9,22 +9,27 @@ use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 use super::instance::Instance;
 use super::node::{self, FLAG_COMPUTE};
 use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::hooks::abort_callback::Programs;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
 
 /// The moments of one graph.
 #[derive(Debug)]
-pub(crate) struct Ticks(Vec<u64>);
+pub(crate) struct Ticks {
+    moments: Vec<u64>,
+    /// The callback that the program itself wants called.
+    pub(crate) programs: Option<Programs>,
+}
 
 impl Ticks {
-    pub(crate) fn with_room_for(nodes: usize) -> Box<Ticks> {
-        Box::new(Ticks(Vec::with_capacity(nodes)))
+    pub(crate) fn with_room_for(nodes: usize, programs: Option<Programs>) -> Box<Ticks> {
+        Box::new(Ticks { moments: Vec::with_capacity(nodes), programs })
     }
 
     /// Runs inside ggml's loop: never allocates.
     pub(crate) fn note(&mut self, now: u64) {
-        if self.0.len() < self.0.capacity() {
-            self.0.push(now);
+        if self.moments.len() < self.moments.capacity() {
+            self.moments.push(now);
         }
     }
 }
@@ -49,12 +54,12 @@ pub(crate) fn write_ops(
 ) -> Folded {
     let Some((layout, _)) = &instance.layouts else { return Folded::default() };
     let traits = traits_of(instance, layout, nodes);
-    let Some(places) = assign(&traits, ticks.0.len()) else {
-        lane.recorder.lose(LossKind::OpOutsideRun, ticks.0.len() as u64);
+    let Some(places) = assign(&traits, ticks.moments.len()) else {
+        lane.recorder.lose(LossKind::OpOutsideRun, ticks.moments.len() as u64);
         return Folded::default();
     };
     let mut start = split.start;
-    for (&(position, fused), &end) in places.iter().zip(&ticks.0) {
+    for (&(position, fused), &end) in places.iter().zip(&ticks.moments) {
         if fused != 0 {
             on_fused(position, fused);
         }

@@ -2,14 +2,17 @@
 //! an equal 64-bit digest: with a million distinct nodes the odds of one clash
 //! are below one in ten million.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 use ggprof_spool::layout::{self, LossKind};
 
+use super::Recorder;
+use super::definitions::Definitions;
 use super::lane::HeldLane;
 
-/// A program that makes new nodes for ever must not eat memory for ever.
+/// A program that makes new nodes for ever must not eat memory for ever: behind half as many
+/// a new epoch is due, in which all numbers are forgotten.
 const MOST_ENTRIES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -17,10 +20,17 @@ pub(crate) struct Interner {
     texts: Numbers,
     nodes: Numbers,
     shapes: Numbers,
-    types: Numbers,
+    types: HashSet<(u32, u32)>,
+    /// Texts that lasting descriptions refer to, with their numbers.
+    lasting: Vec<(u32, Box<[u8]>)>,
 }
 
-type Numbers = HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>;
+/// Numbers by digest. A number is never given again, whatever was forgotten since.
+#[derive(Debug, Default)]
+struct Numbers {
+    known: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
+    last: u32,
+}
 
 impl Interner {
     /// The number of a text, written if it is new. Empty text is number 0.
@@ -29,22 +39,43 @@ impl Interner {
             return layout::NONE;
         }
         let text = &text[..text.len().min(layout::MAX_TEXT_BYTES)];
-        let (id, new) = number(&mut self.texts, digest(text), lane);
+        let (id, new) = self.texts.number(digest(text), lane);
         if new {
-            let head = layout::Text { id, bytes: text.len() as u32, ..Default::default() };
-            lane.put_long(&mut head.encode(), text);
+            lane.define_long(&mut text_head(id, text), text);
         }
         id
     }
 
+    /// The number of a text that a lasting description refers to.
+    pub(crate) fn lasting_text(&mut self, lane: &HeldLane<'_>, text: &[u8]) -> u32 {
+        let id = self.text(lane, text);
+        if id != layout::NONE && self.lasting.iter().all(|(known, _)| *known != id) {
+            let text = &text[..text.len().min(layout::MAX_TEXT_BYTES)];
+            self.lasting.push((id, text.into()));
+        }
+        id
+    }
+
+    /// Forgets everything but what lasts, and writes that again.
+    pub(crate) fn begin_epoch(&mut self, recorder: &Recorder, definitions: &mut Definitions) {
+        for numbers in [&mut self.texts, &mut self.nodes, &mut self.shapes] {
+            numbers.known = HashMap::default();
+        }
+        self.types = HashSet::new();
+        for (id, text) in &self.lasting {
+            self.texts.known.insert(digest(text), *id);
+            definitions.put_long(recorder, &mut text_head(*id, text), text);
+        }
+    }
+
     /// The number of a node and whether it must be described now.
     pub(crate) fn node(&mut self, lane: &HeldLane<'_>, digest: u64) -> (u32, bool) {
-        number(&mut self.nodes, digest, lane)
+        self.nodes.number(digest, lane)
     }
 
     /// The number of a sequence of nodes, written if it is new.
     pub(crate) fn shape(&mut self, lane: &HeldLane<'_>, digest: u64, nodes: &[u32]) -> u32 {
-        let (shape, new) = number(&mut self.shapes, digest, lane);
+        let (shape, new) = self.shapes.number(digest, lane);
         if new {
             write_shape(lane, shape, nodes);
         }
@@ -53,22 +84,32 @@ impl Interner {
 
     /// Whether a type of an instance still has to be written.
     pub(crate) fn is_new_type(&mut self, instance: u32, type_id: u32) -> bool {
-        let next = self.types.len() as u32;
-        self.types.insert(u64::from(instance) << 32 | u64::from(type_id), next).is_none()
+        self.types.insert((instance, type_id))
     }
 }
 
-fn number(numbers: &mut Numbers, digest: u64, lane: &HeldLane<'_>) -> (u32, bool) {
-    if let Some(&known) = numbers.get(&digest) {
-        return (known, false);
+impl Numbers {
+    /// The number behind a digest, and whether it is new.
+    fn number(&mut self, digest: u64, lane: &HeldLane<'_>) -> (u32, bool) {
+        if let Some(&known) = self.known.get(&digest) {
+            return (known, false);
+        }
+        if self.known.len() >= MOST_ENTRIES {
+            lane.recorder.lose(LossKind::InternerFull, 1);
+            return (layout::NONE, false);
+        }
+        if self.known.len() == MOST_ENTRIES / 2 {
+            lane.recorder.set_epoch_due();
+        }
+        // After 2³² the numbers start again; whoever had the first is long gone.
+        self.last = self.last.checked_add(1).unwrap_or(1);
+        self.known.insert(digest, self.last);
+        (self.last, true)
     }
-    if numbers.len() >= MOST_ENTRIES {
-        lane.recorder.lose(LossKind::InternerFull, 1);
-        return (layout::NONE, false);
-    }
-    let fresh = numbers.len() as u32 + 1;
-    numbers.insert(digest, fresh);
-    (fresh, true)
+}
+
+fn text_head(id: u32, text: &[u8]) -> [u8; layout::Text::BYTES] {
+    layout::Text { id, bytes: text.len() as u32, ..Default::default() }.encode()
 }
 
 fn write_shape(lane: &HeldLane<'_>, shape: u32, nodes: &[u32]) {
@@ -78,7 +119,7 @@ fn write_shape(lane: &HeldLane<'_>, shape: u32, nodes: &[u32]) {
         let count = nodes.len() as u32;
         let head = layout::GraphShape { shape, first, count, total, ..Default::default() };
         let tail: Vec<u8> = nodes.iter().flat_map(|node| node.to_le_bytes()).collect();
-        lane.put_long(&mut head.encode(), &tail);
+        lane.define_long(&mut head.encode(), &tail);
     }
 }
 

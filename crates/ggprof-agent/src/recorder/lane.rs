@@ -6,16 +6,19 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ggprof_spool::layout::{LossKind, UNIT};
+use ggprof_spool::layout::{self, LossKind, UNIT};
 use ggprof_spool::writer::BlockWriter;
 
 use super::Recorder;
+use super::blocks::Wanted;
+use super::definitions::Owner;
+use super::gate::Admission;
 use super::run_slot::RunSlot;
-use crate::lifecycle;
+use crate::clock;
 use crate::observe::graph::KnownNodes;
 
 /// Threads that compute graphs at the same moment, workers not counted.
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -37,6 +40,8 @@ struct Inner {
     writer: BlockWriter,
     sequence: u32,
     known: KnownNodes,
+    /// Whose descriptions the lane remembers (`blocks`).
+    epoch: u32,
 }
 
 // SAFETY: `inner` is only reached through a HeldLane, of which `held` allows
@@ -53,6 +58,7 @@ impl Lanes {
                 writer: BlockWriter::without_block(),
                 sequence: 0,
                 known: KnownNodes::default(),
+                epoch: 0,
             }),
         });
         Lanes { lanes: Box::leak(lanes.collect()), running: AtomicU64::new(0) }
@@ -62,10 +68,23 @@ impl Lanes {
         &self,
         recorder: &'r Recorder,
         preferred: usize,
+        admission: Admission,
     ) -> Option<HeldLane<'r>> {
         let order = (preferred..LANES).chain(0..preferred.min(LANES));
         let number = order.into_iter().find(|&n| self.lanes[n].try_hold())?;
-        Some(HeldLane { recorder, lane: &self.lanes[number], number })
+        Some(HeldLane { recorder, lane: &self.lanes[number], number, admission })
+    }
+
+    /// Takes the block away from a lane that nobody holds.
+    pub(crate) fn vacate(&self, number: usize) -> bool {
+        let lane = &self.lanes[number];
+        let ours = lane.try_hold();
+        if ours {
+            // SAFETY: `held` gives us the lane alone.
+            unsafe { (*lane.inner.get()).writer = BlockWriter::without_block() };
+            lane.held.store(false, Ordering::Release);
+        }
+        ours
     }
 
     /// The slots in which graphs run now, for a worker looking for its own.
@@ -94,6 +113,7 @@ pub(crate) struct HeldLane<'r> {
     pub(crate) recorder: &'r Recorder,
     lane: &'static Lane,
     pub(crate) number: usize,
+    admission: Admission,
 }
 
 impl HeldLane<'_> {
@@ -112,18 +132,62 @@ impl HeldLane<'_> {
         self.slot().end();
     }
 
-    /// Writes a record of one unit.
+    /// Whether anything may be written now. Where not, all that writes does nothing.
+    pub(crate) fn writes(&self) -> bool {
+        self.admission != Admission::Shut
+    }
+
+    /// Called once, before anything is written.
+    pub(crate) fn keep_up_with(&self, epoch: u32) {
+        let inner = self.inner();
+        if inner.epoch != epoch {
+            inner.epoch = epoch;
+            inner.known.forget();
+        }
+        // With a block of this epoch or an older one, what is described from now on stays.
+        if inner.writer.block().is_none() {
+            self.take_block();
+        }
+    }
+
+    /// Writes an event of one unit.
     #[inline]
     pub(crate) fn put(&self, record: &[u8; UNIT]) {
-        if self.inner().writer.put(record).is_err() && self.take_block() {
+        if self.writes() && self.inner().writer.put(record).is_err() && self.take_block() {
             let _ = self.inner().writer.put(record);
         }
     }
 
     pub(crate) fn put_long(&self, fixed: &mut [u8], tail: &[u8]) {
-        if self.inner().writer.put_long(fixed, tail).is_err() && self.take_block() {
+        if self.writes() && self.inner().writer.put_long(fixed, tail).is_err() && self.take_block()
+        {
             let _ = self.inner().writer.put_long(fixed, tail);
         }
+    }
+
+    /// Writes a description, which events refer to by number.
+    pub(crate) fn define(&self, record: &[u8; UNIT]) {
+        if self.writes() {
+            self.recorder.definitions().put(self.recorder, record);
+        }
+    }
+
+    pub(crate) fn define_long(&self, fixed: &mut [u8], tail: &[u8]) {
+        if self.writes() {
+            self.recorder.definitions().put_long(self.recorder, fixed, tail);
+        }
+    }
+
+    /// Writes the description of something that the program made, which is valid until it
+    /// is gone.
+    pub(crate) fn define_lasting(&self, owner: Owner, record: &[u8; UNIT]) {
+        self.recorder.definitions().remember(owner, *record);
+        self.define(record);
+    }
+
+    /// The thing is gone: it will not be described again.
+    pub(crate) fn forget(&self, owner: Owner) {
+        self.recorder.definitions().forget(owner);
     }
 
     /// What this lane remembers of nodes. Taken out while in use, so that it
@@ -146,28 +210,34 @@ impl HeldLane<'_> {
 
     #[cold]
     fn take_block(&self) -> bool {
-        match self.recorder.spool.take_block() {
-            Ok(block) => {
-                let inner = self.inner();
-                inner.sequence += 1;
-                // SAFETY: a fresh block of the mapped file, handed out once and
-                // never unmapped (`SpoolFile`).
-                unsafe {
-                    inner.writer.start(block.base, self.number as u32, inner.sequence, block.index);
-                }
-                true
-            }
-            Err(reason) => {
-                self.recorder.lose(LossKind::NoBlock, 1);
-                lifecycle::stop(self.recorder, reason);
-                false
-            }
+        let wanted = Wanted { lane: Some(self.number), epoch: self.inner().epoch };
+        let Some(block) = self.recorder.take_block(wanted) else {
+            self.recorder.lose(LossKind::NoBlock, 1);
+            return false;
+        };
+        let inner = self.inner();
+        self.recorder.spool.let_go(inner.writer.block());
+        inner.sequence += 1;
+        // SAFETY: an empty block of the mapped file that no other writer has; it is taken
+        // away only by `vacate` (`blocks`).
+        unsafe {
+            inner.writer.start(block.base, self.number as u32, inner.sequence, block.index);
         }
+        if self.recorder.limited {
+            // Older samples may be gone before the events of this block are.
+            let _ = inner.writer.put(&clock::sample().encode());
+        }
+        true
     }
 }
 
 impl Drop for HeldLane<'_> {
     fn drop(&mut self) {
         self.lane.held.store(false, Ordering::Release);
+        if self.admission == Admission::Counted {
+            self.recorder.leave();
+        }
     }
 }
+
+const _: () = assert!(LANES < layout::DEFINITIONS_LANE as usize);

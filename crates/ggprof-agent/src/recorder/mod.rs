@@ -6,9 +6,15 @@
 //! * `lane`: the right to write into the file, owned by one thread at a time;
 //! * `fold`: the shares of all threads into one record per op;
 //! * `intern`: texts, nodes and graph shapes, written once each;
+//! * `definitions`: the blocks of descriptions, and what lasts;
+//! * `gate`: whether anything is recorded now;
+//! * `blocks`: which block is whose, and which is used again;
 //! * `spool_file`: creating, reserving and mapping the file.
 
+pub(crate) mod blocks;
+pub(crate) mod definitions;
 pub(crate) mod fold;
+pub(crate) mod gate;
 pub(crate) mod intern;
 pub(crate) mod lane;
 pub(crate) mod mapped;
@@ -17,17 +23,21 @@ pub(crate) mod spool_file;
 pub(crate) mod this_thread;
 pub(crate) mod thread_log;
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ggprof_spool::layout::LossKind;
+use ggprof_spool::layout::{Control, LossKind};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::config::{self, Config};
 use crate::{clock, lifecycle};
+use blocks::Wanted;
+use definitions::Definitions;
+use gate::{Admission, Gate};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
-use spool_file::SpoolFile;
+use spool_file::{Block, NoBlock, SpoolFile};
+use this_thread::ThisThread;
 
 /// Samples get this far apart: the two clocks drift by parts per million.
 const CLOCK_SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -45,10 +55,17 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
+    /// The file is of limited size: blocks are used again.
+    pub(crate) limited: bool,
     pid: u32,
+    gate: Gate,
     lanes: Lanes,
     interner: Mutex<Interner>,
-    runs: AtomicU32,
+    definitions: Mutex<Definitions>,
+    /// Of the descriptions (`blocks`).
+    epoch: AtomicU32,
+    /// The descriptions have become too many.
+    epoch_due: AtomicBool,
     splits: AtomicU32,
     clock_sampling: Mutex<ClockSampling>,
 }
@@ -68,14 +85,19 @@ impl Recorder {
             cpu_name: &config::cpu_name(),
             agent_version: env!("CARGO_PKG_VERSION").as_bytes(),
         };
+        let spool = SpoolFile::create(config, &facts)?;
         let recorder = Recorder {
-            spool: SpoolFile::create(config, &facts)?,
             threads: config.threads,
             serialize: config.serialize,
+            limited: config.most_blocks().is_some(),
             pid,
+            gate: Gate::new(config.span, &spool.header),
+            spool,
             lanes: Lanes::new(),
             interner: Mutex::new(Interner::default()),
-            runs: AtomicU32::new(0),
+            definitions: Mutex::new(Definitions::new()),
+            epoch: AtomicU32::new(0),
+            epoch_due: AtomicBool::new(false),
             splits: AtomicU32::new(0),
             clock_sampling: Mutex::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
         };
@@ -86,17 +108,101 @@ impl Recorder {
     }
 
     /// The right to write, preferably the lane used last. `None` when all are
-    /// taken, and in a child that came by a raw `fork` system call.
+    /// taken, and in a child that came by a raw `fork` system call. While nothing is
+    /// recorded, the lane writes nothing.
     pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
-        if std::process::id() != self.pid {
+        if !self.is_own_process() {
             lifecycle::stop_in_child();
             return None;
         }
-        let lane = self.lanes.hold(self, preferred);
-        if lane.is_none() {
+        let run = ThisThread::with(|this| this.run.get());
+        let admission = self.gate.admission(&self.spool.header, run);
+        let Some(lane) = self.lanes.hold(self, preferred, admission) else {
+            if admission == Admission::Counted {
+                self.leave();
+            }
             self.lose(LossKind::NoLane, 1);
+            return None;
+        };
+        if lane.writes() {
+            let due = self.gate.was_shut() || self.epoch_due.load(Ordering::Relaxed);
+            if due {
+                self.begin_epoch();
+            }
+            lane.keep_up_with(self.epoch());
         }
-        lane
+        Some(lane)
+    }
+
+    fn is_own_process(&self) -> bool {
+        std::process::id() == self.pid
+    }
+
+    /// Whether a graph run that begins now is recorded. If so, [`Self::leave`] follows;
+    /// otherwise [`Self::end_unrecorded`].
+    pub(crate) fn admits_run(&self) -> bool {
+        self.gate.admits_run(&self.spool.header)
+    }
+
+    pub(crate) fn end_unrecorded(&self) {
+        self.gate.end_unrecorded();
+    }
+
+    /// Whoever was admitted is done.
+    pub(crate) fn leave(&self) {
+        if self.is_own_process() {
+            self.spool.header.leave();
+        }
+    }
+
+    /// Starts what stands still and stops what goes on. Called by a signal's handler: stores
+    /// to the header, and nothing else.
+    pub(crate) fn toggle(&self) {
+        if self.is_own_process() {
+            let header = &self.spool.header;
+            let records = header.control().records(header.window());
+            header.set_control(if records { Control::Stop } else { Control::Record });
+        }
+    }
+
+    pub(crate) fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// All is described anew from here on, what lasts at once.
+    #[cold]
+    fn begin_epoch(&self) {
+        let mut interner = self.interner();
+        let mut definitions = self.definitions();
+        self.epoch_due.store(false, Ordering::Relaxed);
+        self.epoch.fetch_add(1, Ordering::Release);
+        definitions.begin_epoch(self);
+        interner.begin_epoch(self, &mut definitions);
+    }
+
+    pub(crate) fn set_epoch_due(&self) {
+        self.epoch_due.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn definitions(&self) -> MutexGuard<'_, Definitions> {
+        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of the file; without one, recording may have ended.
+    fn take_block(&self, wanted: Wanted) -> Option<Block> {
+        match self.spool.take_block(wanted, |lane| self.lanes.vacate(lane)) {
+            Ok(block) => {
+                if block.crowded {
+                    self.set_epoch_due();
+                }
+                Some(block)
+            }
+            Err(NoBlock::AllBusy) => None,
+            Err(NoBlock::Stop(reason)) => {
+                lifecycle::stop(self, reason);
+                None
+            }
+        }
     }
 
     pub(crate) fn interner(&self) -> MutexGuard<'_, Interner> {
@@ -108,15 +214,18 @@ impl Recorder {
     }
 
     pub(crate) fn next_run(&self) -> u32 {
-        self.runs.fetch_add(1, Ordering::Relaxed) + 1
+        self.spool.header.next_graph_run()
     }
 
     pub(crate) fn next_split(&self) -> u32 {
         self.splits.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// Counts what is missing from the recording; what was not to be recorded is not.
     pub(crate) fn lose(&self, kind: LossKind, n: u64) {
-        self.spool.header.count_loss(kind, n);
+        if self.gate.misses(&self.spool.header) {
+            self.spool.header.count_loss(kind, n);
+        }
     }
 
     /// Called before the end of each graph run is written: a clock sample now and then.
@@ -136,7 +245,7 @@ impl Recorder {
     pub(crate) fn stamp_end(&self) {
         // Without a lane this may be a child that no handler told us of; the
         // file is its parent's.
-        let Some(lane) = self.lane(0) else { return };
+        let Some(lane) = self.lane(0).filter(HeldLane::writes) else { return };
         let sample = clock::sample();
         lane.put(&sample.encode());
         self.spool.header.set_end(sample.ticks);

@@ -10,8 +10,9 @@ use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout::{BLOCK_BYTES, HEADER_BYTES, StopReason};
-use ggprof_spool::writer::{HeaderFacts, HeaderPage};
+use ggprof_spool::writer::{self, HeaderFacts, HeaderPage};
 
+use super::blocks::{Ring, Wanted};
 use crate::config::Config;
 
 /// A small first chunk for short runs, then 4 MiB: about 130,000 ops each.
@@ -30,20 +31,34 @@ pub(crate) struct SpoolFile {
 
 #[derive(Debug)]
 struct Growth {
-    chunk: *mut u8,
-    left_in_chunk: usize,
+    /// Where each chunk is mapped; the first is smaller than the others.
+    chunks: Vec<*mut u8>,
+    handed_out: usize,
     reserved_blocks: usize,
+    /// Who has which block, where the size is limited.
+    ring: Option<Ring>,
 }
 
-// SAFETY: the pointer is to a shared mapping that is never given back; only the
-// holder of the mutex hands out its blocks.
+// SAFETY: the pointers are to shared mappings that are never given back; only the
+// holder of the mutex hands out their blocks.
 unsafe impl Send for Growth {}
 
-/// A fresh block of the file.
+/// An empty block of the file.
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) base: *mut u8,
     pub(crate) index: u32,
+    /// The newest epoch's descriptions take half of the file.
+    pub(crate) crowded: bool,
+}
+
+/// Why there is no block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoBlock {
+    /// All of a limited recording's are being written to.
+    AllBusy,
+    /// The file cannot grow.
+    Stop(StopReason),
 }
 
 impl SpoolFile {
@@ -59,30 +74,64 @@ impl SpoolFile {
         // SAFETY: freshly mapped, zeroed, page-aligned and never unmapped.
         let header = unsafe { HeaderPage::create(base, facts) };
         header.set_reserved_blocks(FIRST_CHUNK_BLOCKS as u64);
-        // SAFETY: the mapping is HEADER_BYTES and a chunk long.
-        let chunk = unsafe { base.add(HEADER_BYTES) };
+        let most_blocks = config.most_blocks();
+        header.set_most_blocks(most_blocks.unwrap_or(0) as u64);
         let growth = Growth {
-            chunk,
-            left_in_chunk: FIRST_CHUNK_BLOCKS,
+            // SAFETY: the mapping is HEADER_BYTES and a chunk long.
+            chunks: vec![unsafe { base.add(HEADER_BYTES) }],
+            handed_out: 0,
             reserved_blocks: FIRST_CHUNK_BLOCKS,
+            ring: most_blocks.map(|most| Ring::new(most.max(FIRST_CHUNK_BLOCKS))),
         };
         Ok(SpoolFile { header, path, identity, growth: Mutex::new(growth) })
     }
 
-    /// The next unused block; an error says why there is none.
-    pub(crate) fn take_block(&self) -> Result<Block, StopReason> {
+    /// An empty block; `vacate` as in [`Ring::oldest`].
+    pub(crate) fn take_block(
+        &self,
+        wanted: Wanted,
+        vacate: impl FnMut(usize) -> bool,
+    ) -> Result<Block, NoBlock> {
         let mut growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
-        if growth.left_in_chunk == 0 {
-            self.grow(&mut growth)?;
+        let again = growth.ring.as_ref().is_some_and(|ring| growth.handed_out >= ring.most());
+        let index = if again {
+            let ring = growth.ring.as_mut().ok_or(NoBlock::AllBusy)?;
+            ring.oldest(wanted, vacate).ok_or(NoBlock::AllBusy)?
+        } else {
+            if growth.handed_out == growth.reserved_blocks {
+                self.grow(&mut growth).map_err(NoBlock::Stop)?;
+            }
+            growth.handed_out += 1;
+            growth.handed_out as u32 - 1
+        };
+        let base = growth.base_of(index);
+        if again {
+            // SAFETY: a mapped block that the ring has taken away from its writer. Before
+            // the lock is left: the descriptions it refers to may be next.
+            unsafe { writer::invalidate(base) };
         }
-        let index = growth.reserved_blocks - growth.left_in_chunk;
-        let base = growth.chunk;
-        // SAFETY: at most one past the end of the chunk.
-        growth.chunk = unsafe { growth.chunk.add(BLOCK_BYTES) };
-        growth.left_in_chunk -= 1;
+        let crowded = growth.ring.as_mut().is_some_and(|ring| {
+            ring.hand_out(index, wanted);
+            ring.is_crowded()
+        });
         drop(growth);
         touch(base);
-        Ok(Block { base, index: index as u32 })
+        if again {
+            // SAFETY: as above, and now the caller's alone.
+            unsafe { writer::empty(base) };
+            self.header.count_reused_block();
+        }
+        Ok(Block { base, index, crowded })
+    }
+
+    /// Nobody writes to the block any more: its pages need not count as the program's
+    /// memory. Their content is the file's.
+    pub(crate) fn let_go(&self, block: Option<*mut u8>) {
+        if let Some(block) = block {
+            // SAFETY: a shared mapping of ours; the pages come back from the file when
+            // they are touched again.
+            unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_DONTNEED) };
+        }
     }
 
     fn grow(&self, growth: &mut Growth) -> Result<(), StopReason> {
@@ -90,14 +139,28 @@ impl SpoolFile {
         if file.identity() != Some(self.identity) {
             return Err(StopReason::FileGone);
         }
+        let most = growth.ring.as_ref().map_or(usize::MAX, Ring::most);
+        let blocks = CHUNK_BLOCKS.min(most - growth.reserved_blocks);
         let offset = HEADER_BYTES + growth.reserved_blocks * BLOCK_BYTES;
-        let bytes = CHUNK_BLOCKS * BLOCK_BYTES;
+        let bytes = blocks * BLOCK_BYTES;
         file.reserve(offset, bytes)?;
-        growth.chunk = file.map(offset, bytes).ok_or(StopReason::NoSpace)?;
-        growth.left_in_chunk = CHUNK_BLOCKS;
-        growth.reserved_blocks += CHUNK_BLOCKS;
+        growth.chunks.push(file.map(offset, bytes).ok_or(StopReason::NoSpace)?);
+        growth.reserved_blocks += blocks;
         self.header.set_reserved_blocks(growth.reserved_blocks as u64);
         Ok(())
+    }
+}
+
+impl Growth {
+    fn base_of(&self, index: u32) -> *mut u8 {
+        let index = index as usize;
+        let (chunk, block) = match index.checked_sub(FIRST_CHUNK_BLOCKS) {
+            None => (0, index),
+            Some(behind) => (1 + behind / CHUNK_BLOCKS, behind % CHUNK_BLOCKS),
+        };
+        // SAFETY: every index below `reserved_blocks` lies in the chunk computed here:
+        // all but the first and the last hold CHUNK_BLOCKS.
+        unsafe { self.chunks[chunk].add(block * BLOCK_BYTES) }
     }
 }
 

@@ -3,7 +3,10 @@
 use super::{columns, operations};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::Basis;
-use ggprof_analysis::{OpRow, by_op, inefficiency as rank_inefficiency, top_kernels as longest};
+use ggprof_analysis::{
+    DeviceKernel, OpRow, by_op, device_kernels as by_kernel, inefficiency as rank_inefficiency,
+    top_kernels as longest,
+};
 use ggprof_trace::{EventId, Measured, Trace};
 
 const KERNEL: [Column; 12] = [
@@ -19,6 +22,18 @@ const KERNEL: [Column; 12] = [
     Column::right("start_ns", "", 9),
     Column::left("measured", "measured", 4),
     Column::left("shape", "sources", 2),
+];
+
+const DEVICE_KERNEL: [Column; 9] = [
+    Column::right("share", "% kernels", 0),
+    Column::right("total_ns", "total", 0),
+    Column::left("kernel", "kernel", 0),
+    Column::right("backend_id", "", 9),
+    Column::left("backend", "backend", 1),
+    Column::right("count", "count", 0),
+    Column::right("avg_ns", "avg", 1),
+    Column::right("max_ns", "max", 2),
+    Column::left("ops", "for", 2),
 ];
 
 const INEFFICIENT: [Column; 6] = [
@@ -43,6 +58,7 @@ pub fn top_ops(trace: &Trace, n: usize) -> Document {
 /// The `n` longest single calls.
 pub fn top_kernels(trace: &Trace, n: usize) -> Document {
     let mut document = Document::default();
+    device_kernels(&mut document, trace, n);
     kernels(&mut document, trace, n);
     document
 }
@@ -54,8 +70,35 @@ pub fn inefficiency(trace: &Trace, n: usize) -> Document {
     document
 }
 
+/// The `n` kernels that took longest in all; nothing where no device's kernels were recorded.
+pub(super) fn device_kernels(document: &mut Document, trace: &Trace, n: usize) {
+    let kernels = by_kernel(trace);
+    if kernels.is_empty() {
+        return;
+    }
+    let rows = kernels.iter().take(n).map(|kernel| device_kernel(trace, kernel)).collect();
+    document.heading("device_kernels", format!("Top {n} kernels of devices by total time"));
+    document.table(Table { key: "device_kernels", columns: DEVICE_KERNEL.to_vec(), rows });
+}
+
+fn device_kernel(trace: &Trace, kernel: &DeviceKernel) -> Vec<Cell> {
+    let backend = trace.backend(kernel.backend);
+    let ops: Vec<&str> = kernel.ops.iter().map(|&op| trace.text(op)).collect();
+    vec![
+        Cell::Share(kernel.share),
+        Cell::Nanos(kernel.total_ns as f64),
+        Cell::text(trace.text(kernel.name)),
+        Cell::Number(backend.id.into()),
+        Cell::text(backend.label()),
+        Cell::Count(kernel.count.into()),
+        Cell::Nanos(kernel.avg_ns()),
+        Cell::Nanos(kernel.max_ns as f64),
+        Cell::Text(ops.join(", ")),
+    ]
+}
+
 pub(super) fn kernels(document: &mut Document, trace: &Trace, n: usize) {
-    document.heading("top_kernels", format!("Top {n} longest kernels"));
+    document.heading("top_kernels", format!("Top {n} longest calls"));
     let rows = longest(trace, n).iter().map(|&id| kernel(trace, id)).collect();
     document.table(Table { key: "top_kernels", columns: KERNEL.to_vec(), rows });
 }

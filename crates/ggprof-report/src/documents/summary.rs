@@ -23,6 +23,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     document.heading("operations", "Operations by total time");
     document.table(operations::table("operations", trace, &ops));
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
+    rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
     document
 }
@@ -65,7 +66,7 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
         vec![
             Fact::new("wall_ns", Cell::Nanos(wall.wall_ns as f64), "{}"),
             Fact::new("active_ns", Cell::Nanos(wall.active_ns as f64), "a backend working for {}"),
-            Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all durations {}"),
+            Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all times {}"),
         ],
     );
     document
@@ -73,6 +74,7 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
 
 fn program(document: &mut Document, provenance: &Provenance) {
     let error = provenance.clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
+    let device_error = provenance.device_clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
     document.fact(
         "program",
         "program",
@@ -84,6 +86,11 @@ fn program(document: &mut Document, provenance: &Provenance) {
                 "clock_error_ns",
                 Cell::or_nothing(error, |error| error),
                 "clock exact to {}",
+            ),
+            Fact::new(
+                "device_clock_error_ns",
+                Cell::or_nothing(device_error, |error| error),
+                "device clocks to {}",
             ),
             Fact::new(
                 "recorded_at_unix_ns",
@@ -109,6 +116,9 @@ fn coverage(document: &mut Document, trace: &Trace) {
             Some((_, parts)) => parts.push(part),
             None => subjects.push((&entry.subject, vec![part])),
         }
+    }
+    if subjects.is_empty() {
+        return;
     }
     let facts = subjects
         .iter()

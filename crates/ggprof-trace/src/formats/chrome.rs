@@ -2,11 +2,12 @@
 //!
 //! One process per backend. Every event stands at the time it was recorded at, on the
 //! recording's clock: events that overlap get lanes of their own, because slices of one
-//! lane must nest. Graph runs and phases are slices of a process of their own, and arrows
+//! lane must nest. What a device did for its ops has a lane per stream. Graph runs and phases are slices of a process of their own, and arrows
 //! lead from a copy to the op that waits for it.
 
 use super::lanes::Lanes;
 use crate::model::{Event, EventId, EventKind, Trace, shape_text};
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What analysis adds to the events.
@@ -51,6 +52,7 @@ pub fn write(trace: &Trace, annotations: &Annotations, out: impl Write) -> io::R
                 .get_or_insert_with(|| node_arguments(trace, &event));
             writer.event(trace, &event, pid, tracks.tid(&event), arguments)?;
         }
+        streams(&mut writer, trace, at, pid, tracks.first_free_tid(at))?;
     }
     for (number, &(copy, op)) in annotations.links.iter().enumerate() {
         let ends = [("\"s\"", copy), ("\"f\",\"bp\":\"e\"", op)];
@@ -74,8 +76,35 @@ fn overview(
         annotations.phases.iter().map(|phase| (phase.name.clone(), phase.start_ns, phase.end_ns));
     let runs = trace.graph_runs.iter().enumerate();
     let runs = runs.map(|(at, run)| (format!("graph run {at}"), run.start_ns, run.end_ns));
-    let first = writer.slices("phases", 1, phases.collect())?;
-    writer.slices("graph runs", first, runs.collect())?;
+    let tasks = trace.host_tasks.iter().map(|task| {
+        let name = format!("{} {}", task.what.name(), trace.text(task.name));
+        (name, task.start_ns, task.start_ns.saturating_add(task.duration_ns))
+    });
+    let next = writer.slices(OVERVIEW, "phases", 1, phases.collect())?;
+    let next = writer.slices(OVERVIEW, "graph runs", next, runs.collect())?;
+    writer.slices(OVERVIEW, "host tasks", next, tasks.collect())?;
+    Ok(())
+}
+
+/// What the backend's device did, stream by stream.
+fn streams(
+    writer: &mut Writer<impl Write>,
+    trace: &Trace,
+    backend: usize,
+    pid: usize,
+    mut tid: u32,
+) -> io::Result<()> {
+    let mut streams: BTreeMap<u32, Vec<(String, u64, u64)>> = BTreeMap::new();
+    for work in &trace.device_work {
+        if usize::from(trace.events.get(work.event).backend.0) == backend {
+            let end_ns = work.start_ns.saturating_add(work.duration_ns);
+            let slice = (trace.text(work.name).to_owned(), work.start_ns, end_ns);
+            streams.entry(work.stream).or_default().push(slice);
+        }
+    }
+    for (stream, slices) in streams {
+        tid = writer.slices(pid, &format!("stream {stream}"), tid, slices)?;
+    }
     Ok(())
 }
 
@@ -118,6 +147,11 @@ impl Tracks {
             EventKind::Copy => 1 + self.lanes[usize::from(event.backend.0)][0],
         };
         before + self.lane[event.id.0 as usize]
+    }
+
+    fn first_free_tid(&self, backend: usize) -> u32 {
+        let [ops, copies] = self.lanes[backend];
+        1 + ops + copies
     }
 
     fn name_lanes(
@@ -204,9 +238,10 @@ impl<W: Write> Writer<W> {
         )
     }
 
-    /// Slices of the overview from thread `tid` on; returns the next free thread.
+    /// Slices from thread `tid` of a process on; returns the next free thread.
     fn slices(
         &mut self,
+        pid: usize,
         what: &str,
         tid: u32,
         mut slices: Vec<(String, u64, u64)>,
@@ -218,10 +253,10 @@ impl<W: Write> Writer<W> {
             placed.push((tid + lanes.place(start_ns, end_ns), name, start_ns, end_ns));
         }
         for lane in 0..lanes.count() {
-            self.thread(OVERVIEW, tid + lane, &lane_name(what, lane))?;
+            self.thread(pid, tid + lane, &lane_name(what, lane))?;
         }
         for (tid, name, start_ns, end_ns) in placed {
-            self.start(OVERVIEW, tid, start_ns, end_ns.saturating_sub(start_ns))?;
+            self.start(pid, tid, start_ns, end_ns.saturating_sub(start_ns))?;
             write!(self.out, ",\"name\":{}}}", json_string(&name))?;
         }
         Ok(tid + lanes.count())

@@ -4,7 +4,8 @@ use crate::model::{Event, Trace, shape_text};
 use std::io::{self, Write};
 
 const HEADER: &str = "type,op,sub_op,fusion,tensor,backend_id,backend,split_id,graph_run,\
-start_ns,duration_ns,bytes,output,sources,measured,threads,busy_sum_ns,busy_max_ns,wait_sum_ns";
+start_ns,duration_ns,bytes,output,sources,measured,threads,busy_sum_ns,busy_max_ns,wait_sum_ns,\
+charged_ns,kernels";
 
 /// Writes all events of `trace` to `out`, which should be buffered.
 pub fn write(trace: &Trace, mut out: impl Write) -> io::Result<()> {
@@ -22,13 +23,16 @@ pub fn write(trace: &Trace, mut out: impl Write) -> io::Result<()> {
         write!(out, ",{},{},{},{after},", event.start_ns, event.duration_ns, event.bytes)?;
         write!(out, "{},", event.measured.name())?;
         match trace.events.threads(event.id) {
-            Some(fold) => writeln!(
+            Some(fold) => write!(
                 out,
                 "{},{},{},{}",
                 fold.threads, fold.busy_sum_ns, fold.busy_max_ns, fold.wait_sum_ns
             )?,
-            None => writeln!(out, ",,,")?,
+            None => write!(out, ",,,")?,
         }
+        let kernels: Vec<&str> =
+            trace.work_for(event.id).iter().map(|work| trace.text(work.name)).collect();
+        writeln!(out, ",{},{}", event.charged_ns, field(&kernels.join(" ")))?;
     }
     Ok(())
 }
@@ -92,10 +96,10 @@ mod tests {
         let mut csv = Vec::new();
         write(&trace, &mut csv).unwrap();
         expect![[r#"
-            type,op,sub_op,fusion,tensor,backend_id,backend,split_id,graph_run,start_ns,duration_ns,bytes,output,sources,measured,threads,busy_sum_ns,busy_max_ns,wait_sum_ns
-            OP,MUL_MAT,,,Qcur-0,0,GPU,0,0,10,20,64,"[8, 2] f32","[32, 8] q4_0 x [32, 2] f32",device,,,,
-            OP,RMS_NORM,,RMS_NORM+MUL,norm-0,0,GPU,1,0,30,5,0,,,unknown,,,,
-            COPY,copy_H2D,,,'@x,0,GPU,0,0,0,10,8,,[2] f32,unknown,,,,
+            type,op,sub_op,fusion,tensor,backend_id,backend,split_id,graph_run,start_ns,duration_ns,bytes,output,sources,measured,threads,busy_sum_ns,busy_max_ns,wait_sum_ns,charged_ns,kernels
+            OP,MUL_MAT,,,Qcur-0,0,GPU,0,0,10,20,64,"[8, 2] f32","[32, 8] q4_0 x [32, 2] f32",device,,,,,20,
+            OP,RMS_NORM,,RMS_NORM+MUL,norm-0,0,GPU,1,0,30,5,0,,,unknown,,,,,5,
+            COPY,copy_H2D,,,'@x,0,GPU,0,0,0,10,8,,[2] f32,unknown,,,,,10,
         "#]].assert_eq(&String::from_utf8(csv).unwrap());
     }
 }

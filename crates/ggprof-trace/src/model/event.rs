@@ -101,6 +101,8 @@ pub struct NewEvent {
     pub bytes: u64,
     pub measured: Measured,
     pub threads: Option<ThreadFold>,
+    /// The time that counts as this event's; the whole duration if `None`.
+    pub charged_ns: Option<u64>,
 }
 
 /// An event as a question reads it.
@@ -117,6 +119,9 @@ pub struct Event {
     pub duration_ns: u64,
     pub bytes: u64,
     pub measured: Measured,
+    /// The time that counts as this event's when times are added up: its duration, less what
+    /// it overlaps with other work of its device and less gaps between its kernels.
+    pub charged_ns: u64,
 }
 
 impl Event {
@@ -146,6 +151,7 @@ struct Columns<'a> {
     source_backend: &'a [u16],
     kind: &'a [EventKind],
     measured: &'a [Measured],
+    charged_ns: &'a [u64],
 }
 
 impl Columns<'_> {
@@ -165,6 +171,7 @@ impl Columns<'_> {
             duration_ns: self.duration_ns[at],
             bytes: self.bytes[at],
             measured: self.measured[at],
+            charged_ns: self.charged_ns.get(at).copied().unwrap_or(self.duration_ns[at]),
         }
     }
 }
@@ -184,6 +191,8 @@ pub struct Events {
     measured: Vec<Measured>,
     /// Empty until the first event with thread data; then one entry per event.
     threads: Vec<ThreadFold>,
+    /// Empty until the first event whose charge differs; then one entry per event.
+    charged_ns: Vec<u64>,
     /// Per-thread detail, in event order; empty unless it was recorded.
     pub thread_shares: Vec<ThreadShare>,
 }
@@ -192,6 +201,11 @@ impl Events {
     /// Appends an event. Its end must not overflow (readers check).
     pub fn push(&mut self, event: NewEvent) -> EventId {
         let id = EventId(self.len() as u32);
+        if let Some(charged) = event.charged_ns.filter(|&ns| ns != event.duration_ns) {
+            self.charge(charged);
+        } else if !self.charged_ns.is_empty() {
+            self.charged_ns.push(event.duration_ns);
+        }
         self.start_ns.push(event.start_ns);
         self.duration_ns.push(event.duration_ns);
         self.bytes.push(event.bytes);
@@ -211,6 +225,13 @@ impl Events {
             None => {}
         }
         id
+    }
+
+    /// The next event's charge is not its duration; those before it were.
+    fn charge(&mut self, charged_ns: u64) {
+        let from = self.charged_ns.len();
+        self.charged_ns.extend_from_slice(&self.duration_ns[from..]);
+        self.charged_ns.push(charged_ns);
     }
 
     pub fn len(&self) -> usize {
@@ -243,6 +264,7 @@ impl Events {
             source_backend: &self.source_backend[..length],
             kind: &self.kind[..length],
             measured: &self.measured[..length],
+            charged_ns: &self.charged_ns,
         }
     }
 
@@ -254,9 +276,20 @@ impl Events {
         &self.duration_ns
     }
 
+    /// What counts as each event's time; see [`Event::charged_ns`].
+    pub fn charges(&self) -> &[u64] {
+        if self.charged_ns.is_empty() { &self.duration_ns } else { &self.charged_ns }
+    }
+
     /// The folded thread data of an event that ran on threads.
     pub fn threads(&self, id: EventId) -> Option<ThreadFold> {
         self.threads.get(id.0 as usize).copied().filter(|fold| fold.threads > 0)
+    }
+
+    pub fn set_charge(&mut self, id: EventId, charged_ns: u64) {
+        let from = self.charged_ns.len();
+        self.charged_ns.extend_from_slice(&self.duration_ns[from..]);
+        self.charged_ns[id.0 as usize] = charged_ns;
     }
 
     pub fn set_graph_run(&mut self, id: EventId, run: Option<GraphRunId>) {

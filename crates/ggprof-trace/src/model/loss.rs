@@ -21,6 +21,8 @@ pub enum LossKind {
     RepairedText,
     /// The file holds something after the recording, or a header that makes no sense.
     DamagedHeader,
+    /// Work of a device that gave no usable time.
+    Untimed,
     /// The recorder met more than it could take.
     Dropped(Dropped),
     /// Recording ended before the program did.
@@ -51,6 +53,7 @@ pub enum Dropped {
 }
 
 impl Dropped {
+    /// In the order of the recording file's counters.
     pub const ALL: [Self; 9] = [
         Self::Records,
         Self::GraphRuns,

@@ -1,6 +1,7 @@
 //! One recording in memory: tables of things that repeat, columns of things that happen.
 
 mod backend;
+mod device_work;
 mod event;
 mod graph_run;
 mod loss;
@@ -11,11 +12,12 @@ mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
+pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
 pub use graph_run::{GraphRun, GraphRunId, Split};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
-pub use provenance::{Coverage, Provenance};
+pub use provenance::{Coverage, Extent, Provenance};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 
@@ -35,6 +37,9 @@ pub struct Trace {
     pub backends: Vec<Backend>,
     pub nodes: NodeTable,
     pub events: Events,
+    /// What devices did for the events, in the order of the events.
+    pub device_work: Vec<DeviceWork>,
+    pub host_tasks: Vec<HostTask>,
     pub graph_runs: Vec<GraphRun>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,
@@ -92,6 +97,13 @@ impl Trace {
             Some(loss) => loss.count = loss.count.saturating_add(count),
             None => self.losses.push(Loss { kind, count, detail: detail() }),
         }
+    }
+
+    /// What devices did for an event; empty where that was not recorded.
+    pub fn work_for(&self, event: EventId) -> &[DeviceWork] {
+        let from = self.device_work.partition_point(|work| work.event < event);
+        let rest = &self.device_work[from..];
+        &rest[..rest.partition_point(|work| work.event == event)]
     }
 
     /// First start and last end over all events; `None` without events.

@@ -13,10 +13,33 @@ pub struct Provenance {
     pub recorded_at_unix_ns: u64,
     /// How far times can be off on the common clock; `None` where it cannot be told.
     pub clock_error_ns: Option<u64>,
+    /// The same of the devices' clocks, the worst of them; `None` without any.
+    #[serde(default)]
+    pub device_clock_error_ns: Option<u64>,
     /// The program was ended from outside, or by itself without a normal exit.
     pub cut_short: bool,
     /// Graph runs that were being computed then; nothing of them is counted.
     pub unfinished_runs: u64,
+    #[serde(default)]
+    pub extent: Extent,
+    /// Of how many recorded graph runs the trace has the newest, where the size of the
+    /// recording was limited and older ones made room for them.
+    #[serde(default)]
+    pub newest_of: Option<u64>,
+}
+
+/// How much of the program's run was to be recorded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extent {
+    /// All, or from some moment on.
+    #[default]
+    ToTheEnd,
+    /// It was stopped, or its window ended, before the program did.
+    Stopped,
+    /// The program was still running when this was taken.
+    Snapshot,
+    /// The program ended before the window to record began.
+    NotBegun,
 }
 
 /// Whether and how something of the program was observed.

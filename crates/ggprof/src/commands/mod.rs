@@ -1,12 +1,14 @@
 //! One file per subcommand.
 
 mod convert;
+mod ctl;
 mod generate;
 mod report;
 mod run;
 mod view;
 
 pub(crate) use convert::convert;
+pub(crate) use ctl::ctl;
 pub(crate) use generate::generate;
 pub(crate) use report::report;
 pub(crate) use run::run;

@@ -15,6 +15,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
+    let _control = launch::Control::listen(spools.path());
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
     let files = spools.files();
     if files.is_empty() {
@@ -77,6 +78,17 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
+    let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
+    for (name, number) in [
+        ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
+        ("GGPROF_DURATION_NS", arguments.duration.and_then(nanoseconds)),
+        ("GGPROF_FIRST_GRAPH", arguments.graphs.map(|graphs| graphs.first)),
+        ("GGPROF_LAST_GRAPH", arguments.graphs.and_then(|graphs| graphs.last)),
+        ("GGPROF_MAX_BYTES", arguments.max_size),
+    ] {
+        // Empty without a value: a ggprof around this one may have set it.
+        variables.push((name, number.map_or_else(String::new, |n| n.to_string()).into()));
+    }
     variables
 }
 
@@ -92,25 +104,38 @@ fn outcome(ended: Ended, recorded: bool) -> Outcome {
 fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
     let process = launch::process_of(file);
     let recording = Recording::of_process(file, &process)?;
-    for path in &plan.outputs {
-        let path = if one_of_many { with_process(path, &process) } else { path.clone() };
-        output::to_file(&path, |out| {
+    let named =
+        |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
+    let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
+    present(&recording, file, &outputs, plan.summary_to)?;
+    Ok(!recording.trace.events.is_empty())
+}
+
+/// Writes a recording, which was read from `file`, to these files; without any, prints its
+/// summary.
+pub(super) fn present(
+    recording: &Recording,
+    file: &Path,
+    outputs: &[PathBuf],
+    summary_to: SummaryTo,
+) -> anyhow::Result<()> {
+    for path in outputs {
+        output::to_file(path, |out| {
             if path.extension() == Some(OsStr::new("ggprof")) {
                 std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ())
             } else {
-                convert::write(&recording, &path, out)
+                convert::write(recording, path, out)
             }
         })?;
         messages::note(&format!("Profile written to {}.", path.display()));
     }
-    if plan.outputs.is_empty() {
-        print_summary(plan, &recording)?;
-    } else {
-        for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
-            messages::warning(&loss.sentence());
-        }
+    if outputs.is_empty() {
+        return print_summary(summary_to, recording);
     }
-    Ok(!recording.trace.events.is_empty())
+    for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
+        messages::warning(&loss.sentence());
+    }
+    Ok(())
 }
 
 /// `profile.json` of process 42 among others: `profile.42.json`.
@@ -124,9 +149,9 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn print_summary(plan: &Plan, recording: &Recording) -> anyhow::Result<()> {
+fn print_summary(summary_to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
     let document = documents::summary(&recording.trace, &recording.name);
-    match plan.summary_to {
+    match summary_to {
         SummaryTo::Stdout => {
             let text = render::console(&document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))

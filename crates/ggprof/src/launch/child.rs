@@ -3,7 +3,7 @@
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use std::ffi::OsString;
@@ -31,7 +31,8 @@ pub(crate) fn run(
 ) -> anyhow::Result<Ended> {
     let [program, arguments @ ..] = command else { return Err(anyhow!("no command was given")) };
     // Heard from before the program starts, so that none of them ends us alone.
-    let signals = SignalsInfo::<WithOrigin>::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let heard = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
+    let signals = SignalsInfo::<WithOrigin>::new(heard)?;
     let handle = signals.handle();
     let mut child = Command::new(program)
         .args(arguments)

@@ -32,6 +32,10 @@ impl Spools {
         ))
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     /// Where the agent of a process puts its recording; it puts its number for `%p`.
     pub(crate) fn pattern(&self) -> OsString {
         let directory = self.directory.path();

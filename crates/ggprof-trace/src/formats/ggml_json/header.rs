@@ -2,8 +2,8 @@
 
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, Coverage, DeviceType, GraphRun, GraphRunId, Loss, Provenance, Split,
-    ThreadShare, Trace, TypeInfo,
+    Backend, BackendIndex, Coverage, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss,
+    LossKind, Provenance, Split, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,10 +32,22 @@ pub(super) struct Additions {
     pub(super) splits: Vec<(u32, i32, i32, u64, u64)>,
     /// `[record, thread, start_ns, duration_ns, wait_ns]`.
     pub(super) thread_shares: Vec<(u32, u32, u64, u64, u64)>,
+    /// Names that `device_work` refers to.
+    pub(super) kernels: Vec<String>,
+    pub(super) device_work: Vec<DeviceWorkEntry>,
+    pub(super) host_tasks: Vec<HostTaskEntry>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<Coverage>,
     pub(super) losses: Vec<Loss>,
 }
+
+/// What a device did for a record: `[record, kind, name, stream, start_ns, duration_ns,
+/// charged_ns, bytes, flags]`; kinds are 0 kernel, 1 copy, 2 fill, flags 1 concurrent and
+/// 2 first use.
+type DeviceWorkEntry = (u32, u8, u32, u32, u64, u64, u64, u64, u8);
+
+/// `[what, name, thread, graph_run, start_ns, duration_ns]`.
+type HostTaskEntry = (TaskKind, String, u32, Option<u32>, u64, u64);
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct TypeEntry {
@@ -77,6 +89,11 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     for loss in additions.losses {
         trace.lose_many(loss.kind, loss.count, || loss.detail);
     }
+    for (what, name, thread, run, start_ns, duration_ns) in additions.host_tasks {
+        let (name, graph_run) = (trace.strings.intern(&name), run.map(GraphRunId));
+        trace.host_tasks.push(HostTask { what, name, thread, graph_run, start_ns, duration_ns });
+    }
+    take_device_work(additions.device_work, &additions.kernels, trace);
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
@@ -84,7 +101,68 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     }
 }
 
+/// Entries must be in the order of the records and lie within them; others are damage.
+fn take_device_work(entries: Vec<DeviceWorkEntry>, kernels: &[String], trace: &mut Trace) {
+    let names: Vec<_> = kernels.iter().map(|name| trace.strings.intern(name)).collect();
+    let mut charges: Vec<(EventId, u64)> = Vec::new();
+    for entry in entries {
+        let (event, kind, name, stream, start_ns, duration_ns, charged_ns, bytes, flags) = entry;
+        let last = trace.device_work.last().map_or(0, |work| work.event.0);
+        let fits = event >= last && (event as usize) < trace.events.len();
+        let name = names.get(name as usize).copied();
+        let end = start_ns.checked_add(duration_ns).and_then(|end| end.checked_add(charged_ns));
+        let (Some(name), Some(_)) = (name.filter(|_| fits), end) else {
+            trace.lose(LossKind::DamagedHeader, || "device work of no record".to_owned());
+            continue;
+        };
+        let event = EventId(event);
+        match charges.last_mut() {
+            Some((last, charge)) if *last == event => *charge = charge.saturating_add(charged_ns),
+            _ => charges.push((event, charged_ns)),
+        }
+        trace.device_work.push(DeviceWork {
+            event,
+            kind: match kind {
+                1 => WorkKind::Copy,
+                2 => WorkKind::Fill,
+                _ => WorkKind::Kernel,
+            },
+            name,
+            stream,
+            start_ns,
+            duration_ns,
+            charged_ns,
+            bytes,
+            concurrent: flags & 1 != 0,
+            first_use: flags & 2 != 0,
+        });
+    }
+    for (event, charged_ns) in charges {
+        trace.events.set_charge(event, charged_ns);
+    }
+}
+
+fn device_work_of(trace: &Trace) -> (Vec<String>, Vec<DeviceWorkEntry>) {
+    let mut names: Vec<StringId> = trace.device_work.iter().map(|work| work.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let entry = |work: &DeviceWork| {
+        let name = names.binary_search(&work.name).unwrap_or_default() as u32;
+        let kind = match work.kind {
+            WorkKind::Kernel => 0,
+            WorkKind::Copy => 1,
+            WorkKind::Fill => 2,
+        };
+        let flags = u8::from(work.concurrent) | u8::from(work.first_use) << 1;
+        let DeviceWork { event, stream, start_ns, duration_ns, charged_ns, bytes, .. } = *work;
+        (event.0, kind, name, stream, start_ns, duration_ns, charged_ns, bytes, flags)
+    };
+    let entries = trace.device_work.iter().map(entry).collect();
+    (names.iter().map(|&name| trace.text(name).to_owned()).collect(), entries)
+}
+
 pub(super) fn additions_of(trace: &Trace) -> Additions {
+    let (kernels, device_work) = device_work_of(trace);
     Additions {
         version: 1,
         types: trace.types.recorded().map(type_entry).collect(),
@@ -95,6 +173,17 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .map(|run| (run.scheduler, run.start_ns, run.end_ns))
             .collect(),
         splits: trace.splits.iter().map(|split| split_entry(split, trace)).collect(),
+        kernels,
+        device_work,
+        host_tasks: trace
+            .host_tasks
+            .iter()
+            .map(|task| {
+                let HostTask { what, thread, graph_run, start_ns, duration_ns, .. } = *task;
+                let name = trace.text(task.name).to_owned();
+                (what, name, thread, graph_run.map(|run| run.0), start_ns, duration_ns)
+            })
+            .collect(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.clone(),
         losses: trace.losses.clone(),

@@ -303,6 +303,7 @@ impl<R: Read> Reader<R> {
             bytes: happening.bytes,
             measured: happening.measured,
             threads: happening.threads,
+            charged_ns: None,
         });
         Ok(())
     }

@@ -79,6 +79,7 @@ fn what(number: u16) -> &'static str {
         n if n == Covered::AsyncCopies as u16 => "asynchronous copies",
         n if n == Covered::Layout as u16 => "struct layouts",
         n if n == Covered::Copies as u16 => "copies",
+        n if n == Covered::Kernels as u16 => "kernels",
         _ => "something newer than this ggprof",
     }
 }
@@ -92,6 +93,8 @@ fn how(number: u8) -> Option<&'static str> {
         n if n == CoveredHow::Probed as u8 => Some("probed"),
         n if n == CoveredHow::AbortCallback as u8 => Some("abort callback, first thread only"),
         n if n == CoveredHow::SymbolName as u8 => Some("symbol name"),
+        n if n == CoveredHow::DeviceTimestamps as u8 => Some("timestamps of the device"),
+        n if n == CoveredHow::ActivityRecords as u8 => Some("activity records of the device"),
         n if n == CoveredHow::InlineHook as u8 => Some("function entry"),
         n if n == CoveredHow::NodeByNode as u8 => Some("node by node"),
         _ => Some("in a newer way"),

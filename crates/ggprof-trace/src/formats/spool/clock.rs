@@ -54,7 +54,7 @@ impl Clock {
 
 /// The line through two pairs at `ticks`. Wide arithmetic, so that nothing overflows; a time
 /// before the first clock began is the clock's beginning.
-fn interpolate(from: (u64, u64), to: (u64, u64), ticks: u64) -> u64 {
+pub(super) fn interpolate(from: (u64, u64), to: (u64, u64), ticks: u64) -> u64 {
     let (ticks_apart, ns_apart) = (i128::from(to.0 - from.0), i128::from(to.1 - from.1));
     let ticks = i128::from(ticks) - i128::from(from.0);
     let ns = ticks.saturating_mul(ns_apart) / ticks_apart.max(1);

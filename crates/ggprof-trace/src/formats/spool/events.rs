@@ -3,13 +3,15 @@
 use super::ReadError;
 use super::backends::BackendMap;
 use super::clock::Clock;
+use super::device::Device;
+use super::device_clocks::DeviceClocks;
 use super::nodes::{self, Nodes};
 use super::tables::{Split as SplitRecords, Tables};
 use crate::model::{
-    BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent, NodeId,
-    Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
+    BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
+    Signature, Split, ThreadFold, ThreadShare, Trace,
 };
-use ggprof_spool::layout::{self, CopyEvent, Covered, CoveredHow};
+use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use hashbrown::{HashMap, HashSet};
 
@@ -19,14 +21,17 @@ const WHOLE_SPLIT: &str = "SPLIT";
 pub(super) fn all(
     tables: &Tables,
     clock: &Clock,
+    device_clocks: &DeviceClocks,
     backends: &BackendMap,
     trace: &mut Trace,
 ) -> Result<(), ReadError> {
     let most = u32::MAX - 1;
-    if tables.ops.len() + tables.copies.len() + tables.splits.len() >= most as usize {
+    let events = tables.ops.len() + tables.copies.len() + tables.device_work.len();
+    if events + tables.splits.len() >= most as usize {
         return Err(ReadError::TooManyEvents(most));
     }
     nodes::take_types(tables, trace);
+    let device = Device::gather(tables, clock, device_clocks, trace);
     let mut builder = Builder {
         tables,
         clock,
@@ -34,9 +39,12 @@ pub(super) fn all(
         runs: runs(tables, clock, trace),
         nodes: Nodes::default(),
         ops: HashMap::new(),
+        device,
     };
     builder.splits(trace);
     builder.copies(trace);
+    builder.stray_work(trace);
+    builder.host_tasks(trace);
     builder.shares(trace);
     Ok(())
 }
@@ -55,14 +63,15 @@ fn runs(tables: &Tables, clock: &Clock, trace: &mut Trace) -> HashMap<u32, Graph
     ids
 }
 
-struct Builder<'a> {
-    tables: &'a Tables,
-    clock: &'a Clock,
-    backends: &'a BackendMap,
-    runs: HashMap<u32, GraphRunId>,
-    nodes: Nodes,
+pub(super) struct Builder<'a> {
+    pub(super) tables: &'a Tables,
+    pub(super) clock: &'a Clock,
+    pub(super) backends: &'a BackendMap,
+    pub(super) runs: HashMap<u32, GraphRunId>,
+    pub(super) nodes: Nodes,
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
+    pub(super) device: Device<'a>,
 }
 
 impl Builder<'_> {
@@ -88,13 +97,17 @@ impl Builder<'_> {
             let (start_ns, end_ns) = (self.clock.ns(begin.ticks), self.clock.ns(end.ticks));
             let index = i32::from(begin.index);
             trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
-            let place = Place { graph_run, backend, split: index };
-            match ops.get(&begin.split) {
-                Some(ops) => ops.iter().for_each(|op| self.op(trace, begin, &place, op)),
-                None if begin.nodes > 0 && !seen.contains(&begin.backend) => {
-                    whole_split(trace, &place, start_ns, end_ns);
+            let place = Place { graph_run: Some(graph_run), backend, split: index };
+            if let Some(nodes) = self.device.nodes.remove(&begin.split) {
+                for (position, work) in nodes {
+                    self.device_op(trace, (begin.shape, position), &place, &work);
                 }
-                None => {}
+            } else if let Some(ops) = ops.get(&begin.split) {
+                ops.iter().for_each(|op| self.op(trace, begin, &place, op));
+            } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
+                whole_split(trace, &place, (whole.start_ns, whole.end_ns), Measured::Device);
+            } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
+                whole_split(trace, &place, (start_ns, end_ns), Measured::HostCall);
             }
         }
     }
@@ -123,12 +136,13 @@ impl Builder<'_> {
             backend: place.backend,
             source_backend: None,
             split: place.split,
-            graph_run: Some(place.graph_run),
+            graph_run: place.graph_run,
             start_ns,
             duration_ns,
             bytes: trace.types.bytes_of(&output).unwrap_or(0),
             measured,
             threads: Some(ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads }),
+            charged_ns: None,
         });
         if !self.tables.shares.is_empty() {
             self.ops.insert((op.split, op.position), event);
@@ -136,80 +150,9 @@ impl Builder<'_> {
     }
 
     /// Start and length of a stretch of ticks, in nanoseconds.
-    fn span(&self, start: u64, end: u64) -> (u64, u64) {
+    pub(super) fn span(&self, start: u64, end: u64) -> (u64, u64) {
         let start_ns = self.clock.ns(start);
         (start_ns, self.clock.ns(end).saturating_sub(start_ns))
-    }
-
-    fn copies(&mut self, trace: &mut Trace) {
-        let shapes = self.tensors_by_name();
-        let splits = self.splits_by_run();
-        for copy in &self.tables.copies {
-            let Some(&backend) = self.backends.get(&copy.target_backend) else { continue };
-            let node = self.copied(trace, copy, &shapes);
-            let (start_ns, duration_ns) = self.span(copy.start, copy.end.max(copy.start));
-            let is_async = copy.flags & layout::COPY_ASYNC != 0;
-            trace.events.push(NewEvent {
-                kind: EventKind::Copy,
-                node,
-                backend,
-                source_backend: self.backends.get(&copy.source_backend).copied(),
-                split: split_after(splits.get(&copy.run), copy.start),
-                graph_run: self.runs.get(&copy.run).copied(),
-                start_ns,
-                duration_ns,
-                bytes: copy.bytes,
-                measured: if is_async { Measured::HostCall } else { Measured::Host },
-                threads: None,
-            });
-        }
-    }
-
-    /// Tensors that nodes make or take, by name; for copies, which give only the name.
-    fn tensors_by_name(&self) -> HashMap<u32, Tensor> {
-        let mut tensors = HashMap::new();
-        for (node, sources) in self.tables.nodes.values() {
-            tensors.insert(node.name, Tensor { type_id: node.type_id as i32, ne: node.ne });
-            for source in sources {
-                let tensor = Tensor { type_id: source.type_id as i32, ne: source.ne };
-                tensors.entry(source.name).or_insert(tensor);
-            }
-        }
-        tensors
-    }
-
-    /// Starts and indices of each run's splits, in order.
-    fn splits_by_run(&self) -> HashMap<u32, Vec<(u64, i32)>> {
-        let mut splits: HashMap<u32, Vec<(u64, i32)>> = HashMap::new();
-        for split in self.tables.splits.values() {
-            let begin = &split.begin;
-            splits.entry(begin.run).or_default().push((begin.ticks, begin.index.into()));
-        }
-        splits.values_mut().for_each(|splits| splits.sort_unstable());
-        splits
-    }
-
-    fn copied(&self, trace: &mut Trace, copy: &CopyEvent, shapes: &HashMap<u32, Tensor>) -> NodeId {
-        let direction = match copy.flags & 3 {
-            layout::COPY_HOST_TO_DEVICE => "copy_H2D",
-            layout::COPY_DEVICE_TO_HOST => "copy_D2H",
-            layout::COPY_DEVICE_TO_DEVICE => "copy_D2D",
-            _ => "copy_H2H",
-        };
-        // A name is the tensor's only if the size agrees, or if just a part was copied.
-        let partial = copy.flags & layout::COPY_PARTIAL != 0;
-        let named = if copy.source == layout::NONE { copy.target } else { copy.source };
-        let tensor = shapes.get(&named).copied();
-        let tensor =
-            tensor.filter(|tensor| partial || trace.types.bytes_of(tensor) == Some(copy.bytes));
-        let name = copied_name(self.tables.text(named));
-        let name = (!name.is_empty()).then(|| trace.strings.intern(name));
-        let signature = Signature {
-            extra: name,
-            sources: tensor.map(|tensor| Source { tensor, nb: [0; 4] }).into_iter().collect(),
-            ..Signature::of_op(trace.strings.intern(direction))
-        };
-        trace.nodes.intern(signature, name, &[])
     }
 
     fn shares(&mut self, trace: &mut Trace) {
@@ -233,21 +176,20 @@ impl Builder<'_> {
     }
 }
 
-/// The scheduler calls its copy of a tensor `BACKEND#TENSOR#NUMBER`.
-fn copied_name(name: &str) -> &str {
-    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
-    inner.map_or(name, |(tensor, _)| tensor)
-}
-
 /// What the events of a split have in common.
-struct Place {
-    graph_run: GraphRunId,
-    backend: BackendIndex,
-    split: i32,
+pub(super) struct Place {
+    pub(super) graph_run: Option<GraphRunId>,
+    pub(super) backend: BackendIndex,
+    pub(super) split: i32,
 }
 
-/// One event for a split whose ops were not told apart: the host's time of the call.
-fn whole_split(trace: &mut Trace, place: &Place, start_ns: u64, end_ns: u64) {
+/// One event for a split whose ops were not told apart.
+fn whole_split(
+    trace: &mut Trace,
+    place: &Place,
+    (start_ns, end_ns): (u64, u64),
+    measured: Measured,
+) {
     let signature = Signature::of_op(trace.strings.intern(WHOLE_SPLIT));
     let node = trace.nodes.intern(signature, None, &[]);
     trace.events.push(NewEvent {
@@ -256,20 +198,14 @@ fn whole_split(trace: &mut Trace, place: &Place, start_ns: u64, end_ns: u64) {
         backend: place.backend,
         source_backend: None,
         split: place.split,
-        graph_run: Some(place.graph_run),
+        graph_run: place.graph_run,
         start_ns,
         duration_ns: end_ns.saturating_sub(start_ns),
         bytes: 0,
-        measured: Measured::HostCall,
+        measured,
         threads: None,
+        charged_ns: None,
     });
-}
-
-/// The split that a copy is made for: the next to start.
-fn split_after(splits: Option<&Vec<(u64, i32)>>, ticks: u64) -> i32 {
-    let Some(splits) = splits else { return -1 };
-    let next = splits.partition_point(|(start, _)| *start < ticks);
-    splits.get(next).or(splits.last()).map_or(-1, |(_, index)| *index)
 }
 
 fn measured(number: u8) -> Measured {

@@ -3,18 +3,27 @@
 //! The agent records facts: ticks, numbers, texts in the order threads wrote them. Here
 //! they get their meaning: tables are gathered first (`tables.rs`), because a definition may
 //! stand behind its use; ticks become nanoseconds (`clock.rs`); backends that are the same
-//! to people become one (`backends.rs`); and what happened becomes events (`events.rs`).
+//! to people become one (`backends.rs`); what happened becomes events (`events.rs`), and the
+//! work of devices part of them (`device.rs`).
 
 mod backends;
 mod clock;
+mod copies;
+mod device;
+mod device_charges;
+mod device_clocks;
+mod device_events;
 mod events;
 mod nodes;
 mod tables;
+mod whole_runs;
 
 use super::ReadError;
-use crate::model::{Dropped, LossKind, Provenance, Stopped, Trace};
+use crate::model::{Dropped, Extent, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
+use device_clocks::DeviceClocks;
 use ggprof_spool::Spool;
+use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::reader::Header;
 use std::io::Read;
 use tables::Tables;
@@ -33,22 +42,49 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
         version: Some(header.version.into()),
         ..Trace::default()
     };
-    let tables = Tables::gather(&spool, &mut trace);
+    let mut tables = Tables::gather(&spool, &mut trace);
+    let unfinished_runs = tables.runs.values().filter(|run| run.end.is_none()).count() as u64;
+    if header.reused_blocks > 0 || header.snapshot {
+        whole_runs::keep(&mut tables);
+    }
+    let extent = extent(&header);
     let clock = Clock::new(&header, &tables.clock_samples);
+    let device_clocks = DeviceClocks::new(&tables.device_clocks);
     trace.provenance = Some(Provenance {
         command: header.command.clone(),
         pid: header.pid,
         cpu: header.cpu_name.clone(),
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_error_ns: clock.error_ns(),
-        cut_short: header.end_ticks == 0,
-        unfinished_runs: tables.runs.values().filter(|run| run.end.is_none()).count() as u64,
+        device_clock_error_ns: device_clocks.error_ns(),
+        cut_short: header.end_ticks == 0 && extent == Extent::ToTheEnd,
+        unfinished_runs,
+        extent,
+        newest_of: newest_of(&header, &tables, unfinished_runs),
     });
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
     backends::coverage(&tables, &backends, &mut trace);
-    events::all(&tables, &clock, &backends, &mut trace)?;
+    events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
+}
+
+/// How much of the program's run the recording was to cover.
+fn extent(header: &Header) -> Extent {
+    if header.end_ticks != 0 || header.records() {
+        return if header.snapshot { Extent::Snapshot } else { Extent::ToTheEnd };
+    }
+    match (header.control, header.window) {
+        (Control::Window, Window::NotYet) => Extent::NotBegun,
+        _ => Extent::Stopped,
+    }
+}
+
+/// Of how many graph runs these are the newest, where older ones made room for them.
+fn newest_of(header: &Header, tables: &Tables, unfinished: u64) -> Option<u64> {
+    let whole = tables.runs.values().filter(|run| run.end.is_some()).count() as u64;
+    let all = header.graph_runs.saturating_sub(unfinished);
+    (header.reused_blocks > 0 && all > whole).then_some(all)
 }
 
 /// What the recorder itself says is missing.
@@ -65,4 +101,28 @@ fn losses(header: &Header, trace: &mut Trace) {
         _ => return,
     };
     trace.lose(LossKind::Stopped(stopped), String::new);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_spool::layout;
+
+    #[test]
+    fn counters_stand_for_what_the_file_counts() {
+        let named = |dropped| Dropped::ALL.iter().position(|&other| other == dropped);
+        for (counter, dropped) in [
+            (layout::LossKind::NoBlock, Dropped::Records),
+            (layout::LossKind::NoLane, Dropped::GraphRuns),
+            (layout::LossKind::LogFull, Dropped::ThreadShares),
+            (layout::LossKind::NoLog, Dropped::Threads),
+            (layout::LossKind::GraphTooLarge, Dropped::Nodes),
+            (layout::LossKind::OpOutsideRun, Dropped::StrayOps),
+            (layout::LossKind::Fault, Dropped::Faults),
+            (layout::LossKind::NoBackendSlot, Dropped::Backends),
+            (layout::LossKind::InternerFull, Dropped::Descriptions),
+        ] {
+            assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
+        }
+    }
 }

@@ -43,8 +43,9 @@ impl Nodes {
             .map(|(node, _)| tables.text(node.op_name))
             .filter(|name| !IDLE.contains(name))
             .collect();
-        let fusion = trace.strings.intern(&names.join("+"));
-        let node = describe(tables, trace, number, Some(fusion))?;
+        // With nothing but views it computes what it computes alone.
+        let fusion = (names.len() > 1).then(|| trace.strings.intern(&names.join("+")));
+        let node = describe(tables, trace, number, fusion)?;
         self.fused.insert((shape, position), node);
         Some(node)
     }

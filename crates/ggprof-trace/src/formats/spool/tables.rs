@@ -28,6 +28,9 @@ pub(super) struct Tables {
     pub(super) ops: Vec<Op>,
     pub(super) shares: Vec<Share>,
     pub(super) copies: Vec<CopyEvent>,
+    pub(super) device_clocks: Vec<layout::DeviceClock>,
+    pub(super) device_work: Vec<layout::DeviceWork>,
+    pub(super) host_tasks: Vec<layout::HostTask>,
 }
 
 #[derive(Debug)]
@@ -115,15 +118,15 @@ impl Tables {
             Record::Op(op) => self.ops.push(op),
             Record::ThreadShare(share) => self.shares.push(share),
             Record::Copy(copy) => self.copies.push(copy),
+            Record::DeviceClock(sample) => self.device_clocks.push(sample),
+            Record::DeviceWork(work) => self.device_work.push(work),
+            Record::HostTask(task) => self.host_tasks.push(task),
             Record::SchedulerNew(_)
             | Record::SchedulerReset(_)
             | Record::SchedulerFree(_)
             | Record::BackendFree(_)
             | Record::Instance(_)
             | Record::Synchronize(_)
-            | Record::DeviceClock(_)
-            | Record::DeviceWork(_)
-            | Record::HostTask(_)
             | Record::Unknown { .. } => {}
         }
     }

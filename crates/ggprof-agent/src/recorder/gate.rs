@@ -1,0 +1,195 @@
+//! Whether what happens now is recorded: the window that was asked for at the start, and
+//! what was asked for since (`ggprof ctl`, SIGUSR2), which stands in the file's header.
+//!
+//! Graph runs are recorded whole or not at all: the gate is asked when one begins. While it
+//! is shut, not one byte of the file changes.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use ggprof_spool::layout::{Control, NONE, Window};
+use ggprof_spool::writer::HeaderPage;
+
+use crate::clock;
+use crate::config::Span;
+
+/// Stands for the number of a run that is not recorded.
+pub(crate) const UNRECORDED: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Gate {
+    span: Span,
+    /// Graph runs of the program, recorded or not.
+    seen: AtomicU64,
+    /// When the first recorded run began.
+    opened_ns: AtomicU64,
+    /// Runs that were begun while the gate was shut and still go on.
+    unrecorded: AtomicU32,
+    /// Things may have been left undescribed while it was shut.
+    was_shut: AtomicBool,
+}
+
+/// What a thread that comes to write may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Nothing.
+    Shut,
+    /// Write: it is inside a run that was admitted.
+    InRun,
+    /// Write, and say when it is done.
+    Counted,
+}
+
+impl Gate {
+    pub(crate) fn new(span: Span, header: &HeaderPage) -> Gate {
+        if span.start_ns > 0 || span.first_graph > 1 {
+            header.set_window(Window::NotYet);
+        }
+        Gate {
+            span,
+            seen: AtomicU64::new(0),
+            opened_ns: AtomicU64::new(0),
+            unrecorded: AtomicU32::new(0),
+            was_shut: AtomicBool::new(false),
+        }
+    }
+
+    /// Asked once for every graph run of the program. If it is admitted, it was counted in
+    /// the header and leaves at its end.
+    pub(crate) fn admits_run(&self, header: &HeaderPage) -> bool {
+        let number = self.seen.fetch_add(1, Relaxed) + 1;
+        if header.control() == Control::Window {
+            self.move_window(header, number);
+        }
+        let admitted = self.enter(header);
+        if !admitted {
+            self.unrecorded.fetch_add(1, Relaxed);
+        }
+        admitted
+    }
+
+    pub(crate) fn end_unrecorded(&self) {
+        self.unrecorded.fetch_sub(1, Relaxed);
+    }
+
+    /// Asked by a thread whose current run has this number.
+    pub(crate) fn admission(&self, header: &HeaderPage, run: u32) -> Admission {
+        match run {
+            UNRECORDED => Admission::Shut,
+            NONE if self.enter(header) => Admission::Counted,
+            NONE => Admission::Shut,
+            _ => Admission::InRun,
+        }
+    }
+
+    /// Whether something that belongs to no known run is missing from the recording.
+    pub(crate) fn misses(&self, header: &HeaderPage) -> bool {
+        self.unrecorded.load(Relaxed) == 0 && is_open(header)
+    }
+
+    /// Whether it was shut since the last time it was asked.
+    pub(crate) fn was_shut(&self) -> bool {
+        self.was_shut.load(Relaxed) && self.was_shut.swap(false, Relaxed)
+    }
+
+    /// Whoever asks for a stop writes that first and then waits until nobody is inside; so
+    /// whoever enters looks again once they are in.
+    fn enter(&self, header: &HeaderPage) -> bool {
+        if is_open(header) {
+            header.enter();
+            if is_open(header) {
+                return true;
+            }
+            header.leave();
+        }
+        self.was_shut.store(true, Relaxed);
+        false
+    }
+
+    fn move_window(&self, header: &HeaderPage, number: u64) {
+        let span = &self.span;
+        if header.window() == Window::Over || !span.is_limited() {
+            return;
+        }
+        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        if header.window() == Window::NotYet && now >= span.start_ns && number >= span.first_graph {
+            header.set_window(Window::Open);
+        }
+        if header.window() == Window::Open {
+            let opened = match self.opened_ns.compare_exchange(0, now, Relaxed, Relaxed) {
+                Ok(_) => now,
+                Err(opened) => opened,
+            };
+            if number > span.last_graph || now.saturating_sub(opened) >= span.duration_ns {
+                header.set_window(Window::Over);
+            }
+        }
+    }
+}
+
+fn is_open(header: &HeaderPage) -> bool {
+    header.control().records(header.window())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_spool::layout::{ClockKind, HEADER_BYTES};
+    use ggprof_spool::writer::HeaderFacts;
+
+    #[repr(C, align(4096))]
+    struct Page([u8; HEADER_BYTES]);
+
+    fn header() -> HeaderPage {
+        let facts = HeaderFacts {
+            clock: ClockKind::MonotonicNs,
+            pid: 1,
+            options: 0,
+            start_ticks: 0,
+            start_monotonic_ns: 0,
+            start_realtime_ns: 0,
+            command: b"",
+            cpu_name: b"",
+            agent_version: b"",
+        };
+        let page = Box::leak(Box::new(Page([0; HEADER_BYTES])));
+        // SAFETY: a zeroed, aligned page that is never freed.
+        unsafe { HeaderPage::create(page.0.as_mut_ptr(), &facts) }
+    }
+
+    fn admitted(span: Span, runs: usize) -> Vec<bool> {
+        let header = header();
+        let gate = Gate::new(span, &header);
+        (0..runs).map(|_| gate.admits_run(&header)).collect()
+    }
+
+    #[test]
+    fn without_a_window_everything_is_recorded() {
+        assert_eq!(admitted(Span::default(), 2), [true, true]);
+    }
+
+    #[test]
+    fn graphs_are_counted_from_one_and_both_ends_belong_to_the_window() {
+        let span = Span { first_graph: 2, last_graph: 3, ..Span::default() };
+        assert_eq!(admitted(span, 5), [false, true, true, false, false]);
+    }
+
+    #[test]
+    fn a_window_in_time() {
+        assert_eq!(admitted(Span { start_ns: u64::MAX, ..Span::default() }, 2), [false, false]);
+        assert_eq!(admitted(Span { start_ns: 1, ..Span::default() }, 1), [true]);
+        assert_eq!(admitted(Span { duration_ns: 0, ..Span::default() }, 2), [false, false]);
+    }
+
+    #[test]
+    fn what_was_asked_for_later_counts_more_than_the_window() {
+        let header = header();
+        let gate = Gate::new(Span { first_graph: 100, ..Span::default() }, &header);
+        assert!(!gate.admits_run(&header));
+        header.set_control(Control::Record);
+        assert!(gate.admits_run(&header) && gate.was_shut() && !gate.was_shut());
+        header.set_control(Control::Stop);
+        assert_eq!(gate.admission(&header, 7), Admission::InRun, "a run that goes on is finished");
+        assert_eq!(gate.admission(&header, NONE), Admission::Shut);
+        assert!(!gate.admits_run(&header));
+    }
+}

@@ -1,0 +1,112 @@
+//! Whether every effect comes after its cause: an op cannot start before what it takes in was
+//! made or copied. With the clocks of several devices on one timeline this is what shows that
+//! they agree.
+
+use ggprof_trace::{Event, GraphRunId, Measured, Trace};
+use hashbrown::HashMap;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Causality {
+    /// Pairs of an op and what it takes in that could be looked at.
+    pub checked: u64,
+    /// Those in which the op starts earlier, by more than the clocks may be off.
+    pub violations: u64,
+    /// The worst of them, in nanoseconds.
+    pub worst_ns: u64,
+}
+
+/// Looks at all pairs within each graph run.
+pub fn causality(trace: &Trace) -> Causality {
+    let tolerance_ns = trace.provenance.as_ref().map_or(0, |provenance| {
+        provenance.clock_error_ns.unwrap_or(0) + provenance.device_clock_error_ns.unwrap_or(0)
+    });
+    let mut runs: HashMap<GraphRunId, Vec<Event>> = HashMap::new();
+    for event in trace.events.iter().filter(is_timed) {
+        if let Some(run) = event.graph_run {
+            runs.entry(run).or_default().push(event);
+        }
+    }
+    let mut found = Causality::default();
+    for events in runs.values() {
+        let made = made_once(trace, events);
+        for op in events.iter().filter(|event| event.is_op()) {
+            for source in trace.nodes.source_names(op.node) {
+                let name = copied_name(trace.text(*source));
+                let Some(Some(made_ns)) = made.get(name).filter(|_| !is_own(trace, op, name))
+                else {
+                    continue;
+                };
+                found.checked += 1;
+                let early_ns = made_ns.saturating_sub(op.start_ns);
+                if early_ns > tolerance_ns {
+                    found.violations += 1;
+                    found.worst_ns = found.worst_ns.max(early_ns);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A call that only starts work says nothing of when the work was done.
+fn is_timed(event: &Event) -> bool {
+    !matches!(event.measured, Measured::HostCall | Measured::Unknown)
+}
+
+/// When each tensor was made. A name that several ops of the run use tells nothing: `None`.
+fn made_once<'t>(trace: &'t Trace, events: &[Event]) -> HashMap<&'t str, Option<u64>> {
+    let mut made = HashMap::new();
+    for event in events.iter().filter(|event| event.is_op()) {
+        if let Some(name) = trace.tensor_name(event.node) {
+            made.entry(name).and_modify(|end| *end = None).or_insert(Some(event.end_ns()));
+        }
+    }
+    made
+}
+
+fn is_own(trace: &Trace, op: &Event, name: &str) -> bool {
+    trace.tensor_name(op.node) == Some(name)
+}
+
+/// The scheduler calls its copy of a tensor `BACKEND#TENSOR#NUMBER`.
+fn copied_name(name: &str) -> &str {
+    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
+    inner.map_or(name, |(tensor, _)| tensor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    #[track_caller]
+    fn check(events: &str, expected: (u64, u64, u64)) {
+        let trace = text_fixture::parse(&format!(
+            "backend 0 GPU gpu\nbackend 1 CPU cpu\nrun 0..200\n{events}"
+        ));
+        let found = causality(&trace);
+        assert_eq!((found.checked, found.violations, found.worst_ns), expected);
+    }
+
+    #[test]
+    fn sources_made_before_and_after() {
+        check(
+            "op CPU GET_ROWS 0..10 embd measured=host run=0
+             op GPU MUL_MAT 10..20 q from=w,GPU#embd#0 measured=device run=0
+             op GPU ADD 15..30 r from=q,embd measured=device run=0",
+            (3, 1, 5),
+        );
+    }
+
+    #[test]
+    fn names_in_use_twice_and_calls_tell_nothing() {
+        check(
+            "op CPU ADD 0..10 x measured=host run=0
+             op CPU ADD 10..20 x from=x measured=host run=0
+             op CPU MUL 5..6 y from=x measured=host run=0
+             op GPU SPLIT 0..100 z measured=host_call run=0
+             op CPU MUL 50..60 a from=z measured=host run=0",
+            (0, 0, 0),
+        );
+    }
+}

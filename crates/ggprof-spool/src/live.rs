@@ -1,0 +1,109 @@
+//! The recording of a program that is still running: how it stands, starting and stopping it,
+//! and a copy of what is there. Through plain reads and writes of the file, which the kernel
+//! keeps the same as the agent's mapping of it; the program notices nothing.
+
+#![forbid(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::layout::{self, BLOCK_HEAD_BYTES, Control, HEADER_BYTES, UNIT, header as at};
+use crate::reader::{self, Header, NotASpool, Spool};
+
+/// How often a block is read again that changes its owner meanwhile.
+const MOST_TRIES: usize = 8;
+
+/// A recording that may be written to.
+#[derive(Debug)]
+pub struct LiveSpool {
+    file: File,
+}
+
+impl LiveSpool {
+    pub fn open(path: &Path) -> io::Result<LiveSpool> {
+        Ok(LiveSpool { file: OpenOptions::new().read(true).write(true).open(path)? })
+    }
+
+    pub fn header(&self) -> io::Result<Header> {
+        let page = self.page()?;
+        Ok(Spool::open(&page).map_err(not_ready)?.header())
+    }
+
+    /// How long the file is now.
+    pub fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    /// Asks the agent to record or not, from the next graph run on. When it was asked to stop
+    /// and [`Header::active`] is 0, nothing is written any more.
+    pub fn ask(&self, control: Control) -> io::Result<()> {
+        self.file.write_all_at(&(control as u64).to_le_bytes(), at::CONTROL as u64)
+    }
+
+    /// The recording as it is now, as bytes of a file of its own.
+    pub fn snapshot(&self) -> io::Result<Vec<u8>> {
+        let in_file = self.bytes()? / layout::BLOCK_BYTES as u64;
+        let reserved = self.header()?.reserved_blocks.min(in_file) as usize;
+        let mut copy = vec![0; HEADER_BYTES + reserved * layout::BLOCK_BYTES];
+        let (_, blocks) = copy.split_at_mut(HEADER_BYTES);
+        // What events refer to was written before them: it is copied after them.
+        for definitions in [false, true] {
+            for (index, block) in blocks.chunks_exact_mut(layout::BLOCK_BYTES).enumerate() {
+                let offset = (HEADER_BYTES + index * layout::BLOCK_BYTES) as u64;
+                let head = self.head(offset)?;
+                if (lane(&head) == layout::DEFINITIONS_LANE) == definitions {
+                    self.copy_block(offset, block)?;
+                }
+            }
+        }
+        let mut page = self.page()?;
+        let options = u32::from_le_bytes(std::array::from_fn(|i| page[at::OPTIONS + i]));
+        let options = options | layout::OPTION_SNAPSHOT;
+        page[at::OPTIONS..][..4].copy_from_slice(&options.to_le_bytes());
+        page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&(reserved as u64).to_le_bytes());
+        copy[..HEADER_BYTES].copy_from_slice(&page);
+        Ok(copy)
+    }
+
+    fn page(&self) -> io::Result<Vec<u8>> {
+        let mut page = vec![0; HEADER_BYTES];
+        self.file.read_exact_at(&mut page, 0)?;
+        Ok(page)
+    }
+
+    fn head(&self, offset: u64) -> io::Result<[u8; BLOCK_HEAD_BYTES]> {
+        let mut head = [0; BLOCK_HEAD_BYTES];
+        self.file.read_exact_at(&mut head, offset)?;
+        Ok(head)
+    }
+
+    /// Copies one block whole. What is appended meanwhile may be seen half: so it is read
+    /// twice, and of the second copy only what the first one had is kept. A block that is
+    /// used again all the time stays out.
+    fn copy_block(&self, offset: u64, copy: &mut [u8]) -> io::Result<()> {
+        for _ in 0..MOST_TRIES {
+            let head = self.head(offset)?;
+            self.file.read_exact_at(copy, offset)?;
+            let written = reader::committed_bytes(copy);
+            self.file.read_exact_at(copy, offset)?;
+            if head == self.head(offset)? && head == copy[..BLOCK_HEAD_BYTES] {
+                copy[written..].fill(0);
+                return Ok(());
+            }
+        }
+        copy.fill(0);
+        Ok(())
+    }
+}
+
+fn lane(head: &[u8; BLOCK_HEAD_BYTES]) -> u32 {
+    u32::from_le_bytes([head[4], head[5], head[6], head[7]])
+}
+
+fn not_ready(why: NotASpool) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
+const _: () = assert!(BLOCK_HEAD_BYTES.is_multiple_of(UNIT));

@@ -1,0 +1,109 @@
+//! Events by the clock of a device, and what the host did for it.
+
+use super::copies::direction;
+use super::device::{self, Timed};
+use super::events::{Builder, Place};
+use crate::model::{
+    EventKind, HostTask, LossKind, Measured, NewEvent, NodeId, Signature, TaskKind, Trace,
+};
+use ggprof_spool::layout;
+
+/// The name of an event for kernels of which it is not known what they belong to.
+const UNATTRIBUTED: &str = "unattributed";
+
+impl Builder<'_> {
+    /// An op by the clock of the device that computed it.
+    pub(super) fn device_op(
+        &mut self,
+        trace: &mut Trace,
+        key: (u32, u32),
+        place: &Place,
+        work: &[Timed<'_>],
+    ) {
+        let Some(node) = self.nodes.at(self.tables, trace, key, true) else {
+            trace.lose(LossKind::DamagedRecord, || "an op's description is missing".to_owned());
+            return;
+        };
+        let output = trace.signature(node).output;
+        let bytes = trace.types.bytes_of(&output).unwrap_or(0);
+        self.device_event(trace, (EventKind::Op, node, bytes), place, work);
+    }
+
+    fn device_event(
+        &self,
+        trace: &mut Trace,
+        (kind, node, bytes): (EventKind, NodeId, u64),
+        place: &Place,
+        work: &[Timed<'_>],
+    ) {
+        let (start_ns, end_ns, charged_ns) = device::extent(work);
+        let estimated = work.iter().any(|piece| piece.charge.estimated);
+        let event = trace.events.push(NewEvent {
+            kind,
+            node,
+            backend: place.backend,
+            source_backend: None,
+            split: place.split,
+            graph_run: place.graph_run,
+            start_ns,
+            duration_ns: end_ns - start_ns,
+            bytes,
+            measured: if estimated { Measured::Modelled } else { Measured::Device },
+            threads: None,
+            charged_ns: Some(charged_ns),
+        });
+        device::attach(self.tables, trace, event, work);
+    }
+
+    /// Work of devices that is no node's and no recorded copy's: under a name of its own.
+    pub(super) fn stray_work(&mut self, trace: &mut Trace) {
+        let mut left: Vec<Timed<'_>> = std::mem::take(&mut self.device.stray);
+        // Copies whose record is missing.
+        left.extend(self.device.copies.drain().flat_map(|(_, work)| work));
+        left.sort_by_key(|work| work.start_ns);
+        for work in left {
+            let record = work.record;
+            let Some(&backend) = self.backends.get(&record.backend) else { continue };
+            let split = self.tables.splits.get(&record.split).map(|split| &split.begin);
+            let graph_run = split.and_then(|begin| self.runs.get(&begin.run).copied());
+            if record.split != layout::NONE && graph_run.is_none() {
+                // Of a run that is not counted.
+                continue;
+            }
+            let place =
+                Place { graph_run, backend, split: split.map_or(-1, |begin| begin.index.into()) };
+            let kind = match device::what(record) {
+                layout::WORK_COPY => EventKind::Copy,
+                _ => EventKind::Op,
+            };
+            let named = self.tables.text(record.name);
+            let (op, extra) = match device::what(record) {
+                layout::WORK_COPY => (direction(record.flags >> layout::WORK_DIRECTION_BIT), named),
+                layout::WORK_FILL => (if named.is_empty() { "fill" } else { named }, ""),
+                _ => (UNATTRIBUTED, ""),
+            };
+            let extra = (!extra.is_empty()).then(|| trace.strings.intern(extra));
+            let signature = Signature { extra, ..Signature::of_op(trace.strings.intern(op)) };
+            let node = trace.nodes.intern(signature, extra, &[]);
+            self.device_event(trace, (kind, node, record.bytes), &place, &[work]);
+        }
+    }
+
+    pub(super) fn host_tasks(&self, trace: &mut Trace) {
+        // Kinds of a later format are passed over.
+        let known = |task: &&layout::HostTask| task.what == layout::TASK_PIPELINE_COMPILE;
+        for task in self.tables.host_tasks.iter().filter(known) {
+            let split = self.tables.splits.get(&task.split);
+            let (start_ns, duration_ns) = self.span(task.start, task.end);
+            let name = trace.strings.intern(self.tables.text(task.name));
+            trace.host_tasks.push(HostTask {
+                what: TaskKind::PipelineCompile,
+                name,
+                thread: task.os_thread,
+                graph_run: split.and_then(|split| self.runs.get(&split.begin.run).copied()),
+                start_ns,
+                duration_ns,
+            });
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a device did for an event, and what the host did meanwhile that is no op.
+
+use super::event::EventId;
+use super::graph_run::GraphRunId;
+use super::strings::StringId;
+use serde::{Deserialize, Serialize};
+
+/// One kernel, copy or fill, by the device's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeviceWork {
+    /// The op or copy it is part of.
+    pub event: EventId,
+    pub kind: WorkKind,
+    /// The kernel's name, or what the work is.
+    pub name: StringId,
+    /// Queue or stream of the device.
+    pub stream: u32,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    /// The part of its time that is charged to it: overlapping time is charged once.
+    pub charged_ns: u64,
+    pub bytes: u64,
+    /// Nothing kept it apart from other work: its own time cannot be told exactly.
+    pub concurrent: bool,
+    /// The kernel's first use, which the driver may have compiled or loaded meanwhile.
+    pub first_use: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WorkKind {
+    Kernel,
+    Copy,
+    Fill,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum TaskKind {
+    PipelineCompile,
+}
+
+impl TaskKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PipelineCompile => "pipeline compile",
+        }
+    }
+}
+
+/// Work of the host that a device waits for, such as compiling a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostTask {
+    pub what: TaskKind,
+    pub name: StringId,
+    pub thread: u32,
+    pub graph_run: Option<GraphRunId>,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+}

@@ -1,0 +1,207 @@
+//! What devices did, from the recording file into the trace.
+
+use ggprof_spool::layout::{self, BLOCK_BYTES, HEADER_BYTES, NO_NODE, UNIT, header};
+use ggprof_trace::{EventKind, LossKind, Measured, Trace, formats};
+
+/// A recording file of one block, record by record.
+struct File {
+    header: Vec<u8>,
+    block: Vec<u8>,
+}
+
+impl File {
+    fn new() -> Self {
+        let mut header = vec![0; HEADER_BYTES];
+        header[..8].copy_from_slice(&layout::MAGIC);
+        let mut put = |at: usize, number: u32| {
+            header[at..at + 4].copy_from_slice(&number.to_le_bytes());
+        };
+        put(header::VERSION, layout::VERSION);
+        put(header::HEADER_BYTES, HEADER_BYTES as u32);
+        put(header::BLOCK_BYTES, BLOCK_BYTES as u32);
+        put(header::END_TICKS, 1);
+        let head = [layout::BLOCK_MAGIC, 0, 1, 0, layout::block_check(0, 1, 0)];
+        let mut block: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        block.resize(layout::BLOCK_HEAD_BYTES, 0);
+        Self { header, block }
+    }
+
+    fn put(&mut self, record: &[u8], tail: &[u8]) {
+        let start = self.block.len();
+        self.block.extend_from_slice(record);
+        self.block.extend_from_slice(tail);
+        self.block.resize(self.block.len().next_multiple_of(UNIT), 0);
+        if record[0] >= layout::FIRST_LONG_KIND {
+            let units = ((self.block.len() - start) / UNIT) as u16;
+            self.block[start + 2..start + 4].copy_from_slice(&units.to_le_bytes());
+        }
+    }
+
+    fn text(&mut self, id: u32, text: &str) {
+        let head = layout::Text { id, bytes: text.len() as u32, ..Default::default() };
+        self.put(&head.encode(), text.as_bytes());
+    }
+
+    fn work(&mut self, work: layout::DeviceWork) {
+        self.put(&layout::DeviceWork { backend: 1, clock: 1, ..work }.encode(), &[]);
+    }
+
+    fn read(mut self) -> Trace {
+        self.block.resize(BLOCK_BYTES, 0);
+        let bytes = [self.header, self.block].concat();
+        formats::spool::read(&bytes[..]).expect("a recording")
+    }
+}
+
+const MUL_MAT: u32 = 1;
+const ADD: u32 = 2;
+const KERNEL: u32 = 3;
+const PROLOGUE: u32 = 4;
+
+/// One run with one split of two nodes on one device, whose clock counts 2 ns ticks from
+/// the host's 1000 on.
+fn recording() -> File {
+    let mut file = File::new();
+    let texts = [(MUL_MAT, "MUL_MAT"), (ADD, "ADD"), (KERNEL, "matvec"), (PROLOGUE, "prologue")];
+    for (id, text) in texts {
+        file.text(id, text);
+    }
+    for (node, op_name, ne) in [(1, MUL_MAT, [32, 1, 1, 1]), (2, ADD, [96, 1, 1, 1])] {
+        let node = layout::Node { node, op_name, ne, ..Default::default() };
+        file.put(&node.encode(), &[]);
+    }
+    let shape = layout::GraphShape { shape: 1, count: 2, total: 2, ..Default::default() };
+    file.put(&shape.encode(), &[1_u32.to_le_bytes(), 2_u32.to_le_bytes()].concat());
+    file.put(&layout::Backend { device_type: 1, backend: 1, ..Default::default() }.encode(), &[]);
+    for (device_ticks, monotonic_ns) in [(0, 1000), (1000, 3000)] {
+        let uncertainty_ns = 7;
+        let sample = layout::DeviceClock {
+            clock: 1,
+            uncertainty_ns,
+            device_ticks,
+            monotonic_ns,
+            ..Default::default()
+        };
+        file.put(&sample.encode(), &[]);
+    }
+    file.put(&layout::GraphRunBegin { run: 1, ticks: 900, ..Default::default() }.encode(), &[]);
+    let split = layout::SplitBegin {
+        split: 1,
+        run: 1,
+        backend: 1,
+        ticks: 900,
+        shape: 1,
+        nodes: 2,
+        ..Default::default()
+    };
+    file.put(&split.encode(), &[]);
+    file.put(&layout::SplitEnd { split: 1, ticks: 950, ..Default::default() }.encode(), &[]);
+    file.put(&layout::GraphRunEnd { run: 1, ticks: 990, ..Default::default() }.encode(), &[]);
+    file
+}
+
+fn kernel(position: u32, start: u64, end: u64) -> layout::DeviceWork {
+    layout::DeviceWork { split: 1, position, name: KERNEL, start, end, ..Default::default() }
+}
+
+/// Op, start, duration, charge and clock of each event.
+fn events(trace: &Trace) -> Vec<(&str, u64, u64, u64, Measured)> {
+    trace
+        .events
+        .iter()
+        .map(|event| {
+            let op = trace.op_name(event.node);
+            (op, event.start_ns, event.duration_ns, event.charged_ns, event.measured)
+        })
+        .collect()
+}
+
+#[test]
+fn ops_have_the_times_of_their_kernels() {
+    let mut file = recording();
+    file.work(kernel(0, 10, 20));
+    file.work(kernel(0, 30, 40));
+    file.work(kernel(1, 40, 45));
+    let trace = file.read();
+    assert_eq!(
+        events(&trace),
+        [("MUL_MAT", 1020, 60, 40, Measured::Device), ("ADD", 1080, 10, 10, Measured::Device)]
+    );
+    let first = trace.events.iter().next().expect("an event").id;
+    assert_eq!(trace.work_for(first).len(), 2);
+    assert_eq!(trace.text(trace.device_work[2].name), "matvec");
+    assert_eq!(trace.provenance.expect("it is ours").device_clock_error_ns, Some(7));
+}
+
+#[test]
+fn work_timed_together_is_shared_out_and_said_to_be() {
+    let mut file = recording();
+    for position in [0, 1] {
+        let flags = layout::WORK_CONCURRENT;
+        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, 0, 100) });
+    }
+    let trace = file.read();
+    // 32 against 96 elements of one type.
+    assert_eq!(
+        events(&trace),
+        [
+            ("MUL_MAT", 1000, 200, 50, Measured::Modelled),
+            ("ADD", 1000, 200, 150, Measured::Modelled)
+        ]
+    );
+    assert!(trace.device_work.iter().all(|work| work.concurrent));
+}
+
+#[test]
+fn work_of_no_node_has_a_name_of_its_own() {
+    let mut file = recording();
+    let fill = layout::WORK_FILL;
+    file.work(layout::DeviceWork { flags: fill, name: PROLOGUE, ..kernel(NO_NODE, 0, 1) });
+    file.work(kernel(NO_NODE, 5, 6));
+    let flags = layout::WORK_COPY | layout::COPY_DEVICE_TO_HOST << layout::WORK_DIRECTION_BIT;
+    file.work(layout::DeviceWork { flags, bytes: 64, ..kernel(NO_NODE, 7, 8) });
+    let trace = file.read();
+    let names: Vec<&str> = events(&trace).iter().map(|event| event.0).collect();
+    assert_eq!(names, ["SPLIT", "prologue", "unattributed", "copy_D2H"]);
+    let copy = trace.events.iter().last().expect("four events");
+    assert_eq!((copy.kind, copy.bytes), (EventKind::Copy, 64));
+}
+
+#[test]
+fn a_whole_split_by_the_devices_clock() {
+    let mut file = recording();
+    let flags = layout::WORK_WHOLE_SPLIT;
+    file.work(layout::DeviceWork { flags, ..kernel(NO_NODE, 0, 50) });
+    assert_eq!(events(&file.read()), [("SPLIT", 1000, 100, 100, Measured::Device)]);
+}
+
+#[test]
+fn work_without_times_is_a_loss() {
+    let mut file = recording();
+    file.work(kernel(0, 0, 10));
+    file.work(layout::DeviceWork { flags: layout::WORK_UNTIMED, ..kernel(1, 0, 0) });
+    file.work(kernel(1, 20, 10));
+    let trace = file.read();
+    assert_eq!(events(&trace).len(), 1);
+    let untimed = trace.losses.iter().find(|loss| loss.kind == LossKind::Untimed);
+    assert_eq!(untimed.map(|loss| loss.count), Some(2));
+}
+
+#[test]
+fn a_copy_is_timed_by_the_device_that_carried_it_out() {
+    let mut file = recording();
+    let copy = layout::CopyEvent {
+        flags: layout::COPY_HOST_TO_DEVICE | layout::COPY_ASYNC,
+        run: 1,
+        target_backend: 1,
+        bytes: 128,
+        start: 800,
+        end: 810,
+        ..Default::default()
+    };
+    file.put(&copy.encode(), &[]);
+    let flags = layout::WORK_COPY;
+    file.work(layout::DeviceWork { flags, cause: 800, split: 0, ..kernel(NO_NODE, 0, 9) });
+    let trace = file.read();
+    assert_eq!(events(&trace)[1], ("copy_H2D", 1000, 18, 18, Measured::Device));
+}

@@ -1,0 +1,116 @@
+//! The launcher's side of `ggprof ctl`: it listens on a socket and does what it is asked to
+//! the recordings of its program. The program itself has no thread or socket for this: its
+//! agent looks at a word of its file.
+//!
+//! A request is a line, `VERB PID`; the answer is a line, `ok` or a sentence, and behind an
+//! `ok` what was asked for, to the end.
+
+use super::{Recorded, Standing, sockets};
+use crate::messages;
+use anyhow::{Context, anyhow, bail};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Far more than a request needs; what else comes is no request.
+const LONGEST_REQUEST: u64 = 100;
+
+/// Listens until it is dropped.
+pub(crate) struct Control {
+    socket: Option<PathBuf>,
+}
+
+impl Control {
+    /// Recordings appear in this directory. Without a socket all else works, so that is no
+    /// error.
+    pub(crate) fn listen(spools: &Path) -> Control {
+        let listening = listen(spools.to_owned());
+        if let Err(error) = &listening {
+            messages::warning(&format!("`ggprof ctl` will not reach this recording: {error:#}"));
+        }
+        Control { socket: listening.ok() }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        if let Some(socket) = &self.socket {
+            let _ = std::fs::remove_file(socket);
+        }
+    }
+}
+
+fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
+    let socket = sockets::directory()?.join(format!("{}.sock", std::process::id()));
+    let cannot = || format!("{} cannot be made", socket.display());
+    // It gets its name once it listens: one that refuses counts as left behind by a launcher
+    // that was killed, and is removed.
+    let unnamed = socket.with_extension("new");
+    let _ = std::fs::remove_file(&unnamed);
+    let listener = UnixListener::bind(&unnamed).with_context(cannot)?;
+    std::fs::rename(&unnamed, &socket).with_context(cannot)?;
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let spools = spools.clone();
+            std::thread::spawn(move || answer(stream, &spools));
+        }
+    });
+    Ok(socket)
+}
+
+fn answer(mut stream: UnixStream, spools: &Path) {
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+    let reply = if is_user(&stream) {
+        request(&stream).and_then(|request| carry_out(&request, spools))
+    } else {
+        Err(anyhow!("only the user who records may do that"))
+    };
+    // Whoever asked may be gone.
+    let _ = match reply {
+        Ok(payload) => stream.write_all(b"ok\n").and_then(|()| stream.write_all(&payload)),
+        Err(error) => stream.write_all(format!("{error:#}\n").as_bytes()),
+    };
+}
+
+/// Whether the one at the other end is the user, or root, who may do everything anyway.
+fn is_user(stream: &UnixStream) -> bool {
+    let own = rustix::process::geteuid();
+    rustix::net::sockopt::socket_peercred(stream)
+        .is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
+}
+
+fn request(stream: &UnixStream) -> anyhow::Result<String> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LONGEST_REQUEST)).read_line(&mut line)?;
+    Ok(line.trim_end().to_owned())
+}
+
+fn carry_out(request: &str, spools: &Path) -> anyhow::Result<Vec<u8>> {
+    let entries = std::fs::read_dir(spools)?.flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = entries.collect();
+    files.sort();
+    let recorded = Recorded::alive(&files);
+    let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
+    if verb == "status" {
+        return Ok(recorded.iter().filter_map(status_line).collect::<String>().into_bytes());
+    }
+    let process = recorded.iter().find(|process| process.pid.to_string() == pid);
+    let process = process.with_context(|| format!("process {pid} is not recorded any more"))?;
+    match verb {
+        "start" => process.start().map(|()| Vec::new()).context("its file cannot be written"),
+        "stop" if process.stop()? => Ok(Vec::new()),
+        "stop" => {
+            bail!("process {pid} is still computing a graph; the recording stops when that is done")
+        }
+        "snapshot" => process.snapshot().context("its file cannot be read"),
+        _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),
+    }
+}
+
+/// Fields of a status, with the program's name, which may hold anything, last.
+fn status_line(process: &Recorded) -> Option<String> {
+    let Standing { state, graph_runs, bytes, program } = process.standing().ok()?;
+    let program = program.replace(char::is_control, "?");
+    Some(format!("{} {state} {graph_runs} {bytes} {program}\n", process.pid))
+}

@@ -1,0 +1,86 @@
+//! A process that is being recorded, as the launcher sees it.
+
+use super::spools::process_of;
+use ggprof_spool::layout::{Control, Window};
+use ggprof_spool::live::LiveSpool;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a stop waits for the graph runs that are being computed.
+const LONGEST_RUN: Duration = Duration::from_secs(30);
+/// How long a thread that has just found the gate open may take to say that it is inside.
+const GRACE: Duration = Duration::from_millis(10);
+
+pub(crate) struct Recorded {
+    spool: LiveSpool,
+    pub(crate) pid: u32,
+}
+
+/// How it stands.
+pub(crate) struct Standing {
+    pub(crate) state: &'static str,
+    pub(crate) graph_runs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) program: String,
+}
+
+impl Recorded {
+    /// The processes that have one of these files and are alive.
+    pub(crate) fn alive(files: &[PathBuf]) -> Vec<Recorded> {
+        files.iter().filter_map(|file| Recorded::open(file)).collect()
+    }
+
+    fn open(file: &Path) -> Option<Recorded> {
+        let process = process_of(file);
+        let pid = process.split('.').next()?.parse().ok()?;
+        let spool = LiveSpool::open(file).ok()?;
+        let header = spool.header().ok()?;
+        let ended = header.end_ticks != 0 || header.stop_reason != 0;
+        (is_alive(pid) && !ended).then_some(Recorded { spool, pid })
+    }
+
+    pub(crate) fn standing(&self) -> io::Result<Standing> {
+        let header = self.spool.header()?;
+        let state = match (header.control, header.window) {
+            (Control::Record, _) | (Control::Window, Window::Open) => "recording",
+            (Control::Window, Window::NotYet) => "waiting",
+            (Control::Stop, _) | (Control::Window, Window::Over) => "stopped",
+        };
+        Ok(Standing {
+            state,
+            graph_runs: header.graph_runs,
+            bytes: self.spool.bytes()?,
+            program: header.command,
+        })
+    }
+
+    pub(crate) fn start(&self) -> io::Result<()> {
+        self.spool.ask(Control::Record)
+    }
+
+    /// Stops the recording; whether nothing is written any more. Otherwise that will be so
+    /// when the graph runs have ended that are being computed.
+    pub(crate) fn stop(&self) -> io::Result<bool> {
+        self.spool.ask(Control::Stop)?;
+        let asked = Instant::now();
+        loop {
+            std::thread::sleep(GRACE);
+            let quiet = self.spool.header()?.active == 0 || !is_alive(self.pid);
+            if quiet || asked.elapsed() > LONGEST_RUN {
+                return Ok(quiet);
+            }
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> io::Result<Vec<u8>> {
+        self.spool.snapshot()
+    }
+}
+
+/// Whether there is such a process that has not ended yet.
+fn is_alive(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before may hold anything, brackets included.
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}

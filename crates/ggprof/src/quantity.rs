@@ -1,0 +1,105 @@
+//! Times, sizes and ranges as people write them: `30s`, `200MB`, `10..20`.
+
+use std::time::Duration;
+
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("m", 60.0), ("h", 3600.0)];
+    let seconds = with_unit(text, &UNITS).ok_or("write it like 500ms, 30s, 2min or 1h")?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
+}
+
+/// Bytes; the smallest that a recording can be limited to is 4 MiB.
+pub(crate) fn recording_size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 8] = [
+        ("b", 1.0),
+        ("kb", 1e3),
+        ("kib", 1024.0),
+        ("mb", 1e6),
+        ("mib", 1_048_576.0),
+        ("gb", 1e9),
+        ("gib", 1_073_741_824.0),
+        ("tb", 1e12),
+    ];
+    const LEAST: f64 = 4.0 * 1_048_576.0;
+    let bytes = with_unit(&text.to_lowercase(), &UNITS).ok_or("write it like 200MB or 1GiB")?;
+    if bytes < LEAST {
+        return Err("descriptions of ops alone need more: give it at least 4MiB".to_owned());
+    }
+    Ok(bytes as u64)
+}
+
+/// Graph runs, counted from 1; both ends belong to the range, and either can be left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Graphs {
+    pub(crate) first: u64,
+    pub(crate) last: Option<u64>,
+}
+
+pub(crate) fn graphs(text: &str) -> Result<Graphs, String> {
+    let number = |text: &str| text.parse().ok().filter(|&number: &u64| number > 0);
+    let range = || {
+        let (first, last) = text.split_once("..")?;
+        let first = if first.is_empty() { 1 } else { number(first)? };
+        let last = if last.is_empty() { None } else { Some(number(last)?) };
+        last.is_none_or(|last| first <= last).then_some(Graphs { first, last })
+    };
+    range().ok_or_else(|| "write it like 100..200, 100.. or ..200".to_owned())
+}
+
+/// A number with one of the units; a number alone counts in the unit of factor 1.
+fn with_unit(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = &text[digits.len()..];
+    let factor = match unit {
+        "" => 1.0,
+        unit => units.iter().find(|(name, _)| *name == unit)?.1,
+    };
+    let number: f64 = digits.trim_end().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        for (text, ms) in
+            [("30s", 30_000), ("500ms", 500), ("2min", 120_000), ("1.5 h", 5_400_000), ("7", 7_000)]
+        {
+            assert_eq!(time(text), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for text in ["", "s", "-1s", "1 week", "1e400s", "nans", "1e30h"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("200MB", 200_000_000),
+            ("1GiB", 1 << 30),
+            ("4194304", 4 << 20),
+            ("8 mib", 8 << 20),
+            ("1.5gb", 1_500_000_000),
+        ] {
+            assert_eq!(recording_size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "MB", "1MB", "-5GB", "10 pages"] {
+            assert!(recording_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_graphs() {
+        for (text, first, last) in
+            [("10..20", 10, Some(20)), ("10..", 10, None), ("..20", 1, Some(20)), ("..", 1, None)]
+        {
+            assert_eq!(graphs(text), Ok(Graphs { first, last }), "{text}");
+        }
+        for text in ["", "10", "20..10", "0..5", "a..b", "-1..3"] {
+            assert!(graphs(text).is_err(), "{text}");
+        }
+    }
+}
