@@ -234,8 +234,8 @@ impl Adopted {
             // SAFETY: a live object of this instance, and its own function.
             function.map_or(&b""[..], |name| text(unsafe { name(of) }))
         };
-        let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
-        let library = interner.lasting_text(lane, file_name(library_path));
+        let library = object.as_ref().map(file_name).unwrap_or_default();
+        let library = interner.lasting_text(lane, &library);
         let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
