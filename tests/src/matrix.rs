@@ -1,6 +1,7 @@
 //! Programs and builds of ggml that must be recorded completely and undisturbed, each run with
 //! and without the agent.
 
+use std::fmt;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -21,6 +22,12 @@ pub struct Row {
     speed: Speed,
     /// Its last line of output is a result, which must not change.
     has_result: bool,
+}
+
+impl fmt::Debug for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Row").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 #[derive(Clone, Copy)]
