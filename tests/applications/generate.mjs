@@ -1,10 +1,12 @@
 // A real generation with llama.cpp, as node-llama-cpp publishes it.
-// Arguments: the model's path, the number of tokens, the number of threads.
+// Arguments: the model's path, the number of tokens, the number of threads, and for Vulkan how
+// many layers are computed there.
 import {getLlama, LlamaLogLevel} from "node-llama-cpp";
 
-const [modelPath, tokens, threads] = process.argv.slice(2);
-const llama = await getLlama({gpu: false, build: "never", logLevel: LlamaLogLevel.error});
-const model = await llama.loadModel({modelPath});
+const [modelPath, tokens, threads, vulkanLayers] = process.argv.slice(2);
+const gpu = vulkanLayers === undefined ? false : "vulkan";
+const llama = await getLlama({gpu, build: "never", logLevel: LlamaLogLevel.error});
+const model = await llama.loadModel({modelPath, gpuLayers: Number(vulkanLayers ?? 0)});
 const context = await model.createContext({contextSize: 1024, threads: Number(threads)});
 const prompt = model.tokenize("Once upon a time, in a land far away, there lived a llama.");
 let first;

@@ -60,6 +60,17 @@ impl Model {
         experts: Some((16, 2)),
     };
 
+    /// About 1.1 billion weights, 620 MB: what small models have today.
+    pub const BILLION: Self = Self {
+        layers: 22,
+        embedding: 2048,
+        feed_forward: 5632,
+        heads: 32,
+        kv_heads: 4,
+        vocabulary: 32_000,
+        experts: None,
+    };
+
     /// The model as a file in the target directory, written once.
     pub fn file(&self, name: &str) -> io::Result<PathBuf> {
         let directory = target_directory().join("models");

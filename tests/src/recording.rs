@@ -28,6 +28,9 @@ pub struct Recording {
     pub backends: Vec<Backend>,
     pub coverage: Vec<Coverage>,
     pub clock_samples: Vec<layout::ClockSample>,
+    pub device_works: Vec<layout::DeviceWork>,
+    pub device_clocks: Vec<layout::DeviceClock>,
+    pub host_tasks: Vec<layout::HostTask>,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,9 @@ impl Recording {
             backends: Vec::new(),
             coverage: Vec::new(),
             clock_samples: Vec::new(),
+            device_works: Vec::new(),
+            device_clocks: Vec::new(),
+            host_tasks: Vec::new(),
         };
         let mut ops = Vec::new();
         for record in spool.records() {
@@ -115,6 +121,9 @@ impl Recording {
             Record::Backend(backend) => self.backends.push(backend),
             Record::Coverage(coverage) => self.coverage.push(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
+            Record::DeviceWork(work) => self.device_works.push(work),
+            Record::DeviceClock(sample) => self.device_clocks.push(sample),
+            Record::HostTask(task) => self.host_tasks.push(task),
             _ => {}
         }
     }

@@ -13,7 +13,8 @@ const TOKENS: u32 = 12;
 /// The application's own output, and the profile of a run under `ggprof run`.
 fn recorded(version: &str, name: &str, model: Model) -> Option<(String, Value)> {
     let model = model.file(name).unwrap();
-    let generation = Generation { version, model: &model, tokens: TOKENS, threads: 1 };
+    let generation =
+        Generation { version, model: &model, tokens: TOKENS, threads: 1, vulkan_layers: None };
     let mut plain = match generation.command() {
         Ok(command) => command,
         Err(problem) => {

@@ -1,10 +1,10 @@
 // How quickly a page opens and moves, printed as JSON: `measure.mjs PAGE`.
 
-import { drawn, openPage } from "./browser.mjs";
+import { closeBrowser, drawn, openPage } from "./browser.mjs";
 
 const FRAMES = 120;
 
-const { browser, page, faults } = await openPage(process.argv[2]);
+const { page, faults } = await openPage(process.argv[2]);
 const firstDrawing = await page.evaluate(() => performance.getEntriesByName("ggprof-drawn")[0].startTime);
 const heap = await page.evaluate(() => performance.memory.usedJSHeapSize);
 const box = await page.locator(".stage").boundingBox();
@@ -35,4 +35,4 @@ console.log(JSON.stringify({
   heapMB: Math.round(heap / 1e6),
   faults,
 }));
-await browser.close();
+await closeBrowser();

@@ -44,7 +44,7 @@ fn program(model: &Path) -> anyhow::Result<Command> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.saturating_sub(1).max(1);
     let version = published_ggml::NEWEST;
-    Generation { version, model, tokens: TOKENS, threads }
+    Generation { version, model, tokens: TOKENS, threads, vulkan_layers: None }
         .command()
         .map_err(|problem| anyhow!("node-llama-cpp cannot be installed: {problem}"))
 }

@@ -25,6 +25,8 @@ const NEEDED: &[Needed] = &[
     // The small programs that the agent is tested in.
     Needed { what: What::Program("gcc"), package: "gcc" },
     Needed { what: What::Program("g++"), package: "g++" },
+    // Programs that the agent cannot get into, and must not harm.
+    Needed { what: What::Program("musl-gcc"), package: "musl-tools" },
     // Published ggml libraries and an application on top of them.
     Needed { what: What::Program("node"), package: "nodejs" },
     Needed { what: What::Program("npm"), package: "npm" },
@@ -37,6 +39,11 @@ const NEEDED: &[Needed] = &[
         package: "mesa-vulkan-drivers",
     },
     Needed { what: What::File("/usr/lib/x86_64-linux-gnu/libvulkan.so.1"), package: "libvulkan1" },
+    // Finds faults in the commands that the agent adds.
+    Needed {
+        what: What::File("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"),
+        package: "vulkan-validationlayers",
+    },
 ];
 
 /// Installs what is missing, or says which command does.

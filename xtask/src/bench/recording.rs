@@ -115,7 +115,8 @@ impl Bench {
     fn generation(&self) -> anyhow::Result<()> {
         let model = Model::SMALL.file("small")?;
         let version = published_ggml::NEWEST;
-        let generation = Generation { version, model: &model, tokens: TOKENS, threads: 1 };
+        let generation =
+            Generation { version, model: &model, tokens: TOKENS, threads: 1, vulkan_layers: None };
         let once = |agent| -> anyhow::Result<f64> {
             let mut command = generation.command().map_err(|problem| anyhow!(problem))?;
             self.with_agent(&mut command, agent);

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::observe::backends::{self, Adopted};
-use crate::observe::copies::{self, Copied};
+use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::serialize;
 use crate::observe::split::Split;
 
@@ -68,8 +68,10 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
         return false;
     };
     let start = clock::ticks();
+    let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what ggml would have called, with what it passed.
     let copied = unsafe { real(source_backend, target_backend, source, target) };
+    drop(underway);
     if copied {
         let copy = Copied {
             start,
@@ -102,7 +104,7 @@ pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
 ///
 /// # Safety
 /// `F` is the slot's function pointer type.
-unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
+pub(crate) unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
     let address = kept.load(Ordering::Acquire);
     // SAFETY: a function pointer of type `F` by the caller's contract, not null.

@@ -1,8 +1,8 @@
 //! The entry points of ggml that programs call across library borders. The
 //! dynamic linker binds every caller to these, libraries opened later included.
 //!
-//! Each exported symbol is a shim of a few instructions: it notes where the call
-//! came from, which Rust cannot ask, and jumps to the function that does the
+//! Behind each exported symbol is a shim of a few instructions: it notes where the
+//! call came from, which Rust cannot ask, and jumps to the function that does the
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
@@ -13,11 +13,11 @@ use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::ffi::real_function::RealFunction;
-use crate::observe::copies::{self, Copied};
+use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
-use crate::quiet_log;
 use crate::recorder::this_thread::ThisThread;
+use crate::{lifecycle, quiet_log};
 
 extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
@@ -51,10 +51,12 @@ macro_rules! shim {
     };
 }
 
-/// An entry point as `linked_in` hooks it.
+/// An entry point as `linked_in` and `late` hook it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) symbol: &'static CStr,
+    /// Stands in for a function where it is called.
+    pub(super) called: unsafe extern "C-unwind" fn(),
     /// Stands in for a function at its own address.
     pub(super) shim: unsafe extern "C-unwind" fn(),
     pub(super) real: &'static RealFunction,
@@ -70,12 +72,19 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            shim!("mov rdi, [rsp + 56]", $body)
+            naked_asm!("jmp {called}", called = sym $real::called)
         }
 
         #[allow(non_snake_case)]
         mod $real {
             use super::*;
+
+            /// The same under no exported name: the address of an exported one is that of
+            /// whoever comes first in the process.
+            #[unsafe(naked)]
+            pub(super) unsafe extern "C-unwind" fn called() {
+                shim!("mov rdi, [rsp + 56]", $body)
+            }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
@@ -88,7 +97,12 @@ macro_rules! entry {
 
             static REAL: RealFunction = RealFunction::new(SYMBOL);
 
-            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, shim: linked_in, real: &REAL };
+            pub(super) static ENTRY: Entry = Entry {
+                symbol: SYMBOL,
+                called,
+                shim: linked_in,
+                real: &REAL,
+            };
 
             /// The same for a call that arrived at the function itself.
             #[unsafe(naked)]
@@ -112,7 +126,7 @@ macro_rules! entry {
 }
 
 /// All of them.
-pub(super) static ENTRIES: [&Entry; 13] = [
+pub(super) static ENTRIES: [&Entry; 16] = [
     &sched_new_real::ENTRY,
     &sched_free_real::ENTRY,
     &sched_reset_real::ENTRY,
@@ -126,6 +140,9 @@ pub(super) static ENTRIES: [&Entry; 13] = [
     &set_abort_callback_real::ENTRY,
     &tensor_copy_real::ENTRY,
     &tensor_set_async_real::ENTRY,
+    &tensor_set_real::ENTRY,
+    &tensor_get_real::ENTRY,
+    &tensor_get_async_real::ENTRY,
 ];
 
 /// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
@@ -162,9 +179,12 @@ entry!(ggml_backend_sched_free, sched_free_real: fn(Pointer), sched_free);
 
 unsafe extern "C-unwind" fn sched_free(scheduler: Pointer) {
     if let Some(real) = sched_free_real::find() {
-        guard((), |this| schedulers::note_free(this, scheduler));
+        let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
         // SAFETY: what the program would have called, with what it passed.
         unsafe { real(scheduler) };
+        if was_last {
+            guard((), |_| lifecycle::between_schedulers());
+        }
     }
 }
 
@@ -278,8 +298,10 @@ entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_
 unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
     let Some(real) = tensor_copy_real::find() else { return };
     let start = clock::ticks();
+    let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(source, target) };
+    drop(underway);
     guard(None, |this| {
         let copy = Copied {
             start,
@@ -307,8 +329,10 @@ unsafe extern "C-unwind" fn tensor_set_async(
 ) {
     let Some(real) = tensor_set_async_real::find() else { return };
     let start = clock::ticks();
+    let underway = Underway::new(copies::WRITING, start);
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(backend, target, data, offset, bytes) };
+    drop(underway);
     guard(None, |this| {
         let copy = Copied {
             start,
@@ -321,4 +345,51 @@ unsafe extern "C-unwind" fn tensor_set_async(
         };
         copies::note(this, real as usize, copy)
     });
+}
+
+entry!(ggml_backend_tensor_set, tensor_set_real:
+    fn(Pointer, Pointer, usize, usize), tensor_set);
+
+/// No event: programs fill every weight through this. It tells which way a device copies.
+unsafe extern "C-unwind" fn tensor_set(
+    target: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_set_real::find() else { return };
+    let _underway = Underway::new(copies::WRITING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(target, data, offset, bytes) };
+}
+
+entry!(ggml_backend_tensor_get, tensor_get_real:
+    fn(Pointer, Pointer, usize, usize), tensor_get);
+
+unsafe extern "C-unwind" fn tensor_get(
+    source: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_get_real::find() else { return };
+    let _underway = Underway::new(copies::READING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(source, data, offset, bytes) };
+}
+
+entry!(ggml_backend_tensor_get_async, tensor_get_async_real:
+    fn(Pointer, Pointer, Pointer, usize, usize), tensor_get_async);
+
+unsafe extern "C-unwind" fn tensor_get_async(
+    backend: Pointer,
+    source: Pointer,
+    data: Pointer,
+    offset: usize,
+    bytes: usize,
+) {
+    let Some(real) = tensor_get_async_real::find() else { return };
+    let _underway = Underway::new(copies::READING, 0);
+    // SAFETY: what the program would have called, with what it passed.
+    unsafe { real(backend, source, data, offset, bytes) };
 }

@@ -14,6 +14,41 @@ use crate::lifecycle;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 
+/// What a call of ggml copies, for the device work that is recorded meanwhile.
+pub(crate) const READING: u8 = 1;
+pub(crate) const WRITING: u8 = 2;
+pub(crate) const COPYING: u8 = 3;
+
+/// For as long as it lives, this thread is inside a copy of ggml's. One that a copy makes
+/// in turn tells its direction; the cause stays the outer one.
+#[derive(Debug)]
+pub(crate) struct Underway {
+    outer: u8,
+    outer_start: u64,
+}
+
+impl Underway {
+    /// `start` is that of the event which the copy becomes, 0 if it becomes none.
+    pub(crate) fn new(what: u8, start: u64) -> Underway {
+        ThisThread::with(|this| {
+            let outer_start = this.copy_start.get();
+            if outer_start == 0 {
+                this.copy_start.set(start);
+            }
+            Underway { outer: this.copying.replace(what), outer_start }
+        })
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        ThisThread::with(|this| {
+            this.copying.set(self.outer);
+            this.copy_start.set(self.outer_start);
+        });
+    }
+}
+
 /// A copy that the real function has made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copied {

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use super::thread_log::ThreadLog;
 use crate::observe::ticks::Ticks;
 use crate::observe::visits::Visits;
+use crate::observe::vulkan::command_buffers::CommandBuffer;
 
 #[derive(Debug)]
 pub(crate) struct ThisThread {
@@ -24,6 +25,11 @@ pub(crate) struct ThisThread {
     pub(crate) ticks: Cell<*mut Ticks>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
+    /// The command buffer used last on this thread (`observe::vulkan`).
+    pub(crate) command_buffer: Cell<Option<&'static CommandBuffer>>,
+    /// What is being copied by ggml's own call (`observe::copies`), and since when.
+    pub(crate) copying: Cell<u8>,
+    pub(crate) copy_start: Cell<u64>,
     /// Where the real function called last on this thread lives: see
     /// `ffi::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,

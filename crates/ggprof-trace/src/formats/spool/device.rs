@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::device_charges::{Charge, Piece, charges};
 use super::device_clocks::DeviceClocks;
+use super::kernel_name;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
 use ggprof_spool::layout::{self, NO_NODE};
@@ -30,7 +31,7 @@ pub(super) struct Device<'a> {
     /// By split, then by the position of the node.
     pub(super) nodes: HashMap<u32, BTreeMap<u32, Vec<Timed<'a>>>>,
     /// All work of a split together, where its parts were not recorded.
-    pub(super) whole_splits: HashMap<u32, Timed<'a>>,
+    pub(super) whole_splits: HashMap<u32, Vec<Timed<'a>>>,
     /// By the start of the copy that caused it.
     pub(super) copies: HashMap<u64, Vec<Timed<'a>>>,
     /// What belongs to neither.
@@ -50,7 +51,7 @@ impl<'a> Device<'a> {
         for work in timed {
             let record = work.record;
             if work.what() == layout::WORK_WHOLE_SPLIT {
-                device.whole_splits.insert(record.split, work);
+                device.whole_splits.entry(record.split).or_default().push(work);
             } else if record.position != NO_NODE && record.split != layout::NONE {
                 let nodes = device.nodes.entry(record.split).or_default();
                 nodes.entry(record.position).or_default().push(work);
@@ -143,7 +144,7 @@ pub(super) fn extent(work: &[Timed<'_>]) -> (u64, u64, u64) {
 pub(super) fn attach(tables: &Tables, trace: &mut Trace, event: EventId, work: &[Timed<'_>]) {
     for piece in work {
         let record = piece.record;
-        let name = trace.strings.intern(tables.text(record.name));
+        let name = trace.strings.intern(&kernel_name::readable(tables.text(record.name)));
         trace.device_work.push(DeviceWork {
             event,
             kind: match piece.what() {

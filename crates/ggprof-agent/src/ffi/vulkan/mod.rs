@@ -1,0 +1,18 @@
+//! Vulkan, as the loader shows it to a layer. The structs of Vulkan itself are
+//! `ash`'s; those between loader and layers, which it does not have, are in `loader`;
+//! `commands` holds the functions behind us in the chain.
+
+pub(crate) mod commands;
+pub(crate) mod loader;
+
+use ash::vk::Handle;
+
+/// What objects of one instance, or of one device, have in common: the first word
+/// of each is the address of the loader's table for it.
+///
+/// # Safety
+/// `handle` is a dispatchable handle that the loader passed to the layer.
+pub(crate) unsafe fn dispatch_key(handle: impl Handle) -> usize {
+    // SAFETY: by the caller's contract a pointer to an object that begins so.
+    unsafe { *(handle.as_raw() as *const usize) }
+}
