@@ -65,7 +65,7 @@ impl Instance {
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
-        let library = interner.lasting_text(lane, file_name(self.name.to_bytes()));
+        let library = interner.lasting_text(lane, &file_name(object));
         let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
         let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
@@ -116,7 +116,14 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
     found
 }
 
-/// Paths may hold a user's name; the report needs the file's only.
-pub(crate) fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&b| b == b'/').next().unwrap_or_default()
+/// Paths may hold a user's name; the report needs the file's only. The loader has no
+/// name for the program itself.
+pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
+    let name = object.name.to_bytes();
+    if name.is_empty() {
+        let file = object.file();
+        let name = file.as_deref().and_then(|path| path.file_name());
+        return name.map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
+    }
+    name.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
 }
