@@ -5,7 +5,7 @@
         --model 1b.gguf --out DIRECTORY [--seconds 20] [--rounds 3] [--prompt 2048]
 
 Each variant generates tokens for about SECONDS, after as many prompts; those that --long does
-not name take a fifth of that. The order turns from round to round. Recordings of the first
+not name take an eighth of that. The order turns from round to round. Recordings of the first
 round stay in DIRECTORY.
 """
 
@@ -24,8 +24,8 @@ VARIANTS = [
     ("off", "off", {}),
     ("sample", "sample", {}),
     ("graph", "graph", {}),
-    ("full", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
-    ("full uncut", "full", {}),
+    ("full", "full", {}),
+    ("full, short", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
     ("graphs off", None, {"GGML_CUDA_DISABLE_GRAPHS": "1"}),
 ]
 TOKENS = 256
@@ -59,12 +59,12 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--prompt", type=int, default=2048)
-    parser.add_argument("--long", default="unprofiled,sample")
-    parser.add_argument("--variants", default=",".join(name for name, _, _ in VARIANTS))
+    parser.add_argument("--long", default="unprofiled;sample")
+    parser.add_argument("--variants", default=";".join(name for name, _, _ in VARIANTS))
     options = parser.parse_args()
     options.agent = options.agent.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
-    wanted = options.variants.split(",")
+    wanted = options.variants.split(";")
     variants = [variant for variant in VARIANTS if variant[0] in wanted]
 
     def work(repeats):
@@ -73,7 +73,7 @@ def main():
     rate = run(options, None, {}, None, work(2))[-1]
 
     def repeats(name):
-        seconds = options.seconds if name in options.long.split(",") else options.seconds / 5
+        seconds = options.seconds if name in options.long.split(";") else options.seconds / 8
         return max(2, round(seconds * rate / TOKENS))
 
     speeds = {name: ([], []) for name, _, _ in variants}
