@@ -21,9 +21,6 @@ pub(crate) struct SplitTimer {
     pub(crate) backend: u32,
     driver: Driver,
     stream: usize,
-    /// Where the start is stamped: nothing else runs there.
-    side: usize,
-    experiment: u8,
     pairs: Vec<Pair>,
     /// The oldest pair in flight, and how many there are.
     first: usize,
@@ -55,13 +52,6 @@ impl SplitTimer {
             backend,
             driver,
             stream,
-            side: driver.new_stream()? as usize,
-            experiment: match std::env::var("GGPROF_X").as_deref() {
-                Ok("side") => 1,
-                Ok("end") => 2,
-                Ok("start") => 3,
-                _ => 0,
-            },
             pairs: pairs.collect::<Option<_>>()?,
             first: 0,
             in_flight: 0,
@@ -84,11 +74,7 @@ impl SplitTimer {
         }
         let place = (self.first + self.in_flight) % PAIRS;
         let pair = &mut self.pairs[place];
-        match self.experiment {
-            0 | 3 => self.driver.record(pair.start, self.stream as Stream)?,
-            1 => self.driver.record(pair.start, self.side as Stream)?,
-            _ => {}
-        }
+        self.driver.record(pair.start, self.stream as Stream)?;
         (pair.split, pair.ended) = (split, false);
         self.in_flight += 1;
         Some(())
@@ -103,8 +89,7 @@ impl SplitTimer {
         let place = (self.first + self.in_flight + PAIRS - 1) % PAIRS;
         let pair = &mut self.pairs[place];
         if self.in_flight > 0 && pair.split == split {
-            pair.ended = self.experiment != 3
-                && self.driver.record(pair.end, self.stream as Stream).is_some();
+            pair.ended = self.driver.record(pair.end, self.stream as Stream).is_some();
         }
         self.collect(lane);
     }
