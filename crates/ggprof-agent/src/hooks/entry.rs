@@ -112,7 +112,7 @@ macro_rules! entry {
 }
 
 /// All of them.
-pub(super) static ENTRIES: [&Entry; 13] = [
+pub(super) static ENTRIES: [&Entry; 16] = [
     &sched_new_real::ENTRY,
     &sched_free_real::ENTRY,
     &sched_reset_real::ENTRY,
@@ -126,6 +126,9 @@ pub(super) static ENTRIES: [&Entry; 13] = [
     &set_abort_callback_real::ENTRY,
     &tensor_copy_real::ENTRY,
     &tensor_set_async_real::ENTRY,
+    &tensor_set_real::ENTRY,
+    &tensor_get_real::ENTRY,
+    &tensor_get_async_real::ENTRY,
 ];
 
 /// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
