@@ -9,7 +9,9 @@ const llama = await getLlama({gpu, build: "never", logLevel: LlamaLogLevel.error
 const model = await llama.loadModel({modelPath, gpuLayers: Number(vulkanLayers ?? 0)});
 const context = await model.createContext({contextSize: 1024, threads: Number(threads)});
 const completion = new LlamaCompletion({contextSequence: context.getSequence()});
-const prompt = "Once upon a time, in a land far away, there lived a llama.";
+const story = "Once upon a time, in a land far away, there lived a llama.";
+// Mesa's software device of 2022 crashes on long prompts of models with experts.
+const prompt = gpu ? story.slice(0, 4) : story;
 let first, count = 0;
 const onToken = (chunk) => { first ??= performance.now(); count += chunk.length; };
 const options = {maxTokens: Number(tokens), seed: 1, onToken};

@@ -66,7 +66,8 @@ pub fn short() -> Vec<Row> {
 
 fn node_llama(version: &'static str) -> Row {
     row(format!("node-llama-cpp {version}"), Speed::Rate("tokens_per_second="), true, move || {
-        Generation { version, model: &tiny()?, tokens: 32, threads: 1 }.command()
+        Generation { version, model: &tiny()?, tokens: 32, threads: 1, vulkan_layers: None }
+            .command()
     })
 }
 
