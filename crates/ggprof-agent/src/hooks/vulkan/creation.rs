@@ -118,7 +118,7 @@ pub(super) unsafe extern "system" fn create_device(
     // SAFETY: the program's own arguments of the call under way.
     let mut extended =
         contained(None, || Some(unsafe { Extended::new(instance, next, physical, info) }));
-    let with_ours = extended.as_mut().map_or(FAILED, |extended| extended.with(info, &create));
+    let with_ours = extended.as_mut().map_or(FAILED, |extended| extended.with(info, create));
     let timed = with_ours == vk::Result::SUCCESS;
     // A driver that will not have our additions gets the program's own wishes.
     let result = if timed { with_ours } else { create(info) };

@@ -70,8 +70,7 @@ impl Extended {
         }
         // SAFETY: the caller's contract.
         let own = unsafe { own_feature(info.p_next) };
-        let mut host_reset = vk::PhysicalDeviceHostQueryResetFeatures::default();
-        host_reset.host_query_reset = vk::TRUE;
+        let host_reset = vk::PhysicalDeviceHostQueryResetFeatures::default().host_query_reset(true);
         Box::new(Extended { extensions, host_reset, own, calibrated })
     }
 

@@ -74,7 +74,7 @@ impl Samples {
         }
         let shape = shapes.entry(shape).or_default();
         shape.seen += 1;
-        shape.seen <= 2 || shape.seen % EVERY == 0
+        shape.seen <= 2 || shape.seen.is_multiple_of(EVERY)
     }
 
     fn shapes(&self) -> MutexGuard<'_, HashMap<u32, Shape>> {
