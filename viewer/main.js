@@ -27,13 +27,11 @@ import { tooltip } from "./panels/tooltip.js";
 import { initialState, Store } from "./state.js";
 
 async function main() {
-  const block = document.getElementById("recording");
-  const recording = new Recording(await readEmbedded(block.textContent));
-  block.remove();
+  const recording = new Recording(await readEmbedded(takeBlock()));
   const scene = new Scene(recording);
   const store = new Store({ ...initialState(recording), ...readHash(recording) });
   const actions = new Actions(store, scene);
-  store.on(["colourBy"], ({ colourBy }) => scene.setColours(colourBy));
+  store.on(["colourBy", "peaks"], (state) => scene.setColours(state));
   store.on(["collapsed", "pinned", "hidden"], (state) => scene.setRows(state));
   store.on(["query", "highlight"], (state) => scene.setSearch(state));
   const surfaces = buildTimeline(recording, scene, store, actions);
@@ -44,10 +42,19 @@ async function main() {
   performance.mark("ggprof-drawn");
 }
 
+// The text of the data block, which is not kept.
+function takeBlock() {
+  const block = document.getElementById("recording");
+  const text = block?.textContent ?? "";
+  block?.remove();
+  return text;
+}
+
 function canvas(name, label) {
   return element("canvas", { class: name, ...(label ? { role: "img", "aria-label": label, tabindex: 0 } : { "aria-hidden": "true" }) });
 }
 
+/** @param {Recording} recording @param {Scene} scene @param {Store} store @param {Actions} actions */
 function buildTimeline(recording, scene, store, actions) {
   const surfaces = {
     minimap: canvas("under"), viewport: canvas("over", "The whole recording; drag to choose the part that is shown"),
@@ -73,31 +80,34 @@ function buildTimeline(recording, scene, store, actions) {
   return surfaces;
 }
 
+/** @param {Scene} scene @param {Store} store @param {Actions} actions */
 function buildPanels(scene, store, actions) {
   const detailPanel = element("aside", { class: "details", "aria-label": "Selected event", "aria-live": "polite" });
   details(detailPanel, scene, store);
-  const lower = element("main", { class: "lower" }, tabs([
+  const lower = element("main", { class: "lower" }, tabs(store, [
     { title: "Statistics", panel: statisticsPanel(scene, store) },
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
   ]), detailPanel);
-  document.querySelector(".minimap").before(legend(scene, store));
+  document.querySelector(".minimap")?.before(legend(scene, store));
   document.body.append(lower);
   store.update({ scroll: store.state.scroll });
 }
 
-const DRAWN = ["view", "scroll", "collapsed", "pinned", "hidden", "colourBy", "query", "highlight"];
+/** @type {(keyof State)[]} */
+const DRAWN = ["view", "scroll", "collapsed", "pinned", "hidden", "colourBy", "peaks", "query", "highlight"];
 
+/** @param {Scene} scene @param {Store} store */
 function draw(scene, store, { minimap, viewport, timeline, overlay }) {
   const under = () => drawTimeline(timeline, scene, store.state);
   const over = () => drawOverlay(overlay, scene, store.state);
   const whole = () => drawMinimap(minimap, scene);
   const part = () => drawViewport(viewport, scene, store.state);
   const all = () => [under, over, whole, part].forEach((draw) => draw());
-  store.on(["colourBy"], whole);
+  store.on(["colourBy", "peaks"], whole);
   store.on(["view", "range"], part);
   store.on(DRAWN, under);
-  store.on([...DRAWN, "range", "selected", "hovered"], over);
+  store.on([...DRAWN, "range", "gap", "selected", "work", "hovered"], over);
   new ResizeObserver(all).observe(timeline);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
 }

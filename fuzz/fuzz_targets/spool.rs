@@ -24,6 +24,8 @@ fuzz_target!(|data: &[u8]| {
     put(header::CLOCK, &[head.first().copied().unwrap_or(0) & 1]);
     put(header::START_TICKS, head.get(8..32).unwrap_or_default());
     put(header::END_TICKS, head.get(32..48).unwrap_or_default());
+    // Whether blocks were used again, so that runs may be torn.
+    put(header::REUSED_BLOCKS, &[head.first().copied().unwrap_or(0) >> 1 & 1]);
     for (index, content) in records.chunks(BLOCK - BLOCK_HEAD_BYTES).enumerate() {
         let (lane, sequence, index) = (1, index as u32, index as u32);
         let check = layout::block_check(lane, sequence, index);

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The workspace's target directory.
 pub fn target_directory() -> PathBuf {
@@ -29,23 +30,107 @@ pub fn workload() -> PathBuf {
 
 /// A program of `host-programs/`, compiled; its name with extension.
 pub fn host_program(source: &str) -> PathBuf {
+    let compiler = if source.ends_with(".cpp") { "g++" } else { "gcc" };
+    compile(source, "program", compiler, &["-Wall", "-Werror", "-ldl", "-lpthread"])
+        .unwrap_or_else(|problem| panic!("{source} does not compile: {problem}"))
+}
+
+/// A library of `host-programs/`, for programs that others preload it into.
+pub fn host_library(source: &str) -> PathBuf {
+    compile(source, "so", "gcc", &["-Wall", "-Werror", "-shared", "-fPIC", "-ldl"])
+        .unwrap_or_else(|problem| panic!("{source} does not compile: {problem}"))
+}
+
+/// A program of `host-programs/` that links libraries; `kind` tells its variants apart.
+pub fn linked_program(source: &str, kind: &str, flags: &[&str]) -> PathBuf {
+    compile(source, kind, "gcc", flags)
+        .unwrap_or_else(|problem| panic!("{source} does not compile: {problem}"))
+}
+
+/// The directory of libggml-profiler, under the name that it is installed as.
+pub fn profiler_library() -> PathBuf {
+    static PLACED: OnceLock<PathBuf> = OnceLock::new();
+    let place = || {
+        let built = release_directory().join("libggml_profiler.so");
+        let directory = target_directory().join("profiler-library");
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let fresh = directory.join(format!("{}", std::process::id()));
+        std::fs::copy(built, &fresh).expect("it was built");
+        std::fs::rename(&fresh, directory.join("libggml-profiler.so")).expect("it can be placed");
+        directory.canonicalize().expect("it was just made")
+    };
+    PLACED.get_or_init(place).clone()
+}
+
+/// The directory of its header.
+pub fn profiler_header() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ggml-profiler/include")
+}
+
+/// A program of `host-programs/` for another kind of system than ours; `None`, with a
+/// sentence, where no compiler makes such programs.
+pub fn foreign_program(
+    source: &str,
+    kind: &str,
+    compiler: &str,
+    flags: &[&str],
+) -> Option<PathBuf> {
+    let compiled = compile(source, kind, compiler, flags);
+    compiled.inspect_err(|problem| eprintln!("not tested: {problem}")).ok()
+}
+
+/// Compiles with these flags behind the source.
+fn compile(source: &str, kind: &str, compiler: &str, flags: &[&str]) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("host-programs");
     let directory = target_directory().join("host-programs");
     std::fs::create_dir_all(&directory).expect("the target directory can be written");
-    let program = directory.join(source.replace('.', "_"));
-    let compiler = if source.ends_with(".cpp") { "g++" } else { "gcc" };
+    let program = directory.join(format!("{}.{kind}", source.replace('.', "_")));
     // Tests run side by side: each compiles to a name of its own, then renames.
-    let fresh = program.with_extension(format!("{}", std::process::id()));
-    let status = Command::new(compiler)
-        .args(["-O1", "-g", "-Wall", "-Werror", "-o"])
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let fresh = program.with_extension(format!("{kind}-{}-{number}", std::process::id()));
+    let output = Command::new(compiler)
+        .args(["-O1", "-g", "-o"])
         .arg(&fresh)
         .arg(sources.join(source))
-        .args(["-ldl", "-lpthread"])
-        .status()
-        .expect("a C compiler is installed");
-    assert!(status.success(), "{source} does not compile");
+        .args(flags)
+        .output()
+        .map_err(|problem| format!("{compiler}: {problem}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
     std::fs::rename(&fresh, &program).expect("the program can be put in place");
-    program
+    Ok(program)
+}
+
+/// The libraries of the fake CUDA device (`fake-cuda/`), compiled: driver and runtime, the
+/// backend, and the tracing library, whose path is given as well.
+pub fn fake_cuda() -> (PathBuf, PathBuf) {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let directory = BUILT.get_or_init(|| {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-cuda");
+        let name = format!("fake-cuda-{}", std::process::id());
+        let directory = target_directory().join("host-programs").join(name);
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let libraries = [
+            ("cuda.c", "libcuda.so.1"),
+            ("backend.c", "libggml-fake.so"),
+            ("cupti.c", "libcupti.so.13"),
+        ];
+        for (source, library) in libraries {
+            let status = Command::new("gcc")
+                .args(["-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-o"])
+                .arg(directory.join(library))
+                .arg(sources.join(source))
+                .arg(format!("-Wl,-soname,{library},-rpath,$ORIGIN"))
+                .args((source != "cuda.c").then(|| directory.join("libcuda.so.1")))
+                .status()
+                .expect("a C compiler is installed");
+            assert!(status.success(), "{source} does not compile");
+        }
+        directory.canonicalize().expect("it was just made")
+    });
+    (directory.clone(), directory.join("libcupti.so.13"))
 }
 
 /// Release builds: what is measured and shipped. Built once per test program.
@@ -54,7 +139,7 @@ fn release_directory() -> &'static Path {
     BUILT.get_or_init(|| {
         let status = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--release", "-p", "ggprof-agent", "-p", "ggprof-workload"])
-            .args(["-p", "ggprof"])
+            .args(["-p", "ggprof", "-p", "ggml-profiler"])
             .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
             .status()
             .expect("cargo runs");

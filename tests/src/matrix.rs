@@ -23,6 +23,12 @@ pub struct Row {
     has_result: bool,
 }
 
+impl std::fmt::Debug for Row {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.name)
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Speed {
     Rate(&'static str),

@@ -31,8 +31,9 @@ impl UnderAgent {
         let directory = directory.canonicalize().expect("it was just made");
         command.env("LD_PRELOAD", built::agent());
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
-        command.env_remove("GGPROF_THREADS").env_remove("GGPROF_SERIALIZE");
-        command.env_remove("GGPROF_MAX_BYTES");
+        for name in ["THREADS", "SERIALIZE", "MAX_BYTES", "CUDA", "CUDA_BUDGET", "CUPTI"] {
+            command.env_remove(format!("GGPROF_{name}"));
+        }
         UnderAgent { command, directory }
     }
 

@@ -150,7 +150,9 @@ fn only_the_user_reaches_the_socket() {
 fn a_launcher_that_was_killed_leaves_nothing_in_the_way() {
     let Some(program) = endless() else { return };
     let (directory, session) = session();
-    drop(Running::start(&mut session.recorded(&[], &program)));
+    let running = Running::start(&mut session.recorded(&[], &program));
+    session.wait_for(1);
+    running.end();
     let place = directory.path().join("runtime/ggprof");
     let stale = place.join("1.sock");
     drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());

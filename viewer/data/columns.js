@@ -2,6 +2,7 @@
 // and so on; `steps` hold the difference to the number before, its sign in the lowest bit.
 
 export function decodeColumns(descriptions, data) {
+  /** @type {Columns} */
   const columns = {};
   let offset = 0;
   for (const { name, coding, width, length, wide } of descriptions) {

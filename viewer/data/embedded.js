@@ -5,6 +5,7 @@ import { decodeColumns } from "./columns.js";
 export async function readEmbedded(base64) {
   const inflated = await inflate(toBytes(base64));
   const length = new DataView(inflated).getUint32(0, true);
+  /** @type {Tables & { columns: any }} */
   const tables = JSON.parse(new TextDecoder().decode(new Uint8Array(inflated, 4, length)));
   const columns = decodeColumns(tables.columns, new Uint8Array(inflated, 4 + length));
   return { tables, columns };

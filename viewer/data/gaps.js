@@ -2,17 +2,34 @@
 
 const SHOWN = 50;
 
-export function largestGaps(recording) {
-  const { start, duration, backend } = recording.columns;
+// In the range, as far as it reaches; in the whole recording without one.
+/** @param {Recording} recording @param {Span | null} range */
+export function largestGaps(recording, range) {
+  const { backend } = recording.columns;
+  const [from, to] = range ? [range.start, range.end] : [0, Infinity];
+  /** @type {({ event: number, end: number } | null)[]} */
   const last = recording.backends.map(() => null);
   const gaps = [];
-  for (let event = 0; event < recording.count; event += 1) {
+  eachBusy(recording, (event, start, end) => {
     const before = last[backend[event]];
-    const end = start[event] + duration[event];
-    if (before && start[event] > before.end) keep(gaps, { start: before.end, end: start[event], before: before.event, after: event });
+    const gap = before && { start: Math.max(before.end, from), end: Math.min(start, to), backend: backend[event], before: before.event, after: event };
+    if (gap && gap.end > gap.start) keep(gaps, gap);
     if (!before || end > before.end) last[backend[event]] = { event, end };
-  }
+  });
   return gaps.sort((a, b) => length(b) - length(a)).slice(0, SHOWN);
+}
+
+// Calls `take(event, start, end)` for each time in which something was done, by start: events,
+// or their kernels where these are known, because between them nothing is done.
+/** @param {Recording} recording */
+function eachBusy(recording, take) {
+  const { device } = recording;
+  let work = 0;
+  for (let event = 0; event <= recording.count; event += 1) {
+    const until = event < recording.count ? recording.start(event) : Infinity;
+    for (; work < device.count && device.start(work) <= until; work += 1) take(device.event(work), device.start(work), device.end(work));
+    if (event < recording.count && device.of(event).length === 0) take(event, recording.start(event), recording.end(event));
+  }
 }
 
 // Sorting now and then keeps the list short without sorting for every gap.

@@ -1,11 +1,12 @@
 // What people type into the search box, as a question about an event.
 //
-// Words are looked for in op, tensor name, shape and backend; `op:`, `backend:`, `layer:`,
-// `phase:` and `tensor:` look in one place; `dur>50us` compares. All must hold; a minus in
+// Words are looked for in op, tensor name and shape; `op:`, `tensor:`, `shape:`, `kernel:`,
+// `backend:`, `layer:` and `phase:` look in one place; `dur>50us` compares. All must hold; a minus in
 // front turns a part around.
 
 import { parseDuration } from "./units.js";
 
+/** @param {Recording} recording */
 export function parseQuery(text, recording) {
   const parts = text.trim().split(/\s+/).filter((part) => part !== "");
   const questions = parts.map((part) => {
@@ -18,6 +19,7 @@ export function parseQuery(text, recording) {
   return questions.length === 0 ? null : (event) => questions.every((question) => question(event));
 }
 
+/** @param {Recording} recording */
 function parsePart(part, recording) {
   const compared = /^dur([<>])(.+)$/.exec(part);
   const limit = compared && parseDuration(compared[2]);
@@ -32,6 +34,7 @@ function parsePart(part, recording) {
     case "op": return ofNode(columns, node((at) => opText(recording, at)));
     case "tensor": return ofNode(columns, node((at) => recording.nodes.name[at] ?? ""));
     case "shape": return ofNode(columns, node((at) => shapeText(recording, at)));
+    case "kernel": return ofKernels(recording.device, value);
     case "backend": return (event) => recording.backend(event).label.toLowerCase().includes(value);
     case "layer": return (event) => String(recording.layer(event)) === value;
     case "phase": return (event) => (recording.phase(event)?.label ?? "").toLowerCase().includes(value);
@@ -39,7 +42,7 @@ function parsePart(part, recording) {
   }
 }
 
-const KEYS = ["op", "tensor", "shape", "backend", "layer", "phase"];
+const KEYS = ["op", "tensor", "shape", "kernel", "backend", "layer", "phase"];
 
 function split(part) {
   const at = part.indexOf(":");
@@ -48,6 +51,7 @@ function split(part) {
 }
 
 // Names repeat for every token: they are compared once per node, not once per event.
+/** @param {Recording} recording */
 function nodesMatching(recording, text, value) {
   return Uint8Array.from(recording.nodes.signature, (_, node) => (text(node).toLowerCase().includes(value) ? 1 : 0));
 }
@@ -56,15 +60,24 @@ function ofNode(columns, matching) {
   return (event) => matching[columns.node[event]] === 1;
 }
 
+/** @param {DeviceWork} device */
+function ofKernels(device, value) {
+  const matching = device.names.map((name) => name.toLowerCase().includes(value));
+  return (event) => device.of(event).some((work) => matching[device.columns.work_name[work]]);
+}
+
+/** @param {Recording} recording */
 function opText(recording, node) {
   const { op, sub, extra } = recording.signatures[recording.nodes.signature[node]];
   return `${op} ${sub ?? ""} ${extra ?? ""}`;
 }
 
+/** @param {Recording} recording */
 function shapeText(recording, node) {
   return recording.shapes[recording.shapeOfNode[node]];
 }
 
+/** @param {Recording} recording */
 function everything(recording, node) {
   return `${opText(recording, node)} ${recording.nodes.name[node] ?? ""} ${shapeText(recording, node)}`;
 }

@@ -1,10 +1,13 @@
 // The recording as the rest of the viewer sees it: columns of events in the order of time,
 // tables of what repeats, and small questions about single events.
 
+import { DeviceWork } from "./device.js";
+
 export const OP = 0;
 export const COPY = 1;
 
 export class Recording {
+  /** @param {{ tables: Tables, columns: Columns }} embedded */
   constructor({ tables, columns }) {
     this.title = tables.title;
     this.facts = tables.facts;
@@ -20,10 +23,18 @@ export class Recording {
     this.measured = tables.measured;
     this.modules = tables.modules;
     this.columns = columns;
+    this.hostCall = this.measured.indexOf("host_call");
     this.count = columns.start.length;
+    this.device = new DeviceWork(columns, tables.kernels, this.count);
+    // What the host did that is no op, by start.
+    this.tasks = tables.tasks;
+    /** @type {string[]} */
     this.opNames = [];
+    /** @type {string[]} */
     this.shapes = [];
+    /** @type {number[]} */
     this.opOfSignature = [];
+    /** @type {number[]} */
     this.shapeOfSignature = [];
     this.indexSignatures();
     this.opOfNode = Uint32Array.from(this.nodes.signature, (at) => this.opOfSignature[at]);
@@ -55,6 +66,12 @@ export class Recording {
     return this.columns.duration[event];
   }
 
+  // The time that counts as the event's when times are added up: overlapping time counts once,
+  // gaps between an op's kernels not at all.
+  charged(event) {
+    return this.columns.duration[event] - this.columns.uncharged[event];
+  }
+
   op(event) {
     return this.opOfNode[this.columns.node[event]];
   }
@@ -78,8 +95,19 @@ export class Recording {
     return sub ? `${op} ${sub}` : op;
   }
 
+  // The ops of a fusion; empty for what was not fused.
+  parts(event) {
+    const { extra } = this.signature(event);
+    return extra && !this.isCopy(event) && extra.includes("+") ? extra.split("+") : [];
+  }
+
   tensor(event) {
     return this.nodes.name[this.columns.node[event]] ?? "";
+  }
+
+  // Label and tensor: what tells an event from others of its op.
+  fullName(event) {
+    return [this.label(event), this.tensor(event)].filter(Boolean).join(" ");
   }
 
   backend(event) {
@@ -95,6 +123,11 @@ export class Recording {
   phase(event) {
     const run = this.columns.run[event];
     return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
+  }
+
+  // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.
+  hasRate(event) {
+    return this.columns.measured[event] !== this.hostCall;
   }
 
   // Bytes read and written; what a copy moves is its size. NaN if unknown.

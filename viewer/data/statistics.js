@@ -24,19 +24,23 @@ const NAMES = {
   phase: (recording, key) => recording.phases[key - 1]?.label ?? "no phase",
 };
 
+/** @param {Recording} recording */
 function phaseNumber(recording, event) {
   const run = recording.columns.run[event];
   return run === 0 ? 0 : recording.runs.phase[run - 1] + 1;
 }
 
 // Events that overlap `range` and satisfy `keep`, in groups of groups.
+/** @param {Recording} recording @param {Span | null} range */
 export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
   const wall = range ? range.end - range.start : recording.wall;
   const { levels } = GROUPINGS[grouping];
-  return { rows: group(recording, levels, events, wall, []), total: sum(recording, events), count: events.length };
+  const rows = group(recording, levels, events, wall, []);
+  return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };
 }
 
+/** @param {Recording} recording @param {Span | null} range */
 export function eventsIn(recording, range, keep) {
   const { start, duration } = recording.columns;
   const events = new Uint32Array(recording.count);
@@ -50,6 +54,7 @@ export function eventsIn(recording, range, keep) {
   return events.subarray(0, length);
 }
 
+/** @param {Recording} recording */
 function group(recording, levels, events, wall, path) {
   const [level, ...deeper] = levels;
   const parts = partition(events, KEYS[level](recording));
@@ -83,18 +88,21 @@ function partition(events, keyOf) {
   return [...parts].map(([key, part]) => [key, part.events]);
 }
 
+/** @param {Recording} recording */
 function summary(recording, events, wall) {
-  const { duration } = recording.columns;
+  const { duration, uncharged } = recording.columns;
   // Whole numbers sort faster, and most recordings have no others.
-  const durations = new duration.constructor(events.length);
-  let [moved, flops] = [0, 0];
+  const durations = duration instanceof Float64Array ? new Float64Array(events.length) : new Uint32Array(events.length);
+  let [moved, flops, rated] = [0, 0, true];
   for (let at = 0; at < events.length; at += 1) {
-    durations[at] = duration[events[at]];
+    durations[at] = duration[events[at]] - uncharged[events[at]];
     moved += recording.moved(events[at]);
     flops += recording.flops(events[at]);
+    rated &&= recording.hasRate(events[at]);
   }
   durations.sort();
-  const total = sum(recording, events);
+  let total = 0;
+  for (let at = 0; at < durations.length; at += 1) total += durations[at];
   return {
     count: events.length,
     total,
@@ -106,19 +114,21 @@ function summary(recording, events, wall) {
     max: durations[durations.length - 1] ?? 0,
     moved: Number.isNaN(moved) ? null : moved,
     flops: Number.isNaN(flops) ? null : flops,
+    bandwidth: rated ? per(moved, total) : null,
+    compute: rated ? per(flops, total) : null,
   };
 }
 
-function sum(recording, events) {
-  let total = 0;
-  for (let at = 0; at < events.length; at += 1) total += recording.columns.duration[events[at]];
-  return total;
+// An amount per time; null for what is unknown or nothing.
+function per(amount, total) {
+  return amount > 0 && total > 0 ? amount / total : null;
 }
 
 // Ops by the time they took, longest first.
+/** @param {Recording} recording */
 export function opsByTime(recording) {
   const totals = new Float64Array(recording.opNames.length);
-  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.columns.duration[event];
+  for (let event = 0; event < recording.count; event += 1) totals[recording.op(event)] += recording.charged(event);
   return [...totals.keys()].sort((a, b) => totals[b] - totals[a]);
 }
 
@@ -129,6 +139,7 @@ function percentile(sorted, percent) {
 }
 
 // Whether an event belongs to a row.
+/** @param {Recording} recording */
 export function matches(recording, path) {
   const tests = path.map(({ level, key }) => [KEYS[level](recording), key]);
   return (event) => tests.every(([keyOf, key]) => keyOf(event) === key);

@@ -35,8 +35,8 @@ export function percent(fraction) {
 }
 
 // A rate in billions per second: bytes or operations per nanosecond are just that.
-export function rate(amount, ns) {
-  return amount === null || ns <= 0 ? "" : significant(amount / ns);
+export function rate(perNs) {
+  return perNs === null || !Number.isFinite(perNs) ? "" : significant(perNs);
 }
 
 // Flops with their magnitude: `8.39 M`.
@@ -50,6 +50,7 @@ export function magnitude(number) {
 export function significant(number) {
   const size = Math.abs(number);
   if (size >= 1000) return count(number);
+  if (size < 0.01 && size > 0) return size < 1e-4 ? number.toExponential(1) : number.toFixed(4);
   return number.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 

@@ -1,50 +1,63 @@
-// The bars of one lane.
+// The bars of one lane. `look` says how: `colour`, `label` and, of fused ops, `parts` of a thing;
+// `alpha` for all and `shade` for single ones; `labels` whether there is text.
 
 import { textOn } from "../layout/colours.js";
 import { visibleBars } from "../layout/visible.js";
+import { drawParts } from "./parts.js";
 
-// A letter's width at the size that bars are labelled with: measuring each text costs more.
-const LETTER = 7;
 const LABELLED = 28;
+const FEWEST_LETTERS = 3;
 
-export function drawBars(context, row, box, view, look) {
-  const { lane } = row;
+/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Look} look */
+export function drawBars(context, lane, box, view, look) {
   let current = "";
   context.globalAlpha = 1;
   visibleBars(lane, view, box.width, (x, width, at, count, filled) => {
-    const event = lane.events[at];
-    const colour = look.colour(event);
+    const thing = lane.events[at];
+    const colour = look.colour(thing);
     if (colour !== current) {
       context.fillStyle = colour;
       current = colour;
     }
     // Pixels that are mostly idle are pale, so that gaps show at any distance.
-    const alpha = look.alpha * (count === 1 && width > 1 ? 1 : 0.25 + 0.75 * filled);
+    const alpha = look.alpha * (count === 1 && width > 1 ? look.shade?.(thing) ?? 1 : 0.25 + 0.75 * filled);
     if (context.globalAlpha !== alpha) context.globalAlpha = alpha;
     const shown = width > 3 ? width - 0.5 : Math.max(width, 1);
     context.fillRect(box.x + x, box.y + 1, shown, box.height - 2);
-    if (lane.waits && width >= 1) drawWait(context, lane, at, box, view);
+    if (lane.waits && width >= 1) drawWait(context, lane, lane.waits, at, box, view);
     if (width > LABELLED && look.labels && box.height > 12) {
-      drawLabel(context, look.label(event), textOn(colour), box.x + Math.max(x, 0), Math.min(x + width, box.width) - Math.max(x, 0), box);
+      const left = Math.max(x, 0);
+      const place = { x: box.x + left, width: Math.min(x + width, box.width) - left, y: box.y, height: box.height };
+      context.globalAlpha = 1;
+      const parts = look.parts?.(thing) ?? [];
+      if (parts.length === 0 || !drawParts(context, parts, colour, place)) drawLabel(context, look.label(thing), textOn(colour), place);
       current = "";
     }
   });
   context.globalAlpha = 1;
 }
 
-function drawLabel(context, text, colour, x, width, box) {
-  const letters = Math.floor((width - 6) / LETTER);
-  if (letters < 3) return;
-  context.globalAlpha = 1;
+// The first text that fits; else the last, cut. `texts` is one text or several.
+/** @param {CanvasRenderingContext2D} context */
+function drawLabel(context, texts, colour, { x, y, width, height }) {
+  const room = width - 8;
+  const all = [texts].flat();
+  const text = all.find((text) => context.measureText(text).width <= room) ?? cut(context, all[all.length - 1], room);
   context.fillStyle = colour;
-  const cut = text.length > letters ? `${text.slice(0, letters - 1)}…` : text;
-  context.fillText(cut, x + 4, box.y + box.height / 2 + 0.5);
+  context.fillText(text, x + 4, y + height / 2 + 0.5);
+}
+
+/** @param {CanvasRenderingContext2D} context */
+function cut(context, text, room) {
+  const letters = Math.floor((text.length * room) / context.measureText(text).width) - 1;
+  return letters < FEWEST_LETTERS ? "" : `${text.slice(0, letters)}…`;
 }
 
 // Waiting at the barrier follows the work, as a thin line.
-function drawWait(context, lane, at, box, view) {
+/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Float64Array} waits */
+function drawWait(context, lane, waits, at, box, view) {
   const scale = box.width / (view.end - view.start);
   const x = (lane.starts[at] + lane.durations[at] - view.start) * scale;
-  const width = Math.min(lane.waits[at] * scale, box.width - x);
+  const width = Math.min(waits[at] * scale, box.width - x);
   if (width >= 0.5) context.fillRect(box.x + x, box.y + box.height / 2 - 1, width, 2);
 }

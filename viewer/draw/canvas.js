@@ -5,6 +5,7 @@ export const RULER = 24;
 const FONT = "11px system-ui, sans-serif";
 
 // Makes the canvas as large as its place on the page; drawing is in CSS pixels.
+/** @param {HTMLCanvasElement} canvas */
 export function prepare(canvas) {
   const ratio = window.devicePixelRatio || 1;
   const { clientWidth: width, clientHeight: height } = canvas;
@@ -13,6 +14,7 @@ export function prepare(canvas) {
     canvas.height = Math.round(height * ratio);
   }
   const context = canvas.getContext("2d");
+  if (!context) throw new Error("this browser has no canvas to draw on");
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   context.font = FONT;

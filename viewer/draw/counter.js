@@ -1,35 +1,21 @@
-// How much a backend moved or computed per time, as an area.
+// How much was moved, computed or generated per time, as an area.
 
 import { significant } from "../data/units.js";
-import { visibleBars } from "../layout/visible.js";
+import { rates, STEP } from "../layout/counters.js";
 
-// Pixels to a step: areas need no finer ones, and half as many are drawn in half the time.
-const STEP = 2;
-
+// Draws and returns what to write beside the row's name: the highest rate, which is as high as
+// the row.
+/** @param {CanvasRenderingContext2D} context @param {CounterRow} row @param {Box} box @param {Span} view @param {Theme} colours */
 export function drawCounter(context, row, box, view, colours) {
-  const bars = [];
-  const perStep = ((view.end - view.start) / box.width) * STEP;
-  visibleBars(row.lane, view, box.width / STEP, (x, width, at, count, filled, from) => {
-    const amount = row.amounts[from + count] - row.amounts[from];
-    const time = count === 1 && width > 1 ? row.lane.durations[at] : perStep;
-    bars.push({ x: x * STEP, width: Math.max(width, 1) * STEP, rate: amount / time });
-  });
-  const most = bars.reduce((most, { rate }) => Math.max(most, rate), 0);
-  if (most === 0) return;
+  const steps = rates(row, view, box.width);
+  const most = steps.reduce((most, rate) => Math.max(most, rate), 0);
+  if (most === 0) return "";
   context.fillStyle = colours.area;
-  for (const { x, width, rate } of bars) {
-    const tall = (rate / most) * (box.height - 2);
-    context.fillRect(box.x + x, box.y + box.height - 1 - tall, width, tall);
+  // Steps of the same height are one rectangle.
+  for (let from = 0, to = 0; from < steps.length; from = to) {
+    while (to < steps.length && steps[to] === steps[from]) to += 1;
+    const tall = (steps[from] / most) * (box.height - 3);
+    if (tall > 0) context.fillRect(box.x + from * STEP, box.y + box.height - 1 - tall, (to - from) * STEP, tall);
   }
-  drawScale(context, `highest here: ${significant(most)} ${row.label}`, box, colours);
-}
-
-function drawScale(context, text, box, colours) {
-  const width = context.measureText(text).width + 8;
-  context.fillStyle = colours.back;
-  context.globalAlpha = 0.8;
-  context.fillRect(box.x + box.width - width, box.y, width, 14);
-  context.globalAlpha = 1;
-  context.fillStyle = colours.faint;
-  context.fillText(text, box.x + box.width - width + 4, box.y + 7);
+  return `to ${significant(most)}`;
 }

@@ -5,18 +5,22 @@ import { visibleBars } from "../layout/visible.js";
 import { GUTTER, prepare, theme } from "./canvas.js";
 
 // What does not change while people move about.
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
 export function drawMinimap(canvas, scene) {
   const { context, width, height } = prepare(canvas);
   const whole = { start: 0, end: Math.max(scene.recording.wall, 1) };
   const scale = (width - GUTTER) / whole.end;
   for (const phase of scene.recording.phases) {
     context.fillStyle = PHASE_COLOURS[phase.kind];
-    context.fillRect(GUTTER + phase.start * scale, 0, Math.max((phase.end - phase.start) * scale, 1), 5);
+    const left = Math.max(phase.start, 0) * scale;
+    context.fillRect(GUTTER + left, 0, Math.max(phase.end * scale - left, 1), 5);
   }
-  const each = (height - 6) / Math.max(scene.groups.length, 1);
-  scene.groups.forEach(({ summary }, at) => {
-    visibleBars(summary.lane, whole, width - GUTTER, (x, wide, place, count, filled) => {
-      context.fillStyle = scene.colour(summary.lane.events[place]);
+  const backends = scene.groups.filter(({ backend }) => backend !== null);
+  const each = (height - 6) / Math.max(backends.length, 1);
+  backends.forEach(({ summary: { lane } }, at) => {
+    if (!lane) return;
+    visibleBars(lane, whole, width - GUTTER, (x, wide, place, count, filled) => {
+      context.fillStyle = scene.colour(lane.events[place]);
       const tall = Math.max((each - 1) * (count === 1 ? 1 : filled), 1);
       context.fillRect(GUTTER + x, 6 + (at + 1) * each - tall, Math.max(wide, 1), tall);
     });
@@ -24,6 +28,7 @@ export function drawMinimap(canvas, scene) {
 }
 
 // The part that is shown, on a canvas of its own above.
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
 export function drawViewport(canvas, scene, { view, range }) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();

@@ -3,6 +3,7 @@
 import { ticks } from "../layout/ticks.js";
 import { GUTTER, RULER } from "./canvas.js";
 
+/** @param {CanvasRenderingContext2D} context @param {Span} view @param {Theme} colours */
 export function drawRuler(context, size, view, colours) {
   const width = size.width - GUTTER;
   const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * width;

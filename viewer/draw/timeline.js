@@ -1,13 +1,14 @@
 // The whole timeline: ruler, rows, names of rows.
 
-import { duration, percent } from "../data/units.js";
-import { PHASE_COLOURS } from "../layout/colours.js";
+import { percent } from "../data/units.js";
+import { isCounter } from "../layout/counters.js";
 import { topOf } from "../layout/rows.js";
 import { drawBars } from "./bars.js";
 import { drawCounter } from "./counter.js";
 import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 import { drawRuler } from "./ruler.js";
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {State} state */
 export function drawTimeline(canvas, scene, state) {
   const size = prepare(canvas);
   const colours = theme();
@@ -20,6 +21,7 @@ export function drawTimeline(canvas, scene, state) {
 }
 
 // Draws rows, as far as they are below `top`.
+/** @param {ReturnType<typeof prepare>} size @param {PlacedRow[]} rows @param {Scene} scene @param {State} state @param {Theme} colours */
 function drawRows({ context, width, height }, rows, top, scene, state, colours) {
   context.save();
   context.beginPath();
@@ -28,86 +30,56 @@ function drawRows({ context, width, height }, rows, top, scene, state, colours) 
   for (const row of rows) {
     const box = { x: GUTTER, y: RULER + topOf(row, state.scroll), width: width - GUTTER, height: row.height };
     if (box.y + box.height < top || box.y > height) continue;
-    drawRow(context, row, box, scene, state, colours);
-    drawName(context, row, box, colours);
+    const remark = drawRow(context, row, box, scene, state, colours);
+    drawName(context, row, box, remark, colours);
   }
   context.restore();
 }
 
+// Draws and returns a remark to write beside the row's name.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Scene} scene @param {State} state @param {Theme} colours */
 function drawRow(context, row, box, scene, state, colours) {
   context.save();
   context.beginPath();
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
-  if (row.kind === "phases") drawPhases(context, box, scene.recording, state.view);
-  else if (row.kind === "runs") drawRuns(context, box, scene.recording, state.view, colours);
-  else if (row.kind === "group") drawGroup(context, row, box, colours);
-  else if (row.kind === "counter") drawCounter(context, row, box, state.view, colours);
+  let remark = "";
+  if (row.kind === "group") drawGroup(context, row, box, colours);
+  else if (isCounter(row)) remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
+  return remark;
 }
 
 // Where something is searched or clicked in a table, all else steps back.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Scene} scene @param {State} state */
 function drawLane(context, row, box, scene, state) {
-  const look = { colour: scene.colour, label: scene.label, labels: true, alpha: 1 };
-  const matching = scene.matching(row);
+  const look = row.look ?? { colour: scene.colour, label: scene.label, parts: scene.parts, labels: true, alpha: 1 };
+  const lane = row.lane ?? row.spans;
+  if (!lane) return;
+  const matching = row.top ? null : scene.matching(row);
   if (!matching) {
-    drawBars(context, row, box, state.view, look);
+    drawBars(context, lane, box, state.view, look);
     return;
   }
-  drawBars(context, row, box, state.view, { ...look, labels: false, alpha: 0.15 });
-  drawBars(context, { lane: matching }, box, state.view, look);
+  drawBars(context, lane, box, state.view, { ...look, labels: false, alpha: 0.15 });
+  drawBars(context, matching, box, state.view, look);
 }
 
-function drawPhases(context, box, { phases }, view) {
-  const scale = box.width / (view.end - view.start);
-  for (const phase of phases) {
-    const x = (phase.start - view.start) * scale;
-    const width = Math.max((phase.end - phase.start) * scale, 1);
-    if (x > box.width || x + width < 0) continue;
-    context.fillStyle = PHASE_COLOURS[phase.kind];
-    context.fillRect(box.x + x, box.y + 2, Math.max(width - 0.5, 1), box.height - 4);
-    const left = Math.max(x, 0);
-    const text = phase.rate ? `${phase.label} · ${phase.rate.toFixed(1)} tokens/s` : phase.label;
-    const shown = [text, phase.label].find((text) => context.measureText(text).width + 10 < Math.min(x + width, box.width) - left);
-    context.fillStyle = "#000";
-    if (shown) context.fillText(shown, box.x + left + 5, box.y + box.height / 2);
-  }
-}
-
-function drawRuns(context, box, { runs, phases }, view, colours) {
-  const scale = box.width / (view.end - view.start);
-  let last = -1;
-  for (let run = 0; run < runs.start.length; run += 1) {
-    const x = (runs.start[run] - view.start) * scale;
-    const width = (runs.end[run] - runs.start[run]) * scale;
-    const pixel = Math.floor(x + width);
-    if (x > box.width || x + width < 0 || pixel === last) continue;
-    last = pixel;
-    context.globalAlpha = run % 2 === 0 ? 0.75 : 0.5;
-    context.fillStyle = PHASE_COLOURS[phases[runs.phase[run]]?.kind ?? 3];
-    context.fillRect(box.x + x, box.y + 2, Math.max(width - 0.5, 0.5), box.height - 4);
-    const left = Math.max(x, 0);
-    const text = `run ${run} · ${duration(runs.end[run] - runs.start[run])}`;
-    context.globalAlpha = 1;
-    context.fillStyle = colours.text;
-    if (Math.min(x + width, box.width) - left > 110) context.fillText(text, box.x + left + 4, box.y + box.height / 2);
-  }
-  context.globalAlpha = 1;
-}
-
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
 function drawGroup(context, row, box, colours) {
-  const { busy, copying, idle } = row.group.backend;
-  const wall = busy + copying + idle;
+  const { busy, copying, idle } = row.group?.backend ?? {};
   context.fillStyle = colours.panel;
   context.fillRect(box.x, box.y, box.width, box.height);
-  if (!(wall > 0)) return;
+  if (typeof busy !== "number" || typeof copying !== "number" || typeof idle !== "number") return;
+  const wall = Math.max(busy + copying + idle, 1);
   context.fillStyle = colours.faint;
   const parts = [`computing ${percent(busy / wall)}`, `copying ${percent(copying / wall)}`, `idle ${percent(idle / wall)}`];
   context.fillText(parts.join("   "), box.x + 6, box.y + box.height / 2);
 }
 
-function drawName(context, row, box, colours) {
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
+function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
   context.fillStyle = isGroup ? colours.panel : colours.back;
   context.fillRect(0, box.y, GUTTER, box.height);
@@ -115,6 +87,9 @@ function drawName(context, row, box, colours) {
   const mark = isGroup ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
   const name = row.label.length > 18 ? `${row.label.slice(0, 17)}…` : row.label;
   context.fillText(mark + name, isGroup ? 6 : 20, box.y + box.height / 2);
+  context.textAlign = "right";
+  context.fillText(remark, GUTTER - 8, box.y + box.height / 2);
+  context.textAlign = "left";
   context.fillStyle = colours.line;
   context.fillRect(0, box.y + box.height - 0.5, box.x + box.width, 0.5);
 }

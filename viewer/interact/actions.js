@@ -8,6 +8,7 @@ const SHORTEST_VIEW = 20;
 const ROOM = 12;
 
 export class Actions {
+  /** @param {Store} store @param {Scene} scene */
   constructor(store, scene) {
     this.store = store;
     this.scene = scene;
@@ -72,7 +73,19 @@ export class Actions {
   }
 
   select(event) {
-    this.store.update({ selected: event });
+    this.store.update({ selected: event, work: -1 });
+  }
+
+  // A kernel is selected together with the event that it was done for.
+  selectWork(work) {
+    this.store.update({ selected: this.scene.recording.device.event(work), work });
+  }
+
+  // Shows an idle time with what is on both sides of it.
+  showGap(gap) {
+    const room = (gap.end - gap.start) / 2;
+    this.show(gap.start - room, gap.end + room);
+    this.store.update({ gap });
   }
 
   // Selects an event and brings it into view if it is not.
@@ -91,14 +104,16 @@ export class Actions {
   // The next event of the same lane, or the one before.
   step(direction) {
     const { selected, view } = this.state;
-    const row = selected >= 0 ? this.scene.rowOf(selected) : this.scene.rows.find((row) => row.kind === "lane");
-    if (!row) return;
-    const at = selected >= 0 ? lowerBound(row.lane.events, selected, 0) + direction : lowerBound(row.lane.starts, view.start, 0);
-    if (at >= 0 && at < row.lane.events.length) this.goTo(row.lane.events[at]);
+    const lane = selected >= 0 ? this.scene.laneWith(selected) : this.scene.rows.find((row) => row.kind === "lane")?.lane;
+    if (!lane) return;
+    const at = selected >= 0 ? lowerBound(lane.events, selected, 0) + direction : lowerBound(lane.starts, view.start, 0);
+    if (at >= 0 && at < lane.events.length) this.goTo(lane.events[at]);
   }
 
   // The next event that is searched, or the one before, from the selected one on.
   stepMatch(direction) {
+    // Enter can come in the same frame as the last letter.
+    this.store.flush();
     const events = this.matches();
     if (events.length === 0) return;
     const { selected, view } = this.state;
@@ -115,10 +130,11 @@ export class Actions {
 
   // First what is searched, then what is selected.
   clear() {
-    const { query, highlight, range } = this.state;
+    const { query, highlight, range, gap } = this.state;
     if (query || highlight) this.store.update({ query: "", highlight: null });
+    else if (gap) this.store.update({ gap: null });
     else if (range) this.store.update({ range: null });
-    else this.store.update({ selected: -1 });
+    else this.select(-1);
   }
 
   toggle(name, key) {

@@ -12,6 +12,7 @@ export const HELP = [
   ["/", "search"], ["Enter / Shift + Enter", "next / previous match"], ["Esc", "clear search, range, selection"], ["?", "this list"],
 ];
 
+/** @param {Actions} actions */
 export function handleKeys(actions, { openSearch, toggleHelp, closeHelp }) {
   const byCode = {
     KeyW: () => actions.zoom(ZOOM, 0.5),

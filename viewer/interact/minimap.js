@@ -5,6 +5,7 @@ import { GUTTER } from "../draw/canvas.js";
 
 const CLICK = 4;
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function handleMinimap(canvas, scene, store, actions) {
   let drag = null;
   const timeAt = (event) => {

@@ -7,6 +7,7 @@ import { placeAt } from "../layout/visible.js";
 // Movements below this are a click.
 const CLICK = 4;
 
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function handlePointer(canvas, scene, store, actions) {
   const pointers = new Map();
   let drag = null;
@@ -42,7 +43,7 @@ export function handlePointer(canvas, scene, store, actions) {
     const point = at(event);
     if (pointers.size === 2 && pointers.has(event.pointerId)) pinch(event.pointerId, point);
     else if (drag && pointers.has(event.pointerId)) move(point);
-    else store.update({ hovered: { x: point.x, y: point.y, event: hit(scene, store.state, point) } });
+    else store.update({ hovered: { x: point.x, y: point.y, width: point.width, ...hit(scene, store.state, point) } });
   });
 
   canvas.addEventListener("pointerleave", () => store.update({ hovered: null }));
@@ -81,28 +82,32 @@ export function handlePointer(canvas, scene, store, actions) {
   }
 
   function click(point) {
-    const row = rowAt(scene, store.state, point);
-    if (point.x < GUTTER && row?.kind === "group") actions.toggle("collapsed", row.key);
-    else if (point.x < GUTTER && row?.lane) actions.toggle("pinned", row.key);
+    const { row, place, event } = hit(scene, store.state, point);
+    if (row?.kind === "group") actions.toggle("collapsed", row.key);
+    else if (point.x < GUTTER && row && !row.top) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
-    else if (row?.kind === "phases") selectSpan(scene.recording.phases.find(({ start, end }) => start <= point.time && point.time < end));
-    else actions.select(hit(scene, store.state, point));
+    else if (row?.eventOf && row.spans && place !== -1) actions.selectWork(row.spans.events[place]);
+    else if (row?.spans && row.top) selectSpan(row.spans, place);
+    else actions.select(event);
   }
 
-  // A click on a phase makes it the range.
-  function selectSpan(span) {
-    store.update({ range: span ? { start: span.start, end: span.end } : null });
+  // A click on a phase or a graph run makes it the range.
+  function selectSpan(spans, place) {
+    const span = () => ({ start: Math.max(spans.starts[place], 0), end: spans.starts[place] + spans.durations[place] });
+    store.update({ range: place === -1 ? null : span() });
   }
 }
 
+/** @param {Scene} scene @param {State} state */
 function rowAt(scene, state, { y }) {
   return y < RULER ? undefined : rowAtHeight(scene.rows, scene.fixed, state.scroll, y - RULER);
 }
 
-// The event under the pointer; -1 for none.
+// What is under the pointer: the row, the place in its lane and the event there, -1 for none.
+/** @param {Scene} scene @param {State} state */
 function hit(scene, state, point) {
   const row = rowAt(scene, state, point);
-  if (!row?.lane || point.x < GUTTER) return -1;
-  const at = placeAt(row.lane, state.view, point.width, point.x - GUTTER);
-  return at === -1 ? -1 : row.lane.events[at];
+  const lane = row?.lane ?? row?.spans;
+  const place = lane && point.x >= GUTTER ? placeAt(lane, state.view, point.width, point.x - GUTTER) : -1;
+  return { row, place, event: row?.lane && place !== -1 ? row.lane.events[place] : -1 };
 }

@@ -1,6 +1,8 @@
 // Colours of events. Ops have the same colour in every file: frequent ones by name, others
 // by a hash of theirs. The palette is Paul Tol's, which colour-blind people can tell apart.
 
+import { roofs, workByShape } from "../data/roofline.js";
+
 const PALETTE = [
   "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866",
   "#44bb99", "#bbcc33", "#99ddff", "#ffaabb", "#aaaa00", "#882255", "#999933",
@@ -32,18 +34,40 @@ export function colourOfName(name) {
   return KNOWN[name] ?? OTHERS[hash(name) % OTHERS.length];
 }
 
+export function backendColour(backend) {
+  return PALETTE[backend % PALETTE.length];
+}
+
+// What the colours mean where they are not those of ops: `{ colour, text }` each.
+/** @param {Recording} recording */
+export function colourKey(recording, by) {
+  switch (by) {
+    case "backend":
+      return recording.backends.map(({ label }, at) => ({ colour: backendColour(at), text: label }));
+    case "efficiency": {
+      const step = 100 / SCALE.length;
+      return [...SCALE.map((colour, at) => ({ colour, text: `${at * step}–${(at + 1) * step} %` })), { colour: UNKNOWN, text: "unknown" }];
+    }
+    case "layer":
+      return [{ colour: UNKNOWN, text: "no layer" }];
+    default:
+      return [];
+  }
+}
+
 // A function from an event to its colour.
-export function colouring(recording, by) {
+/** @param {Recording} recording */
+export function colouring(recording, by, peaks) {
   const { columns } = recording;
   switch (by) {
     case "backend": {
-      const colours = recording.backends.map((_, at) => PALETTE[at % PALETTE.length]);
+      const colours = recording.backends.map((_, at) => backendColour(at));
       return (event) => colours[columns.backend[event]];
     }
     case "layer":
       return (event) => (columns.layer[event] === 0 ? UNKNOWN : PALETTE[(columns.layer[event] - 1) % PALETTE.length]);
     case "efficiency":
-      return efficiency(recording);
+      return efficiency(recording, roofs(recording, workByShape(recording, null), peaks));
     default: {
       const colours = recording.opNames.map(colourOfName);
       return (event) => colours[recording.op(event)];
@@ -51,18 +75,14 @@ export function colouring(recording, by) {
   }
 }
 
-// How much of the best bandwidth that the op's backend reached anywhere.
-function efficiency(recording) {
-  const best = recording.backends.map(() => 0);
-  const rate = (event) => recording.moved(event) / recording.duration(event);
-  for (let event = 0; event < recording.count; event += 1) {
-    const backend = recording.columns.backend[event];
-    // Short ops are too rough a measure for the best.
-    if (recording.duration(event) > 2000 && rate(event) > best[backend]) best[backend] = rate(event);
-  }
+// How close an event is to the roof of its backend: by bandwidth or by computing, whichever is closer.
+/** @param {Recording} recording */
+function efficiency(recording, roofs) {
   return (event) => {
-    const share = rate(event) / best[recording.columns.backend[event]];
-    if (Number.isNaN(share)) return UNKNOWN;
+    const roof = roofs[recording.columns.backend[event]];
+    const reached = (amount, most) => (most > 0 ? amount / recording.charged(event) / most : 0);
+    const share = Math.max(reached(recording.moved(event), roof.bandwidth), reached(recording.flops(event) || 0, roof.compute));
+    if (!recording.hasRate(event) || Number.isNaN(share)) return UNKNOWN;
     return SCALE[Math.min(Math.floor(share * SCALE.length), SCALE.length - 1)];
   };
 }

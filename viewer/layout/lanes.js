@@ -2,7 +2,7 @@
 // part of them quickly. Times are never moved; events that overlap get lanes of their own.
 
 // Lanes of one group at most; a file with more at once draws the rest over the last.
-const MOST_LANES = 32;
+const MOST_LANES = 250;
 
 // Events to a block, whose longest one is known.
 export const BLOCK = 64;
@@ -21,41 +21,93 @@ export function lane(starts, durations, events) {
 }
 
 // A lane of those events, which must be by start.
+/** @param {Recording} recording */
 export function laneOf(recording, events) {
-  const { start, duration } = recording.columns;
-  const starts = new Float64Array(events.length);
-  const durations = new Float64Array(events.length);
-  // A loop: `from` with a function takes ten times as long.
-  for (let at = 0; at < events.length; at += 1) {
-    starts[at] = start[events[at]];
-    durations[at] = duration[events[at]];
-  }
-  return lane(starts, durations, events);
+  return laneFrom(events, recording.columns.start, recording.columns.duration);
 }
 
-// As few lanes as it takes for events, by start, not to overlap.
-export function split(recording, events) {
-  const { start, duration } = recording.columns;
+// A lane of things, by start, whose times stand in columns.
+export function laneFrom(things, starts, durations) {
+  const [own, lasting] = [new Float64Array(things.length), new Float64Array(things.length)];
+  // A loop: `from` with a function takes ten times as long.
+  for (let at = 0; at < things.length; at += 1) {
+    own[at] = starts[things[at]];
+    lasting[at] = durations[things[at]];
+  }
+  return lane(own, lasting, things);
+}
+
+// As few lanes as it takes for things, by start, not to overlap: the things of each. Columns
+// instead of functions, because there can be millions.
+export function apart(things, starts, durations) {
   const ends = [];
   const counts = [];
-  const chosen = new Uint8Array(events.length);
-  for (let place = 0; place < events.length; place += 1) {
-    const event = events[place];
+  const chosen = new Uint8Array(things.length);
+  for (let place = 0; place < things.length; place += 1) {
+    const thing = things[place];
     let at = 0;
-    while (at < ends.length && ends[at] > start[event]) at += 1;
+    while (at < ends.length && ends[at] > starts[thing]) at += 1;
     at = Math.min(at, MOST_LANES - 1);
-    ends[at] = start[event] + duration[event];
+    ends[at] = starts[thing] + durations[thing];
     counts[at] = (counts[at] ?? 0) + 1;
     chosen[place] = at;
   }
   const lanes = counts.map((count) => new Uint32Array(count));
   const next = counts.map(() => 0);
-  for (let place = 0; place < events.length; place += 1) {
+  for (let place = 0; place < things.length; place += 1) {
     const at = chosen[place];
-    lanes[at][next[at]] = events[place];
+    lanes[at][next[at]] = things[place];
     next[at] += 1;
   }
-  return lanes.map((events) => laneOf(recording, events));
+  return lanes;
+}
+
+// Lanes of events, by start.
+/** @param {Recording} recording */
+export function split(recording, events) {
+  const { start, duration } = recording.columns;
+  return apart(events, start, duration).map((events) => laneOf(recording, events));
+}
+
+// One lane of events that may overlap: where they do, the one that started last is in front, and
+// what it covers goes on behind it.
+/** @param {Recording} recording */
+export function flattened(recording, events) {
+  const whole = laneOf(recording, events);
+  if (!overlap(whole)) return whole;
+  /** @type {number[][]} */
+  const [starts, durations, shown] = [[], [], []];
+  const running = [];
+  let now = 0;
+  const show = (event, until) => {
+    if (until <= now) return;
+    starts.push(now);
+    durations.push(until - now);
+    shown.push(event);
+    now = until;
+  };
+  const goOn = (until) => {
+    for (let last = running.pop(); last !== undefined; last = running.pop()) {
+      show(last, Math.min(recording.end(last), until));
+      if (recording.end(last) <= until) continue;
+      running.push(last);
+      break;
+    }
+    now = until;
+  };
+  for (const event of events) {
+    goOn(recording.start(event));
+    running.push(event);
+  }
+  goOn(Infinity);
+  return lane(Float64Array.from(starts), Float64Array.from(durations), Uint32Array.from(shown));
+}
+
+function overlap({ starts, durations }) {
+  for (let at = 1; at < starts.length; at += 1) {
+    if (starts[at] < starts[at - 1] + durations[at - 1]) return true;
+  }
+  return false;
 }
 
 // The part of a lane that satisfies `keep`.

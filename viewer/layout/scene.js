@@ -4,40 +4,48 @@ import { parseQuery } from "../data/query.js";
 import { matches } from "../data/statistics.js";
 import { colouring } from "./colours.js";
 import { filter } from "./lanes.js";
-import { allGroups, arrange, leastDrawn } from "./rows.js";
+import { allGroups, leastDrawn } from "./groups.js";
+import { arrange } from "./rows.js";
+import { topRows } from "./runs.js";
+import { lowerBound } from "./visible.js";
 
 const NO_LANE = 0xffff;
 
 export class Scene {
+  /** @param {Recording} recording */
   constructor(recording) {
     this.recording = recording;
-    this.groups = allGroups(recording, leastDrawn(recording, recording.drawn));
+    this.top = topRows(recording);
+    this.groups = allGroups(recording, leastDrawn(recording, recording.drawn), (event) => this.colour(event));
     this.label = (event) => recording.label(event);
-    this.numberLanes();
-    this.links = linksByEvent(recording.columns);
-  }
-
-  // Which lane each event is in, to find its row without searching.
-  numberLanes() {
+    this.parts = (event) => recording.parts(event);
     this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
-    this.laneOfEvent = new Uint16Array(this.recording.count).fill(NO_LANE);
-    this.lanes.forEach(({ lane: { events } }, lane) => {
-      for (let at = 0; at < events.length; at += 1) this.laneOfEvent[events[at]] = lane;
-    });
+    this.laneOfEvent = numberLanes(recording, this.lanes);
+    this.links = linksByEvent(recording.columns);
+    // What follows changes with the state.
+    this.colour = (_event) => "";
+    /** @type {PlacedRow[]} */
+    this.rows = [];
+    this.rowByKey = new Map();
+    this.height = 0;
+    this.fixed = 0;
+    this.keep = null;
+    this.found = new Map();
   }
 
-  setColours(by) {
-    this.colour = colouring(this.recording, by);
+  setColours({ colourBy, peaks }) {
+    this.colour = colouring(this.recording, colourBy, peaks);
   }
 
   // Ops that are switched off in the legend leave their lanes, which stay where they are.
+  /** @param {State} state */
   setRows(state) {
-    const { rows, height, fixed } = arrange(this.recording, this.groups, state);
+    const { rows, height, fixed } = arrange(this.top, this.groups, state);
     const shown = (event) => !state.hidden.has(this.recording.op(event));
-    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => (row.lane && row.kind !== "counter" ? { ...row, lane: filter(row.lane, shown) } : row));
+    this.rows = state.hidden.size === 0 ? rows : rows.map((row) => filtered(row, shown));
     this.height = height;
     this.fixed = fixed;
-    this.rowByKey = new Map(this.rows.filter((row) => row.lane).map((row) => [row.key, row]));
+    this.rowByKey = new Map(this.rows.map((row) => [row.key, row]));
     this.found = new Map();
   }
 
@@ -49,10 +57,21 @@ export class Scene {
   }
 
   // The part of a row that is searched; null if nothing is.
+  /** @param {PlacedRow} row */
   matching(row) {
     if (!this.keep) return null;
-    if (!this.found.has(row.key)) this.found.set(row.key, filter(row.lane, this.keep));
+    if (!this.found.has(row.key)) {
+      const part = filtered(row, this.keep);
+      this.found.set(row.key, part.lane ?? part.spans);
+    }
     return this.found.get(row.key);
+  }
+
+  // The lane in which an event has its neighbours: that of its row, or if the group is collapsed
+  // the one where it would be.
+  laneWith(event) {
+    const row = this.rowOf(event);
+    return row?.what === "summary" ? this.lanes[this.laneOfEvent[event]].lane : row?.lane;
   }
 
   // The row in which an event is drawn now; undefined if it is not drawn.
@@ -62,12 +81,36 @@ export class Scene {
     return this.rowByKey.get(home.key) ?? this.rowByKey.get(`${home.backend}/all`);
   }
 
+  // The row in which a piece of a device's work is drawn now.
+  rowOfWork(work) {
+    return this.rows.find(({ eventOf, spans }) => eventOf && spans && spans.events[lowerBound(spans.events, work, 0)] === work);
+  }
+
   // Pairs of a copy and the op that waits for it, of which the event is one.
   linksOf(event) {
     return this.links.get(event) ?? [];
   }
 }
 
+// A row with those of its things whose events satisfy `keep`.
+/** @param {PlacedRow} row */
+function filtered(row, keep) {
+  if (row.lane) return { ...row, lane: filter(row.lane, keep) };
+  const { eventOf, spans } = row;
+  return eventOf && spans ? { ...row, spans: filter(spans, (thing) => keep(eventOf(thing))) } : row;
+}
+
+// Which lane each event is in, to find its row without searching.
+/** @param {Recording} recording */
+function numberLanes(recording, lanes) {
+  const numbers = new Uint16Array(recording.count).fill(NO_LANE);
+  lanes.forEach(({ lane: { events } }, number) => {
+    for (let at = 0; at < events.length; at += 1) numbers[events[at]] = number;
+  });
+  return numbers;
+}
+
+/** @param {Columns} columns */
 function linksByEvent({ link_copy, link_op }) {
   const links = new Map();
   const add = (event, link) => links.set(event, [...(links.get(event) ?? []), link]);

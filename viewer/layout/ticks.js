@@ -5,6 +5,7 @@ import { duration, timeUnit } from "../data/units.js";
 const APART = 110;
 
 // `{ time, label }` about every hundred pixels.
+/** @param {Span} view */
 export function ticks(view, width) {
   const step = roundStep(((view.end - view.start) * APART) / Math.max(width, 1));
   const list = [];

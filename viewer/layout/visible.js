@@ -6,6 +6,7 @@ import { BLOCK } from "./lanes.js";
 
 // Calls `emit(x, width, at, count, filled, from)` for each bar: `at` is the place in the lane of
 // what it shows, `from` the first of the `count` places that it stands for.
+/** @param {Lane} lane @param {Span} view */
 export function visibleBars(lane, view, width, emit) {
   const scale = width / (view.end - view.start);
   let at = firstVisible(lane, view.start);
@@ -27,6 +28,7 @@ export function visibleBars(lane, view, width, emit) {
 }
 
 // The place in the lane of what is drawn at `x`; -1 for nothing.
+/** @param {Lane} lane @param {Span} view */
 export function placeAt(lane, view, width, x) {
   const perPixel = (view.end - view.start) / width;
   const time = view.start + x * perPixel;
@@ -38,11 +40,13 @@ export function placeAt(lane, view, width, x) {
   return from < to ? sharing(lane, from, to).longest : -1;
 }
 
+/** @param {Lane} lane */
 function firstVisible(lane, time) {
   const at = lowerBound(lane.starts, time, 0);
   return at > 0 && lane.starts[at - 1] + lane.durations[at - 1] > time ? at - 1 : at;
 }
 
+/** @param {Lane} lane */
 function endOfPixel(lane, at, time, scale) {
   const next = Math.max(lowerBound(lane.starts, time, at), at + 1);
   // The last one may reach into the next pixels: then it has a bar of its own.
@@ -50,6 +54,7 @@ function endOfPixel(lane, at, time, scale) {
 }
 
 // The longest of the places from `from` to before `to`, and the sum of their durations.
+/** @param {Lane} lane */
 function sharing(lane, from, to) {
   let [longest, busy, at] = [from, 0, from];
   const consider = (place) => {

@@ -1,22 +1,24 @@
 // Everything about the selected event, and where it stands among calls of the same shape.
 
-import { bytes, count, duration, magnitude, percent, rate } from "../data/units.js";
+import { bytes, duration, magnitude, percent, rate } from "../data/units.js";
+import { colourOfName, textOn } from "../layout/colours.js";
 import { element } from "./element.js";
-
-const BARS = 24;
+import { histogram } from "./histogram.js";
+import { kernelTable } from "./kernels.js";
 
 const MEASURED = {
   unknown: "the recording does not say",
   device: "the device's clock",
   host: "the host's clock around the work",
-  host_call: "the host's clock around the call that starts the work",
+  host_call: "the host's clock around the call that only starts the work: no rate can be told",
   serialized: "the host's clock, one op at a time",
   modelled: "worked out from other measurements",
 };
 
+/** @param {Scene} scene @param {Store} store */
 export function details(panel, scene, store) {
-  store.on(["selected"], ({ selected }) => {
-    panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, selected)));
+  store.on(["selected", "work"], ({ selected, work }) => {
+    panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, store, selected, work)));
   });
 }
 
@@ -24,46 +26,84 @@ function hint() {
   return [element("p", { class: "faint" }, "Click an event to see what it is; shift-drag to select a range; ? shows the keys.")];
 }
 
-function describe(scene, event) {
+/** @param {Scene} scene @param {Store} store */
+function describe(scene, store, event, work) {
   const { recording } = scene;
-  const { op, sub, extra, output, sources, flops, moved } = recording.signature(event);
-  const names = recording.nodes.sources[recording.columns.node[event]];
-  const ns = recording.duration(event);
-  const copy = recording.isCopy(event);
-  const layer = recording.layer(event);
+  const { op, sub } = recording.signature(event);
+  const swatch = element("i", { class: "swatch" });
+  swatch.style.background = scene.colour(event);
+  return [
+    element("h2", {}, swatch, sub ? `${op} ${sub}` : op),
+    ...fusion(recording.parts(event)),
+    list([...place(recording, event), ...tensors(recording, event), ...amounts(recording, event), ...links(scene, event)]),
+    ...kernelTable(recording, event, work, (chosen) => store.update({ work: chosen })),
+    ...histogram(recording, event),
+  ];
+}
+
+// Lines without a text are left out.
+function list(lines) {
+  return element("dl", {}, ...lines.filter(([, text]) => text !== "").flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
+}
+
+// The parts of a fused op. They ran as one, and so have one time.
+function fusion(parts) {
+  if (parts.length === 0) return [];
+  const chips = parts.map((part) => {
+    const chip = element("span", { class: "part" }, part);
+    chip.style.background = colourOfName(part);
+    chip.style.color = textOn(colourOfName(part));
+    return chip;
+  });
+  return [element("p", { class: "fusion" }, ...chips, element("span", { class: "faint" }, "fused: one measurement for all"))];
+}
+
+/** @param {Recording} recording */
+function place(recording, event) {
   const { columns } = recording;
-  const lines = [
+  const layer = recording.layer(event);
+  return [
     ["tensor", recording.tensor(event)],
-    ["fused", copy ? "" : extra ?? ""],
     ["backend", backendText(recording, event)],
     ["layer", layer === null ? "" : `${layer} · ${recording.modules[columns.module[event]]}`],
     ["phase", recording.phase(event)?.label ?? ""],
     ["graph run", columns.run[event] === 0 ? "" : String(columns.run[event] - 1)],
     ["start", duration(recording.start(event)) || "0"],
-    ["duration", duration(ns)],
-    ["output", output],
-    ...sources.map((source, at) => [`source ${at}`, [source, names[at]].filter(Boolean).join("  ")]),
-    ["bytes", copy ? bytes(columns.bytes[event]) : bytes(moved)],
-    ["operations", copy || !flops ? "" : `${magnitude(flops)}FLOP`],
-    ["GB/s", rate(copy ? columns.bytes[event] : moved, ns)],
-    ["GFLOP/s", copy || !flops ? "" : rate(flops, ns)],
+    ["duration", duration(recording.duration(event))],
+    ["of it counted", columns.uncharged[event] === 0 ? "" : `${duration(recording.charged(event))}, without gaps and what overlaps`],
+  ];
+}
+
+/** @param {Recording} recording */
+function tensors(recording, event) {
+  const { output, sources } = recording.signature(event);
+  const names = recording.nodes.sources[recording.columns.node[event]];
+  return [["output", output], ...sources.map((source, at) => [`source ${at}`, [source, names[at]].filter(Boolean).join("  ")])];
+}
+
+/** @param {Recording} recording */
+function amounts(recording, event) {
+  const { columns } = recording;
+  const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.charged(event)];
+  const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? rate(amount / ns) : "");
+  return [
+    ["bytes", Number.isNaN(moved) ? "" : bytes(moved)],
+    ["operations", flops > 0 ? `${magnitude(flops)}FLOP` : ""],
+    ["GB/s", perTime(moved)],
+    ["GFLOP/s", perTime(flops)],
     ["threads", threadText(columns, event)],
     ["measured by", MEASURED[recording.measured[columns.measured[event]]]],
-    ...scene.linksOf(event).map(([from, to]) => (from === event ? ["waited for by", recording.label(to)] : ["waits for", `copy of ${recording.tensor(from) || recording.label(from)}`])),
   ];
-  return [
-    element("h2", {}, element("i", { class: "swatch" }), sub ? `${op} ${sub}` : op),
-    element("dl", {}, ...lines.filter(([, text]) => text !== "").flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)])),
-    ...histogram(recording, event),
-  ].map((node) => tint(node, scene.colour(event)));
 }
 
-function tint(node, colour) {
-  const swatch = node.querySelector(".swatch");
-  if (swatch) swatch.style.background = colour;
-  return node;
+/** @param {Scene} scene */
+function links(scene, event) {
+  const { recording } = scene;
+  return scene.linksOf(event).map(([copy, op]) =>
+    (copy === event ? ["waited for by", recording.fullName(op)] : ["waits for", `copy of ${recording.tensor(copy) || recording.label(copy)}`]));
 }
 
+/** @param {Recording} recording */
 function backendText(recording, event) {
   const { label, name } = recording.backend(event);
   const from = recording.columns.source_backend[event];
@@ -79,34 +119,3 @@ function threadText(columns, event) {
   return `${threads}, busiest ${duration(columns.busy_max[event])}, ${waiting} of their time waiting`;
 }
 
-// Calls of the same op, shape and backend by duration; the selected one's bar is marked.
-function histogram(recording, event) {
-  const alike = durationsAlike(recording, event);
-  if (alike.length < 2) return [];
-  const [low, high] = [alike[0], alike[alike.length - 1]];
-  const bar = (ns) => (high > low ? Math.min(Math.floor(((ns - low) / (high - low)) * BARS), BARS - 1) : 0);
-  const counts = new Array(BARS).fill(0);
-  alike.forEach((ns) => (counts[bar(ns)] += 1));
-  const most = Math.max(...counts);
-  const own = bar(recording.duration(event));
-  const bars = counts.map((number, at) => {
-    const one = element("i", { class: at === own ? "own" : "", title: `${count(number)} calls` });
-    one.style.height = `${number === 0 ? 0 : 4 + (number / most) * 44}px`;
-    return one;
-  });
-  const faster = alike.filter((ns) => ns < recording.duration(event)).length / alike.length;
-  return [
-    element("h3", {}, `Among ${count(alike.length)} calls of this shape`),
-    element("div", { class: "histogram", role: "img", "aria-label": `Durations from ${duration(low)} to ${duration(high)}` }, ...bars),
-    element("div", { class: "scale" }, element("span", {}, duration(low)), element("span", {}, `slower than ${percent(faster)}`), element("span", {}, duration(high))),
-  ];
-}
-
-function durationsAlike(recording, event) {
-  const [op, shape, backend] = [recording.op(event), recording.shape(event), recording.columns.backend[event]];
-  const found = [];
-  for (let other = 0; other < recording.count; other += 1) {
-    if (recording.shape(other) === shape && recording.op(other) === op && recording.columns.backend[other] === backend) found.push(recording.duration(other));
-  }
-  return found.sort((a, b) => a - b);
-}

@@ -1,27 +1,32 @@
-// The list of the largest idle times.
+// The list of the largest idle times, in all or in the selected range.
 
 import { largestGaps } from "../data/gaps.js";
-import { duration } from "../data/units.js";
+import { duration, percent } from "../data/units.js";
 import { element } from "./element.js";
 
+/** @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function gapsPanel(scene, store, actions) {
-  const body = element("tbody", {});
   const { recording } = scene;
-  const show = (gap) => {
-    const room = (gap.end - gap.start) / 2;
-    actions.show(gap.start - room, gap.end + room);
-    store.update({ range: { start: gap.start, end: gap.end } });
+  const body = element("tbody", {});
+  const caption = element("p", { class: "faint" });
+  const line = (gap, wall) => {
+    const cells = [
+      duration(gap.end - gap.start), percent((gap.end - gap.start) / wall), recording.backends[gap.backend].label,
+      duration(gap.start) || "0", recording.fullName(gap.before), recording.fullName(gap.after),
+    ];
+    const choose = () => actions.showGap(gap);
+    return element("tr", { tabindex: 0, onclick: choose, onkeydown: (event) => event.key === "Enter" && choose() }, ...cells.map((text) => element("td", {}, text)));
   };
-  const line = (gap) => {
-    const cells = [duration(gap.end - gap.start), recording.backend(gap.after).label, duration(gap.start) || "0", name(recording, gap.before), name(recording, gap.after)];
-    return element("tr", { tabindex: 0, onclick: () => show(gap), onkeydown: (event) => event.key === "Enter" && show(gap) }, ...cells.map((text) => element("td", {}, text)));
-  };
-  const update = () => body.replaceChildren(...largestGaps(recording).map(line));
-  const titles = ["Idle", "Backend", "From", "After", "Before"].map((title) => element("th", { scope: "col" }, title));
+  const titles = ["Idle", "% wall", "Backend", "From", "After", "Before"].map((title) => element("th", { scope: "col" }, title));
   const table = element("table", { class: "gaps" }, element("thead", {}, element("tr", {}, ...titles)), body);
-  return { panel: element("div", {}, table), update };
-}
-
-function name(recording, event) {
-  return [recording.label(event), recording.tensor(event)].filter(Boolean).join(" ");
+  const update = () => {
+    const { range } = store.state;
+    const gaps = largestGaps(recording, range);
+    const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
+    const where = range ? `the selected ${duration(wall)}` : "the whole recording";
+    caption.textContent = gaps.length === 0 ? `No backend was idle between its events in ${where}.` : `The longest times without an event of a backend in ${where}. Click one to see it.`;
+    table.hidden = gaps.length === 0;
+    body.replaceChildren(...gaps.map((gap) => line(gap, wall)));
+  };
+  return { panel: element("div", {}, caption, table), update, dependsOn: ["range"] };
 }

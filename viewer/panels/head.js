@@ -1,14 +1,20 @@
 // What was recorded, on what, and what is missing: a red bar if anything is lost.
 
-import { count } from "../data/units.js";
+import { count, duration } from "../data/units.js";
 import { element } from "./element.js";
 
+/** @param {Recording} recording */
 export function head(recording) {
   const facts = recording.facts.filter(([, text]) => text !== "").map(([title, text]) => element("span", { class: "fact" }, element("b", {}, title), " ", text));
   const losses = recording.warnings.filter(({ loss }) => loss);
   const caveats = recording.warnings.filter(({ loss }) => !loss);
   if (recording.drawn !== null && recording.drawn < recording.count) {
-    caveats.push({ text: `Only the ${count(recording.drawn)} longest of ${count(recording.count)} events are drawn; all are counted in the tables.` });
+    caveats.push({ text: `Only the ${count(recording.drawn)} longest of ${count(recording.count)} events are drawn; all are counted in the tables.`, loss: false });
+  }
+  const unseen = recording.tasks.filter(({ start, duration }) => start + duration <= 0 || start >= recording.wall);
+  if (unseen.length > 0) {
+    const total = duration(unseen.reduce((sum, task) => sum + task.duration, 0));
+    caveats.push({ text: `${count(unseen.length)} ${unseen.length === 1 ? "task" : "tasks"} of the host (${total} in all) came before the first event or after the last: not drawn.`, loss: false });
   }
   return element("header", {},
     element("h1", {}, recording.title),

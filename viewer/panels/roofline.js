@@ -1,105 +1,78 @@
-// GFLOP/s over operations per byte, a dot for each op and shape. The roof is the best
-// bandwidth and the best computing rate that the recording itself reached.
+// The roofline plot: what each op and shape reached, under the peaks that people give for a
+// backend or, where they give none, under the best that the recording itself reached.
 
-import { statistics } from "../data/statistics.js";
+import { roofs, workByShape } from "../data/roofline.js";
 import { duration, significant } from "../data/units.js";
-import { prepare, theme } from "../draw/canvas.js";
+import { drawRoofline } from "../draw/roofline.js";
 import { colourOfName } from "../layout/colours.js";
 import { element } from "./element.js";
 
-const MARGIN = { left: 64, right: 24, top: 16, bottom: 40 };
+const HINT = "Each dot is an op with a shape, as large as its share of the time. Point at one; a click highlights its events. Dashed roofs are the best seen in this recording.";
+const NOTHING = "No op here has a known amount of work and a measured time.";
 
+/** @param {Scene} scene @param {Store} store */
 export function rooflinePanel(scene, store) {
   const canvas = element("canvas", { class: "roofline", role: "img", "aria-label": "Computing rate over operations per byte" });
-  const told = element("p", { class: "faint" });
+  const told = element("p", { class: "faint told", "aria-live": "polite" });
+  const inputs = element("div", { class: "peaks" });
   let places = [];
   const update = () => {
-    const dots = allDots(scene.recording, store.state.range);
-    places = draw(canvas, dots);
+    const { recording } = scene;
+    const { range, peaks } = store.state;
+    const work = workByShape(recording, range);
+    const shown = roofs(recording, work, peaks)
+      .map((roof, backend) => ({ ...roof, backend, label: recording.backends[backend].label, given: peaks[backend] !== undefined }))
+      .filter(({ backend }) => work.some((one) => one.backend === backend && one.flops > 0));
+    if (!inputs.contains(document.activeElement)) inputs.replaceChildren(...shown.flatMap((roof) => peakInputs(store, roof)));
+    const dots = allDots(recording, work, range);
+    places = drawRoofline(canvas, dots, shown);
+    told.textContent = dots.length === 0 ? NOTHING : HINT;
   };
-  canvas.addEventListener("pointermove", ({ offsetX, offsetY }) => {
-    const near = places.filter(({ x, y, r }) => Math.hypot(x - offsetX, y - offsetY) < r + 3);
-    told.textContent = near.length > 0 ? near[0].dot.text : "Each dot is an op with a shape; its size is its share of the time. Point at one.";
+  const near = ({ offsetX, offsetY }) => [...places].reverse().find(({ x, y, r }) => Math.hypot(x - offsetX, y - offsetY) < r + 3);
+  canvas.addEventListener("pointermove", (event) => {
+    const found = near(event);
+    canvas.style.cursor = found ? "pointer" : "";
+    if (places.length > 0) told.textContent = found ? found.dot.text : HINT;
   });
-  canvas.addEventListener("click", ({ offsetX, offsetY }) => {
-    const near = places.find(({ x, y, r }) => Math.hypot(x - offsetX, y - offsetY) < r + 3);
-    if (near) store.update({ highlight: { path: near.dot.path, name: near.dot.text } });
+  canvas.addEventListener("click", (event) => {
+    const found = near(event);
+    if (found) store.update({ highlight: { path: found.dot.path, name: found.dot.text } });
   });
-  told.textContent = "Each dot is an op with a shape; its size is its share of the time. Point at one.";
-  return { panel: element("div", {}, told, canvas), update };
+  // Its size is also told when it is hidden, and then it need not be drawn.
+  new ResizeObserver(() => canvas.clientWidth > 0 && update()).observe(canvas);
+  return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks"] };
 }
 
-function allDots(recording, range) {
-  const { rows } = statistics(recording, "op", range, null);
-  const shapes = rows.flatMap((op) => op.children().flatMap((backend) => backend.children().map((shape) => ({ op, backend, shape }))));
-  return shapes
-    .filter(({ shape }) => shape.flops > 0 && shape.moved > 0 && shape.total > 0)
-    .map(({ op, backend, shape }) => ({
-      intensity: shape.flops / shape.moved,
-      compute: shape.flops / shape.total,
-      bandwidth: shape.moved / shape.total,
-      share: shape.share,
-      path: shape.path,
-      colour: colourOfName(op.name),
-      text: `${op.name} on ${backend.name} ${shape.name}: ${significant(shape.flops / shape.total)} GFLOP/s, ${significant(shape.moved / shape.total)} GB/s, ${duration(shape.total)}`,
-    }));
+/** @param {Recording} recording @param {Span | null} range */
+function allDots(recording, work, range) {
+  const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
+  return work.filter(({ flops }) => flops > 0).map(({ op, shape, backend, total, moved, flops }) => ({
+    intensity: flops / moved,
+    compute: flops / total,
+    share: total / wall,
+    path: [{ level: "op", key: op }, { level: "backend", key: backend }, { level: "shape", key: shape }],
+    colour: colourOfName(recording.opNames[op]),
+    text: `${recording.opNames[op]} on ${recording.backends[backend].label} ${recording.shapes[shape]}: ${significant(flops / total)} GFLOP/s, ${significant(moved / total)} GB/s, ${duration(total)}`,
+  }));
 }
 
-function draw(canvas, dots) {
-  const { context, width, height } = prepare(canvas);
-  if (dots.length === 0) return [];
-  const colours = theme();
-  const best = { compute: Math.max(...dots.map((dot) => dot.compute)), bandwidth: Math.max(...dots.map((dot) => dot.bandwidth)) };
-  const x = axis(dots.map((dot) => dot.intensity), MARGIN.left, width - MARGIN.right);
-  const y = axis(dots.map((dot) => dot.compute), height - MARGIN.bottom, MARGIN.top);
-  context.strokeStyle = colours.line;
-  context.fillStyle = colours.faint;
-  context.textAlign = "center";
-  for (const value of x.ticks) {
-    context.strokeRect(x.place(value), MARGIN.top, 0, height - MARGIN.top - MARGIN.bottom);
-    context.fillText(String(value), x.place(value), height - MARGIN.bottom + 12);
-  }
-  context.fillText("operations per byte", width / 2, height - 10);
-  context.textAlign = "right";
-  for (const value of y.ticks) {
-    context.strokeRect(MARGIN.left, y.place(value), width - MARGIN.left - MARGIN.right, 0);
-    context.fillText(`${value}`, MARGIN.left - 6, y.place(value));
-  }
-  context.textAlign = "left";
-  context.fillText("GFLOP/s", 4, 8);
-  drawRoof(context, x, y, best, colours);
-  return dots.sort((a, b) => b.share - a.share).map((dot) => {
-    const place = { x: x.place(dot.intensity), y: y.place(dot.compute), r: 3 + Math.sqrt(dot.share) * 16, dot };
-    context.globalAlpha = 0.75;
-    context.fillStyle = dot.colour;
-    context.beginPath();
-    context.arc(place.x, place.y, place.r, 0, 2 * Math.PI);
-    context.fill();
-    context.globalAlpha = 1;
-    return place;
-  });
+// Peaks of a backend: empty means the best that was seen, which stands there in grey.
+/** @param {Store} store */
+function peakInputs(store, { backend, label, seen }) {
+  const input = (what, unit) => {
+    const field = element("input", {
+      type: "number", min: 0, step: "any", inputmode: "decimal", "aria-label": `Peak ${unit} of ${label}`, placeholder: significant(seen[what]).replaceAll(",", ""),
+      value: String(store.state.peaks[backend]?.[what] ?? ""),
+      oninput: () => store.update({ peaks: withPeak(store.state.peaks, backend, what, Number(field.value)) }),
+    });
+    return element("label", {}, field, ` ${unit}`);
+  };
+  return [element("span", {}, `Peaks of ${label}: `), input("bandwidth", "GB/s"), input("compute", "GFLOP/s")];
 }
 
-function drawRoof(context, x, y, { compute, bandwidth }, colours) {
-  const ridge = compute / bandwidth;
-  context.strokeStyle = colours.accent;
-  context.lineWidth = 1.5;
-  context.beginPath();
-  context.moveTo(x.place(x.low), y.place(x.low * bandwidth));
-  context.lineTo(x.place(ridge), y.place(compute));
-  context.lineTo(x.place(Math.max(x.high, ridge)), y.place(compute));
-  context.stroke();
-  context.lineWidth = 1;
-  context.fillStyle = colours.accent;
-  context.fillText(`best seen: ${significant(bandwidth)} GB/s, ${significant(compute)} GFLOP/s`, x.place(x.low) + 8, y.place(y.high) + 10);
-}
-
-// A logarithmic axis over all values, in whole powers of ten.
-function axis(values, from, to) {
-  const low = 10 ** Math.floor(Math.log10(Math.min(...values)));
-  const high = 10 ** Math.max(Math.ceil(Math.log10(Math.max(...values))), Math.log10(low) + 1);
-  const place = (value) => from + (Math.log10(value / low) / Math.log10(high / low)) * (to - from);
-  const ticks = [];
-  for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.01; power += 1) ticks.push(Number(`1e${power}`));
-  return { low, high, place, ticks };
+function withPeak(peaks, backend, what, value) {
+  const { [what]: _before, ...others } = peaks[backend] ?? {};
+  const peak = value > 0 ? { ...others, [what]: value } : others;
+  const { [backend]: _peak, ...rest } = peaks;
+  return Object.keys(peak).length > 0 ? { ...rest, [backend]: peak } : rest;
 }

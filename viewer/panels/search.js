@@ -3,9 +3,10 @@
 import { count, duration } from "../data/units.js";
 import { button, element } from "./element.js";
 
+/** @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function searchBox(scene, store, actions) {
   const input = element("input", {
-    type: "search", id: "search", placeholder: "Search: text op: layer: backend: dur>50us", "aria-label": "Search events",
+    type: "search", id: "search", placeholder: "Search: op: layer: kernel: dur>50us", "aria-label": "Search events",
     oninput: () => store.update({ query: input.value }),
     onkeydown: (event) => event.key === "Enter" && actions.stepMatch(event.shiftKey ? -1 : 1),
   });
@@ -20,7 +21,8 @@ export function searchBox(scene, store, actions) {
   return { box, open: () => input.focus() };
 }
 
+/** @param {Recording} recording */
 function words(recording, events) {
-  const total = events.reduce((sum, event) => sum + recording.duration(event), 0);
+  const total = events.reduce((sum, event) => sum + recording.charged(event), 0);
   return events.length === 0 ? "no match" : `${count(events.length)} found, ${duration(total)}`;
 }

@@ -15,14 +15,11 @@ const COLUMNS = [
   { title: "p50", value: (row) => row.p50, text: (row) => duration(row.p50) },
   { title: "p95", value: (row) => row.p95, text: (row) => duration(row.p95) },
   { title: "Max", value: (row) => row.max, text: (row) => duration(row.max) },
-  { title: "GB/s", value: (row) => per(row.moved, row), text: (row) => rate(row.moved, row.total) },
-  { title: "GFLOP/s", value: (row) => per(row.flops, row), text: (row) => rate(row.flops, row.total) },
+  { title: "GB/s", value: (row) => row.bandwidth ?? -1, text: (row) => rate(row.bandwidth) },
+  { title: "GFLOP/s", value: (row) => row.compute ?? -1, text: (row) => rate(row.compute) },
 ];
 
-function per(amount, row) {
-  return amount === null || row.total === 0 ? -1 : amount / row.total;
-}
-
+/** @param {Scene} scene @param {Store} store */
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };
   const open = new Set();
@@ -65,6 +62,7 @@ export function statisticsPanel(scene, store) {
     return element("thead", {}, element("tr", {}, ...cells));
   }
 
+  /** @param {Total} row */
   function line(row, depth, marked) {
     const toggle = row.leaf ? null : button(open.has(key(row)) ? "▾" : "▸", `Open or close ${row.name}`, (event) => {
       event.stopPropagation();
@@ -96,6 +94,7 @@ export function statisticsPanel(scene, store) {
   return element("div", {}, bar, table);
 }
 
+/** @param {Store} store */
 function grouping(store) {
   const options = Object.entries(GROUPINGS).map(([value, { title }]) => element("option", { value }, title));
   return element("select", { "aria-label": "Group by", onchange: (event) => store.update({ groupBy: event.target.value, highlight: null }) }, ...options);
@@ -105,6 +104,7 @@ function key({ path }) {
   return path.map(({ level, key }) => `${level}=${key}`).join("/");
 }
 
+/** @param {{ row: Total, depth: number }[]} rows */
 function copy(rows) {
   const lines = rows.map(({ row, depth }) => COLUMNS.map(({ text }, at) => (at === 0 ? "\u2003".repeat(depth) : "") + text(row)));
   navigator.clipboard?.writeText(markdownTable(COLUMNS.map(({ title }) => title), lines));

@@ -3,8 +3,9 @@
 import { button, element } from "./element.js";
 
 const SPANS = [["1 s", 1e9], ["100 ms", 1e8], ["10 ms", 1e7], ["1 ms", 1e6], ["100 µs", 1e5]];
-const COLOURINGS = { op: "operation", backend: "backend", layer: "layer", efficiency: "efficiency (share of the best GB/s)" };
+const COLOURINGS = { op: "operation", backend: "backend", layer: "layer", efficiency: "efficiency (share of the roof)" };
 
+/** @param {Store} store @param {Actions} actions */
 export function toolbar(store, actions, searchBox, toggleHelp) {
   const spans = SPANS.map(([title, ns]) => button(title, `Show ${title}`, () => actions.span(ns)));
   const options = Object.entries(COLOURINGS).map(([value, title]) => element("option", { value }, title));

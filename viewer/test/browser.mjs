@@ -1,16 +1,24 @@
-// Opens a page in Chromium without a window, and says what went wrong in it.
+// Opens pages in Chromium without a window, and says what went wrong in them.
 
 import { createRequire } from "node:module";
 import path from "node:path";
 
-export async function openPage(file, options = {}) {
+let browser = null;
+
+async function launch() {
   const require = createRequire(path.join(process.env.GGPROF_PLAYWRIGHT, "package.json"));
   const { chromium } = require("playwright-core");
-  const browser = await chromium.launch({
+  return chromium.launch({
     executablePath: process.env.GGPROF_CHROMIUM ?? "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--enable-precise-memory-info"],
   });
-  const page = await browser.newPage({ viewport: { width: 1500, height: 950 }, ...options });
+}
+
+// Every page has a context of its own, with nothing left from the one before.
+export async function openPage(file, options = {}) {
+  browser ??= launch();
+  const context = await (await browser).newContext({ viewport: { width: 1500, height: 950 }, ...options });
+  const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
@@ -20,8 +28,13 @@ export async function openPage(file, options = {}) {
   });
   page.on("request", (request) => !request.url().startsWith("file:") && !request.url().startsWith("blob:") && faults.push(`a request: ${request.url()}`));
   await page.goto(`file://${path.resolve(file)}${options.hash ?? ""}`);
-  await page.waitForSelector(".statistics tbody tr, .loss");
-  return { browser, page, faults };
+  await page.waitForSelector(".statistics");
+  return { page, faults, close: () => context.close() };
+}
+
+export async function closeBrowser() {
+  await (await browser)?.close();
+  browser = null;
 }
 
 // Two frames later all that was asked for is drawn.
@@ -29,17 +42,19 @@ export function drawn(page) {
   return page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
-export function stage(page) {
-  return page.locator(".stage").boundingBox();
-}
-
-// The state as the address has it, after the pause in which it is collected.
+// The state as the address has it, after the pause in which it is collected: by the page's own
+// clock, because on a busy machine ours says little about it.
 export async function hash(page) {
-  await page.waitForTimeout(400);
-  return new URLSearchParams(await page.evaluate(() => location.hash.slice(1)));
+  await drawn(page);
+  const text = await page.evaluate(() => new Promise((done) => setTimeout(() => done(location.hash.slice(1)), 350)));
+  return new URLSearchParams(text);
 }
 
 export async function viewOf(page) {
   const [start, end] = (await hash(page)).get("view").split("-").map(Number);
   return { start, end };
+}
+
+export async function selectedOf(page) {
+  return Number((await hash(page)).get("selected") ?? -1);
 }

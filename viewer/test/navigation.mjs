@@ -1,21 +1,23 @@
-// Moving about: wheel, drag, keys, buttons, minimap, ruler, the address.
+// Moving about: wheel, drag, keys, buttons, minimap, the address, scrolling, fingers.
 
 import assert from "node:assert/strict";
-import { drawn, hash, stage, viewOf } from "./browser.mjs";
+import { drawn, hash, viewOf } from "./browser.mjs";
+import { drag, GUTTER, labels, rowAt, stage } from "./timeline.mjs";
+
+const length = ({ start, end }) => end - start;
 
 export const navigation = {
   "the wheel zooms at the pointer": async (page) => {
     const box = await stage(page);
     const before = await viewOf(page);
-    const x = box.x + 132 + (box.width - 132) / 4;
-    await page.mouse.move(x, box.y + 100);
+    await page.mouse.move(box.x + GUTTER + (box.width - GUTTER) / 4, box.y + 100);
     await page.mouse.wheel(0, -400);
     const after = await viewOf(page);
-    assert.ok(after.end - after.start < (before.end - before.start) * 0.8);
-    const at = (view) => view.start + (view.end - view.start) / 4;
-    assert.ok(Math.abs(at(after) - at(before)) < (before.end - before.start) / 1000);
+    assert.ok(length(after) < length(before) * 0.8);
+    const at = (view) => view.start + length(view) / 4;
+    assert.ok(Math.abs(at(after) - at(before)) < length(before) / 1000);
   },
-  "shift and the wheel move sideways": async (page) => {
+  "shift and the wheel, or a sideways wheel, move": async (page) => {
     await page.keyboard.press("w");
     const before = await viewOf(page);
     const box = await stage(page);
@@ -24,89 +26,151 @@ export const navigation = {
     await page.mouse.wheel(0, 100);
     await page.keyboard.up("Shift");
     const after = await viewOf(page);
-    assert.ok(after.start > before.start && Math.abs(after.end - after.start - (before.end - before.start)) <= 2);
+    assert.ok(after.start > before.start && Math.abs(length(after) - length(before)) <= 2);
+    await page.mouse.wheel(-100, 0);
+    assert.ok(Math.abs((await viewOf(page)).start - before.start) <= 2);
   },
   "dragging moves": async (page) => {
     await page.keyboard.press("w");
     const before = await viewOf(page);
-    await drag(page, [900, 100], [700, 100]);
-    assert.ok((await viewOf(page)).start > before.start);
+    const box = await stage(page);
+    await drag(page, [box.x + 900, box.y + 100], [box.x + 700, box.y + 100]);
+    const after = await viewOf(page);
+    assert.ok(Math.abs(after.start - before.start - (length(before) * 200) / (box.width - GUTTER)) < length(before) / 500);
   },
   "W, S, A, D and F": async (page) => {
     const whole = await viewOf(page);
     for (let times = 0; times < 4; times += 1) await page.keyboard.press("w");
     const near = await viewOf(page);
-    assert.ok(near.end - near.start < (whole.end - whole.start) / 3);
+    assert.ok(length(near) < length(whole) / 3);
     await page.keyboard.press("d");
     const right = await viewOf(page);
     assert.ok(right.start > near.start);
     await page.keyboard.press("a");
     assert.ok((await viewOf(page)).start < right.start);
     await page.keyboard.press("s");
-    assert.ok((await viewOf(page)).end - (await viewOf(page)).start > near.end - near.start);
+    assert.ok(length(await viewOf(page)) > length(near));
     await page.keyboard.press("f");
     assert.deepEqual(await viewOf(page), whole);
   },
-  "buttons choose how much is shown": async (page) => {
-    await page.getByRole("button", { name: "Show 10 ms" }).click();
-    const view = await viewOf(page);
-    assert.ok(Math.abs(view.end - view.start - 1e7) <= 2);
-    await page.getByRole("button", { name: "Show 100 µs" }).click();
+  "F fits the range, and again everything": async (page) => {
+    const whole = await viewOf(page);
+    const box = await stage(page);
+    await drag(page, [box.x + 400, box.y + 10], [box.x + 600, box.y + 10]);
+    await page.keyboard.press("f");
     const near = await viewOf(page);
-    assert.ok(Math.abs(near.end - near.start - 1e5) <= 2);
-    await page.getByRole("button", { name: "Show the whole recording" }).click();
+    assert.equal((await hash(page)).get("range"), `${near.start}-${near.end}`);
+    await page.mouse.dblclick(box.x + 700, box.y + 100);
+    assert.deepEqual(await viewOf(page), whole);
+  },
+  "there is an end to zooming": async (page) => {
+    for (let times = 0; times < 90; times += 1) await page.keyboard.press("w");
+    assert.ok(length(await viewOf(page)) >= 19);
+    for (let times = 0; times < 90; times += 1) await page.keyboard.press("s");
     assert.equal((await viewOf(page)).start, 0);
   },
-  "the minimap chooses and moves what is shown": async (page) => {
+  "buttons choose how much is shown": async (page) => {
+    const whole = await viewOf(page);
+    for (const [name, ns] of [["10 ms", 1e7], ["1 ms", 1e6], ["100 µs", 1e5]]) {
+      await page.getByRole("button", { name: `Show ${name}`, exact: true }).click();
+      assert.ok(Math.abs(length(await viewOf(page)) - ns) <= 2);
+    }
+    // As much as there is.
+    for (const name of ["1 s", "100 ms"]) {
+      await page.getByRole("button", { name: `Show ${name}`, exact: true }).click();
+      assert.deepEqual(await viewOf(page), whole);
+      await page.keyboard.press("w");
+    }
+    await page.getByRole("button", { name: "Show the whole recording" }).click();
+    assert.deepEqual(await viewOf(page), whole);
+  },
+  "the minimap chooses, moves and centres what is shown": async (page) => {
     const box = await page.locator(".minimap").boundingBox();
     const y = box.y + 20;
-    await dragOn(page, [box.x + 400, y], [box.x + 600, y]);
+    await drag(page, [box.x + 400, y], [box.x + 600, y]);
     const chosen = await viewOf(page);
-    assert.ok(chosen.start > 0);
-    await dragOn(page, [box.x + 500, y], [box.x + 700, y]);
+    const wide = box.width - GUTTER;
+    assert.ok(Math.abs(chosen.start / (chosen.end - chosen.start) - (400 - GUTTER) / 200) < 0.05);
+    await drag(page, [box.x + 500, y], [box.x + 700, y]);
     const moved = await viewOf(page);
-    assert.ok(moved.start > chosen.start && Math.abs(moved.end - moved.start - (chosen.end - chosen.start)) <= 2);
+    assert.ok(moved.start > chosen.start && Math.abs(length(moved) - length(chosen)) <= 2);
+    await page.mouse.click(box.x + GUTTER + wide / 4, y);
+    const centred = await viewOf(page);
+    assert.ok(centred.start < moved.start && Math.abs(length(centred) - length(chosen)) <= 2);
   },
   "the address keeps the state": async (page) => {
-    await page.getByRole("button", { name: "Show 1 ms" }).click();
+    const box = await stage(page);
+    await drag(page, [box.x + 400, box.y + 10], [box.x + 900, box.y + 10]);
+    await page.keyboard.press("f");
     await page.getByLabel("Search events").fill("op:rope");
+    await page.keyboard.press("Enter");
     const before = await hash(page);
+    for (const name of ["view", "range", "selected", "search"]) assert.notEqual(before.get(name), null, name);
     await page.reload();
     await page.waitForSelector(".statistics tbody tr");
     assert.equal(await page.getByLabel("Search events").inputValue(), "op:rope");
-    assert.equal((await hash(page)).get("view"), before.get("view"));
+    assert.match(await page.locator(".details").innerText(), /^ROPE/);
+    assert.equal(String(await hash(page)), String(before));
   },
-  "a group collapses and a lane is pinned": async (page) => {
-    const before = await picture(page);
-    const box = await stage(page);
-    // Phases and graph runs are above the first group.
-    await page.mouse.click(box.x + 30, box.y + 24 + 20 + 18 + 10);
-    await drawn(page);
-    const collapsed = await picture(page);
-    assert.notEqual(collapsed, before);
-    await page.mouse.click(box.x + 30, box.y + 24 + 20 + 18 + 10);
-    await drawn(page);
-    await page.mouse.click(box.x + 30, box.y + 24 + 20 + 18 + 20 + 12);
-    await drawn(page);
-    const pinned = await picture(page);
-    assert.notEqual(pinned, before);
-    assert.notEqual(pinned, collapsed);
+  "an address that makes no sense does no harm": async (page) => {
+    const url = (await page.evaluate(() => location.href)).split("#")[0];
+    await page.goto(`${url}#view=9-3&range=x&selected=99999999&peak=7:1:1&peak=a`);
+    await page.reload();
+    await page.waitForSelector(".statistics tbody tr");
+    assert.deepEqual([...(await hash(page)).keys()], ["view"]);
+    assert.equal((await viewOf(page)).start, 0);
   },
 };
 
-function picture(page) {
-  return page.evaluate(() => document.querySelector(".stage canvas.under").toDataURL());
-}
+export const smallWindow = {
+  "rows scroll under those that stay": async (page) => {
+    const before = await labels(page);
+    assert.ok(!before.includes("Host"), before.join());
+    const box = await stage(page);
+    await page.mouse.move(box.x + 20, box.y + 100);
+    await page.mouse.wheel(0, 2000);
+    await drawn(page);
+    const after = await labels(page);
+    assert.deepEqual(after.slice(0, 4), before.slice(0, 4));
+    assert.ok(after.includes("Host") && after.includes("tasks"), after.join());
+    // Dragging downwards goes back up.
+    await drag(page, [box.x + 500, box.y + box.height - 60], [box.x + 500, box.y + box.height + 900]);
+    assert.deepEqual(await labels(page), before);
+  },
+  "nothing is cut off": async (page) => {
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+    assert.ok((await stage(page)).height >= 140);
+    await page.keyboard.press(".");
+    await page.waitForSelector(".details dl");
+    await page.getByRole("tab", { name: "Roofline" }).click();
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth));
+  },
+};
 
-async function drag(page, from, to) {
-  const box = await stage(page);
-  await dragOn(page, [box.x + from[0], box.y + from[1]], [box.x + to[0], box.y + to[1]]);
-}
-
-async function dragOn(page, from, to) {
-  await page.mouse.move(...from);
-  await page.mouse.down();
-  await page.mouse.move((from[0] + to[0]) / 2, to[1]);
-  await page.mouse.move(...to);
-  await page.mouse.up();
-}
+export const touch = {
+  "fingers pan, pinch and tap": async (page) => {
+    const session = await page.context().newCDPSession(page);
+    const fingers = (type, ...places) => session.send("Input.dispatchTouchEvent", { type, touchPoints: places.map(([x, y], id) => ({ x, y, id })) });
+    const box = await stage(page);
+    const y = await rowAt(page, "ops 1");
+    const whole = await viewOf(page);
+    await fingers("touchStart", [600, y], [800, y]);
+    await fingers("touchMove", [500, y], [900, y]);
+    await fingers("touchMove", [400, y], [1000, y]);
+    await fingers("touchEnd");
+    const near = await viewOf(page);
+    assert.ok(Math.abs(length(near) - length(whole) / 3) < length(whole) / 50, JSON.stringify(near));
+    await fingers("touchStart", [900, y]);
+    await fingers("touchMove", [800, y]);
+    await fingers("touchMove", [700, y]);
+    await fingers("touchEnd");
+    const moved = await viewOf(page);
+    assert.ok(moved.start > near.start && Math.abs(length(moved) - length(near)) <= 2);
+    await page.keyboard.press("f");
+    await drawn(page);
+    // Somewhere in the first op of the row.
+    await page.touchscreen.tap(box.x + GUTTER + ((box.width - GUTTER) * 250) / 1900, y);
+    await drawn(page);
+    assert.match(await page.locator(".details").innerText(), /^MUL_MAT/);
+  },
+};

@@ -1,14 +1,18 @@
 // A picture of a page as people use it, an op selected and a row opened: `picture.mjs PAGE OUT`.
 
-import { drawn, openPage } from "./browser.mjs";
+import { closeBrowser, drawn, openPage } from "./browser.mjs";
 
-// Far enough in for a typical part of the recording.
-const STEPS = 120;
-const STEPS_BACK = 5;
+// An op of a generated token, far enough in for a typical one.
+const SEARCH = "phase:tg op:norm";
+const STEPS = 40;
+const STEPS_BACK = 6;
 
 const [, , file, out] = process.argv;
-const { browser, page, faults } = await openPage(file, { viewport: { width: 1440, height: 900 } });
-for (let step = 0; step < STEPS; step += 1) await page.keyboard.press(".");
+const { page, faults } = await openPage(file, { viewport: { width: 1440, height: 900 } });
+await page.getByLabel("Search events").fill(SEARCH);
+for (let step = 0; step < STEPS; step += 1) await page.keyboard.press("Enter");
+// Out of the search box, and what was searched for is no longer.
+for (let times = 0; times < 2; times += 1) await page.keyboard.press("Escape");
 await drawn(page);
 await page.keyboard.press("f");
 await drawn(page);
@@ -19,5 +23,5 @@ await rows.nth(1).getByRole("button").click();
 await page.mouse.move(0, 0);
 await drawn(page);
 await page.screenshot({ path: out });
-await browser.close();
+await closeBrowser();
 if (faults.length > 0) throw new Error(faults.join("\n"));

@@ -1,55 +1,49 @@
-// All checks on a page, each on a fresh load: `run.mjs PAGE HOSTILE LIMITED`.
+// All checks, each on a fresh load: `run.mjs EXAMPLE EVERYTHING HOSTILE LIMITED DAMAGED [NAME]`.
 //
-// HOSTILE is a page whose names try to be markup; it has to open, show them and do nothing.
-// LIMITED draws only some of its events.
+// EXAMPLE is a real recording, EVERYTHING a made-up one with all that recordings can have. The
+// names of HOSTILE try to be markup, LIMITED draws only some of its events, and of DAMAGED a
+// part is missing. With NAME only the checks run whose names contain it.
 
 import assert from "node:assert/strict";
-import { openPage } from "./browser.mjs";
-import { navigation } from "./navigation.mjs";
+import { closeBrowser, openPage } from "./browser.mjs";
+import { colours } from "./colours.mjs";
+import { keyboard } from "./keyboard.mjs";
+import { lanes, realLanes } from "./lanes.mjs";
+import { navigation, smallWindow, touch } from "./navigation.mjs";
+import { damaged, hostile, limited } from "./pages.mjs";
+import { roofline } from "./roofline.mjs";
 import { selection } from "./selection.mjs";
 import { tables } from "./tables.mjs";
 
-const [, , file, hostile, limited] = process.argv;
+const [, , example, everything, hostilePage, limitedPage, damagedPage, wanted = ""] = process.argv;
 
-const whole = {
-  "hostile names are shown and do nothing": async () => {
-    const { browser, page, faults } = await openPage(hostile);
-    await page.keyboard.press(".");
-    await page.waitForSelector(".details dl");
-    await page.getByRole("tab", { name: "Idle times" }).click();
-    await page.waitForTimeout(200);
-    assert.deepEqual(faults, []);
-    assert.equal(await page.locator("img, iframe, svg, object").count(), 0);
-    assert.ok((await page.locator(".details").innerText()).includes("<img"));
-    assert.equal(await page.evaluate(() => window.hacked), undefined);
-    await browser.close();
-  },
-  "fewer are drawn, all are counted": async () => {
-    const { browser, page } = await openPage(limited);
-    assert.match(await page.locator("header").innerText(), /Only the 100 longest of 2,592 events are drawn/);
-    assert.match(await page.locator(".bar .faint").innerText(), /^2,592 events/);
-    await browser.close();
-  },
-};
+const SUITES = [
+  [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example], [realLanes, example],
+  [lanes, everything, { viewport: { width: 1500, height: 1300 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
+  [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],
+];
+
+// Checks wait more than they work: some at a time.
+const AT_ONCE = 3;
 
 let failed = 0;
-for (const [name, check] of Object.entries({ ...navigation, ...selection, ...tables })) {
-  const { browser, page, faults } = await openPage(file);
-  await attempt(name, async () => {
-    await check(page);
-    assert.deepEqual(faults, []);
-  });
-  await browser.close();
-}
-for (const [name, check] of Object.entries(whole)) await attempt(name, check);
+const list = SUITES.flatMap(([checks, file, options]) => Object.entries(checks).map(([name, check]) => ({ name, check, file, options })));
+const left = list.filter(({ name }) => name.includes(wanted));
+await Promise.all(Array.from({ length: AT_ONCE }, async () => {
+  while (left.length > 0) await attempt(left.shift());
+}));
+await closeBrowser();
 process.exit(failed > 0 ? 1 : 0);
 
-async function attempt(name, check) {
+async function attempt({ name, check, file, options }) {
+  const { page, faults, close } = await openPage(file, options);
   try {
-    await check();
+    await check(page, faults);
+    assert.deepEqual(faults, []);
     console.log(`ok: ${name}`);
   } catch (error) {
     failed += 1;
     console.log(`FAILED: ${name}\n${error.stack}`);
   }
+  await close();
 }

@@ -1,7 +1,17 @@
-// Selecting events and ranges, searching, the legend.
+// Selecting events and ranges, searching, the legend, arrows.
 
 import assert from "node:assert/strict";
-import { drawn, hash, stage } from "./browser.mjs";
+import { drawn, hash, selectedOf } from "./browser.mjs";
+import { caption, drag, GUTTER, hover, number, pixel, rowAt, stage } from "./timeline.mjs";
+
+const search = (page) => page.getByLabel("Search events");
+const found = (page) => page.locator(".search output").innerText();
+
+async function searched(page, text) {
+  await search(page).fill(text);
+  await drawn(page);
+  return found(page);
+}
 
 export const selection = {
   "a click selects and the panel describes": async (page) => {
@@ -11,110 +21,133 @@ export const selection = {
       await drawn(page);
     }
     await page.waitForSelector(".details dl");
-    const first = Number((await hash(page)).get("selected"));
+    const first = await selectedOf(page);
     const text = await page.locator(".details").innerText();
-    for (const word of ["tensor", "backend", "duration", "output", "GB/s", "measured by", "calls of this shape"]) assert.ok(text.includes(word), word);
+    for (const word of ["tensor", "backend", "layer", "phase", "graph run", "start", "duration", "output", "source 0", "bytes", "operations", "GB/s", "GFLOP/s", "measured by", "calls of this shape", "slower than"]) assert.ok(text.includes(word), word);
+    assert.equal(await page.locator(".histogram i.own").count(), 1);
     await page.keyboard.press(".");
-    assert.ok(Number((await hash(page)).get("selected")) > first);
+    assert.ok((await selectedOf(page)) > first);
     await page.keyboard.press(",");
-    assert.equal(Number((await hash(page)).get("selected")), first);
+    assert.equal(await selectedOf(page), first);
     await page.keyboard.press("f");
     const box = await stage(page);
-    const middle = box.x + 132 + (box.width - 132) / 2;
-    const y = box.y + 24 + 20 + 18 + 20 + 12;
+    const [middle, y] = [box.x + GUTTER + (box.width - GUTTER) / 2, await rowAt(page, "ops 1")];
     await page.keyboard.press("Escape");
-    assert.equal((await hash(page)).get("selected"), null);
-    await page.mouse.move(middle, y);
-    await drawn(page);
-    assert.ok(await page.locator(".tooltip").isVisible());
+    assert.equal(await selectedOf(page), -1);
+    assert.notEqual(await hover(page, middle, y), "");
     await page.mouse.click(middle, y);
-    assert.equal(Number((await hash(page)).get("selected")), first);
+    assert.equal(await selectedOf(page), first);
   },
   "a range recomputes the statistics": async (page) => {
-    const caption = page.locator(".bar .faint");
-    const before = await caption.innerText();
+    const before = await caption(page);
     const box = await stage(page);
-    await page.mouse.move(box.x + 400, box.y + 10);
-    await page.mouse.down();
-    await page.mouse.move(box.x + 600, box.y + 12);
-    await page.mouse.up();
-    await drawn(page);
-    const after = await caption.innerText();
+    await drag(page, [box.x + 400, box.y + 10], [box.x + 600, box.y + 12]);
+    const after = await caption(page);
     assert.ok(after.includes("in the selected"), after);
     assert.ok(number(after) < number(before));
     await page.keyboard.press("Escape");
     await drawn(page);
-    assert.equal(await caption.innerText(), before);
+    assert.equal(await caption(page), before);
     await page.keyboard.down("Shift");
-    await page.mouse.move(box.x + 400, box.y + 100);
-    await page.mouse.down();
-    await page.mouse.move(box.x + 600, box.y + 100);
-    await page.mouse.up();
+    await drag(page, [box.x + 400, box.y + 100], [box.x + 600, box.y + 100]);
     await page.keyboard.up("Shift");
+    assert.equal(await caption(page), after);
+    // A click on the ruler ends it as well.
+    await page.mouse.click(box.x + 500, box.y + 10);
     await drawn(page);
-    assert.ok((await caption.innerText()).includes("in the selected"));
+    assert.equal(await caption(page), before);
   },
   "search counts, steps and clears": async (page) => {
     await page.keyboard.press("/");
     await page.keyboard.type("op:MUL_MAT dur>8us");
     await drawn(page);
-    const found = page.locator(".search output");
-    assert.match(await found.innerText(), /^[\d,]+ found, /);
-    const some = number(await found.innerText());
+    assert.match(await found(page), /^[\d,]+ found, [\d.]+ ms$/);
+    const some = number(await found(page));
     await page.keyboard.press("Enter");
-    const first = Number((await hash(page)).get("selected"));
+    const first = await selectedOf(page);
     await page.keyboard.press("Enter");
-    const second = Number((await hash(page)).get("selected"));
-    assert.ok(second > first);
+    assert.ok((await selectedOf(page)) > first);
     await page.keyboard.press("Shift+Enter");
-    assert.equal(Number((await hash(page)).get("selected")), first);
-    await page.getByLabel("Search events").fill("op:MUL_MAT");
-    await drawn(page);
-    assert.ok(number(await found.innerText()) > some);
-    await page.getByLabel("Search events").fill("layer:3 backend:cuda -op:rope");
-    await drawn(page);
-    assert.ok(number(await found.innerText()) > 0);
-    await page.getByLabel("Search events").fill("no such thing");
-    await drawn(page);
-    assert.equal(await found.innerText(), "no match");
+    assert.equal(await selectedOf(page), first);
+    await page.getByRole("button", { name: "Next match" }).click();
+    assert.ok((await selectedOf(page)) > first);
+    await page.getByRole("button", { name: "Previous match" }).click();
+    assert.equal(await selectedOf(page), first);
+    const all = number(await searched(page, "op:MUL_MAT"));
+    assert.equal(number(await searched(page, "op:MUL_MAT dur<8us")) + some, all);
+    assert.equal(number(await searched(page, "mul_mat")), all);
+    assert.ok(number(await searched(page, "layer:3 backend:cuda -op:rope")) > 0);
+    assert.ok(number(await searched(page, "tensor:Qcur-3 phase:tg24 shape:2048")) > 0);
+    assert.equal(await searched(page, "no such thing"), "no match");
     await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await drawn(page);
-    assert.equal(await page.getByLabel("Search events").inputValue(), "");
+    assert.equal(await search(page).inputValue(), "");
   },
-  "a copy leads to the op that waits for it": async (page) => {
-    await page.getByLabel("Search events").fill("op:copy_");
+  "Enter steps to what was typed in the same frame": async (page) => {
+    await page.evaluate(() => {
+      const input = document.getElementById("search");
+      input.focus();
+      input.value = "op:rope";
+      input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
+    });
     await drawn(page);
+    assert.match(await page.locator(".details").innerText(), /^ROPE/);
+  },
+  "what is not searched steps back": async (page) => {
+    // The first attention is long enough to be seen from afar.
+    const place = [".stage canvas.under", (await stage(page)).x + 180, (await rowAt(page, "ops 1")) + 8];
+    assert.equal(await pixel(page, ...place), "#ee6677");
+    await searched(page, "op:rope");
+    assert.match(await pixel(page, ...place), /\/38$/);
+    await searched(page, "op:flash");
+    assert.equal(await pixel(page, ...place), "#ee6677");
+  },
+  "an arrow leads from a copy to the op that waits for it": async (page) => {
+    await searched(page, "op:copy_");
     await page.keyboard.press("Enter");
     await drawn(page);
     assert.match(await page.locator(".details").innerText(), /waited for by/);
+    await page.getByRole("button", { name: "Show 1 ms" }).click();
+    await drawn(page);
+    const y = Math.round((await rowAt(page, "ops 2")) - (await stage(page)).y);
+    // Nothing else is drawn in the row between them.
+    const between = () => page.evaluate((y) => {
+      const canvas = document.querySelector(".stage canvas.over");
+      const { data } = canvas.getContext("2d").getImageData(133, y, canvas.width - 133, 1);
+      return data.filter((value, at) => at % 4 === 3 && value > 128).length;
+    }, y);
+    await page.mouse.move(0, 0);
+    await drawn(page);
+    assert.ok((await between()) > 0);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    await drawn(page);
+    assert.equal(await between(), 0);
   },
   "the legend hides and isolates": async (page) => {
-    const caption = page.locator(".bar .faint");
-    const all = number(await caption.innerText());
+    const all = number(await caption(page));
     const chip = page.locator(".chip").first();
     await chip.click();
     await drawn(page);
     assert.equal(await chip.getAttribute("aria-pressed"), "false");
-    const fewer = number(await caption.innerText());
+    const fewer = number(await caption(page));
     assert.ok(fewer < all);
     await chip.click();
     await chip.click({ modifiers: ["Shift"] });
     await drawn(page);
-    assert.equal(number(await caption.innerText()), all - fewer);
+    assert.equal(number(await caption(page)), all - fewer);
     assert.equal(await page.locator(".statistics tbody tr").count(), 1);
+    await chip.click({ modifiers: ["Shift"] });
+    await drawn(page);
+    assert.equal(number(await caption(page)), all);
   },
-  "colours by backend, layer and efficiency": async (page) => {
-    const seen = new Set();
-    for (const by of ["op", "backend", "layer", "efficiency"]) {
-      await page.getByLabel("Colour by").selectOption(by);
-      await drawn(page);
-      seen.add(await page.evaluate(() => document.querySelector(".stage canvas.under").toDataURL()));
-    }
-    assert.equal(seen.size, 4);
+  "the address has no search after Esc": async (page) => {
+    await searched(page, "op:rope");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("Escape");
+    assert.equal((await hash(page)).get("search"), null);
   },
 };
-
-function number(text) {
-  return Number(/[\d,]+/.exec(text)[0].replaceAll(",", ""));
-}

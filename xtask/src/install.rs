@@ -1,4 +1,5 @@
-//! `cargo xtask install`: the command and its agent, where they find each other.
+//! `cargo xtask install`: the command and its agent, where they find each other, and the
+//! library for programs that profile themselves, where compilers find it.
 
 use crate::shell;
 use anyhow::{Context, bail};
@@ -14,7 +15,16 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     put(&command, &root.join("bin/ggprof"))?;
     let agent = "libggprof_agent.so";
     put(&command.with_file_name(agent), &root.join("lib/ggprof").join(agent))?;
-    println!("Installed {} and its agent.", root.join("bin/ggprof").display());
+    shell::cargo(&["build", "--release", "--package", "ggml-profiler"])?;
+    let library = command.with_file_name("libggml_profiler.so");
+    put(&library, &root.join("lib/libggml-profiler.so"))?;
+    let header = shell::root().join("crates/ggml-profiler/include/ggml-profiler.h");
+    put(&header, &root.join("include/ggml-profiler.h"))?;
+    println!(
+        "Installed {}, its agent, and {} with its header.",
+        root.join("bin/ggprof").display(),
+        root.join("lib/libggml-profiler.so").display()
+    );
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod lint;
 mod matrix;
 mod picture;
 mod shell;
+mod soak;
 mod system;
 mod test;
 
@@ -45,7 +46,12 @@ const TASKS: &[Task] = &[
         help: "measure [analysis|viewer|recording] [--reference SCRIPT]",
         run: bench::run,
     },
-    Task { name: "picture", help: "draw RECORDING for the README", run: picture::run },
+    Task {
+        name: "soak",
+        help: "a recorded llama-server under load [--minutes N, default 30]",
+        run: soak::run,
+    },
+    Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 

@@ -1,14 +1,22 @@
 //! The environment, read once when the agent is loaded: the program may change
 //! its variables and its working directory later.
 
+mod cuda;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use ggprof_spool::layout;
 
-use crate::clock;
+pub(crate) use cuda::{CudaConfig, CudaLevel};
 
+use crate::clock;
+use crate::delivery::Delivery;
+use crate::patch::loaded_object::LoadedObject;
+
+/// Room for some eight million ops.
+const LIBRARY_BYTES: u64 = 256 << 20;
 /// Below that a file of limited size holds hardly more than descriptions.
 const LEAST_BLOCKS: usize = 63;
 
@@ -39,7 +47,8 @@ impl Vulkan {
         }
     }
 }
-/// What `ggprof run` asked for.
+
+/// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// Absolute; `%p` stands for the process id.
@@ -48,7 +57,9 @@ pub(crate) struct Config {
     pub(crate) threads: bool,
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
+    pub(crate) purpose: Purpose,
     pub(crate) vulkan: Vulkan,
+    pub(crate) cuda: CudaConfig,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -92,21 +103,50 @@ impl Span {
     }
 }
 
+/// Who the recording is for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// `ggprof run`, which takes it when the program has ended.
+    Launcher,
+    /// `GGML_PROFILE`: nobody waits for it but the program itself.
+    Profile(Delivery),
+    /// The program, which reads it through libggml-profiler while it runs.
+    Library,
+}
+
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
 impl Config {
-    /// `None` without `GGPROF_SPOOL`: the agent stays inert.
+    /// `None` without `GGPROF_SPOOL`, which comes first, and `GGML_PROFILE`: the agent
+    /// stays inert.
     pub(crate) fn from_environment() -> Option<Config> {
-        let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty())?;
-        let spool = std::path::absolute(PathBuf::from(spool)).ok()?;
+        let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty());
+        if let Some(spool) = spool {
+            return Config::new(PathBuf::from(spool), Purpose::Launcher);
+        }
+        Config::new(temporary_spool(), Purpose::Profile(Delivery::from_environment()?))
+    }
+
+    /// For a program that asks for it by itself.
+    pub(crate) fn for_library() -> Option<Config> {
+        let mut config = Config::new(temporary_spool(), Purpose::Library)?;
+        // Nobody waits for the program's end, and all that is read is read from the start.
+        config.most_bytes.get_or_insert(LIBRARY_BYTES);
+        Some(config)
+    }
+
+    fn new(spool: PathBuf, purpose: Purpose) -> Option<Config> {
+        let spool = std::path::absolute(spool).ok()?;
         let on = |name| std::env::var_os(name).is_some_and(|v: OsString| v == "1");
         Some(Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS"),
             serialize: on("GGPROF_SERIALIZE"),
+            purpose,
             vulkan: Vulkan::from_environment(),
+            cuda: CudaConfig::from_environment(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })
@@ -155,6 +195,20 @@ impl Config {
     }
 }
 
+/// A file that only the user can read, for a recording that is turned into something
+/// else later. `ggprof doctor` finds those of programs that were killed before.
+fn temporary_spool() -> PathBuf {
+    std::env::temp_dir().join("ggprof-%p.ggprof")
+}
+
+/// The file this agent was loaded from.
+pub(crate) fn own_path() -> PathBuf {
+    let object = LoadedObject::containing(own_path as *const () as usize);
+    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
+    let path = PathBuf::from(name.unwrap_or_default());
+    path.canonicalize().unwrap_or(path)
+}
+
 /// The command's name without its arguments: prompts are never stored.
 pub(crate) fn command_name() -> Vec<u8> {
     let program = std::fs::read_link("/proc/self/exe").ok();
@@ -176,14 +230,8 @@ mod tests {
 
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config = Config {
-            spool: b"/tmp/%p/a-%p.spool".to_vec(),
-            threads: false,
-            serialize: false,
-            vulkan: Vulkan::Off,
-            span: Span::default(),
-            most_bytes: None,
-        };
+        let config = Config::new("/tmp/%p/a-%p.spool".into(), Purpose::Launcher);
+        let config = config.expect("an absolute path");
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
     }

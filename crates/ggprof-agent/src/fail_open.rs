@@ -38,6 +38,15 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
     })
 }
 
+/// The guard of what a foreign library calls back, also while we are inside
+/// another guard on this thread: it may do so from within a call of ours.
+pub(crate) fn callback(work: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
+        std::mem::forget(payload);
+        count_fault();
+    }
+}
+
 /// The guard of the path that every op takes: re-entrancy only. What runs here
 /// cannot panic (no indexing, no unwrapping, no arithmetic that is checked), and
 /// the landing pad that would catch it costs a quarter of the op's budget.

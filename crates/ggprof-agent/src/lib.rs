@@ -19,6 +19,8 @@ compile_error!("the agent's shims are written for x86-64 Linux with glibc");
 
 mod clock;
 mod config;
+pub mod control;
+mod delivery;
 mod fail_open;
 mod ffi;
 mod hooks;
@@ -27,6 +29,7 @@ mod observe;
 mod patch;
 mod quiet_log;
 mod recorder;
+mod spawn;
 mod toggle_signal;
 
 #[used]

@@ -1,7 +1,7 @@
 //! When the agent may do what.
 //!
 //! ```text
-//!              GGPROF_SPOOL set              first use of ggml
+//!      GGPROF_SPOOL, GGML_PROFILE, C API     first use of ggml
 //!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
 //!      │                            │                               │
 //!      │ not set                    │ file cannot be made           │ disk full, file gone,
@@ -14,9 +14,12 @@
 //!   is the parent's file and ggml's threads did not come with it.
 //! * **exec**: the new program inherits `LD_PRELOAD` and starts at the left.
 //! * **exit**: the end is stamped into the header. Hooks that run later still
-//!   record: the mapping stays.
-//! * **`_exit`, abort, kill**: nothing runs, nothing is needed; what was
-//!   committed is in the file's pages.
+//!   record: the mapping stays. `GGML_PROFILE` is served (`delivery`), and so it
+//!   is at `_exit`.
+//! * **abort, kill**: nothing runs, nothing is needed; what was committed is in
+//!   the file's pages.
+//! * **a second agent** in the process, from another installation: the first in
+//!   the order of symbols records, the other passes every call on.
 //! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
 //!   the loader's count of unloaded objects.
 //!
@@ -27,9 +30,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use ggprof_spool::layout::{LossKind, StopReason};
+use ggprof_spool::layout::{Control, LossKind, StopReason};
 
-use crate::config::{Config, Vulkan};
+use crate::config::{Config, Purpose, Vulkan};
+use crate::ffi::real_function;
 use crate::hooks::linked_in;
 use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
@@ -49,7 +53,16 @@ pub(crate) extern "C" fn on_load() {
     // A panic must not print: the guard reports it in our own words. This is
     // our copy of the standard library, not the program's.
     std::panic::set_hook(Box::new(|_| {}));
-    let Some(config) = Config::from_environment() else { return };
+    if another_agent_comes_first() || runs_with_more_rights() {
+        return;
+    }
+    if let Some(config) = Config::from_environment() {
+        arm(config);
+        fail_open::guard((), |_| linked_in::hook_program());
+    }
+}
+
+fn arm(config: Config) {
     if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
         registration::announce(directory);
     }
@@ -57,7 +70,6 @@ pub(crate) extern "C" fn on_load() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
-        fail_open::guard((), |_| linked_in::hook_program());
     }
 }
 
@@ -67,6 +79,72 @@ pub(crate) extern "C" fn on_exit() {
         recorder.stamp_end();
     }
     registration::withdraw();
+    if let Some((purpose, recorder)) = purpose() {
+        finish(purpose, recorder);
+    }
+}
+
+/// Runs when the program ends without exit handlers, perhaps in a signal handler or in
+/// a child that borrows its parent's memory.
+pub(crate) fn before_immediate_exit() {
+    if let Some((purpose, recorder)) = purpose() {
+        if matches!(purpose, Purpose::Profile(_)) {
+            recorder.spool.header.set_end(clock::ticks());
+        }
+        finish(purpose, recorder);
+    }
+}
+
+fn finish(purpose: &Purpose, recorder: &Recorder) {
+    match purpose {
+        Purpose::Launcher => {}
+        Purpose::Profile(delivery) => delivery.at_end(recorder),
+        Purpose::Library => recorder.spool.remove(),
+    }
+}
+
+/// The last scheduler was freed.
+pub(crate) fn between_schedulers() {
+    if let Some((Purpose::Profile(delivery), recorder)) = purpose() {
+        delivery.between_schedulers(recorder);
+    }
+}
+
+/// What the recording is for, and the recording; also one that had to stop early, but
+/// never a parent's.
+fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
+    let purpose = &CONFIG.get()?.purpose;
+    let recorder = RECORDER.get()?.as_ref()?;
+    recorder.is_own_process().then_some((purpose, recorder))
+}
+
+/// The program itself asks to be recorded: from inert to armed.
+pub(crate) fn arm_for_library() {
+    if STATE.load(Ordering::Relaxed) == INERT
+        && let Some(config) = Config::for_library()
+    {
+        arm(config);
+    }
+}
+
+/// Starts or stops a recording that belongs to the program itself.
+pub(crate) fn record_for_library(on: bool) {
+    if let Some((Purpose::Library, recorder)) = purpose() {
+        recorder.spool.header.set_control(if on { Control::Record } else { Control::Stop });
+    }
+}
+
+fn another_agent_comes_first() -> bool {
+    // SAFETY: a look-up by a C string.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_control".as_ptr()) };
+    !first.is_null() && !real_function::is_ours(first as usize)
+}
+
+/// Whether the program has rights that its user has not: then the environment, which
+/// is the user's, must not tell us where to write.
+fn runs_with_more_rights() -> bool {
+    // SAFETY: a question to the system.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// # May run inside a fork child

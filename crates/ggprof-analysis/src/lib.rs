@@ -12,6 +12,7 @@ pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
 pub mod phases;
+pub mod sampling;
 pub mod top_kernels;
 pub mod totals;
 pub mod wall;
@@ -27,6 +28,7 @@ pub use grouping::{
 pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, places};
 pub use phases::{Phase, PhaseKind, Phases, phases};
+pub use sampling::{SampledOp, Sampling, sampling};
 pub use top_kernels::top_kernels;
 pub use totals::Totals;
 pub use wall::{BackendTime, Wall, wall};

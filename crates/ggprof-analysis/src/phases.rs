@@ -5,6 +5,7 @@
 //! the last product, which makes the output, gives one for each of them: then every token
 //! is the newest of a sequence of its own, as when a server answers several requests.
 
+use crate::sampling::runs_like_sampled;
 use crate::totals::percentile;
 use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
 use hashbrown::HashMap;
@@ -69,6 +70,8 @@ pub struct Phases {
     pub phases: Vec<Phase>,
     /// Which phase each graph run belongs to, as a position in `phases`.
     pub phase_of_run: Vec<u32>,
+    /// How many tokens each graph run took in; `None` where its shapes do not tell.
+    pub tokens_of_run: Vec<Option<u64>>,
     /// From the start of each prompt that was followed by generation to its end, where its
     /// first token is known. Sorted.
     pub first_token_ns: Vec<u64>,
@@ -133,7 +136,7 @@ pub fn phases(trace: &Trace) -> Phases {
             previous[place].is_some_and(|previous| !others_between(trace, &order, previous, place));
         walk.step(at, &trace.graph_runs[at], kind, &batches[at], before, goes_on);
     }
-    walk.finish()
+    walk.finish(batches.iter().map(|batch| batch.tokens).collect())
 }
 
 /// For each place in `order` the place of the same scheduler's run before.
@@ -195,11 +198,18 @@ fn batches(trace: &Trace) -> Vec<Batch> {
     let most = |counts: &Vec<(u64, u32)>| {
         counts.iter().max_by_key(|(value, count)| (*count, *value)).map(|(value, _)| *value)
     };
-    counts
+    let mut batches: Vec<Batch> = counts
         .iter()
         .zip(last)
         .map(|(counts, (_, outputs))| Batch { tokens: most(counts), outputs })
-        .collect()
+        .collect();
+    // A run that was timed as a whole does what others of its kind do.
+    for (run, like) in runs_like_sampled(trace) {
+        if batches[run.0 as usize].tokens.is_none() {
+            batches[run.0 as usize] = batches[like.0 as usize];
+        }
+    }
+    batches
 }
 
 /// Columns that a product of weights with activations has; `None` for other ops.
@@ -271,12 +281,13 @@ impl Walk {
     }
 
     /// Phases began in the order of their first runs, and so stand in order already.
-    fn finish(mut self) -> Phases {
+    fn finish(mut self, tokens_of_run: Vec<Option<u64>>) -> Phases {
         self.first_token_ns.sort_unstable();
         self.between_tokens_ns.sort_unstable();
         Phases {
             phases: self.phases,
             phase_of_run: self.phase_of_run,
+            tokens_of_run,
             first_token_ns: self.first_token_ns,
             between_tokens_ns: self.between_tokens_ns,
         }
@@ -370,6 +381,7 @@ mod tests {
         assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
         assert_eq!(found.kind_of_run(Some(GraphRunId(0))), PhaseKind::Unknown);
         assert_eq!(found.phases[0].tokens_per_second(), None);
+        assert_eq!(found.tokens_of_run, [None]);
     }
 
     #[test]
@@ -406,5 +418,6 @@ mod tests {
         let labels: Vec<_> = found.phases.iter().map(Phase::label).collect();
         assert_eq!(labels, ["pp7", "tg1"]);
         assert_eq!(found.phase_of_run, [0, 1]);
+        assert_eq!(found.tokens_of_run, [Some(7), Some(1)]);
     }
 }

@@ -26,6 +26,8 @@ pub fn work_of(trace: &Trace, signature: &Signature) -> Work {
     let op = Op { name: trace.text(signature.op), signature, types: &trace.types };
     match op.name {
         "NONE" | "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE" => Work::NOTHING,
+        // Its tensors are those of two ops among many.
+        Signature::WHOLE_SPLIT => Work::default(),
         _ => Work {
             flops: op.flops(),
             bytes_read: op.bytes_read(),

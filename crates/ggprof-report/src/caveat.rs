@@ -217,6 +217,10 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
         Dropped::Descriptions => {
             ("ops have no description: there were too many different ones", "record a shorter run")
         }
+        Dropped::DeviceRecords => (
+            "kernels or copies are missing: the vendor's tracing library had no room for them",
+            "record a shorter run",
+        ),
     };
     format!("{count} {lost}; {advice}.")
 }

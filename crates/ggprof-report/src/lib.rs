@@ -15,4 +15,4 @@ pub mod units;
 pub mod viewer;
 
 pub use caveat::{Caveat, caveats};
-pub use document::{Align, Block, Cell, Column, Document, Table};
+pub use document::{Align, Block, Cell, Column, Document, Fact, Table};

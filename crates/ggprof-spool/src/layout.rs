@@ -159,6 +159,8 @@ pub enum LossKind {
     NoBackendSlot = 7,
     /// Node descriptions beyond the interner's bound.
     InternerFull = 8,
+    /// Work of a device whose records its tracing library had no room for.
+    DeviceRecords = 9,
 }
 
 pub const MEASURED_DEVICE: u8 = 0;

@@ -42,19 +42,20 @@ impl LiveSpool {
         self.file.write_all_at(&(control as u64).to_le_bytes(), at::CONTROL as u64)
     }
 
-    /// The recording as it is now, as bytes of a file of its own.
-    pub fn snapshot(&self) -> io::Result<Vec<u8>> {
+    /// Gives the recording as it is now, piece by piece: where in a file of its own the bytes
+    /// belong, and the bytes. What is not given is zero. The header comes last.
+    pub fn snapshot(&self, mut put: impl FnMut(u64, &[u8]) -> io::Result<()>) -> io::Result<()> {
         let in_file = self.bytes()? / layout::BLOCK_BYTES as u64;
-        let reserved = self.header()?.reserved_blocks.min(in_file) as usize;
-        let mut copy = vec![0; HEADER_BYTES + reserved * layout::BLOCK_BYTES];
-        let (_, blocks) = copy.split_at_mut(HEADER_BYTES);
+        let reserved = self.header()?.reserved_blocks.min(in_file);
+        let mut block = vec![0; layout::BLOCK_BYTES];
         // What events refer to was written before them: it is copied after them.
         for definitions in [false, true] {
-            for (index, block) in blocks.chunks_exact_mut(layout::BLOCK_BYTES).enumerate() {
-                let offset = (HEADER_BYTES + index * layout::BLOCK_BYTES) as u64;
+            for index in 0..reserved {
+                let offset = HEADER_BYTES as u64 + index * layout::BLOCK_BYTES as u64;
                 let head = self.head(offset)?;
-                if (lane(&head) == layout::DEFINITIONS_LANE) == definitions {
-                    self.copy_block(offset, block)?;
+                let wanted = (lane(&head) == layout::DEFINITIONS_LANE) == definitions;
+                if wanted && self.copy_block(offset, &mut block)? {
+                    put(offset, &block)?;
                 }
             }
         }
@@ -62,9 +63,8 @@ impl LiveSpool {
         let options = u32::from_le_bytes(std::array::from_fn(|i| page[at::OPTIONS + i]));
         let options = options | layout::OPTION_SNAPSHOT;
         page[at::OPTIONS..][..4].copy_from_slice(&options.to_le_bytes());
-        page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&(reserved as u64).to_le_bytes());
-        copy[..HEADER_BYTES].copy_from_slice(&page);
-        Ok(copy)
+        page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&reserved.to_le_bytes());
+        put(0, &page)
     }
 
     fn page(&self) -> io::Result<Vec<u8>> {
@@ -80,9 +80,9 @@ impl LiveSpool {
     }
 
     /// Copies one block whole. What is appended meanwhile may be seen half: so it is read
-    /// twice, and of the second copy only what the first one had is kept. A block that is
-    /// used again all the time stays out.
-    fn copy_block(&self, offset: u64, copy: &mut [u8]) -> io::Result<()> {
+    /// twice, and of the second copy only what the first one had is kept. False for a block
+    /// that is not in use, or used again all the time.
+    fn copy_block(&self, offset: u64, copy: &mut [u8]) -> io::Result<bool> {
         for _ in 0..MOST_TRIES {
             let head = self.head(offset)?;
             self.file.read_exact_at(copy, offset)?;
@@ -90,11 +90,10 @@ impl LiveSpool {
             self.file.read_exact_at(copy, offset)?;
             if head == self.head(offset)? && head == copy[..BLOCK_HEAD_BYTES] {
                 copy[written..].fill(0);
-                return Ok(());
+                return Ok(head != [0; BLOCK_HEAD_BYTES]);
             }
         }
-        copy.fill(0);
-        Ok(())
+        Ok(false)
     }
 }
 

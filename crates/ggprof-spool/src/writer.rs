@@ -207,6 +207,11 @@ impl HeaderPage {
         (before % u64::from(u32::MAX - 1)) as u32 + 1
     }
 
+    /// Graph runs counted so far.
+    pub fn graph_runs(&self) -> u64 {
+        self.word(layout::header::GRAPH_RUNS).load(Ordering::Relaxed)
+    }
+
     /// What was asked for last; others may write it into the file at any time.
     pub fn control(&self) -> layout::Control {
         layout::Control::of(self.word(layout::header::CONTROL).load(Ordering::SeqCst))

@@ -14,7 +14,7 @@ pub mod text_fixture;
 pub use model::shape_text;
 pub use model::{
     Backend, BackendIndex, Coverage, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind,
-    Events, Extent, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node,
+    Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node,
     NodeId, Provenance, Shape, Signature, SignatureId, Source, Split, Stopped, StringId, TaskKind,
     Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind,
 };

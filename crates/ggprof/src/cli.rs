@@ -14,6 +14,7 @@ Examples:
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
   ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
   ggprof ctl snapshot -o now.html                   what a running server did until now
+  ggprof doctor -- llama-server -m model.gguf       what can be recorded in it, and how
   ggprof profile.json                               summary of a recording
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
@@ -27,6 +28,19 @@ Exit codes (of `run`: those of the command, 128+n if signal n ended it):
   1  failed; a file that could not be finished was not written
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings";
+
+const ENV_HELP: &str = "\
+For a POSIX shell:
+  eval \"$(ggprof env)\"
+  GGML_PROFILE=profile.json llama-completion -m model.gguf -p \"Hello\"
+
+GGML_PROFILE:
+  1, stdout or empty  prints a summary to standard output
+  path ending .txt    writes a text report
+  any other path      writes JSON; %p in it stands for the process id
+
+Written when the program ends or frees its last scheduler, and again if it computes more.
+A program that is killed leaves its recording in the temporary directory: `ggprof doctor`.";
 
 /// Cross-backend profiler for ggml programs.
 ///
@@ -45,6 +59,11 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
+    /// Say what can be recorded in a program, and how; without a command, check the installation
+    Doctor(DoctorArgs),
+    /// Print what to set so that programs started later are recorded where GGML_PROFILE says
+    #[command(after_help = ENV_HELP)]
+    Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
     /// Show the timeline of a recording in the browser
@@ -54,6 +73,28 @@ pub(crate) enum Command {
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
+    /// What the agent runs for GGML_PROFILE when the program ends
+    #[command(hide = true)]
+    Deliver(DeliverArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// End the command after this many seconds if it has not computed a graph (default: 30)
+    #[arg(long, value_name = "N", default_value_t = 30, hide_default_value = true)]
+    pub(crate) seconds: u64,
+    /// Command to look at, with its arguments. It is run without input until it has computed
+    /// its first graph, and then ended (SIGTERM, after five seconds SIGKILL) with all it started
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DeliverArgs {
+    /// The recording of a process
+    pub(crate) spool: PathBuf,
+    /// File to write: text if it ends in .txt, else JSON; without it a summary is printed
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -78,6 +119,12 @@ pub(crate) struct RunArgs {
     /// How Vulkan devices are timed (default: sample)
     #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
     pub(crate) vulkan: VulkanArg,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the time that `--cuda sample` may cost (default: 1)
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    pub(crate) cuda_budget: f64,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
@@ -122,6 +169,18 @@ pub(crate) enum SummaryTo {
     Stdout,
     /// Standard error
     Stderr,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CudaArg {
+    /// Every kernel, in windows of a few graph runs; the time of whole splits in between
+    Sample,
+    /// Every kernel, all the time: slows the program
+    Full,
+    /// Only the time of whole splits
+    Graph,
+    /// Nothing but the time of the calls
+    Off,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod doctor;
 mod exit;
 mod input;
 mod launch;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Ctl(arguments) => commands::ctl(arguments),
+        Command::Doctor(arguments) => commands::doctor(arguments),
+        Command::Env => commands::env(),
+        Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),

@@ -99,4 +99,4 @@ pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
 pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded: the program did not compute with ggml, or its ggml cannot be reached (linked \
 statically, or started by another program that clears its environment). The program itself was not \
-affected.";
+affected. `ggprof doctor -- COMMAND` says more.";

@@ -31,7 +31,7 @@ pub(super) fn median(mut costs: Vec<Cost>) -> Cost {
 }
 
 /// The median of values, and the least and greatest of the middle half.
-pub(super) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
+pub(crate) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
     (at(0.5), at(0.25), at(0.75))

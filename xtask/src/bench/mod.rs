@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: figures, printed; nothing here can fail because a machine is slow.
 
 mod analysis;
-mod measure;
+pub(crate) mod measure;
 mod profiles;
 mod recording;
 mod viewer;

@@ -42,7 +42,7 @@ macro_rules! api {
     };
 }
 
-const fn as_c_str(name: &'static str) -> &'static CStr {
+pub(super) const fn as_c_str(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("names end in one zero byte"),
@@ -78,6 +78,8 @@ api! {
     ggml_commit: fn() -> *const c_char;
     ggml_backend_name: fn(Pointer) -> *const c_char;
     ggml_backend_free: fn(Pointer);
+    ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
+    ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
     ggml_backend_synchronize: fn(Pointer);
     ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
     ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);

@@ -41,6 +41,16 @@ impl<'l> Graph<'l> {
         }
     }
 
+    /// The number by which backends recognise the graph when nothing in it has changed;
+    /// 0 without one.
+    pub(crate) fn uid(self) -> u64 {
+        if self.layout.uid == 0 || self.layout.uid + size_of::<u64>() > self.layout.bytes {
+            return 0;
+        }
+        // SAFETY: inside the graph's own bytes (`new`).
+        unsafe { self.at.add(self.layout.uid).cast::<u64>().read_unaligned() }
+    }
+
     /// A copy of the graph's head that shows the node at `position` only, and
     /// that no backend takes for a graph it has seen.
     pub(crate) fn single_node(self, position: usize, into: &mut GraphHead) {

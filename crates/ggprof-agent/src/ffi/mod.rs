@@ -1,10 +1,12 @@
-//! Everything foreign: ggml's functions, its struct layouts, and the dynamic
-//! loader's. Nothing here is fixed per ggml version: functions are looked up by
+//! Everything foreign: ggml's functions, its struct layouts, the dynamic loader's,
+//! and those of CUDA (`cupti`, `cuda_driver`). Nothing here is fixed per ggml version: functions are looked up by
 //! name in the target, offsets are found by `probe` and `canary`.
 
 pub(crate) mod api;
 pub(crate) mod backend_table;
 pub(crate) mod canary;
+pub(crate) mod cuda_driver;
+pub(crate) mod cupti;
 pub(crate) mod graph;
 pub(crate) mod probe;
 pub(crate) mod real_function;

@@ -4,7 +4,9 @@
 //! does not see libraries opened with `RTLD_LOCAL`, and two copies of ggml must
 //! each reach their own. A call that ggml makes as its last act (a tail call)
 //! seems to come from our own wrapper; then the answer lies in the library of
-//! the real function that wrapper called.
+//! the real function that wrapper called. A call that another profiler passes
+//! on comes from a library that exports the same names and is no ggml: then the
+//! answer lies behind us, or the two would call each other for ever.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -111,7 +113,8 @@ impl RealFunction {
     }
 }
 
-fn is_ours(address: usize) -> bool {
+/// Whether an address lies in this library.
+pub(crate) fn is_ours(address: usize) -> bool {
     static OURS: std::sync::OnceLock<Option<LoadedObject>> = std::sync::OnceLock::new();
     let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
     ours.as_ref().is_some_and(|object| object.holds(address))
@@ -122,10 +125,50 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
     let caller = LoadedObject::containing(address);
     let scope = caller.and_then(|object| Scope::of(&object.name));
     let found = scope.map_or(0, |scope| scope.find(symbol));
-    if found != 0 && !is_ours(found) {
+    if found != 0 && !is_ours(found) && is_ggmls(found) {
         return found;
     }
     // SAFETY: a look-up by a C string, behind us in the global scope.
     let next = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize };
-    if is_ours(next) { 0 } else { next }
+    let usable = |address: &usize| *address != 0 && !is_ours(*address);
+    let elsewhere =
+        Some(next).filter(usable).or_else(|| Some(find_anywhere(symbol)).filter(usable));
+    // Last of all what the caller sees, even if it does not look like a ggml: a program
+    // that gets no function at all is worse off.
+    elsewhere.or(Some(found).filter(usable)).unwrap_or(0)
+}
+
+/// A function of the ggml that a function leads to: itself, or where it is another
+/// profiler's, one of the ggml behind that. A program that has it linked in is its ggml.
+pub(crate) fn of_ggml(function: usize) -> usize {
+    if is_ggmls(function) || LoadedObject::program().is_some_and(|own| own.holds(function)) {
+        return function;
+    }
+    match find_anywhere(c"ggml_init") {
+        0 => function,
+        of_another => of_another,
+    }
+}
+
+/// Whether the library that holds a function is a ggml, and not one that only
+/// stands in for some of ggml's functions, as we do.
+pub(crate) fn is_ggmls(function: usize) -> bool {
+    let Some(object) = LoadedObject::containing(function) else { return false };
+    let scope = Scope::of(&object.name);
+    scope.is_some_and(|scope| object.holds(scope.find(c"ggml_init")))
+}
+
+/// The symbol in any ggml of the process, for a caller who cannot see its own: a
+/// profiler that passes on a call to libraries opened with `RTLD_LOCAL`.
+fn find_anywhere(symbol: &CStr) -> usize {
+    let mut found = 0;
+    let holds = |object: &LoadedObject| {
+        let address = Scope::of(&object.name).map_or(0, |scope| scope.find(symbol));
+        if object.holds(address) && !is_ours(address) && is_ggmls(address) {
+            found = address;
+        }
+        found != 0
+    };
+    loaded_object::all().iter().any(holds);
+    found
 }

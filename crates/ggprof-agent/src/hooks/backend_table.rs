@@ -104,7 +104,7 @@ pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
 ///
 /// # Safety
 /// `F` is the slot's function pointer type.
-unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
+pub(crate) unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<usize>()) };
     let address = kept.load(Ordering::Acquire);
     // SAFETY: a function pointer of type `F` by the caller's contract, not null.

@@ -5,10 +5,10 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
+use super::shim::observe_then_jump;
 use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::observe::cpu_op::{self, ComputeParams};
@@ -77,46 +77,7 @@ unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>(threadpool: Pointer) {
 /// real function is jumped to, as if nobody had been there.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn forward<const SLOT: usize>() {
-    naked_asm!(
-        "sub rsp, 0xb8",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
-        "mov [rsp + 48], rax",
-        "movups [rsp + 56], xmm0",
-        "movups [rsp + 72], xmm1",
-        "movups [rsp + 88], xmm2",
-        "movups [rsp + 104], xmm3",
-        "movups [rsp + 120], xmm4",
-        "movups [rsp + 136], xmm5",
-        "movups [rsp + 152], xmm6",
-        "movups [rsp + 168], xmm7",
-        "mov r9d, {slot}",
-        "call {observe}",
-        "mov r11, rax",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "mov rcx, [rsp + 24]",
-        "mov r8, [rsp + 32]",
-        "mov r9, [rsp + 40]",
-        "mov rax, [rsp + 48]",
-        "movups xmm0, [rsp + 56]",
-        "movups xmm1, [rsp + 72]",
-        "movups xmm2, [rsp + 88]",
-        "movups xmm3, [rsp + 104]",
-        "movups xmm4, [rsp + 120]",
-        "movups xmm5, [rsp + 136]",
-        "movups xmm6, [rsp + 152]",
-        "movups xmm7, [rsp + 168]",
-        "add rsp, 0xb8",
-        "jmp r11",
-        slot = const SLOT,
-        observe = sym forward_called,
-    )
+    observe_then_jump!(forward_called, SLOT, "mov r9d, {slot}")
 }
 
 /// Returns the real function for `forward` to jump to. Of the arguments only

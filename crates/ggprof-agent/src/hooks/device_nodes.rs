@@ -55,7 +55,7 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
     let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = Some((object.name.clone(), object.base));
     let own = hooked.iter().position(|library| *library == key);
-    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
+    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(library::is_gone));
     let Some(number) = own.or_else(free) else { return false };
     let shim = SHIMS[number] as *const () as usize;
     let mut placed = false;
@@ -68,8 +68,4 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
         hooked[number] = key;
     }
     placed
-}
-
-fn is_gone((name, base): &(CString, usize)) -> bool {
-    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
 }

@@ -1,8 +1,8 @@
 //! The entry points of ggml that programs call across library borders. The
 //! dynamic linker binds every caller to these, libraries opened later included.
 //!
-//! Each exported symbol is a shim of a few instructions: it notes where the call
-//! came from, which Rust cannot ask, and jumps to the function that does the
+//! Behind each exported symbol is a shim of a few instructions: it notes where the
+//! call came from, which Rust cannot ask, and jumps to the function that does the
 //! work, with every argument where it was.
 
 use std::arch::naked_asm;
@@ -16,8 +16,8 @@ use crate::ffi::real_function::RealFunction;
 use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
-use crate::quiet_log;
 use crate::recorder::this_thread::ThisThread;
+use crate::{lifecycle, quiet_log};
 
 extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
@@ -51,10 +51,12 @@ macro_rules! shim {
     };
 }
 
-/// An entry point as `linked_in` hooks it.
+/// An entry point as `linked_in` and `late` hook it.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) symbol: &'static CStr,
+    /// Stands in for a function where it is called.
+    pub(super) called: unsafe extern "C-unwind" fn(),
     /// Stands in for a function at its own address.
     pub(super) shim: unsafe extern "C-unwind" fn(),
     pub(super) real: &'static RealFunction,
@@ -70,12 +72,19 @@ macro_rules! entry {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C-unwind" fn $symbol() {
-            shim!("mov rdi, [rsp + 56]", $body)
+            naked_asm!("jmp {called}", called = sym $real::called)
         }
 
         #[allow(non_snake_case)]
         mod $real {
             use super::*;
+
+            /// The same under no exported name: the address of an exported one is that of
+            /// whoever comes first in the process.
+            #[unsafe(naked)]
+            pub(super) unsafe extern "C-unwind" fn called() {
+                shim!("mov rdi, [rsp + 56]", $body)
+            }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
@@ -88,7 +97,12 @@ macro_rules! entry {
 
             static REAL: RealFunction = RealFunction::new(SYMBOL);
 
-            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, shim: linked_in, real: &REAL };
+            pub(super) static ENTRY: Entry = Entry {
+                symbol: SYMBOL,
+                called,
+                shim: linked_in,
+                real: &REAL,
+            };
 
             /// The same for a call that arrived at the function itself.
             #[unsafe(naked)]
@@ -165,9 +179,12 @@ entry!(ggml_backend_sched_free, sched_free_real: fn(Pointer), sched_free);
 
 unsafe extern "C-unwind" fn sched_free(scheduler: Pointer) {
     if let Some(real) = sched_free_real::find() {
-        guard((), |this| schedulers::note_free(this, scheduler));
+        let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
         // SAFETY: what the program would have called, with what it passed.
         unsafe { real(scheduler) };
+        if was_last {
+            guard((), |_| lifecycle::between_schedulers());
+        }
     }
 }
 

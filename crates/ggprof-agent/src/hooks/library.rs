@@ -103,6 +103,11 @@ pub(crate) fn unhook_forward(place: usize) {
     }
 }
 
+/// Nothing of this name is loaded there any more.
+pub(super) fn is_gone((name, base): &(CString, usize)) -> bool {
+    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+}
+
 impl Library {
     /// A library closed and opened again at the same place is as it was at first.
     fn is_still_hooked(&self, object: &LoadedObject, number: usize) -> bool {
@@ -180,23 +185,10 @@ pub(super) fn replace(
     hook: usize,
     kept: &std::sync::atomic::AtomicUsize,
 ) -> bool {
-    let real = real_function(object, slot);
+    let real = slot.leads_to(object);
     if real == 0 {
         return false;
     }
     kept.store(real, Ordering::Release);
     slot.replace(object, hook)
-}
-
-/// What the slot leads to. A slot not yet bound leads back into the library's
-/// own stubs, which would bind it and so undo the hook: then the function is
-/// looked up as the loader would, in the global scope first.
-fn real_function(object: &LoadedObject, slot: &Slot<'_>) -> usize {
-    let value = slot.value();
-    if value == slot.own_definition || !object.holds(value) {
-        return value;
-    }
-    // SAFETY: a look-up by a C string.
-    let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, slot.name.as_ptr()) as usize };
-    if global != 0 { global } else { slot.own_definition }
 }

@@ -7,9 +7,14 @@
 pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
 pub(crate) mod cpu_ops;
+pub(crate) mod cuda_calls;
+pub(crate) mod cupti;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 mod inline_ops;
+pub(crate) mod late;
 pub(crate) mod library;
 pub(crate) mod linked_in;
+mod process_end;
+mod shim;
 pub(crate) mod vulkan;

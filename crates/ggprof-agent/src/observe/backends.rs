@@ -9,12 +9,13 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
 use super::vulkan::registration;
-use super::{devices, schedulers};
+use super::{cuda, devices, schedulers};
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
+use crate::hooks::backend_table::Synchronize;
 use crate::hooks::library::Hooked;
-use crate::hooks::{backend_table, device_nodes, library};
+use crate::hooks::{backend_table, cuda_calls, device_nodes, library};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -33,6 +34,8 @@ pub(crate) struct Adopted {
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
     is_cpu: AtomicBool,
+    /// Its library hands work to CUDA devices.
+    is_cuda: AtomicBool,
     is_host_accelerator: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
@@ -93,6 +96,20 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     own.or_else(|| known().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
+/// Waits until every CUDA backend has nothing left to do.
+pub(crate) fn synchronize_cuda() {
+    for entry in ADOPTED.iter().filter(|entry| entry.is_cuda()) {
+        let backend = entry.backend.load(Ordering::Acquire) as Pointer;
+        // SAFETY: taken from this slot of the backend's table.
+        let real = unsafe { backend_table::original::<Synchronize>(&entry.synchronize) };
+        if let Some(synchronize) = real {
+            // SAFETY: the backend's own function; the backend is not freed yet, as
+            // `note_free` has not been called.
+            unsafe { synchronize(backend) };
+        }
+    }
+}
+
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
 pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
     if backend.is_null() {
@@ -129,6 +146,7 @@ impl Adopted {
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
+            is_cuda: AtomicBool::new(false),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
@@ -248,6 +266,8 @@ impl Adopted {
         self.is_host_accelerator.store(on_host, Ordering::Relaxed);
         let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
         self.asks_about_nodes.store(asks, Ordering::Relaxed);
+        let is_cuda = device_type != 0 && object.as_ref().is_some_and(cuda_calls::hook);
+        self.is_cuda.store(is_cuda, Ordering::Relaxed);
         let record = layout::Backend {
             device_type,
             backend: self.id(),
@@ -296,7 +316,7 @@ impl Adopted {
             cover(Covered::Ops, CoveredHow::NodeByNode, 1, &by);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");
-        } else {
+        } else if !is_cuda || !cuda::is_wanted(lane) {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
     }
@@ -312,6 +332,11 @@ impl Adopted {
         self.asks_about_nodes.load(Ordering::Relaxed)
     }
 
+    /// Its work is done by a CUDA device.
+    pub(crate) fn is_cuda(&self) -> bool {
+        self.is_cuda.load(Ordering::Relaxed)
+    }
+
     /// The setter through which this backend's nodes can be made to tick.
     pub(crate) fn tick_setter(&self) -> Option<Setter> {
         let setter = self.tick_setter.load(Ordering::Relaxed);
@@ -325,6 +350,10 @@ impl Adopted {
         self.device.store(0, Ordering::Relaxed);
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+        if self.is_cuda() {
+            cuda::before_backend_free(&lane, self.id());
+            self.is_cuda.store(false, Ordering::Relaxed);
+        }
         let record =
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());

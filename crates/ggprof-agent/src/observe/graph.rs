@@ -72,16 +72,23 @@ impl KnownNodes {
         *self = KnownNodes::default();
     }
 
-    /// The number of the graph's shape. Graphs are recognised by a fingerprint of
-    /// what tends to change; what else may change is looked at now and then.
+    /// The number of the graph's shape. Graphs are recognised by ggml's own number
+    /// for them, which backends rely on too, or else by a fingerprint of what tends to
+    /// change; what else may change is looked at now and then.
     pub(crate) fn shape_of(
         &mut self,
         lane: &HeldLane<'_>,
         instance: &Instance,
         layout: &TensorLayout,
         nodes: &[*const u8],
+        uid: u64,
     ) -> u32 {
-        let fingerprint = fingerprint(layout, nodes) ^ u64::from(instance.id);
+        let fingerprint = match uid {
+            0 => fingerprint(layout, nodes),
+            // The same number in another place is not the same graph.
+            uid => mix(mix(uid, nodes.as_ptr() as u64), nodes.len() as u64),
+        };
+        let fingerprint = fingerprint ^ u64::from(instance.id);
         if let Some(recent) = self.shapes.get_mut(&fingerprint)
             && recent.uses < USES_BEFORE_CHECK
         {

@@ -11,6 +11,7 @@ use crate::ffi::api::Api;
 use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
+use crate::ffi::real_function;
 use crate::ffi::tensor::TensorLayout;
 use crate::hooks::linked_in;
 use crate::patch::got;
@@ -35,10 +36,15 @@ static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let object = LoadedObject::containing(linked_in::function_behind(function))?;
+        let function = linked_in::function_behind(function);
+        let object = LoadedObject::containing(function)?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
-        if let Some(instance) = known.iter().find(same) {
+        if let Some(instance) = find(&known, &object) {
+            return Some(instance);
+        }
+        // Where another profiler stands in between, the function is its own.
+        let object = LoadedObject::containing(real_function::of_ggml(function))?;
+        if let Some(instance) = find(&known, &object) {
             return Some(instance);
         }
         let api = Api::of(&object)?;
@@ -94,6 +100,11 @@ impl Instance {
             cover(Covered::Copies, CoveredHow::SymbolName, problem);
         }
     }
+}
+
+fn find(known: &[&'static Instance], object: &LoadedObject) -> Option<&'static Instance> {
+    let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
+    known.iter().find(same).copied()
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";

@@ -6,6 +6,7 @@
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
 //! * `ticks`: nodes of a library that shows nothing but their number;
+//! * `cuda`: the work of CUDA devices;
 //! * `visits`: the node a device's library works on;
 //! * `copies`: tensors moved between backends;
 //! * `serialize`: one node at a time, when asked for.
@@ -13,6 +14,7 @@
 pub(crate) mod backends;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
+pub(crate) mod cuda;
 mod devices;
 pub(crate) mod graph;
 pub(crate) mod instance;

@@ -5,8 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout;
 
-use super::backends;
-use crate::ffi::api::Pointer;
+use super::{backends, cuda};
+use crate::control::FREED;
+use crate::ffi::api::{Api, Pointer};
+use crate::ffi::real_function;
+use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
@@ -14,6 +17,8 @@ use crate::{clock, lifecycle};
 
 struct Known {
     live: Vec<Live>,
+    /// Where schedulers were that are gone.
+    freed: Vec<usize>,
     count: u32,
 }
 
@@ -21,31 +26,74 @@ struct Known {
 struct Live {
     at: usize,
     id: u32,
+    /// Its backends by number; empty where they are not known.
     members: Vec<u32>,
+    /// A function of its ggml's base library, 0 if it was made out of our sight.
+    base_function: usize,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known { live: Vec::new(), count: 0 });
+/// Addresses are used again and again, so few are enough.
+const MOST_FREED: usize = 256;
+
+static KNOWN: Mutex<Known> = Mutex::new(Known { live: Vec::new(), freed: Vec::new(), count: 0 });
 
 /// The program made a scheduler over these backends.
 pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer], real: usize) {
     let ids: Vec<u32> =
         members.iter().map(|&backend| backends::adopt(this, backend, real)).collect();
-    with_lane(this, |lane| {
-        let scheduler = number_new(scheduler, ids.clone());
-        let head = layout::SchedulerNew {
-            backends: ids.len() as u16,
-            scheduler,
-            ticks: clock::ticks(),
-            ..Default::default()
-        };
-        let owner = Owner::Scheduler(scheduler);
-        lane.define_lasting(owner, &head.encode());
-        for (index, backend) in (0..).zip(ids) {
-            let member =
-                layout::SchedulerBackend { index, scheduler, backend, ..Default::default() };
-            lane.define_lasting(owner, &member.encode());
+    let known = if ids.contains(&layout::NONE) { Vec::new() } else { ids.clone() };
+    let id = number_new(scheduler, known, real);
+    with_lane(this, |lane| write_new(lane, id, &ids));
+}
+
+fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
+    let head = layout::SchedulerNew {
+        backends: members.len() as u16,
+        scheduler,
+        ticks: clock::ticks(),
+        ..Default::default()
+    };
+    let owner = Owner::Scheduler(scheduler);
+    lane.define_lasting(owner, &head.encode());
+    for (index, &backend) in (0..).zip(members) {
+        let member = layout::SchedulerBackend { index, scheduler, backend, ..Default::default() };
+        lane.define_lasting(owner, &member.encode());
+    }
+}
+
+/// The number of a scheduler whose backends are all recorded from now on; 0 if nothing can
+/// be recorded.
+///
+/// # Safety
+/// The scheduler is one of ggml's, unless it was freed.
+pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer) -> u32 {
+    let base_function = {
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.freed.contains(&(scheduler as usize)) {
+            return FREED;
         }
-    });
+        match known.live.iter().find(|live| live.at == scheduler as usize) {
+            Some(live) if !live.members.is_empty() => return live.id,
+            Some(live) => live.base_function,
+            None => 0,
+        }
+    };
+    let base_function = real_function::of_ggml(base_function);
+    // SAFETY: by this function's contract.
+    let members = unsafe { members_of(scheduler, base_function) };
+    note_new(this, scheduler, &members, base_function);
+    known_number(scheduler).filter(|_| lifecycle::recording().is_some()).unwrap_or(layout::NONE)
+}
+
+/// # Safety
+/// The scheduler is a live one of the ggml that holds the function.
+unsafe fn members_of(scheduler: Pointer, base_function: usize) -> Vec<Pointer> {
+    let api = LoadedObject::containing(base_function).and_then(|object| Api::of(&object));
+    let count = api.and_then(|api| api.ggml_backend_sched_get_n_backends);
+    let get = api.and_then(|api| api.ggml_backend_sched_get_backend);
+    let (Some(count), Some(get)) = (count, get) else { return Vec::new() };
+    // SAFETY: by this function's contract.
+    (0..unsafe { count(scheduler) }).map(|index| unsafe { get(scheduler, index) }).collect()
 }
 
 /// The number of a scheduler; one that was made out of our sight gets one now.
@@ -53,13 +101,14 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
     if let Some(id) = known_number(scheduler) {
         return id;
     }
-    let id = number_new(scheduler, Vec::new());
+    let id = number_new(scheduler, Vec::new(), 0);
     let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
     lane.define_lasting(Owner::Scheduler(id), &head.encode());
     id
 }
 
-fn known_number(scheduler: Pointer) -> Option<u32> {
+/// The number of a scheduler that was not freed.
+pub(crate) fn known_number(scheduler: Pointer) -> Option<u32> {
     let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.live.iter().find(|live| live.at == scheduler as usize).map(|live| live.id)
 }
@@ -81,11 +130,17 @@ pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
     });
 }
 
-pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) {
+/// The program frees a scheduler; whether it is the last that we know of.
+pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let place = known.live.iter().position(|live| live.at == scheduler as usize);
-    let Some(place) = place else { return };
+    let Some(place) = place else { return false };
     let id = known.live.swap_remove(place).id;
+    if known.freed.len() >= MOST_FREED {
+        known.freed.remove(0);
+    }
+    known.freed.push(scheduler as usize);
+    let is_last = known.live.is_empty();
     drop(known);
     with_lane(this, |lane| {
         let record =
@@ -93,10 +148,12 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) {
         lane.put(&record.encode());
         lane.forget(Owner::Scheduler(id));
     });
+    is_last
 }
 
 /// How long the program waited for a scheduler's backends to finish.
 pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64) {
+    cuda::note_waited();
     with_lane(this, |lane| {
         let record = layout::Synchronize {
             scheduler: number(scheduler, lane),
@@ -109,12 +166,13 @@ pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64
     });
 }
 
-fn number_new(scheduler: Pointer, members: Vec<u32>) -> u32 {
+fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u32 {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.count += 1;
     let id = known.count;
     known.live.retain(|live| live.at != scheduler as usize);
-    known.live.push(Live { at: scheduler as usize, id, members });
+    known.freed.retain(|&at| at != scheduler as usize);
+    known.live.push(Live { at: scheduler as usize, id, members, base_function });
     id
 }
 

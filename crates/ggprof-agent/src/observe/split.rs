@@ -4,6 +4,7 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
+use super::cuda::{self, CudaSplit};
 use super::instance::Instance;
 use super::run::{Run, UNWOUND};
 use super::ticks::{self, Ticks};
@@ -31,6 +32,8 @@ pub(crate) struct Split {
     ticks: Option<Box<Ticks>>,
     /// Where a device's library tells which node it works on; on the heap too.
     visits: Option<Box<Visits>>,
+    /// Where the device is one of CUDA's.
+    cuda: Option<CudaSplit>,
     lane: Option<HeldLane<'static>>,
     /// The run made for a graph that came without one.
     own_run: Option<Run>,
@@ -49,7 +52,10 @@ impl Split {
         let lane = match recorder.lane(this.preferred_lane.get()) {
             Some(lane) if lane.writes() => lane,
             // Of the run only its length is kept in mind.
-            _ => return own_run.map(Split::unrecorded),
+            _ => {
+                cuda::rest();
+                return own_run.map(Split::unrecorded);
+            }
         };
         this.preferred_lane.set(lane.number);
         let (shape, nodes) = describe(&lane, adopted, graph);
@@ -69,12 +75,13 @@ impl Split {
         let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
             // the visits are taken off the thread right behind that.
-            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph)) }
+            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph).0) }
         });
         if let Some(visits) = &mut visits {
             this.visits.set(&raw mut **visits);
         }
-        lane.begin_run(nodes);
+        lane.begin_run(if adopted.asks_about_nodes() { 0 } else { nodes });
+        let cuda = cuda::begin_split(this, &lane, adopted, id);
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -88,8 +95,19 @@ impl Split {
         };
         lane.put(&begin.encode());
         let begin_cost = start - entered;
-        let lane = Some(lane);
-        Some(Split { id, start, shape, begin_cost, graph, instance, ticks, visits, lane, own_run })
+        Some(Split {
+            id,
+            start,
+            shape,
+            begin_cost,
+            graph,
+            instance,
+            ticks,
+            visits,
+            cuda,
+            lane: Some(lane),
+            own_run,
+        })
     }
 
     fn unrecorded(own_run: Run) -> Split {
@@ -102,6 +120,7 @@ impl Split {
             instance: None,
             ticks: None,
             visits: None,
+            cuda: None,
             lane: None,
             own_run: Some(own_run),
         }
@@ -126,6 +145,9 @@ impl Split {
         let folded = FoldedSplit { split: self.id, start: self.start, end };
         this.ticks.set(std::ptr::null_mut());
         this.visits.set(std::ptr::null_mut());
+        if let Some(cuda) = self.cuda.take().filter(|_| status != UNWOUND) {
+            cuda.end(&lane, self.visits.as_ref().map_or(0, |visits| visits.stream()));
+        }
         let mut known = lane.take_known();
         let written = known.fusions_are_written(self.shape);
         let mut on_fused = |position, fused| {
@@ -138,7 +160,7 @@ impl Split {
         }
         let folded = match (&self.ticks, self.instance) {
             (Some(ticks), Some(instance)) => {
-                let nodes = nodes_of(instance, self.graph);
+                let (nodes, _) = nodes_of(instance, self.graph);
                 ticks::write_ops(&lane, folded, ticks, instance, nodes, on_fused)
             }
             _ => fold::write_ops(&lane, folded, on_fused),
@@ -174,24 +196,29 @@ impl Drop for Split {
 fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
     let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
-    let nodes = nodes_of(instance, graph);
+    let (nodes, uid) = nodes_of(instance, graph);
     if nodes.len() > MAX_NODES {
         lane.recorder.lose(LossKind::GraphTooLarge, (nodes.len() - MAX_NODES) as u64);
     }
     let nodes = &nodes[..nodes.len().min(MAX_NODES)];
-    let Some(table) = lane.slot().node_table() else { return (layout::NONE, 0) };
-    for (place, &node) in table.iter().zip(nodes) {
-        place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
+    // Threads of the CPU look their nodes up; a device's library tells them itself.
+    if !adopted.asks_about_nodes() {
+        let Some(table) = lane.slot().node_table() else { return (layout::NONE, 0) };
+        for (place, &node) in table.iter().zip(nodes) {
+            place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
+        }
     }
     let mut known = lane.take_known();
-    let shape = known.shape_of(lane, instance, tensor_layout, nodes);
+    let shape = known.shape_of(lane, instance, tensor_layout, nodes, uid);
     lane.return_known(known);
     (shape, nodes.len())
 }
 
-fn nodes_of(instance: &Instance, graph: Pointer) -> &[*const u8] {
-    let Some((_, graph_layout)) = &instance.layouts else { return &[] };
+/// The graph's nodes, and ggml's number for it.
+fn nodes_of(instance: &Instance, graph: Pointer) -> (&[*const u8], u64) {
+    let Some((_, graph_layout)) = &instance.layouts else { return (&[], 0) };
     // SAFETY: ggml hands the graph to the backend and keeps it, unchanged, until
     // `graph_compute` has returned to it; the layout is of the same copy of ggml.
-    unsafe { Graph::new(graph, graph_layout) }.nodes()
+    let graph = unsafe { Graph::new(graph, graph_layout) };
+    (graph.nodes(), graph.uid())
 }

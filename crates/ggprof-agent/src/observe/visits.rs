@@ -7,6 +7,8 @@
 //! the first node last, before any work was seen. Nodes that the loop passes over
 //! run together with the one before them.
 
+use super::cuda::CapturedGraph;
+
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.
 const LONGEST_STEP: usize = 32;
@@ -22,6 +24,10 @@ pub(crate) struct Visits {
     nodes: *const [*const u8],
     site: usize,
     worked: bool,
+    /// The stream that work went to first, 0 before.
+    stream: usize,
+    /// The CUDA graph that the loop is captured into.
+    pub(crate) cuda_graph: CapturedGraph,
     /// Positions in the order the loop came to them, this pass.
     visited: Vec<u32>,
 }
@@ -42,11 +48,14 @@ impl Visits {
             nodes,
             site: 0,
             worked: false,
+            stream: 0,
+            cuda_graph: CapturedGraph::default(),
             visited,
         })
     }
 
-    /// A question about a node, asked at `site`. Never allocates.
+    /// A question about a node, asked at `site`. Never allocates, unless a CUDA graph is
+    /// being captured, which takes far longer.
     pub(crate) fn visit(&mut self, node: usize, site: usize) {
         let nodes = self.nodes();
         let is = |place: &*const u8| *place as usize == node;
@@ -54,6 +63,7 @@ impl Visits {
             self.site = site;
             self.visited.clear();
             self.visited.push(0);
+            self.cuda_graph.visit(0);
             return;
         }
         let Some(current) = self.position().filter(|_| site == self.site) else { return };
@@ -61,7 +71,9 @@ impl Visits {
         if let Some(step) = ahead.into_iter().position(is)
             && self.visited.len() < self.visited.capacity()
         {
-            self.visited.push(current + 1 + step as u32);
+            let position = current + 1 + step as u32;
+            self.visited.push(position);
+            self.cuda_graph.visit(position);
         }
     }
 
@@ -77,6 +89,18 @@ impl Visits {
     /// Work of the device was recorded or launched for the current node.
     pub(crate) fn note_work(&mut self) {
         self.worked |= !self.visited.is_empty();
+    }
+
+    /// Work goes to this stream of the device. The first one stands for the split:
+    /// others fork from it and join it again.
+    pub(crate) fn note_stream(&mut self, stream: usize) {
+        if self.stream == 0 {
+            self.stream = stream;
+        }
+    }
+
+    pub(crate) fn stream(&self) -> usize {
+        self.stream
     }
 
     /// Tells, once the split was computed, which nodes ran with others: the first

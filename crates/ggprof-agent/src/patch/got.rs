@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
+use crate::ffi::api::Scope;
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -21,6 +22,24 @@ pub(crate) struct Slot<'a> {
 impl Slot<'_> {
     pub(crate) fn value(&self) -> usize {
         self.word().load(Ordering::Relaxed)
+    }
+
+    /// What the slot leads to. A slot not yet bound leads back into the library's own
+    /// stubs, which would bind it and so undo a hook: then the function is looked up as
+    /// the loader would, in the global scope first, then in the scope of a library that
+    /// was opened for itself.
+    pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
+        let value = self.value();
+        if value == self.own_definition || !object.holds(value) {
+            return value;
+        }
+        // SAFETY: a look-up by a C string.
+        let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
+        if global != 0 {
+            return global;
+        }
+        let local = Scope::of(&object.name).map_or(0, |scope| scope.find(self.name));
+        if local != 0 { local } else { self.own_definition }
     }
 
     fn word(&self) -> &AtomicUsize {

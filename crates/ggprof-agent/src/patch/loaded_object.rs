@@ -78,6 +78,17 @@ impl LoadedObject {
     }
 }
 
+/// Everything that is loaded now. Gathered first: what is done with each may need
+/// the loader, which is locked during its own walk.
+pub(crate) fn all() -> Vec<LoadedObject> {
+    let mut objects = Vec::new();
+    find(&mut |object| {
+        objects.push(object.clone());
+        false
+    });
+    objects
+}
+
 /// How many objects were unloaded so far: while it stands still, no address
 /// has changed its meaning.
 pub(crate) fn unloads() -> u64 {
@@ -90,6 +101,16 @@ pub(crate) fn unloads() -> u64 {
     // SAFETY: the callback matches and only writes `count`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
     count
+}
+
+/// The paths of everything loaded, as the loader names them.
+pub(crate) fn names() -> Vec<CString> {
+    let mut names = Vec::new();
+    find(&mut |object| {
+        names.push(object.name.clone());
+        false
+    });
+    names
 }
 
 struct Search<'a> {

@@ -4,7 +4,7 @@
 //! Graph runs are recorded whole or not at all: the gate is asked when one begins. While it
 //! is shut, not one byte of the file changes.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use ggprof_spool::layout::{Control, NONE, Window};
 use ggprof_spool::writer::HeaderPage;
@@ -24,8 +24,6 @@ pub(crate) struct Gate {
     opened_ns: AtomicU64,
     /// Runs that were begun while the gate was shut and still go on.
     unrecorded: AtomicU32,
-    /// Things may have been left undescribed while it was shut.
-    was_shut: AtomicBool,
 }
 
 /// What a thread that comes to write may do.
@@ -49,7 +47,6 @@ impl Gate {
             seen: AtomicU64::new(0),
             opened_ns: AtomicU64::new(0),
             unrecorded: AtomicU32::new(0),
-            was_shut: AtomicBool::new(false),
         }
     }
 
@@ -86,11 +83,6 @@ impl Gate {
         self.unrecorded.load(Relaxed) == 0 && is_open(header)
     }
 
-    /// Whether it was shut since the last time it was asked.
-    pub(crate) fn was_shut(&self) -> bool {
-        self.was_shut.load(Relaxed) && self.was_shut.swap(false, Relaxed)
-    }
-
     /// Whoever asks for a stop writes that first and then waits until nobody is inside; so
     /// whoever enters looks again once they are in.
     fn enter(&self, header: &HeaderPage) -> bool {
@@ -101,7 +93,6 @@ impl Gate {
             }
             header.leave();
         }
-        self.was_shut.store(true, Relaxed);
         false
     }
 
@@ -186,7 +177,7 @@ mod tests {
         let gate = Gate::new(Span { first_graph: 100, ..Span::default() }, &header);
         assert!(!gate.admits_run(&header));
         header.set_control(Control::Record);
-        assert!(gate.admits_run(&header) && gate.was_shut() && !gate.was_shut());
+        assert!(gate.admits_run(&header));
         header.set_control(Control::Stop);
         assert_eq!(gate.admission(&header, 7), Admission::InRun, "a run that goes on is finished");
         assert_eq!(gate.admission(&header, NONE), Admission::Shut);

@@ -169,12 +169,16 @@ impl HeldLane<'_> {
     pub(crate) fn define(&self, record: &[u8; UNIT]) {
         if self.writes() {
             self.recorder.definitions().put(self.recorder, record);
+        } else {
+            self.recorder.set_epoch_due();
         }
     }
 
     pub(crate) fn define_long(&self, fixed: &mut [u8], tail: &[u8]) {
         if self.writes() {
             self.recorder.definitions().put_long(self.recorder, fixed, tail);
+        } else {
+            self.recorder.set_epoch_due();
         }
     }
 

@@ -29,7 +29,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ggprof_spool::layout::{Control, LossKind};
 use ggprof_spool::writer::HeaderFacts;
 
-use crate::config::{self, Config};
+use crate::config::{self, Config, CudaConfig};
 use crate::{clock, lifecycle};
 use blocks::Wanted;
 use definitions::Definitions;
@@ -55,6 +55,7 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
+    pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
     pid: u32,
@@ -64,7 +65,8 @@ pub(crate) struct Recorder {
     definitions: Mutex<Definitions>,
     /// Of the descriptions (`blocks`).
     epoch: AtomicU32,
-    /// The descriptions have become too many.
+    /// Descriptions have become too many, or some were not written because nothing was
+    /// recorded.
     epoch_due: AtomicBool,
     splits: AtomicU32,
     clock_sampling: Mutex<ClockSampling>,
@@ -89,6 +91,7 @@ impl Recorder {
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
+            cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
             pid,
             gate: Gate::new(config.span, &spool.header),
@@ -125,8 +128,7 @@ impl Recorder {
             return None;
         };
         if lane.writes() {
-            let due = self.gate.was_shut() || self.epoch_due.load(Ordering::Relaxed);
-            if due {
+            if self.epoch_due.load(Ordering::Relaxed) {
                 self.begin_epoch();
             }
             lane.keep_up_with(self.epoch());
@@ -134,7 +136,8 @@ impl Recorder {
         Some(lane)
     }
 
-    fn is_own_process(&self) -> bool {
+    /// Whether this is the process that records, and not a child that shares its memory.
+    pub(crate) fn is_own_process(&self) -> bool {
         std::process::id() == self.pid
     }
 
@@ -219,6 +222,11 @@ impl Recorder {
 
     pub(crate) fn next_split(&self) -> u32 {
         self.splits.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Graph runs recorded so far.
+    pub(crate) fn runs(&self) -> u32 {
+        self.spool.header.graph_runs() as u32
     }
 
     /// Counts what is missing from the recording; what was not to be recorded is not.

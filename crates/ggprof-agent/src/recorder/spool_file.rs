@@ -6,7 +6,7 @@
 //! theirs. To grow, the file is opened again by its absolute path and checked to
 //! be the same one.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout::{BLOCK_BYTES, HEADER_BYTES, StopReason};
@@ -84,6 +84,16 @@ impl SpoolFile {
             ring: most_blocks.map(|most| Ring::new(most.max(FIRST_CHUNK_BLOCKS))),
         };
         Ok(SpoolFile { header, path, identity, growth: Mutex::new(growth) })
+    }
+
+    pub(crate) fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// Removes the file; what is recorded later goes nowhere.
+    pub(crate) fn remove(&self) {
+        // SAFETY: the path is a valid C string; the file is ours.
+        unsafe { libc::unlink(self.path.as_ptr()) };
     }
 
     /// An empty block; `vacate` as in [`Ring::oldest`].

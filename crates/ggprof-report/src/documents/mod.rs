@@ -3,12 +3,15 @@
 mod backends;
 mod columns;
 mod layers;
+mod observation;
 mod operations;
 mod phases;
 mod rankings;
+mod sampling;
 mod shapes;
 mod summary;
 
+pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;
 pub use summary::summary;

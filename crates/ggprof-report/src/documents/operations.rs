@@ -1,6 +1,7 @@
 //! Totals by op.
 
 use super::columns::{self, head, row};
+use super::sampling;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::{OpRow, Totals, by_op};
 use ggprof_trace::Trace;
@@ -18,6 +19,7 @@ const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 2)];
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.heading("operations", "Operations");
     document.table(table("operations", trace, &by_op(trace)));
+    sampling::estimates(document, trace);
 }
 
 /// Ops in the given order; fused calls stand below the op they are counted with.

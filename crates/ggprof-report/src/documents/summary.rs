@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, operations, phases, rankings};
+use super::{backends, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document};
@@ -22,6 +22,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     phases::overview(&mut document, &find_phases(trace));
     document.heading("operations", "Operations by total time");
     document.table(operations::table("operations", trace, &ops));
+    sampling::estimates(&mut document, trace);
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);

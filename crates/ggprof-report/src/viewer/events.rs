@@ -1,6 +1,7 @@
 //! What happened, as columns in the order of time.
 
 use super::columns::Columns;
+use super::device::device_work;
 use ggprof_analysis::{Place, copy_consumers, places};
 use ggprof_trace::{Event, EventId, Trace};
 
@@ -15,6 +16,7 @@ pub(super) fn columns(trace: &Trace, start_ns: u64) -> Columns {
         place[event as usize] = at as u64;
     }
     thread_shares(&mut columns, trace, &place);
+    device_work(&mut columns, trace, &place, start_ns);
     let links = copy_consumers(trace);
     let at = |event: EventId| place[event.0 as usize];
     columns.steps("link_copy", links.iter().map(|&(copy, _)| at(copy)));
@@ -31,6 +33,8 @@ fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     };
     columns.steps("start", each().map(|event| event.start_ns - start_ns));
     columns.plain("duration", each().map(|event| event.duration_ns));
+    // Nothing for most events, and so most columns of it take no room.
+    columns.plain("uncharged", each().map(|event| uncharged(event.duration_ns, event.charged_ns)));
     columns.steps("node", each().map(|event| u64::from(event.node.0)));
     columns.plain("kind", each().map(|event| event.kind as u64));
     columns.plain("backend", each().map(|event| u64::from(event.backend.0)));
@@ -48,6 +52,11 @@ fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     columns.plain("busy_sum", threads().map(|fold| fold.busy_sum_ns));
     columns.plain("wait_sum", threads().map(|fold| fold.wait_sum_ns));
     columns.plain("busy_max", threads().map(|fold| fold.busy_max_ns));
+}
+
+/// The part of a duration that does not count when times are added up.
+pub(super) fn uncharged(duration_ns: u64, charged_ns: u64) -> u64 {
+    duration_ns.saturating_sub(charged_ns)
 }
 
 /// Shares refer to events by their place in the order of time.

@@ -8,6 +8,7 @@
 
 mod bundle;
 mod columns;
+mod device;
 mod events;
 mod page;
 mod tables;

@@ -1,5 +1,6 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
+use super::device::{host_tasks, kernel_names};
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
@@ -20,6 +21,8 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "runs": runs(trace, &phases, wall.start_ns),
         "nodes": nodes(trace),
         "signatures": signatures(trace),
+        "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
+        "tasks": host_tasks(trace, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
     })
@@ -54,13 +57,18 @@ fn backends(trace: &Trace, wall: &Wall) -> Vec<Value> {
     backends.collect()
 }
 
+/// A time after the first event's start, or before: a graph run begins before its first op.
+pub(super) fn since(ns: u64, start_ns: u64) -> i64 {
+    ns.wrapping_sub(start_ns) as i64
+}
+
 fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     let phase = |phase: &ggprof_analysis::Phase| {
         json!({
             "label": phase.label(),
             "kind": phase.kind as u8,
-            "start": phase.start_ns.saturating_sub(start_ns),
-            "end": phase.end_ns.saturating_sub(start_ns),
+            "start": since(phase.start_ns, start_ns),
+            "end": since(phase.end_ns, start_ns),
             "runs": phase.runs,
             "tokens": phase.tokens,
             "rate": phase.tokens_per_second(),
@@ -69,14 +77,28 @@ fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     phases.phases.iter().map(phase).collect()
 }
 
-/// Starts, ends and phases of the graph runs, as columns.
+/// The graph runs as columns. A run is `done` when its last op is: where a device computes,
+/// that is after the host's end of it.
 fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
     json!({
-        "start": runs().map(|run| run.start_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
-        "end": runs().map(|run| run.end_ns.saturating_sub(start_ns)).collect::<Vec<_>>(),
+        "start": runs().map(|run| since(run.start_ns, start_ns)).collect::<Vec<_>>(),
+        "end": runs().map(|run| since(run.end_ns, start_ns)).collect::<Vec<_>>(),
+        "done": done(trace).iter().map(|&ns| since(ns, start_ns)).collect::<Vec<_>>(),
+        "scheduler": runs().map(|run| run.scheduler).collect::<Vec<_>>(),
         "phase": phases.phase_of_run,
+        "tokens": phases.tokens_of_run,
     })
+}
+
+fn done(trace: &Trace) -> Vec<u64> {
+    let mut done: Vec<u64> = trace.graph_runs.iter().map(|run| run.end_ns).collect();
+    for event in trace.events.iter() {
+        if let Some(end_ns) = event.graph_run.and_then(|run| done.get_mut(run.0 as usize)) {
+            *end_ns = event.end_ns().max(*end_ns);
+        }
+    }
+    done
 }
 
 fn nodes(trace: &Trace) -> Value {

@@ -47,6 +47,42 @@ fn only_our_script_may_run() {
 }
 
 #[test]
+fn the_page_holds_what_devices_did() {
+    let trace = text_fixture::parse(
+        "backend 0 GPU gpu
+         run 5..40
+         op GPU MUL_MAT 10..30 a run=0 f32[8,3] <- f32[8,8] f32[8,3]
+         kernel quantize 10..14 stream=2
+         kernel mul_mat 16..30 stream=2 concurrent",
+    );
+    let (tables, bytes) = unpacked(&page(&trace, "x"));
+    assert_eq!(tables["kernels"], serde_json::json!(["quantize", "mul_mat"]));
+    // A graph run begins before its first op, and that is where the page has it.
+    assert_eq!(tables["runs"]["start"], serde_json::json!([-5]));
+    assert_eq!(tables["runs"]["tokens"], serde_json::json!([3]));
+    assert_eq!(tables["runs"]["done"], serde_json::json!([30]));
+    let column = |name: &str| first_bytes(&tables, &bytes, name);
+    assert_eq!(column("work_stream"), [2, 2]);
+    assert_eq!(column("work_duration"), [4, 14]);
+    assert_eq!(column("work_flags"), [0, 1]);
+    assert_eq!(column("uncharged"), [2], "nothing is done between the kernels");
+}
+
+/// The lowest bytes of a column, which are all of a small number.
+fn first_bytes(tables: &serde_json::Value, bytes: &[u8], wanted: &str) -> Vec<u8> {
+    let number = |column: &serde_json::Value, key| column[key].as_u64().unwrap() as usize;
+    let mut at = 0;
+    for column in tables["columns"].as_array().unwrap() {
+        let length = number(column, "length");
+        if column["name"] == wanted {
+            return bytes[at..at + length].to_vec();
+        }
+        at += length * number(column, "width");
+    }
+    panic!("no column {wanted}");
+}
+
+#[test]
 fn the_page_holds_every_event() {
     let trace = text_fixture::parse(
         "backend 0 CPU cpu\nop CPU ADD 5..7 a\nop CPU MUL_MAT 0..5 b\nop CPU ADD 7..9 c",

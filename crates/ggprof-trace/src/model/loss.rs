@@ -50,11 +50,13 @@ pub enum Dropped {
     Backends,
     /// Descriptions of nodes, because there were too many different ones.
     Descriptions,
+    /// Work of a device, because the vendor's tracing library had no room for it.
+    DeviceRecords,
 }
 
 impl Dropped {
     /// In the order of the recording file's counters.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Records,
         Self::GraphRuns,
         Self::ThreadShares,
@@ -64,6 +66,7 @@ impl Dropped {
         Self::Faults,
         Self::Backends,
         Self::Descriptions,
+        Self::DeviceRecords,
     ];
 }
 

@@ -17,7 +17,7 @@ pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFol
 pub use graph_run::{GraphRun, GraphRunId, Split};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
-pub use provenance::{Coverage, Extent, Provenance};
+pub use provenance::{Coverage, Extent, Ggml, Provenance};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 

@@ -41,6 +41,10 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// The op of an event that stands for all ops of a split, where they were not told apart.
+    /// Its output is the last op's, its source the first one's output.
+    pub const WHOLE_SPLIT: &str = "SPLIT";
+
     /// An op of which nothing but the name is known.
     pub fn of_op(op: StringId) -> Self {
         Self {

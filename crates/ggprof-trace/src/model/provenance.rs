@@ -16,6 +16,9 @@ pub struct Provenance {
     /// The same of the devices' clocks, the worst of them; `None` without any.
     #[serde(default)]
     pub device_clock_error_ns: Option<u64>,
+    /// The copies of ggml in the program.
+    #[serde(default)]
+    pub ggml: Vec<Ggml>,
     /// The program was ended from outside, or by itself without a normal exit.
     pub cut_short: bool,
     /// Graph runs that were being computed then; nothing of them is counted.
@@ -53,4 +56,14 @@ pub struct Coverage {
     pub how: Option<String>,
     /// Why it was not, in words; else which library the work is left to, where one is.
     pub reason: String,
+}
+
+/// A copy of ggml, as it names itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ggml {
+    /// The file of its base library.
+    pub library: String,
+    /// Empty in versions that do not say.
+    pub version: String,
+    pub commit: String,
 }

@@ -25,9 +25,17 @@ pub(super) fn write(recording: &Recording, path: &Path, out: &mut dyn Write) -> 
     let Recording { trace, name } = recording;
     let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
     match extension.as_ref().and_then(|extension| extension.to_str()) {
-        Some("txt") => out.write_all(text::text(trace).as_bytes()),
+        Some("txt") => write_text(recording, out),
         Some("csv") => csv::write(trace, out),
         Some("html" | "htm") => viewer::write(trace, name, None, out),
-        _ => ggml_json::write(trace, out),
+        _ => write_json(recording, out),
     }
+}
+
+pub(super) fn write_text(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(text::text(&recording.trace).as_bytes())
+}
+
+pub(super) fn write_json(recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
+    ggml_json::write(&recording.trace, out)
 }

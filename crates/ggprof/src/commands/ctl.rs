@@ -7,7 +7,9 @@ use crate::input::Recording;
 use crate::launch::sockets;
 use crate::{messages, output};
 use anyhow::{Context, anyhow, bail};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -52,13 +54,30 @@ fn said(process: &Recorded, what: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn snapshot(process: &Recorded, bytes: Vec<u8>, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
-    let mut file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
-    file.write_all(&bytes)?;
-    drop(bytes);
+fn snapshot(process: &Recorded, pieces: impl Read, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
+    let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
+    receive(pieces, file.as_file()).context("the copy cannot be made")?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     present(&recording, file.path(), outputs, SummaryTo::Stdout)?;
     Ok(recording.outcome())
+}
+
+/// Puts the pieces that a launcher sends where they belong in a file. The first of the file
+/// comes last: if the launcher ends before that, there is no recording.
+fn receive(mut pieces: impl Read, file: &File) -> std::io::Result<()> {
+    let mut number = [0; 8];
+    let mut piece = Vec::new();
+    loop {
+        match pieces.read_exact(&mut number) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+            result => result?,
+        }
+        let offset = u64::from_le_bytes(number);
+        pieces.read_exact(&mut number)?;
+        piece.clear();
+        pieces.by_ref().take(u64::from_le_bytes(number)).read_to_end(&mut piece)?;
+        file.write_all_at(&piece, offset)?;
+    }
 }
 
 /// A process that a launcher of the user records.
@@ -99,8 +118,8 @@ fn all_recorded() -> Vec<Recorded> {
     for socket in sockets::all() {
         match ask(&socket, "status") {
             Ok(answer) => {
-                let text = String::from_utf8_lossy(&answer);
-                recorded.extend(text.lines().filter_map(|line| Recorded::parse(&socket, line)));
+                let lines = answer.lines().map_while(Result::ok);
+                recorded.extend(lines.filter_map(|line| Recorded::parse(&socket, &line)));
             }
             Err(error) if is_refused(&error) => _ = std::fs::remove_file(&socket),
             Err(_) => {}
@@ -122,8 +141,8 @@ fn several(verb: &str, recorded: &[Recorded]) -> String {
     )
 }
 
-/// Sends a request to a launcher; what stands behind its `ok`.
-fn ask(socket: &Path, request: &str) -> anyhow::Result<Vec<u8>> {
+/// Sends a request to a launcher; what stands behind its `ok`, still to be read.
+fn ask(socket: &Path, request: &str) -> anyhow::Result<BufReader<UnixStream>> {
     let lost = || "the launcher of that recording does not answer. Is it still running?";
     let mut stream = UnixStream::connect(socket).with_context(lost)?;
     writeln!(stream, "{request}").with_context(lost)?;
@@ -133,7 +152,5 @@ fn ask(socket: &Path, request: &str) -> anyhow::Result<Vec<u8>> {
     if first != "ok\n" {
         return Err(anyhow!("{}", first.trim_end()));
     }
-    let mut payload = Vec::new();
-    reader.read_to_end(&mut payload).with_context(lost)?;
-    Ok(payload)
+    Ok(reader)
 }

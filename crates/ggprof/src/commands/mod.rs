@@ -2,6 +2,9 @@
 
 mod convert;
 mod ctl;
+mod deliver;
+mod doctor;
+mod env;
 mod generate;
 mod report;
 mod run;
@@ -9,6 +12,9 @@ mod view;
 
 pub(crate) use convert::convert;
 pub(crate) use ctl::ctl;
+pub(crate) use deliver::deliver;
+pub(crate) use doctor::doctor;
+pub(crate) use env::env;
 pub(crate) use generate::generate;
 pub(crate) use report::report;
 pub(crate) use run::run;

@@ -16,6 +16,10 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
+    let obstacle = plan.command.first().and_then(|command| launch::examine(command));
+    if let Some((program, Some(obstacle))) = &obstacle {
+        messages::warning(&obstacle.sentence(program));
+    }
     let _control = launch::Control::listen(spools.path());
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
     let files = spools.files();
@@ -64,8 +68,18 @@ impl Plan {
                 command.push(word.clone());
             }
         }
+        if outputs.is_empty() {
+            outputs.extend(output_of_environment());
+        }
         Self { command, outputs, summary_to: arguments.summary_to }
     }
+}
+
+/// `GGML_PROFILE` means here what it means without a launcher.
+fn output_of_environment() -> Option<PathBuf> {
+    let value = std::env::var_os("GGML_PROFILE")?;
+    let is_summary = value.is_empty() || value == "1" || value == "stdout";
+    (!is_summary).then(|| value.into())
 }
 
 fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
@@ -82,6 +96,9 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     if let Some(how) = arguments.vulkan.to_possible_value() {
         variables.push(("GGPROF_VULKAN", how.get_name().into()));
     }
+    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
+    variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
+    variables.push(("GGPROF_CUDA_BUDGET", arguments.cuda_budget.to_string().into()));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [
         ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
@@ -136,10 +153,15 @@ pub(super) fn present(
     if outputs.is_empty() {
         return print_summary(summary_to, recording);
     }
+    warn_of_losses(recording);
+    Ok(())
+}
+
+/// Says what is missing from files that were written.
+pub(super) fn warn_of_losses(recording: &Recording) {
     for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
         messages::warning(&loss.sentence());
     }
-    Ok(())
 }
 
 /// `profile.json` of process 42 among others: `profile.42.json`.
@@ -153,9 +175,9 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn print_summary(summary_to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
+pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
     let document = documents::summary(&recording.trace, &recording.name);
-    match summary_to {
+    match to {
         SummaryTo::Stdout => {
             let text = render::console(&document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))

@@ -1,9 +1,10 @@
 //! Finds the library that is loaded into the program.
 
 use anyhow::bail;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-const FILE: &str = "libggprof_agent.so";
+pub(super) const FILE: &str = "libggprof_agent.so";
 
 /// The agent beside the command, where the build puts it, or where an installation does.
 /// `GGPROF_AGENT` names another.
@@ -13,16 +14,28 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
         if !path.is_file() {
             bail!("GGPROF_AGENT names {}, which is no file. Unset it.", path.display());
         }
-        return Ok(std::path::absolute(path)?);
+        return loadable(std::path::absolute(path)?);
     }
     let command = std::env::current_exe()?;
     let directory = command.parent().unwrap_or(Path::new("."));
     let places = [directory.join(FILE), directory.join("../lib/ggprof").join(FILE)];
     match places.iter().find(|path| path.is_file()) {
-        Some(path) => Ok(path.canonicalize()?),
+        Some(path) => loadable(path.canonicalize()?),
         None => bail!(
             "the recording agent {FILE} is not installed, so nothing can be recorded. Install it \
              with `cargo xtask install`, or name it with GGPROF_AGENT."
         ),
     }
+}
+
+/// `LD_PRELOAD` takes a list, so a path in it can hold none of what separates the list.
+fn loadable(path: PathBuf) -> anyhow::Result<PathBuf> {
+    if path.as_os_str().as_bytes().iter().any(|&byte| byte == b':' || byte.is_ascii_whitespace()) {
+        bail!(
+            "the recording agent lies at {}, which the dynamic linker cannot be told because of \
+             the space or colon in it. Install ggprof somewhere else.",
+            path.display()
+        );
+    }
+    Ok(path)
 }

@@ -1,5 +1,6 @@
 //! The program that is recorded: its streams, terminal, signals and exit status are its own.
 
+use super::preload;
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,10 @@ use std::process::{Command, ExitStatus};
 pub(crate) struct Ended(ExitStatus);
 
 impl Ended {
+    pub(super) fn new(status: ExitStatus) -> Self {
+        Self(status)
+    }
+
     /// The exit code that a shell would give.
     pub(crate) fn code(self) -> u8 {
         let code = self.0.code().or_else(|| self.0.signal().map(|signal| 128 + signal));
@@ -36,7 +41,7 @@ pub(crate) fn run(
     let handle = signals.handle();
     let mut child = Command::new(program)
         .args(arguments)
-        .env("LD_PRELOAD", preload(agent))
+        .env("LD_PRELOAD", preload::with_agent(agent))
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .spawn()
         .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
@@ -46,16 +51,6 @@ pub(crate) fn run(
     handle.close();
     let _ = forwarder.join();
     Ok(Ended(status?))
-}
-
-/// What is already preloaded, and then the agent.
-fn preload(agent: &Path) -> OsString {
-    let mut list = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    if !list.is_empty() {
-        list.push(":");
-    }
-    list.push(agent);
-    list
 }
 
 /// Passes on signals that a process sent to us. Those of the terminal went to the program

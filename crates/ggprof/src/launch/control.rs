@@ -16,6 +16,8 @@ use std::time::Duration;
 /// Far more than a request needs; what else comes is no request.
 const LONGEST_REQUEST: u64 = 100;
 
+const OK: &[u8] = b"ok\n";
+
 /// Listens until it is dropped.
 pub(crate) struct Control {
     socket: Option<PathBuf>,
@@ -61,16 +63,15 @@ fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
 
 fn answer(mut stream: UnixStream, spools: &Path) {
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-    let reply = if is_user(&stream) {
-        request(&stream).and_then(|request| carry_out(&request, spools))
+    let done = if is_user(&stream) {
+        request(&stream).and_then(|request| carry_out(&request, spools, &mut stream))
     } else {
         Err(anyhow!("only the user who records may do that"))
     };
-    // Whoever asked may be gone.
-    let _ = match reply {
-        Ok(payload) => stream.write_all(b"ok\n").and_then(|()| stream.write_all(&payload)),
-        Err(error) => stream.write_all(format!("{error:#}\n").as_bytes()),
-    };
+    if let Err(error) = done {
+        // Whoever asked may be gone.
+        let _ = stream.write_all(format!("{error:#}\n").as_bytes());
+    }
 }
 
 /// Whether the one at the other end is the user, or root, who may do everything anyway.
@@ -86,26 +87,35 @@ fn request(stream: &UnixStream) -> anyhow::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn carry_out(request: &str, spools: &Path) -> anyhow::Result<Vec<u8>> {
+fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Result<()> {
     let entries = std::fs::read_dir(spools)?.flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> = entries.collect();
     files.sort();
     let recorded = Recorded::alive(&files);
     let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
     if verb == "status" {
-        return Ok(recorded.iter().filter_map(status_line).collect::<String>().into_bytes());
+        let lines: String = recorded.iter().filter_map(status_line).collect();
+        out.write_all(OK)?;
+        return Ok(out.write_all(lines.as_bytes())?);
     }
     let process = recorded.iter().find(|process| process.pid.to_string() == pid);
     let process = process.with_context(|| format!("process {pid} is not recorded any more"))?;
     match verb {
-        "start" => process.start().map(|()| Vec::new()).context("its file cannot be written"),
-        "stop" if process.stop()? => Ok(Vec::new()),
+        "start" => process.start()?,
+        "stop" if process.stop()? => {}
         "stop" => {
             bail!("process {pid} is still computing a graph; the recording stops when that is done")
         }
-        "snapshot" => process.snapshot().context("its file cannot be read"),
+        "snapshot" => {
+            out.write_all(OK)?;
+            // A copy without its end says that something went wrong; a sentence would look
+            // like a part of it.
+            let _ = process.send_snapshot(out);
+            return Ok(());
+        }
         _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),
     }
+    Ok(out.write_all(OK)?)
 }
 
 /// Fields of a status, with the program's name, which may hold anything, last.

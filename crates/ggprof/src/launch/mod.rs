@@ -3,6 +3,9 @@
 mod agent;
 mod child;
 mod control;
+mod look;
+mod preload;
+mod program;
 mod recorded;
 pub(crate) mod sockets;
 mod spools;
@@ -10,5 +13,8 @@ mod spools;
 pub(crate) use agent::find as find_agent;
 pub(crate) use child::{Ended, run};
 pub(crate) use control::Control;
+pub(crate) use look::{Look, Process, look};
+pub(crate) use preload::with_agent as preload_with_agent;
+pub(crate) use program::examine;
 use recorded::{Recorded, Standing};
 pub(crate) use spools::{Spools, process_of};

@@ -3,7 +3,7 @@
 use super::spools::process_of;
 use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::live::LiveSpool;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -73,8 +73,14 @@ impl Recorded {
         }
     }
 
-    pub(crate) fn snapshot(&self) -> io::Result<Vec<u8>> {
-        self.spool.snapshot()
+    /// Sends the recording as it is now: pieces of it, each behind its place in the file and
+    /// its length, the first piece of the file last.
+    pub(crate) fn send_snapshot(&self, to: &mut impl Write) -> io::Result<()> {
+        self.spool.snapshot(|offset, piece| {
+            to.write_all(&offset.to_le_bytes())?;
+            to.write_all(&(piece.len() as u64).to_le_bytes())?;
+            to.write_all(piece)
+        })
     }
 }
 

@@ -45,12 +45,26 @@ impl Spools {
 
     /// The recordings that were made, by their names.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        // A program that was killed leaves the agent's Vulkan layer there.
-        files.retain(|path| path.is_file());
-        files.sort();
-        files
+        recordings_in(self.directory.path())
+    }
+
+    /// A place for something else that goes with the recordings.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Recordings of `GGML_PROFILE` whose programs have ended without making anything of
+    /// them.
+    pub(crate) fn left_behind() -> Vec<PathBuf> {
+        let is_left = |file: &PathBuf| {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let pid = process_of(file);
+            let pid = pid.split('.').next().unwrap_or_default();
+            name.starts_with("ggprof-")
+                && pid.parse::<u32>().is_ok()
+                && !Path::new("/proc").join(pid).exists()
+        };
+        recordings_in(&std::env::temp_dir()).into_iter().filter(is_left).collect()
     }
 
     /// Keeps the directory because something went wrong with what should come out of it.
@@ -59,9 +73,20 @@ impl Spools {
     }
 }
 
-/// The number of the process that made a recording, from the file's name. A process that
-/// became another program makes a second one, `42.ggprof.1`: that is `42.1`.
+fn recordings_in(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let is_recording = |file: &PathBuf| {
+        file.file_name().is_some_and(|name| name.to_string_lossy().contains(".ggprof"))
+    };
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_recording).collect();
+    files.sort();
+    files
+}
+
+/// The number of the process that made a recording, from the file's name: `42.ggprof`, or
+/// `ggprof-42.ggprof` among others in a temporary directory. A process that became another
+/// program makes a second one, `42.ggprof.1`: that is `42.1`.
 pub(crate) fn process_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.replace(".ggprof", "")
+    name.trim_start_matches("ggprof-").replace(".ggprof", "")
 }

@@ -70,7 +70,10 @@ impl Extended {
         }
         // SAFETY: the caller's contract.
         let own = unsafe { own_feature(info.p_next) };
-        let host_reset = vk::PhysicalDeviceHostQueryResetFeatures::default().host_query_reset(true);
+        let host_reset = vk::PhysicalDeviceHostQueryResetFeatures {
+            host_query_reset: vk::TRUE,
+            ..Default::default()
+        };
         Box::new(Extended { extensions, host_reset, own, calibrated })
     }
 

@@ -2,9 +2,9 @@
 //! environment names. The program needs nothing but the preloaded agent, which is the
 //! layer's library as well.
 //!
-//! The directory lies beside the recordings and serves all processes of a run; the one
-//! that made it takes it away when it ends. What the program's user has set is kept, and
-//! ours appended.
+//! The directory lies beside the recording and is this process's own: made by it, so that
+//! nobody else's library can stand in the manifest, and taken away when it ends. What the
+//! program's user has set is kept, and ours appended.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{DirBuilder, OpenOptions};
@@ -22,6 +22,8 @@ use crate::patch::loaded_object::LoadedObject;
 
 pub(crate) const LAYER: &str = "VK_LAYER_GGPROF_timestamps";
 const DIRECTORY: &str = "vulkan-layer";
+/// Directories of processes that had the same number and were killed.
+const MOST_ATTEMPTS: u32 = 10;
 const MANIFEST: &str = "ggprof.json";
 
 /// Makes ggml name its pipelines.
@@ -32,10 +34,7 @@ static MADE: OnceLock<(PathBuf, u32)> = OnceLock::new();
 
 /// Announces the layer to the loader. Before `main`: nobody reads the environment yet.
 pub(crate) fn announce(recordings: &Path) {
-    let directory = recordings.join(DIRECTORY);
-    if provide(&directory).is_err() {
-        return;
-    }
+    let Ok(directory) = provide(recordings) else { return };
     // A path of the user's own makes the loader ignore the additional one.
     let path = if std::env::var_os("VK_LAYER_PATH").is_some_and(|path| !path.is_empty()) {
         c"VK_LAYER_PATH"
@@ -72,25 +71,30 @@ pub(crate) fn withdraw() {
     }
 }
 
-/// The manifest in its directory, written by the first process that comes here.
-fn provide(directory: &Path) -> io::Result<()> {
-    let manifest = directory.join(MANIFEST);
-    if manifest.exists() {
-        return Ok(());
-    }
-    match DirBuilder::new().mode(0o700).create(directory) {
-        Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => return Err(problem),
-        _ => {}
-    }
+/// The manifest in a fresh directory, which is returned.
+fn provide(recordings: &Path) -> io::Result<PathBuf> {
     let library =
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
-    let fresh = directory.join(std::process::id().to_string());
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    let directory = fresh_directory(recordings)?;
+    let manifest = directory.join(MANIFEST);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(manifest)?;
     file.write_all(text(&library.to_string_lossy()).as_bytes())?;
-    std::fs::rename(&fresh, &manifest)?;
-    let _ = MADE.set((directory.to_owned(), std::process::id()));
-    Ok(())
+    let _ = MADE.set((directory.clone(), std::process::id()));
+    Ok(directory)
+}
+
+fn fresh_directory(recordings: &Path) -> io::Result<PathBuf> {
+    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+    for attempt in 0..MOST_ATTEMPTS {
+        let name = format!("{DIRECTORY}-{}-{attempt}", std::process::id());
+        let directory = recordings.join(name);
+        made = DirBuilder::new().mode(0o700).create(&directory).map(|()| directory);
+        if !matches!(&made, Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists) {
+            break;
+        }
+    }
+    made
 }
 
 fn text(library: &str) -> String {

@@ -20,7 +20,7 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
             map.insert(number, BackendIndex(at as u16));
             continue;
         }
-        let id = free_id(trace, tables.scheduler_places.get(&number).copied());
+        let id = free_id(trace, tables.place_of(number));
         let Some(index) = trace.backend_with_id(id) else { continue };
         trace.backends[usize::from(index.0)] = Backend {
             id,

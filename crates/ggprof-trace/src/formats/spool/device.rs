@@ -3,6 +3,7 @@
 use super::clock::Clock;
 use super::device_charges::{Charge, Piece, charges};
 use super::device_clocks::DeviceClocks;
+use super::kernel_name;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
 use ggprof_spool::layout::{self, NO_NODE};
@@ -143,7 +144,7 @@ pub(super) fn extent(work: &[Timed<'_>]) -> (u64, u64, u64) {
 pub(super) fn attach(tables: &Tables, trace: &mut Trace, event: EventId, work: &[Timed<'_>]) {
     for piece in work {
         let record = piece.record;
-        let name = trace.strings.intern(tables.text(record.name));
+        let name = trace.strings.intern(&kernel_name::readable(tables.text(record.name)));
         trace.device_work.push(DeviceWork {
             event,
             kind: match piece.what() {

@@ -9,14 +9,14 @@ use super::nodes::{self, Nodes};
 use super::tables::{Split as SplitRecords, Tables};
 use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
-    Signature, Split, ThreadFold, ThreadShare, Trace,
+    Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use hashbrown::{HashMap, HashSet};
 
-/// The name of an event that stands for all ops of a split that could not be told apart.
-const WHOLE_SPLIT: &str = "SPLIT";
+/// Nodes back from the last one that a fusion with it may begin at.
+const LONGEST_FUSION: usize = 32;
 
 pub(super) fn all(
     tables: &Tables,
@@ -110,11 +110,32 @@ impl Builder<'_> {
                 ops.iter().for_each(|op| self.op(trace, begin, &place, op));
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
                 let (start_ns, end_ns, _) = device::extent(whole);
-                whole_split(trace, &place, (start_ns, end_ns), Measured::Device);
+                let times = (start_ns, end_ns);
+                whole_split(trace, self.kind_of(begin), &place, times, Measured::Device);
             } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
-                whole_split(trace, &place, (start_ns, end_ns), Measured::HostCall);
+                let times = (start_ns, end_ns);
+                whole_split(trace, self.kind_of(begin), &place, times, Measured::HostCall);
             }
         }
+    }
+
+    /// What a split computes, as far as its first and last op tell: from a tensor like the
+    /// first one's to one like the last one's. So a prompt is told from a token.
+    fn kind_of(&self, begin: &layout::SplitBegin) -> Option<(Tensor, Tensor)> {
+        let op_at = |&position: &u32| {
+            let (node, _) = self.tables.nodes.get(&self.tables.node_at(begin.shape, position)?)?;
+            let idle = nodes::IDLE.contains(&self.tables.text(node.op_name));
+            (!idle).then_some(Tensor { type_id: node.type_id as i32, ne: node.ne })
+        };
+        let first = (0..begin.nodes).find_map(|position| op_at(&position))?;
+        let last = (0..begin.nodes).rev().find(|position| op_at(position).is_some())?;
+        // A fused op stands where its first node does.
+        let heads = |position: &u32| {
+            let members = self.tables.fusions.get(&(begin.shape, *position));
+            members.is_some_and(|members| members.contains(&last))
+        };
+        let head = (0..=last).rev().take(LONGEST_FUSION).find(heads).unwrap_or(last);
+        Some((first, op_at(&head)?))
     }
 
     fn op(&mut self, trace: &mut Trace, begin: &layout::SplitBegin, place: &Place, op: &Op) {
@@ -191,11 +212,16 @@ pub(super) struct Place {
 /// One event for a split whose ops were not told apart.
 fn whole_split(
     trace: &mut Trace,
+    kind: Option<(Tensor, Tensor)>,
     place: &Place,
     (start_ns, end_ns): (u64, u64),
     measured: Measured,
 ) {
-    let signature = Signature::of_op(trace.strings.intern(WHOLE_SPLIT));
+    let mut signature = Signature::of_op(trace.strings.intern(Signature::WHOLE_SPLIT));
+    if let Some((first, last)) = kind {
+        signature.output = last;
+        signature.sources = [Source { tensor: first, nb: [0; 4] }].into_iter().collect();
+    }
     let node = trace.nodes.intern(signature, None, &[]);
     trace.events.push(NewEvent {
         kind: EventKind::Op,

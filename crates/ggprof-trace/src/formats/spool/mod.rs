@@ -14,25 +14,55 @@ mod device_charges;
 mod device_clocks;
 mod device_events;
 mod events;
+mod kernel_name;
 mod nodes;
 mod tables;
 mod whole_runs;
 
 use super::ReadError;
-use crate::model::{Dropped, Extent, LossKind, Provenance, Stopped, Trace};
+use crate::model::{Dropped, Extent, Ggml, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
 use device_clocks::DeviceClocks;
-use ggprof_spool::Spool;
 use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::reader::Header;
+use ggprof_spool::{Spool, layout};
 use std::io::Read;
+use std::ops::RangeInclusive;
 use tables::Tables;
 
 /// What every recording file begins with.
 pub(super) const MAGIC: &[u8] = &ggprof_spool::layout::MAGIC;
 
+/// Some graph runs of one scheduler, by the numbers that the recording gives them.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub scheduler: u32,
+    pub runs: Vec<RangeInclusive<u32>>,
+}
+
+impl Selection {
+    fn holds(&self, run: u32, scheduler: u32) -> bool {
+        scheduler == self.scheduler && self.runs.iter().any(|range| range.contains(&run))
+    }
+}
+
 /// Reads a recording file.
-pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+pub fn read(input: impl Read) -> Result<Trace, ReadError> {
+    read_part(input, None)
+}
+
+/// Reads a part of a recording that may still be growing.
+pub fn read_selection(input: impl Read, selection: &Selection) -> Result<Trace, ReadError> {
+    let mut trace = read_part(input, Some(selection))?;
+    if let Some(provenance) = &mut trace.provenance {
+        // The program runs on, and knows itself what it asked for.
+        (provenance.cut_short, provenance.unfinished_runs) = (false, 0);
+        provenance.extent = Extent::ToTheEnd;
+    }
+    Ok(trace)
+}
+
+fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trace, ReadError> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
     let spool = Spool::open(&bytes).map_err(|error| ReadError::NotAProfile(error.to_string()))?;
@@ -47,6 +77,9 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
     if header.reused_blocks > 0 || header.snapshot {
         whole_runs::keep(&mut tables);
     }
+    if let Some(selection) = selection {
+        tables.select(selection);
+    }
     let extent = extent(&header);
     let clock = Clock::new(&header, &tables.clock_samples);
     let device_clocks = DeviceClocks::new(&tables.device_clocks);
@@ -57,6 +90,7 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
+        ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
         cut_short: header.end_ticks == 0 && extent == Extent::ToTheEnd,
         unfinished_runs,
         extent,
@@ -67,6 +101,15 @@ pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
     backends::coverage(&tables, &backends, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
+}
+
+fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
+    let text = |id: u32| tables.text(id).to_owned();
+    Ggml {
+        library: text(instance.library),
+        version: text(instance.version),
+        commit: text(instance.commit),
+    }
 }
 
 /// How much of the program's run the recording was to cover.
@@ -121,6 +164,7 @@ mod tests {
             (layout::LossKind::Fault, Dropped::Faults),
             (layout::LossKind::NoBackendSlot, Dropped::Backends),
             (layout::LossKind::InternerFull, Dropped::Descriptions),
+            (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }

@@ -1,5 +1,6 @@
 //! All records of a file, sorted into tables.
 
+use super::Selection;
 use crate::model::{LossKind, Trace};
 use ggprof_spool::layout::{self, ClockSample, CopyEvent};
 use ggprof_spool::reader::DamageReason;
@@ -19,8 +20,9 @@ pub(super) struct Tables {
     /// Positions of the nodes that ran as one, by shape and first position.
     pub(super) fusions: HashMap<(u32, u32), Vec<u32>>,
     pub(super) backends: BTreeMap<u32, layout::Backend>,
-    /// Place in its scheduler of each backend.
-    pub(super) scheduler_places: BTreeMap<u32, u16>,
+    /// Which backend has which place in which scheduler.
+    pub(super) members: Vec<layout::SchedulerBackend>,
+    pub(super) instances: Vec<layout::Instance>,
     pub(super) coverage: Vec<layout::Coverage>,
     pub(super) clock_samples: Vec<ClockSample>,
     pub(super) runs: BTreeMap<u32, Run>,
@@ -71,6 +73,29 @@ impl Tables {
         tables
     }
 
+    /// Leaves what belongs to some runs of one scheduler.
+    pub(super) fn select(&mut self, selection: &Selection) {
+        self.runs.retain(|&run, records| selection.holds(run, records.begin.scheduler));
+        self.splits.retain(|_, split| self.runs.contains_key(&split.begin.run));
+        self.ops.retain(|op| self.splits.contains_key(&op.split));
+        self.shares.retain(|share| self.splits.contains_key(&share.split));
+        self.device_work.retain(|work| self.splits.contains_key(&work.split));
+        self.host_tasks.retain(|task| self.splits.contains_key(&task.split));
+        self.copies.retain(|copy| self.runs.contains_key(&copy.run));
+        self.members.retain(|member| member.scheduler == selection.scheduler);
+        let members = &self.members;
+        let is_member = |backend: u32| members.iter().any(|member| member.backend == backend);
+        if !members.is_empty() {
+            self.backends.retain(|&backend, _| is_member(backend));
+            self.coverage.retain(|part| part.backend == layout::NONE || is_member(part.backend));
+        }
+    }
+
+    /// The place of a backend in the first scheduler that has it.
+    pub(super) fn place_of(&self, backend: u32) -> Option<u16> {
+        self.members.iter().find(|member| member.backend == backend).map(|member| member.index)
+    }
+
     pub(super) fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", String::as_str)
     }
@@ -94,9 +119,8 @@ impl Tables {
                 self.fusions.insert((shape, position), members);
             }
             Record::Backend(backend) => _ = self.backends.insert(backend.backend, backend),
-            Record::SchedulerBackend(place) => {
-                self.scheduler_places.entry(place.backend).or_insert(place.index);
-            }
+            Record::SchedulerBackend(member) => self.members.push(member),
+            Record::Instance(instance) => self.instances.push(instance),
             Record::Coverage(coverage) => self.coverage.push(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
             Record::GraphRunBegin(begin) => {
@@ -125,7 +149,6 @@ impl Tables {
             | Record::SchedulerReset(_)
             | Record::SchedulerFree(_)
             | Record::BackendFree(_)
-            | Record::Instance(_)
             | Record::Synchronize(_)
             | Record::Unknown { .. } => {}
         }

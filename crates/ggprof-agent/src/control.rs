@@ -1,0 +1,76 @@
+//! What libggml-profiler asks of the agent of its process. It brings one along, but another
+//! may be preloaded and comes first then: so the questions go through a table of functions
+//! that each agent exports, and the first one answers.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use crate::fail_open::guard;
+use crate::hooks::late;
+use crate::lifecycle;
+use crate::observe::schedulers;
+
+/// Counts changes of [`Control`].
+pub const VERSION: u32 = 1;
+/// In place of the number of a scheduler that was freed.
+pub const FREED: u32 = u32::MAX;
+/// The symbol under which an agent exports its [`Control`].
+pub const SYMBOL: &CStr = c"ggprof_agent_control";
+
+/// Functions of the agent; any thread may call them.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Control {
+    pub version: u32,
+    /// Sees from now on which schedulers are made and freed.
+    pub prepare: extern "C" fn(),
+    /// Records from now on what the scheduler computes: its number in the recording. 0 if
+    /// nothing can be recorded, [`FREED`] if it was freed.
+    pub follow: unsafe extern "C" fn(*mut c_void) -> u32,
+    /// The number of a scheduler that is followed, 0 for others and freed ones.
+    pub number: extern "C" fn(*mut c_void) -> u32,
+    /// Whether anything is to be recorded, in a recording that is the program's own.
+    pub record: extern "C" fn(bool),
+    /// Graph runs recorded so far.
+    pub runs: extern "C" fn() -> u32,
+    /// The path of the recording, null without; valid as long as the process.
+    pub recording: extern "C" fn() -> *const c_char,
+}
+
+/// The agent's table. Its address tells agents apart as well.
+#[unsafe(no_mangle)]
+pub extern "C" fn ggprof_agent_control() -> *const Control {
+    static CONTROL: Control =
+        Control { version: VERSION, prepare, follow, number, record, runs, recording };
+    &CONTROL
+}
+
+extern "C" fn prepare() {
+    guard((), |_| late::lead_calls_here());
+}
+
+/// # Safety
+/// The scheduler is one of ggml's, unless it was freed.
+unsafe extern "C" fn follow(scheduler: *mut c_void) -> u32 {
+    lifecycle::arm_for_library();
+    guard(0, |this| {
+        late::lead_calls_here();
+        // SAFETY: by this function's contract.
+        unsafe { schedulers::follow(this, scheduler) }
+    })
+}
+
+extern "C" fn number(scheduler: *mut c_void) -> u32 {
+    schedulers::known_number(scheduler).unwrap_or(0)
+}
+
+extern "C" fn record(on: bool) {
+    lifecycle::record_for_library(on);
+}
+
+extern "C" fn runs() -> u32 {
+    lifecycle::recording().map_or(0, |recorder| recorder.runs())
+}
+
+extern "C" fn recording() -> *const c_char {
+    lifecycle::recording().map_or(std::ptr::null(), |recorder| recorder.spool.path().as_ptr())
+}

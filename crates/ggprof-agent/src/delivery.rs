@@ -1,0 +1,184 @@
+//! `GGML_PROFILE`: turning the recording into what was asked for, without leaving
+//! the process. The `ggprof` the agent was installed with does it; here is only
+//! when, and what the program may notice of it: nothing.
+//!
+//! It happens when the last scheduler is freed and when the program ends, each
+//! time with everything recorded until then, and only if there is something new.
+//! The recording is removed when the last of these has worked.
+//!
+//! Nothing here allocates or waits for a lock: `_exit` is called from signal
+//! handlers (llama.cpp's tools do, at the second Ctrl-C).
+
+use std::ffi::{CStr, CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use crate::recorder::Recorder;
+use crate::spawn::{self, NotStarted};
+use crate::{clock, config, quiet_log};
+
+/// A program that makes and frees schedulers all the time gets its profile so
+/// rarely that it costs a twentieth of its time; the last one comes at its end.
+const TIMES_ITS_COST: u64 = 20;
+/// Exit codes of `ggprof` that mean that everything was written.
+const DELIVERED: [i32; 2] = [0, 3];
+
+/// What `GGML_PROFILE` asked for, and how to do it.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    command: CString,
+    /// `None`: the summary, on standard output.
+    output: Option<CString>,
+    environment: Vec<CString>,
+    /// Where the program was started, which is where its paths are meant.
+    directory: CString,
+    stdout: Option<(u64, u64)>,
+    busy: AtomicBool,
+    /// Graph runs there were the last time, and whether that time went well.
+    runs: AtomicU32,
+    went_well: AtomicBool,
+    finished_ns: AtomicU64,
+    took_ns: AtomicU64,
+}
+
+impl Delivery {
+    /// `None` if `GGML_PROFILE` is not set.
+    pub(crate) fn from_environment() -> Option<Delivery> {
+        let value = std::env::var_os("GGML_PROFILE")?;
+        let to_stdout = value.is_empty() || value == "1" || value == "stdout";
+        let c_string = |text: OsString| CString::new(text.into_vec()).unwrap_or_default();
+        let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let kept = ["TMPDIR", "TERM", "NO_COLOR", "HOME", "LANG", "LC_ALL"].iter();
+        let environment = kept.filter_map(|name| {
+            let mut entry = OsString::from(format!("{name}="));
+            entry.push(std::env::var_os(name)?);
+            Some(c_string(entry))
+        });
+        Some(Delivery {
+            command: c_string(command().into_os_string()),
+            output: (!to_stdout).then(|| c_string(value)),
+            environment: environment.collect(),
+            directory: c_string(directory.into_os_string()),
+            stdout: identity_of_stdout(),
+            busy: AtomicBool::new(false),
+            runs: AtomicU32::new(0),
+            went_well: AtomicBool::new(true),
+            finished_ns: AtomicU64::new(0),
+            took_ns: AtomicU64::new(0),
+        })
+    }
+
+    /// The last scheduler was freed: the program may be done, or make another.
+    pub(crate) fn between_schedulers(&self, recorder: &Recorder) {
+        let since =
+            clock::nanoseconds(libc::CLOCK_MONOTONIC) - self.finished_ns.load(Ordering::Relaxed);
+        if since >= TIMES_ITS_COST * self.took_ns.load(Ordering::Relaxed) {
+            recorder.stamp_end();
+            self.deliver(recorder);
+            recorder.spool.header.set_end(0);
+        }
+    }
+
+    /// The program ends now; the end has been stamped.
+    pub(crate) fn at_end(&self, recorder: &Recorder) {
+        self.deliver(recorder);
+        if self.went_well.load(Ordering::Relaxed) {
+            recorder.spool.remove();
+        }
+    }
+
+    /// Writes what was asked for, if there are graph runs that were not in it before.
+    fn deliver(&self, recorder: &Recorder) {
+        let runs = recorder.runs();
+        if runs == self.runs.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
+            return;
+        }
+        let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        self.runs.store(runs, Ordering::Relaxed);
+        self.went_well.store(self.run_command(recorder.spool.path()), Ordering::Relaxed);
+        let end = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        self.took_ns.store(end - start, Ordering::Relaxed);
+        self.finished_ns.store(end, Ordering::Relaxed);
+        self.busy.store(false, Ordering::Release);
+    }
+
+    fn run_command(&self, spool: &CStr) -> bool {
+        if self.output.is_none() && self.stdout != identity_of_stdout() {
+            kept(spool, &[b"standard output is not what it was when the program started"]);
+            return false;
+        }
+        if self.output.is_none() {
+            flush_stdout();
+        }
+        let mut arguments = [self.command.as_ptr(), c"deliver".as_ptr(), spool.as_ptr()]
+            .into_iter()
+            .chain(self.output.as_deref().map(CStr::as_ptr));
+        let arguments: [_; 5] =
+            std::array::from_fn(|_| arguments.next().unwrap_or(std::ptr::null()));
+        let mut environment = self.environment.iter().map(|entry| entry.as_ptr());
+        let environment: [_; 8] =
+            std::array::from_fn(|_| environment.next().unwrap_or(std::ptr::null()));
+        match spawn::run(&self.command, &arguments, &environment, &self.directory) {
+            // What else went wrong, the command has said itself.
+            Ok(code) => DELIVERED.contains(&code),
+            Err(NotStarted) => {
+                kept(spool, &[self.command.to_bytes(), b" cannot be run"]);
+                false
+            }
+        }
+    }
+}
+
+fn kept(spool: &CStr, why: &[&[u8]]) {
+    let [first, second] = [why[0], why.get(1).copied().unwrap_or_default()];
+    let spool = spool.to_bytes();
+    quiet_log::say(&[
+        b"GGML_PROFILE: ",
+        first,
+        second,
+        b"; the recording is kept, open it with: ggprof report ",
+        spool,
+    ]);
+}
+
+/// The `ggprof` that `ggprof env` named, or else the one installed with this agent.
+fn command() -> PathBuf {
+    if let Some(path) = std::env::var_os("GGPROF_COMMAND").filter(|path| !path.is_empty()) {
+        return path.into();
+    }
+    let agent = config::own_path();
+    let directory = agent.parent().unwrap_or(Path::new("/"));
+    // Beside it where it was built, as an agent under lib/ggprof, as part of a library in lib.
+    let places = ["ggprof", "../../bin/ggprof", "../bin/ggprof"].map(|place| directory.join(place));
+    let found = places.iter().find(|place| place.is_file());
+    found.or(places.first()).cloned().unwrap_or_default()
+}
+
+/// What standard output is. A program may close it and open a file of its own under
+/// the same number, in which a summary has no place.
+fn identity_of_stdout() -> Option<(u64, u64)> {
+    // SAFETY: all-zero is a valid `stat`, which the call fills in.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `stat` is ours; a closed descriptor is an error.
+    let known = unsafe { libc::fstat(libc::STDOUT_FILENO, &mut stat) } == 0;
+    known.then_some((stat.st_dev, stat.st_ino))
+}
+
+/// What the program printed comes before the summary. Its buffer is left alone if
+/// somebody is just using it.
+fn flush_stdout() {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+        fn ftrylockfile(file: *mut libc::FILE) -> libc::c_int;
+        fn funlockfile(file: *mut libc::FILE);
+        fn fflush_unlocked(file: *mut libc::FILE) -> libc::c_int;
+    }
+    // SAFETY: libc's own stream, flushed while this thread holds its lock.
+    unsafe {
+        if !stdout.is_null() && ftrylockfile(stdout) == 0 {
+            fflush_unlocked(stdout);
+            funlockfile(stdout);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Hooks for a process that we were not preloaded into: libggml-profiler is linked like any
+//! library, and where ggml comes before it in the order of symbols, calls go past us. Then
+//! the slots that lead to ggml's functions are changed, in everything that is loaded.
+
+use super::entry::ENTRIES;
+use crate::ffi::real_function;
+use crate::patch::{got, loaded_object};
+
+/// Leads every call of ggml's entry points to us. What leads to another profiler is left
+/// as it is: that one passes calls on by itself.
+pub(crate) fn lead_calls_here() {
+    for object in loaded_object::all() {
+        if object.holds(lead_calls_here as *const () as usize) {
+            continue;
+        }
+        got::for_each(&object, |slot| {
+            let entry = ENTRIES.iter().find(|entry| entry.symbol == slot.name);
+            if let Some(entry) = entry
+                && real_function::is_ggmls(slot.leads_to(&object))
+            {
+                slot.replace(&object, entry.called as *const () as usize);
+            }
+        });
+    }
+}

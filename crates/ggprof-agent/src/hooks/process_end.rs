@@ -1,0 +1,27 @@
+//! The ends of a program that run no exit handlers: `_exit`, as llama.cpp's tools call
+//! it at the second Ctrl-C. Only where `GGML_PROFILE` still has something to write is
+//! there anything to do.
+
+use std::ffi::c_int;
+
+use crate::fail_open::guard;
+use crate::lifecycle;
+
+/// # Safety
+/// Called by programs as libc's own.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
+    guard((), |_| lifecycle::before_immediate_exit());
+    loop {
+        // SAFETY: what libc's function does.
+        unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    }
+}
+
+/// # Safety
+/// As `_exit`, under the name that ISO C gives it.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn _Exit(status: c_int) -> ! {
+    // SAFETY: the same function.
+    unsafe { _exit(status) }
+}

@@ -1,0 +1,175 @@
+//! When CUPTI is attached. Being attached costs, and so does attaching: with the
+//! level `sample` it is there for a few graph runs at a time, as often as the
+//! budget allows. The first window comes at once, for the prompt and the first
+//! tokens.
+
+use crate::config::CudaLevel;
+
+/// Runs of the first window: a warm-up, a prompt, and tokens until the CUDA graphs
+/// are captured, which takes a few of the same kind in a row.
+const FIRST_WINDOW_RUNS: u32 = 40;
+const WINDOW_RUNS: u32 = 12;
+/// What tracing adds to each piece of work: 1.3 µs per kernel were measured.
+const COST_PER_RECORD_NS: u64 = 1_500;
+
+/// What to do before the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Stay,
+    Attach,
+    Detach,
+}
+
+/// The plan of one process.
+#[derive(Debug)]
+pub(crate) struct Windows {
+    level: CudaLevel,
+    budget_permille: u64,
+    began_ns: Option<u64>,
+    spent_ns: u64,
+    /// The most a later window cost: what the next is expected to.
+    dearest_ns: u64,
+    opened: u32,
+    last_run: u32,
+    open: Option<Open>,
+    given_up: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    runs_left: u32,
+    attach_ns: u64,
+}
+
+impl Windows {
+    pub(crate) const fn new(level: CudaLevel, budget_permille: u32) -> Self {
+        Windows {
+            level,
+            budget_permille: budget_permille as u64,
+            began_ns: None,
+            spent_ns: 0,
+            dearest_ns: 0,
+            opened: 0,
+            last_run: 0,
+            open: None,
+            given_up: false,
+        }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Before a split of a CUDA device; a run may have several.
+    pub(crate) fn before_split(&mut self, run: u32, now_ns: u64) -> Step {
+        let began_ns = *self.began_ns.get_or_insert(now_ns);
+        if std::mem::replace(&mut self.last_run, run) == run {
+            return Step::Stay;
+        }
+        match (&mut self.open, self.level) {
+            _ if self.given_up => Step::Stay,
+            (None, CudaLevel::Full) => Step::Attach,
+            (None, CudaLevel::Sample) => {
+                let allowed = (now_ns - began_ns) * self.budget_permille / 1000;
+                let due = self.opened == 0 || self.spent_ns + self.dearest_ns <= allowed;
+                if due { Step::Attach } else { Step::Stay }
+            }
+            (Some(open), CudaLevel::Sample) => {
+                open.runs_left = open.runs_left.saturating_sub(1);
+                if open.runs_left == 0 { Step::Detach } else { Step::Stay }
+            }
+            _ => Step::Stay,
+        }
+    }
+
+    pub(crate) fn attached(&mut self, took_ns: u64) {
+        let runs_left = if self.opened == 0 { FIRST_WINDOW_RUNS } else { WINDOW_RUNS };
+        self.opened += 1;
+        self.open = Some(Open { runs_left, attach_ns: took_ns });
+    }
+
+    /// `records` pieces of work were recorded since the window was opened.
+    pub(crate) fn detached(&mut self, took_ns: u64, records: u64) {
+        let Some(open) = self.open.take() else { return };
+        let cost = open.attach_ns + took_ns + records * COST_PER_RECORD_NS;
+        self.spent_ns += cost;
+        // The first window is longer and loads CUPTI: later ones cost less.
+        let likely = if self.opened == 1 { cost / 2 } else { cost };
+        self.dearest_ns = self.dearest_ns.max(likely);
+        if self.opened == 2 {
+            self.dearest_ns = cost;
+        }
+    }
+
+    /// The window cannot be closed now (others compute): it is tried again.
+    pub(crate) fn stay_open(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.runs_left = 1;
+        }
+    }
+
+    /// CUPTI cannot be used in this process.
+    pub(crate) fn give_up(&mut self) {
+        self.given_up = true;
+        self.open = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Runs of a millisecond each, from the first on; windows cost 20 ms.
+    fn steps(level: CudaLevel, runs: u32) -> Vec<(u32, Step)> {
+        let mut windows = Windows::new(level, 10);
+        let mut steps = Vec::new();
+        for run in 1..=runs {
+            let step = windows.before_split(run, u64::from(run) * MS);
+            match step {
+                Step::Attach => windows.attached(13 * MS),
+                Step::Detach => windows.detached(5 * MS, 1000),
+                Step::Stay => continue,
+            }
+            steps.push((run, step));
+        }
+        steps
+    }
+
+    #[test]
+    fn the_first_window_comes_at_once_and_the_next_within_the_budget() {
+        let steps = steps(CudaLevel::Sample, 10_000);
+        assert_eq!(steps[..2], [(1, Step::Attach), (41, Step::Detach)]);
+        let attached = steps.iter().filter(|(_, step)| *step == Step::Attach).count() as u64;
+        assert!((3..=5).contains(&attached), "{steps:?}");
+        let spent = attached * (18 * MS + 1000 * COST_PER_RECORD_NS);
+        assert!(spent <= 10_000 * MS / 100, "{steps:?}");
+    }
+
+    #[test]
+    fn full_attaches_once_and_the_others_never() {
+        assert_eq!(steps(CudaLevel::Full, 5_000), [(1, Step::Attach)]);
+        assert_eq!(steps(CudaLevel::Graph, 5_000), []);
+        assert_eq!(steps(CudaLevel::Off, 5_000), []);
+    }
+
+    #[test]
+    fn splits_of_one_run_count_once() {
+        let mut windows = Windows::new(CudaLevel::Sample, 10);
+        assert_eq!(windows.before_split(1, 0), Step::Attach);
+        windows.attached(0);
+        for _ in 0..100 {
+            assert_eq!(windows.before_split(1, 0), Step::Stay);
+        }
+        assert!(windows.is_open());
+    }
+
+    #[test]
+    fn nothing_is_tried_again_where_it_cannot_work() {
+        let mut windows = Windows::new(CudaLevel::Full, 10);
+        assert_eq!(windows.before_split(1, 0), Step::Attach);
+        windows.give_up();
+        assert_eq!(windows.before_split(2, 0), Step::Stay);
+    }
+}

@@ -1,0 +1,149 @@
+//! A program under examination: its file, its processes, and a recording of its first graph.
+
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::launch::{self, Look, Process, Spools};
+use crate::messages;
+use ggprof_report::{Block, Cell, Document, Fact, documents};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::time::Duration;
+
+/// Lines of a program's output that are shown if it failed.
+const LAST_LINES: usize = 5;
+
+pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Document, Outcome)> {
+    let agent = launch::find_agent()?;
+    let spools = Spools::new()?;
+    let mut document = Document::default();
+    document.heading("program", format!("ggprof doctor: {}", command[0].to_string_lossy()));
+    file(&mut document, &command[0]);
+    preloaded(&mut document);
+    messages::note(&format!(
+        "Looking at {} until its first graph run, {seconds} s at most; then it is ended.",
+        command[0].to_string_lossy()
+    ));
+    let variables = [("GGPROF_SPOOL", spools.pattern())];
+    let said = spools.beside("output");
+    let patience = Duration::from_secs(seconds);
+    let has_computed = || recordings(&spools).iter().any(has_graph_run);
+    let look = launch::look(command, &agent, &variables, &said, patience, has_computed)?;
+    let recordings = recordings(&spools);
+    how_it_went(&mut document, &look, &recordings, seconds);
+    processes(&mut document, &look.processes);
+    for recording in &recordings {
+        documents::observation(&mut document, &recording.trace);
+    }
+    if recordings.is_empty() {
+        nothing(&mut document, &look, &said);
+    }
+    let any = !recordings.is_empty();
+    Ok((document, if any { Outcome::Done } else { Outcome::Incomplete }))
+}
+
+fn recordings(spools: &Spools) -> Vec<Recording> {
+    let files = spools.files();
+    files
+        .iter()
+        .filter_map(|file| Recording::of_process(file, &launch::process_of(file)).ok())
+        .collect()
+}
+
+fn has_graph_run(recording: &Recording) -> bool {
+    !recording.trace.graph_runs.is_empty()
+}
+
+/// What the file tells.
+fn file(document: &mut Document, command: &OsStr) {
+    let Some((program, obstacle)) = launch::examine(command) else { return };
+    let path = Cell::text(program.display().to_string());
+    document.fact("file", "program", vec![Fact::new("path", path, "{}")]);
+    if let Some(obstacle) = obstacle {
+        document.blocks.push(Block::Warning(obstacle.sentence(&program)));
+    }
+}
+
+/// What else is loaded into programs here.
+fn preloaded(document: &mut Document) {
+    let list = std::env::var("LD_PRELOAD").unwrap_or_default();
+    if list.is_empty() {
+        return;
+    }
+    let words = "{} stays, the agent comes behind it";
+    let before = Fact::new("before", Cell::text(&list), words);
+    document.fact("preload", "LD_PRELOAD", vec![before]);
+    let is_separator = |c: char| c == ':' || c.is_ascii_whitespace();
+    for other in list.split(is_separator).filter(|other| holds_ggml(Path::new(other))) {
+        document.blocks.push(Block::Warning(format!(
+            "{other} stands in for functions of ggml as well: another profiler. Both see the \
+             calls, and each counts the other's time; of two ggprof agents the first records."
+        )));
+    }
+}
+
+fn how_it_went(document: &mut Document, look: &Look, recordings: &[Recording], seconds: u64) {
+    let words = match look.ended {
+        Some(ended) => format!("ended by itself with code {}", ended.code()),
+        None if recordings.iter().any(has_graph_run) => {
+            "was ended after its first graph run".to_owned()
+        }
+        None => format!("was ended after {seconds} s without a graph run (--seconds N for more)"),
+    };
+    document.fact("look", "it", vec![Fact::new("ended", Cell::Text(words), "{}")]);
+}
+
+/// Processes that use ggml and that the agent did not get into.
+fn processes(document: &mut Document, processes: &[Process]) {
+    for process in processes.iter().filter(|process| !process.ggml.is_empty() && !process.has_agent)
+    {
+        document.blocks.push(Block::Warning(format!(
+            "{} uses {} but was started without the agent: a program that clears the \
+             environment of what it starts, or changes rights. Put `ggprof run --` in front of \
+             that command instead.",
+            process.program.display(),
+            process.ggml[0].display(),
+        )));
+    }
+}
+
+/// Why there is nothing to tell.
+fn nothing(document: &mut Document, look: &Look, said: &Path) {
+    let warn = |document: &mut Document, text: String| {
+        document.blocks.push(Block::Warning(text));
+    };
+    if look.processes.iter().all(|process| process.ggml.is_empty()) {
+        let inside = look.processes.iter().find(|process| holds_ggml(&process.program));
+        warn(
+            document,
+            match inside {
+                Some(process) => format!(
+                    "{} has ggml linked into itself and does not show its functions: it cannot be \
+                 recorded. Use a build with shared libraries (-DBUILD_SHARED_LIBS=ON).",
+                    process.program.display()
+                ),
+                None => "No process loaded ggml. If the program needs a model or a request before \
+                     it does, give it one, or more time with --seconds."
+                    .to_owned(),
+            },
+        );
+    } else if look.processes.iter().any(|process| process.has_agent && !process.ggml.is_empty()) {
+        warn(
+            document,
+            "ggml was loaded, but neither a scheduler nor a backend was made.".to_owned(),
+        );
+    }
+    if look.ended.is_some_and(|ended| ended.code() != 0) {
+        let text = std::fs::read(said).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            warn(document, format!("it said: {line}"));
+        }
+    }
+}
+
+/// Whether a program's file names ggml's functions.
+fn holds_ggml(program: &Path) -> bool {
+    let bytes = std::fs::read(program).unwrap_or_default();
+    bytes.windows(13).any(|window| window == b"ggml_backend_")
+}

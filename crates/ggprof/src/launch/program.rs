@@ -1,0 +1,170 @@
+//! What a program's file tells before it is started: whether the agent can get into it.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Scripts that are interpreted by scripts end somewhere.
+const MOST_INTERPRETERS: usize = 4;
+/// Program headers lie at the beginning of a file.
+const HEAD_BYTES: u64 = 64 * 1024;
+
+/// Why the agent cannot get into a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Obstacle {
+    /// It gets rights that its user does not have.
+    MoreRights,
+    Static,
+    Musl,
+    Bits32,
+    OtherProcessor,
+}
+
+impl Obstacle {
+    /// What it means, and what to try.
+    pub(crate) fn sentence(self, program: &Path) -> String {
+        let name = program.display();
+        match self {
+            Self::MoreRights => format!(
+                "{name} is setuid, setgid or has capabilities, so the system loads nothing else \
+                 into it: it cannot be recorded. Run the program behind it directly, or a copy \
+                 without these rights."
+            ),
+            Self::Static => format!(
+                "{name} is linked statically, so nothing can be loaded into it: only programs \
+                 that it starts can be recorded. Use a build with shared libraries \
+                 (-DBUILD_SHARED_LIBS=ON)."
+            ),
+            Self::Musl => format!(
+                "{name} is built for musl, and the agent for glibc: only programs that it starts \
+                 can be recorded. Use a build for glibc."
+            ),
+            Self::Bits32 => format!(
+                "{name} is a 32-bit program, and the agent is not: only programs that it starts \
+                 can be recorded. Use a 64-bit build."
+            ),
+            Self::OtherProcessor => format!(
+                "{name} is built for another processor than the agent (x86-64): it cannot be \
+                 recorded."
+            ),
+        }
+    }
+}
+
+/// Where the command is, as the system will look for it.
+pub(crate) fn find(command: &OsStr) -> Option<PathBuf> {
+    let path = Path::new(command);
+    if path.components().count() > 1 || command.as_encoded_bytes().contains(&b'/') {
+        return Some(path.to_owned()).filter(|path| path.is_file());
+    }
+    let places = std::env::var_os("PATH")?;
+    let is_program = |path: &PathBuf| {
+        path.metadata()
+            .is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&places).map(|place| place.join(path)).find(is_program)
+}
+
+/// The program that a command really starts (of a script, its interpreter), and why the
+/// agent cannot get into it, if it cannot.
+pub(crate) fn examine(command: &OsStr) -> Option<(PathBuf, Option<Obstacle>)> {
+    let mut program = find(command)?;
+    for _ in 0..MOST_INTERPRETERS {
+        let head = head_of(&program)?;
+        match interpreter(&head) {
+            Some(interpreter) => program = interpreter,
+            None => {
+                let facts = program.metadata().ok()?;
+                let obstacle = more_rights(&program, &facts).or_else(|| loading(&head));
+                return Some((program, obstacle));
+            }
+        }
+    }
+    None
+}
+
+fn head_of(program: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(program).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+fn interpreter(head: &[u8]) -> Option<PathBuf> {
+    let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let text = std::str::from_utf8(line).ok()?;
+    text.split_ascii_whitespace().next().map(PathBuf::from)
+}
+
+fn more_rights(program: &Path, facts: &Metadata) -> Option<Obstacle> {
+    let mode = facts.permissions().mode();
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let other_user = mode & 0o4000 != 0 && facts.uid() != user;
+    let other_group = mode & 0o2010 == 0o2010 && facts.gid() != group;
+    let capable = || {
+        let mut value = [0_u8; 64];
+        user != 0 && rustix::fs::getxattr(program, "security.capability", &mut value).is_ok()
+    };
+    (other_user || other_group || capable()).then_some(Obstacle::MoreRights)
+}
+
+/// What the file's own headers say about loading a library into it.
+fn loading(head: &[u8]) -> Option<Obstacle> {
+    const CLASS_64: u8 = 2;
+    const X86_64: u16 = 62;
+    const INTERPRETER: u32 = 3;
+    // A format the system knows and we do not is left to it.
+    head.strip_prefix(b"\x7fELF")?;
+    if *head.get(4)? != CLASS_64 {
+        return Some(Obstacle::Bits32);
+    }
+    if number(head, 18, 2)? as u16 != X86_64 {
+        return Some(Obstacle::OtherProcessor);
+    }
+    let (table, size) = (number(head, 32, 8)?, number(head, 54, 2)?);
+    for entry in 0..number(head, 56, 2)? {
+        let at = table.checked_add(entry.checked_mul(size)?)?;
+        if number(head, at, 4)? as u32 == INTERPRETER {
+            let (start, length) = (number(head, at + 8, 8)?, number(head, at + 32, 8)?);
+            let path = head.get(start as usize..)?.get(..length as usize)?;
+            let is_musl = path.windows(7).any(|part| part == b"ld-musl");
+            return is_musl.then_some(Obstacle::Musl);
+        }
+    }
+    Some(Obstacle::Static)
+}
+
+fn number(head: &[u8], at: u64, bytes: usize) -> Option<u64> {
+    let field = head.get(usize::try_from(at).ok()?..)?.get(..bytes)?;
+    Some(field.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_its_interpreter() {
+        assert_eq!(interpreter(b"#! /usr/bin/env node\n"), Some("/usr/bin/env".into()));
+        assert_eq!(interpreter(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn this_program_can_be_recorded() {
+        let program = std::env::current_exe().unwrap();
+        assert_eq!(examine(program.as_os_str()), Some((program, None)));
+        assert_eq!(examine("sh".as_ref()).map(|(_, obstacle)| obstacle), Some(None));
+        assert_eq!(examine("no-such-command".as_ref()), None);
+    }
+
+    #[test]
+    fn cut_headers_are_no_reason() {
+        let head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        for length in 0..600 {
+            let obstacle = loading(&head[..length]);
+            assert!(matches!(obstacle, None | Some(Obstacle::Static)), "{length}: {obstacle:?}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Recordings made up for the page: small, and with everything that real ones have now and then.
+
+use serde_json::{Value, json};
+
+/// When the first event starts.
+const ZERO: u64 = 10_000_000;
+
+/// Two backends, two schedulers at work at the same time, a fused op, ops that overlap, kernels
+/// on two streams, threads that wait, a copy of which only the call was timed, a copy that an op
+/// waits for, and pipelines compiled. Times are in microseconds after the first event.
+pub(crate) fn everything() -> String {
+    let gpu = |name: &str, tensor: &str, start: u64, end: u64| op(name, 0, tensor, start, end);
+    let records = [
+        with(copy("inp", 0, 10), json!({"measured": "host_call", "graph_run": 0})),
+        with(gpu("MUL_MAT", "Qcur-0", 100, 400), product(7, 0)),
+        with(gpu("ADD", "ffn_out-0", 250, 350), json!({"graph_run": 0})),
+        with(gpu("RMS_NORM", "norm-1", 420, 620), json!({"extra": "RMS_NORM+MUL", "graph_run": 0})),
+        with(
+            op("MUL_MAT", 1, "result_output", 650, 950),
+            with(product(1, 0), json!({"threads": [2, 450_000, 300_000, 140_000]})),
+        ),
+        with(gpu("MUL_MAT", "Qcur-0", 1000, 1400), product(1, 2)),
+        with(op("MUL_MAT", 1, "result_output", 1300, 1900), product(1, 1)),
+    ];
+    let run = |scheduler: u64, start: u64, end: u64| json!([scheduler, ns(start), ns(end)]);
+    let work = |record: u64,
+                name: u64,
+                stream: u64,
+                (start, end): (u64, u64),
+                charged: u64,
+                flags: u64| {
+        json!([record, 0, name, stream, ns(start), (end - start) * 1000, charged * 1000, 0, flags])
+    };
+    let additions = json!({
+        "version": 1,
+        "graph_runs": [run(1, 0, 1000), run(1, 1200, 2000), run(2, 500, 1500)],
+        "thread_shares": [[4, 0, ns(650), 300_000, 0], [4, 1, ns(660), 150_000, 140_000]],
+        "kernels": ["quantize_q8_1", "mul_mat_q", "add_f32"],
+        "device_work": [
+            work(1, 0, 0, (100, 150), 50, 0),
+            work(1, 1, 0, (200, 400), 200, 2),
+            work(1, 1, 1, (200, 300), 0, 1),
+            work(2, 2, 1, (250, 350), 0, 1),
+        ],
+        "host_tasks": [
+            ["PipelineCompile", "mul_mat_q", 42, 0, ns(150), 50_000],
+            ["PipelineCompile", "add_f32", 42, null, ZERO - 100_000, 50_000],
+        ],
+    });
+    recording(&["GPU0", "CPU"], &records, additions)
+}
+
+/// Everything that has a name has this one.
+pub(crate) fn named(name: &str) -> String {
+    let record = |at: u64| {
+        let one = with(op(name, 0, name, at, at + 1), json!({"extra": format!("{name}+{name}")}));
+        with(one, json!({"src_names": [name]}))
+    };
+    let records: Vec<Value> = (0..5).map(|at| record(2 * at)).collect();
+    let additions = json!({
+        "version": 1,
+        "kernels": [name],
+        "device_work": [[0, 0, 0, 0, ns(0), 1000, 1000, 0, 3]],
+        "host_tasks": [["PipelineCompile", name, 1, null, ns(1), 1000]],
+    });
+    recording(&[name], &records, additions)
+}
+
+fn recording(backends: &[&str], records: &[Value], additions: Value) -> String {
+    let backend = |(id, name): (usize, &&str)| {
+        let device_type = u8::from(*name != "CPU");
+        json!({"id": id, "name": name, "device": name, "device_type": device_type})
+    };
+    let backends: Vec<Value> = backends.iter().enumerate().map(backend).collect();
+    // Written by hand, because `json!` sorts its keys and additions follow the records.
+    let [backends, records] = [backends, records.to_vec()].map(Value::Array);
+    format!(
+        r#"{{"version":3,"profiler":"ggml","backends":{backends},"records":{records},"ggprof":{additions}}}"#
+    )
+}
+
+fn ns(microseconds: u64) -> u64 {
+    ZERO + microseconds * 1000
+}
+
+fn op(name: &str, backend: u64, tensor: &str, start: u64, end: u64) -> Value {
+    json!({
+        "type": 0, "name": name, "backend_id": backend, "split_id": 0, "start_ns": ns(start),
+        "duration_ns": (end - start) * 1000, "bytes": 4096, "extra": null, "tensor_name": tensor,
+        "ne": [1024, 1, 1, 1], "out_type": 0, "n_src": 1, "ne_src": [[1024, 1, 1, 1]],
+        "type_src": [0], "sub_op": -1, "measured": "device",
+    })
+}
+
+fn copy(tensor: &str, start: u64, end: u64) -> Value {
+    let kind = json!({
+        "type": 1, "name": "copy_H2D", "source_backend_id": 1, "bytes": 1_000_000,
+        "extra": tensor,
+    });
+    with(op("copy_H2D", 0, tensor, start, end), kind)
+}
+
+/// A product of weights with the activations of some tokens, in a graph run.
+fn product(tokens: u64, run: u64) -> Value {
+    json!({
+        "ne": [1024, tokens, 1, 1], "n_src": 2, "type_src": [0, 0], "graph_run": run,
+        "ne_src": [[1024, 1024, 1, 1], [1024, tokens, 1, 1]], "src_names": ["w", "inp"],
+    })
+}
+
+fn with(mut value: Value, more: Value) -> Value {
+    if let (Some(all), Value::Object(more)) = (value.as_object_mut(), more) {
+        all.extend(more);
+    }
+    value
+}

@@ -1,0 +1,90 @@
+// GFLOP/s over operations per byte, a dot for each op and shape, a roof for each backend.
+
+import { significant } from "../data/units.js";
+import { backendColour } from "../layout/colours.js";
+import { prepare, theme } from "./canvas.js";
+
+const MARGIN = { left: 64, right: 20, top: 26, bottom: 40 };
+
+// Draws and returns where the dots are.
+/** @param {HTMLCanvasElement} canvas */
+export function drawRoofline(canvas, dots, roofs) {
+  const { context, width, height } = prepare(canvas);
+  if (dots.length === 0) return [];
+  const colours = theme();
+  const x = axis([...dots.map((dot) => dot.intensity), ...roofs.map(({ compute, bandwidth }) => compute / bandwidth)], MARGIN.left, width - MARGIN.right);
+  const y = axis([...dots.map((dot) => dot.compute), ...roofs.map(({ compute }) => compute)], height - MARGIN.bottom, MARGIN.top);
+  drawAxes(context, x, y, { width, height }, colours);
+  context.save();
+  context.beginPath();
+  context.rect(MARGIN.left, 0, width - MARGIN.left, height - MARGIN.bottom);
+  context.clip();
+  roofs.forEach((roof) => drawRoof(context, x, y, roof, colours));
+  context.restore();
+  return [...dots].sort((a, b) => b.share - a.share).map((dot) => drawDot(context, x, y, dot, colours));
+}
+
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+function drawDot(context, x, y, dot, colours) {
+  const place = { x: x.place(dot.intensity), y: y.place(dot.compute), r: 3 + Math.sqrt(Math.min(dot.share, 1)) * 16, dot };
+  context.globalAlpha = 0.8;
+  context.fillStyle = dot.colour;
+  context.strokeStyle = colours.back;
+  context.lineWidth = 1;
+  context.beginPath();
+  context.arc(place.x, place.y, place.r, 0, 2 * Math.PI);
+  context.fill();
+  context.globalAlpha = 1;
+  context.stroke();
+  return place;
+}
+
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+function drawAxes(context, x, y, { width, height }, colours) {
+  context.strokeStyle = colours.line;
+  context.fillStyle = colours.faint;
+  context.textAlign = "center";
+  for (const value of x.ticks) {
+    context.strokeRect(x.place(value), MARGIN.top, 0, height - MARGIN.top - MARGIN.bottom);
+    context.fillText(String(value), x.place(value), height - MARGIN.bottom + 12);
+  }
+  context.fillText("operations per byte", (MARGIN.left + width - MARGIN.right) / 2, height - 10);
+  context.textAlign = "right";
+  for (const value of y.ticks) {
+    context.strokeRect(MARGIN.left, y.place(value), width - MARGIN.left - MARGIN.right, 0);
+    context.fillText(String(value), MARGIN.left - 6, y.place(value));
+  }
+  context.textAlign = "left";
+  context.fillText("GFLOP/s", 4, 8);
+}
+
+// Rising with the bandwidth, level at the computing rate; named at its right end.
+/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+function drawRoof(context, x, y, { backend, label, compute, bandwidth, given }, colours) {
+  const colour = backendColour(backend);
+  const ridge = compute / bandwidth;
+  context.strokeStyle = colour;
+  context.lineWidth = 2;
+  context.setLineDash(given ? [] : [6, 4]);
+  context.beginPath();
+  context.moveTo(x.place(x.low), y.place(x.low * bandwidth));
+  context.lineTo(x.place(ridge), y.place(compute));
+  context.lineTo(x.place(x.high), y.place(compute));
+  context.stroke();
+  context.setLineDash([]);
+  context.fillStyle = colours.text;
+  context.textAlign = "right";
+  context.fillText(`${label}: ${significant(bandwidth)} GB/s, ${significant(compute)} GFLOP/s`, x.place(x.high) - 4, y.place(compute) - 8);
+  context.textAlign = "left";
+}
+
+// A logarithmic axis over all values, in whole powers of ten, with room above for names.
+function axis(values, from, to) {
+  const known = values.filter((value) => value > 0 && Number.isFinite(value));
+  const low = 10 ** Math.floor(Math.log10(Math.min(...known)));
+  const high = 10 ** Math.max(Math.ceil(Math.log10(Math.max(...known) * 1.5)), Math.log10(low) + 1);
+  const place = (value) => from + (Math.log10(value / low) / Math.log10(high / low)) * (to - from);
+  const ticks = [];
+  for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.01; power += 1) ticks.push(Number(`1e${power}`));
+  return { low, high, place, ticks };
+}

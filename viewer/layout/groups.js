@@ -1,0 +1,93 @@
+// A group of rows for each backend: its ops, its copies, the streams or threads that worked on
+// them, and its rates. Made once; what is shown of it is for `rows.js`.
+
+import { COPY, OP } from "../data/recording.js";
+import { counterRow } from "./counters.js";
+import { flattened, lane, split } from "./lanes.js";
+import { hostGroup, streamRows } from "./streams.js";
+
+// `colour` is asked for an event's colour when it is drawn.
+/** @param {Recording} recording @returns {Group[]} */
+export function allGroups(recording, drawn, colour) {
+  const events = eventsByBackend(recording, drawn);
+  const threads = threadLanes(recording);
+  const ofBackends = recording.backends
+    .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
+    .filter((group) => group.rows.length > 0);
+  const ofHost = hostGroup(recording);
+  return ofHost ? [...ofBackends, ofHost] : ofBackends;
+}
+
+/** @returns {Row[]} */
+function threadRows(threads, backend) {
+  return threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${backend}/thread ${thread}`, backend }));
+}
+
+// `parts` are the rows of who did the work: streams or threads.
+/** @param {Recording} recording */
+function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
+  const row = (kind, what, label, lane) => ({ kind, what, label, lane, key: `${at}/${label}`, backend: at });
+  const named = (lanes, what) => lanes.map((one, number) => row("lane", what, lanes.length > 1 ? `${what} ${number + 1}` : what, one));
+  const working = [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies")];
+  const lanes = working.map(({ lane }) => lane);
+  const rated = (amount) => (event) => (recording.hasRate(event) ? amount(event) : 0);
+  const counters = [
+    counterRow(`${at}`, "GB/s", lanes, rated((event) => recording.moved(event))),
+    counterRow(`${at}`, "GFLOP/s", lanes, rated((event) => recording.flops(event))),
+  ];
+  return {
+    key: `${at}`,
+    label: backend.label,
+    backend,
+    summary: row("lane", "summary", "all", flattened(recording, all)),
+    rows: [...working, ...parts, ...counters.filter((counter) => counter !== null)],
+  };
+}
+
+/** @param {Recording} recording */
+function eventsByBackend(recording, drawn) {
+  const { kind, backend, duration } = recording.columns;
+  const counts = new Uint32Array(recording.backends.length);
+  for (let event = 0; event < recording.count; event += 1) {
+    if (duration[event] >= drawn) counts[backend[event]] += 1;
+  }
+  const events = recording.backends.map((_, at) => new Uint32Array(counts[at]));
+  const next = new Uint32Array(recording.backends.length);
+  for (let event = 0; event < recording.count; event += 1) {
+    if (duration[event] < drawn) continue;
+    const at = backend[event];
+    events[at][next[at]] = event;
+    next[at] += 1;
+  }
+  const ofKind = (all, wanted) => all.filter((event) => kind[event] === wanted);
+  return events.map((all) => ({ all, ops: ofKind(all, OP), copies: ofKind(all, COPY) }));
+}
+
+// Per backend, pairs of a thread's number and its lane.
+/** @param {Recording} recording */
+function threadLanes(recording) {
+  const { share_event, share_thread, share_offset, share_duration, share_wait } = recording.columns;
+  const threads = recording.backends.map(() => new Map());
+  const order = Uint32Array.from(share_event, (_, at) => at);
+  const start = (at) => recording.start(share_event[at]) + share_offset[at];
+  order.sort((a, b) => start(a) - start(b));
+  for (const at of order) {
+    const of = threads[recording.columns.backend[share_event[at]]];
+    if (!of.has(share_thread[at])) of.set(share_thread[at], []);
+    of.get(share_thread[at]).push(at);
+  }
+  const toLane = (shares) => {
+    const column = (value) => Float64Array.from(shares, value);
+    const one = lane(column(start), column((at) => share_duration[at]), Uint32Array.from(shares, (at) => share_event[at]));
+    return { ...one, waits: column((at) => share_wait[at]) };
+  };
+  return threads.map((of) => [...of].sort(([a], [b]) => a - b).map(([thread, shares]) => [thread, toLane(shares)]));
+}
+
+// The least duration that still is drawn, so that at most `most` events are.
+/** @param {Recording} recording */
+export function leastDrawn(recording, most) {
+  if (most === null || recording.count <= most) return 0;
+  const durations = Float64Array.from(recording.columns.duration).sort();
+  return durations[recording.count - most];
+}

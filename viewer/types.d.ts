@@ -1,0 +1,115 @@
+// The shapes of things that several modules know, for the type checker and for readers. The
+// recording itself is written by `crates/ggprof-report/src/viewer/`.
+
+type Recording = import("./data/recording.js").Recording;
+type DeviceWork = import("./data/device.js").DeviceWork;
+type Scene = import("./layout/scene.js").Scene;
+type Store = import("./state.js").Store;
+type Actions = import("./interact/actions.js").Actions;
+type Theme = ReturnType<typeof import("./draw/canvas.js").theme>;
+
+type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
+type Columns = { [name: string]: Column };
+
+/** A part of the time, in nanoseconds after the first event. */
+type Span = { start: number; end: number };
+
+type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
+type Backend = { label: string; name: string; type: string; busy: number | null; copying: number | null; idle: number | null };
+type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
+type Task = { what: string; name: string; thread: number; run: number | null; start: number; duration: number };
+
+type Tables = {
+  title: string;
+  facts: [string, string][];
+  warnings: { text: string; loss: boolean }[];
+  wall: number;
+  drawn: number | null;
+  backends: Backend[];
+  phases: Phase[];
+  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[] };
+  nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
+  signatures: Signature[];
+  kernels: string[];
+  tasks: Task[];
+  measured: string[];
+  modules: string[];
+};
+
+/** Things that do not overlap, by start; `events` says which they are. */
+type Lane = { starts: Float64Array; durations: Float64Array; events: Uint32Array; longest: Uint32Array; busy: Float64Array; waits?: Float64Array };
+
+/** How the things of a lane are drawn. */
+type Look = {
+  colour: (thing: number) => string;
+  label: (thing: number) => string | string[];
+  labels: boolean;
+  alpha: number;
+  shade?: (thing: number) => number;
+  parts?: (thing: number) => string[];
+  tip?: (thing: number) => string[];
+};
+
+/** A row of the timeline: of events (`lane`), of other things (`spans`), or of rates (`lanes`). */
+type Row = {
+  kind: "phases" | "runs" | "group" | "lane" | "thread" | "stream" | "counter";
+  label: string;
+  what?: string;
+  key?: string;
+  backend?: number;
+  top?: boolean;
+  pinned?: boolean;
+  collapsed?: boolean;
+  group?: Group;
+  lane?: Lane;
+  spans?: Lane;
+  look?: Look;
+  eventOf?: (thing: number) => number;
+  lanes?: Lane[];
+  amounts?: Float64Array[];
+  perSecond?: number;
+};
+type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
+type PlacedRow = Row & { y: number; height: number; fixed: boolean };
+type Group = { key: string; label: string; backend: Backend | null; summary: Row; rows: Row[] };
+
+/** Where on a canvas, and with what, something is drawn above the timeline. */
+type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme; toX: (time: number) => number };
+/** A line of the statistics. */
+type Total = {
+  name: string; level: string; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
+  count: number; total: number; share: number; average: number; min: number; p50: number; p95: number; max: number;
+  bandwidth: number | null; compute: number | null;
+};
+
+type Box = { x: number; y: number; width: number; height: number };
+type Gap = Span & { backend: number; before: number; after: number };
+type Peaks = { [backend: number]: { bandwidth?: number; compute?: number } };
+type Path = { level: string; key: number }[];
+type Hovered = { x: number; y: number; width: number; row?: PlacedRow; place: number; event: number };
+
+/** What the page shows. */
+type State = {
+  view: Span;
+  range: Span | null;
+  /** The idle time that was clicked. */
+  gap: Gap | null;
+  /** An event, or -1. */
+  selected: number;
+  /** The piece of a device's work for the selected event that was clicked, or -1. */
+  work: number;
+  hovered: Hovered | null;
+  query: string;
+  /** The row of the statistics that was clicked. */
+  highlight: { path: Path; name: string } | null;
+  /** Ops that are switched off in the legend. */
+  hidden: Set<number>;
+  /** Groups and rows, by their keys. */
+  collapsed: Set<string>;
+  pinned: Set<string>;
+  colourBy: string;
+  /** In GB/s and GFLOP/s, as people gave them. */
+  peaks: Peaks;
+  groupBy: string;
+  scroll: number;
+};
