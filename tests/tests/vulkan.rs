@@ -1,6 +1,6 @@
 //! What a Vulkan device did, by its own clock: on Mesa's software device, with the Vulkan
-//! backends of ggml as published from June 2025 on. The first version imports Vulkan's functions and goes
-//! through the graph twice, later ones fetch them and fuse nodes.
+//! backends of ggml as published from June 2025 on. The first version imports Vulkan's functions
+//! and goes through the graph twice, later ones fetch them and fuse nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
