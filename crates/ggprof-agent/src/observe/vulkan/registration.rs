@@ -21,7 +21,7 @@ use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 
 pub(crate) const LAYER: &str = "VK_LAYER_GGPROF_timestamps";
-const DIRECTORY: &str = ".ggprof-vulkan-layer";
+const DIRECTORY: &str = "vulkan-layer";
 /// Directories of processes that had the same number and were killed.
 const MOST_ATTEMPTS: u32 = 10;
 const MANIFEST: &str = "ggprof.json";
