@@ -32,7 +32,8 @@ pub fn command(model: &Path, slots: u32) -> Option<(Command, u16)> {
     let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
     command.arg("-m").arg(model).args(["--host", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["-np", &slots.to_string(), "-c", "4096", "-t", "1", "-tb", "1"]);
-    command.args(["--no-webui", "--no-warmup"]);
+    // Without the server's own cache of prompts, whose memory grows for long.
+    command.args(["--no-webui", "--no-warmup", "--cache-ram", "0"]);
     Some((command, port))
 }
 

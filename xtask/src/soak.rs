@@ -1,7 +1,8 @@
 //! `cargo xtask soak`: a server under load for as long as you like, recorded within a limited
-//! size, beside the same server alone. The two are loaded in turns, so that both feel the same
-//! of the machine; printed is what each phase gave, and at the end what it comes to. Where
-//! others use the machine too, processor time per token says more than tokens per second.
+//! size, beside the same server alone. The two are loaded in turns with the same requests, so
+//! that both feel the same of the machine; printed is what each phase gave, and at the end what
+//! it comes to. Where others use the machine too, processor time per token says more than tokens
+//! per second.
 
 use crate::bench::measure::median_and_range;
 use crate::shell;
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 const CLIENTS: u64 = 8;
 const SLOTS: u32 = 4;
-const PHASE: Duration = Duration::from_secs(15);
+/// In each phase.
+const REQUESTS: u64 = 40;
 /// Reached within minutes, so that most of the time blocks are used again.
 const LIMIT: &str = "16MB";
 
@@ -46,7 +48,6 @@ struct Soak<'a> {
     alone: LlamaServer,
     recorded: LlamaServer,
     recorded_pid: u32,
-    /// Sets the requests apart.
     requests: AtomicU64,
     failures: AtomicU64,
 }
@@ -78,15 +79,16 @@ impl<'a> Soak<'a> {
         let mut soak =
             Soak { session, alone, recorded, recorded_pid: 0, requests, failures: 0.into() };
         // Both have met every kind of request before anything is measured.
-        soak.load(&soak.alone);
-        soak.load(&soak.recorded);
+        soak.load(&soak.alone, 0);
+        soak.load(&soak.recorded, 0);
         soak.recorded_pid = session.wait_for(1)[0];
         Ok(soak)
     }
 
     fn pair(&self, number: usize) -> anyhow::Result<Pair> {
-        let alone = || self.phase(&self.alone, self.alone.id());
-        let recorded = || self.phase(&self.recorded, self.recorded_pid);
+        let first = (number as u64 + 1) * REQUESTS;
+        let alone = || self.phase(&self.alone, self.alone.id(), first);
+        let recorded = || self.phase(&self.recorded, self.recorded_pid, first);
         let (alone, recorded) = if number.is_multiple_of(2) {
             let alone = alone()?;
             (alone, recorded()?)
@@ -99,9 +101,9 @@ impl<'a> Soak<'a> {
         Ok(Pair { alone, recorded, file })
     }
 
-    fn phase(&self, server: &LlamaServer, pid: u32) -> anyhow::Result<Phase> {
+    fn phase(&self, server: &LlamaServer, pid: u32, first: u64) -> anyhow::Result<Phase> {
         let (begun, used) = (Instant::now(), cpu_ms(pid)?);
-        let tokens = self.load(server) as f64;
+        let tokens = self.load(server, first) as f64;
         let used = cpu_ms(pid)? - used;
         Ok(Phase {
             tokens_per_s: tokens / begun.elapsed().as_secs_f64(),
@@ -110,15 +112,18 @@ impl<'a> Soak<'a> {
         })
     }
 
-    /// All clients ask until the phase is over; the tokens of all requests.
-    fn load(&self, server: &LlamaServer) -> u64 {
-        let begun = Instant::now();
-        let tokens = AtomicU64::new(0);
+    /// The clients share the requests from this one on; the tokens of all of them.
+    fn load(&self, server: &LlamaServer, first: u64) -> u64 {
+        let (next, tokens) = (AtomicU64::new(first), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 scope.spawn(|| {
-                    while begun.elapsed() < PHASE {
-                        tokens.fetch_add(self.ask(server), Ordering::Relaxed);
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= first + REQUESTS {
+                            return;
+                        }
+                        tokens.fetch_add(self.ask(server, number), Ordering::Relaxed);
                     }
                 });
             }
@@ -127,9 +132,9 @@ impl<'a> Soak<'a> {
     }
 
     /// One request, of another length than the one before: the tokens of prompt and answer.
-    fn ask(&self, server: &LlamaServer) -> u64 {
-        let number = self.requests.fetch_add(1, Ordering::Relaxed);
+    fn ask(&self, server: &LlamaServer, number: u64) -> u64 {
         let (prompt, tokens) = (5 + number * 37 % 150, 8 + (number * 11 % 24) as u32);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         match server.complete(&"x".repeat(prompt as usize), tokens) {
             Ok(answer) if answer.tokens == tokens => prompt + u64::from(tokens),
             problem => {

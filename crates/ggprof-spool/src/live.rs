@@ -48,6 +48,7 @@ impl LiveSpool {
         let in_file = self.bytes()? / layout::BLOCK_BYTES as u64;
         let reserved = self.header()?.reserved_blocks.min(in_file);
         let mut block = vec![0; layout::BLOCK_BYTES];
+        let mut used = 0;
         // What events refer to was written before them: it is copied after them.
         for definitions in [false, true] {
             for index in 0..reserved {
@@ -56,6 +57,7 @@ impl LiveSpool {
                 let wanted = (lane(&head) == layout::DEFINITIONS_LANE) == definitions;
                 if wanted && self.copy_block(offset, &mut block)? {
                     put(offset, &block)?;
+                    used = used.max(index + 1);
                 }
             }
         }
@@ -63,7 +65,7 @@ impl LiveSpool {
         let options = u32::from_le_bytes(std::array::from_fn(|i| page[at::OPTIONS + i]));
         let options = options | layout::OPTION_SNAPSHOT;
         page[at::OPTIONS..][..4].copy_from_slice(&options.to_le_bytes());
-        page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&reserved.to_le_bytes());
+        page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&u64::to_le_bytes(used));
         put(0, &page)
     }
 
