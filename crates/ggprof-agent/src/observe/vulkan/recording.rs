@@ -153,7 +153,8 @@ pub(crate) fn mark_concurrent(works: &mut [Work], groups: u32, joins: bool, goes
         let first = group.first().map_or(0, |work| work.group);
         let shared = group.len() > 1 || (joins && first == 0) || (goes_on && first == groups);
         if shared {
-            group.iter_mut().for_each(|work| work.flags |= WORK_CONCURRENT);
+            let parts = group.iter_mut().filter(|work| work.flags & KIND != WORK_WHOLE_SPLIT);
+            parts.for_each(|work| work.flags |= WORK_CONCURRENT);
         }
     }
 }
