@@ -140,7 +140,7 @@ impl Objects {
     }
 
     fn of(&self, source: &str) -> PathBuf {
-        self.0.join(source.replace('/', "_")).with_extension("").with_extension("o")
+        self.0.join(format!("{}.o", source.replace('/', "_")))
     }
 
     fn compile(&self, compiler: Compiler, ggml: &Path, source: &str) -> Result<(), String> {

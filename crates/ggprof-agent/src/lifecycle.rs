@@ -35,6 +35,7 @@ use ggprof_spool::layout::{Control, LossKind, StopReason};
 use crate::config::{Config, Purpose, Vulkan};
 use crate::ffi::real_function;
 use crate::hooks::linked_in;
+use crate::observe::cuda;
 use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
 use crate::{clock, fail_open, quiet_log, toggle_signal};
@@ -106,6 +107,7 @@ fn finish(purpose: &Purpose, recorder: &Recorder) {
 /// The last scheduler was freed.
 pub(crate) fn between_schedulers() {
     if let Some((Purpose::Profile(delivery), recorder)) = purpose() {
+        cuda::deliver_records();
         delivery.between_schedulers(recorder);
     }
 }

@@ -175,7 +175,8 @@ pub(crate) enum SummaryTo {
 pub(crate) enum CudaArg {
     /// Every kernel, in windows of a few graph runs; the time of whole splits in between
     Sample,
-    /// Every kernel, all the time: slows the program
+    /// Every kernel, all the time: slows the program, whose CUDA graphs are launched in shorter
+    /// pieces so that it does less
     Full,
     /// Only the time of whole splits
     Graph,

@@ -97,8 +97,8 @@ api! {
     ggml_backend_tensor_alloc: fn(Pointer, Pointer, Pointer);
 }
 
-/// An object's functions by name: its own, even if it hides them, then those of
-/// what it links to.
+/// An object's functions by name, even if it hides them; or, if it does not, also
+/// those of what it links to.
 pub(crate) struct Symbols {
     scope: Scope,
     hidden: Vec<Function>,
@@ -115,8 +115,13 @@ impl Symbols {
 
     /// The function's address, 0 when it is not there.
     pub(crate) fn find(&self, name: &CStr) -> usize {
+        if self.hidden.is_empty() {
+            return self.scope.find(name);
+        }
+        // One that hides its functions has all of them; under these names the
+        // scope would find our own.
         let own = self.hidden.iter().find(|function| function.name == name.to_bytes());
-        own.map_or_else(|| self.scope.find(name), |function| function.address)
+        own.map_or(0, |function| function.address)
     }
 }
 

@@ -38,6 +38,7 @@ macro_rules! driver {
 driver! {
     /// What times a stream.
     Driver {
+        stream_create = cuStreamCreate: fn(*mut Stream, u32);
         event_create = cuEventCreate: fn(*mut *mut c_void, u32);
         event_record = cuEventRecord: fn(*mut c_void, Stream);
         event_query = cuEventQuery: fn(*mut c_void);
@@ -73,6 +74,15 @@ impl Driver {
         let mut event = std::ptr::null_mut();
         // SAFETY: see above.
         succeeded(unsafe { (self.event_create)(&mut event, 0) }).map(|()| TimedEvent(event))
+    }
+
+    /// A stream that waits for no other, in the context that is current on this thread.
+    /// Never destroyed either.
+    pub(crate) fn new_stream(&self) -> Option<Stream> {
+        const NON_BLOCKING: u32 = 1;
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: see above.
+        succeeded(unsafe { (self.stream_create)(&mut stream, NON_BLOCKING) }).map(|()| stream)
     }
 
     pub(crate) fn record(&self, event: TimedEvent, stream: Stream) -> Option<()> {

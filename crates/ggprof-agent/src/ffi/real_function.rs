@@ -18,6 +18,8 @@ use crate::recorder::this_thread::ThisThread;
 /// What `for_caller` is given for a call that arrived at the entry of a function
 /// which is linked into the program.
 pub(crate) const LINKED_IN: usize = 1;
+/// Marks a site that is a function of ggml's; no address of a program has this bit.
+const BEHIND_OURS: usize = 1 << 63;
 
 /// Call sites of one function in one process: a handful.
 const REMEMBERED: usize = 16;
@@ -35,13 +37,15 @@ pub(crate) struct RealFunction {
 
 #[derive(Debug)]
 struct CallSite {
-    return_address: AtomicUsize,
+    /// Where the call returns to; for a tail call out of a function that we called, that
+    /// function, marked.
+    address: AtomicUsize,
     function: AtomicUsize,
 }
 
 impl CallSite {
     const fn none() -> Self {
-        CallSite { return_address: AtomicUsize::new(0), function: AtomicUsize::new(0) }
+        CallSite { address: AtomicUsize::new(0), function: AtomicUsize::new(0) }
     }
 }
 
@@ -66,9 +70,15 @@ impl RealFunction {
             return self.linked_in.load(Ordering::Acquire);
         }
         self.forget_after_unload();
-        let function = match self.recall(return_address) {
+        let site = if is_ours(return_address) {
+            // The same wrapper serves every copy of ggml; the function it called tells.
+            ThisThread::with(|this| this.last_real.get()) | BEHIND_OURS
+        } else {
+            return_address
+        };
+        let function = match self.recall(site) {
             Some(function) => function,
-            None => self.find_and_remember(return_address),
+            None => self.find_and_remember(site),
         };
         ThisThread::with(|this| this.last_real.set(function));
         function
@@ -78,36 +88,28 @@ impl RealFunction {
         let unloads = loaded_object::unloads();
         if self.unloads.swap(unloads, Ordering::AcqRel) != unloads {
             for site in &self.remembered {
-                site.return_address.store(0, Ordering::Release);
+                site.address.store(0, Ordering::Release);
             }
         }
     }
 
-    fn recall(&self, return_address: usize) -> Option<usize> {
-        let site = self
-            .remembered
-            .iter()
-            .find(|site| site.return_address.load(Ordering::Acquire) == return_address)?;
-        Some(site.function.load(Ordering::Relaxed)).filter(|&function| function != 0)
+    fn recall(&self, site: usize) -> Option<usize> {
+        let known =
+            self.remembered.iter().find(|known| known.address.load(Ordering::Acquire) == site)?;
+        Some(known.function.load(Ordering::Relaxed)).filter(|&function| function != 0)
     }
 
     #[cold]
-    fn find_and_remember(&self, return_address: usize) -> usize {
-        let called_by = if is_ours(return_address) {
-            // Not remembered: the same wrapper serves every copy of ggml.
-            return find_from(ThisThread::with(|this| this.last_real.get()), self.symbol);
-        } else {
-            return_address
-        };
-        let function = find_from(called_by, self.symbol);
-        let free = self.remembered.iter().find(|site| {
+    fn find_and_remember(&self, site: usize) -> usize {
+        let function = find_from(site & !BEHIND_OURS, self.symbol);
+        let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;
             // A mark no return address has, until the function is filled in.
-            site.return_address.compare_exchange(0, usize::MAX, order, Ordering::Relaxed).is_ok()
+            place.address.compare_exchange(0, usize::MAX, order, Ordering::Relaxed).is_ok()
         });
-        if let Some(site) = free {
-            site.function.store(function, Ordering::Relaxed);
-            site.return_address.store(return_address, Ordering::Release);
+        if let Some(place) = free {
+            place.function.store(function, Ordering::Relaxed);
+            place.address.store(site, Ordering::Release);
         }
         function
     }

@@ -17,7 +17,7 @@ use crate::patch::loaded_object::LoadedObject;
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
-pub(super) const UNSEEN: &str = "the library does not announce its ops by a call that can be seen";
+pub(crate) const UNSEEN: &str = "the library does not announce its ops by a call that can be seen";
 pub(super) const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
 
 /// What could be hooked in a library.
@@ -53,9 +53,8 @@ pub(super) struct Hooks {
 static HOOKS: Mutex<Hooks> =
     Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
-/// Hooks the library that holds a backend, once; entries of functions only where
-/// the backend is the host's processor.
-pub(crate) fn hook_ops(object: &LoadedObject, on_host: bool) -> Hooked {
+/// Hooks the library that holds a backend of the host's processor, once.
+pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(number) = hooks.number_for(object) else {
         return Hooked::not("too many CPU libraries at once");
@@ -67,8 +66,6 @@ pub(crate) fn hook_ops(object: &LoadedObject, on_host: bool) -> Hooked {
     }
     let (hooked, inline) = if announces_ops(object) {
         (hooks.replace_slots(object, number), None)
-    } else if !on_host {
-        return Hooked::not(UNSEEN);
     } else {
         match inline_ops::hook(&mut hooks, object, number) {
             Ok((hooked, inline)) => (hooked, Some(inline)),

@@ -241,9 +241,12 @@ impl Adopted {
         let api = &instance.api;
         let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
         let device_type = devices::device_type(instance, device);
+        // Several backends may be in one library, or in the program: what is done to
+        // see the processor's ops tells nothing of the others'.
+        let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
         let hooked = match &object {
-            Some(object) => library::hook_ops(object, matches!(device_type, 0 | u8::MAX)),
-            None => Hooked::not("the backend's functions are in no library that is loaded"),
+            Some(object) if on_processor => library::hook_ops(object),
+            _ => Hooked::not(library::UNSEEN),
         };
         self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
         let mut interner = lane.recorder.interner();
@@ -253,12 +256,14 @@ impl Adopted {
             // SAFETY: a live object of this instance, and its own function.
             function.map_or(&b""[..], |name| text(unsafe { name(of) }))
         };
-        let library_path = object.as_ref().map_or(&b""[..], |object| object.name.to_bytes());
-        let library = interner.lasting_text(lane, file_name(library_path));
-        let setter = object.as_ref().filter(|_| !hooked.ops).and_then(abort_callback::setter_in);
+        let library = object.as_ref().map(file_name).unwrap_or_default();
+        let library = interner.lasting_text(lane, &library);
+        // ggml ends the program if the backend is another's.
+        let may_tick = device_type == devices::CPU && !hooked.ops;
+        let setter = object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in);
         let setter = setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
-        self.is_cpu.store(device_type == 0, Ordering::Relaxed);
+        self.is_cpu.store(device_type == devices::CPU, Ordering::Relaxed);
         let synchronous = self.synchronize.load(Ordering::Relaxed) == 0;
         let on_host = device_type == devices::ACCELERATOR
             && synchronous

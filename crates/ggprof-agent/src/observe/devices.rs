@@ -10,20 +10,22 @@ pub(super) fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
     instance.api.ggml_backend_get_device.map_or(std::ptr::null_mut(), ask)
 }
 
-/// Devices that the recording calls accelerators.
+/// Types of devices as the recording numbers them: 1 is a GPU, 2 an integrated one.
+pub(super) const CPU: u8 = 0;
 pub(super) const ACCELERATOR: u8 = 3;
+pub(super) const UNKNOWN: u8 = u8::MAX;
 
-/// 0 CPU, 1 GPU, 2 integrated GPU, 3 accelerator, 255 unknown. ggml put the
+/// The device's type. ggml put the
 /// integrated GPU in front of the accelerator at some point, so a 2 is told by
 /// whether its memory is the host's.
 pub(super) fn device_type(instance: &Instance, device: Pointer) -> u8 {
     let Some(get_type) = instance.api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
-        return u8::MAX;
+        return UNKNOWN;
     };
     // SAFETY: a live device of this instance; devices are never freed.
     match unsafe { get_type(device) } {
         2 if uses_host(instance, device) => ACCELERATOR,
-        raw => u8::try_from(raw).unwrap_or(u8::MAX),
+        raw => u8::try_from(raw).unwrap_or(UNKNOWN),
     }
 }
 

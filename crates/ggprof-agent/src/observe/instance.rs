@@ -15,7 +15,7 @@ use crate::ffi::real_function;
 use crate::ffi::tensor::TensorLayout;
 use crate::hooks::linked_in;
 use crate::patch::got;
-use crate::patch::loaded_object::LoadedObject;
+use crate::patch::loaded_object::{self, LoadedObject};
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -31,41 +31,66 @@ pub(crate) struct Instance {
     name: std::ffi::CString,
 }
 
-static KNOWN: Mutex<Vec<&'static Instance>> = Mutex::new(Vec::new());
+/// All copies, and the functions for which their copy was asked: every copy of a tensor
+/// asks again, and walking through everything loaded takes microseconds.
+#[derive(Debug)]
+struct Known {
+    instances: Vec<&'static Instance>,
+    asked: Vec<(usize, &'static Instance)>,
+    /// The loader's count of unloads when they were asked for.
+    unloads: u64,
+}
+
+static KNOWN: Mutex<Known> =
+    Mutex::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
         let function = linked_in::function_behind(function);
-        let object = LoadedObject::containing(function)?;
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(instance) = find(&known, &object) {
+        if let Some(instance) = known.recall(function) {
+            return Some(instance);
+        }
+        let instance = Instance::find_or_probe(&mut known, function, lane)?;
+        known.asked.push((function, instance));
+        Some(instance)
+    }
+
+    #[cold]
+    fn find_or_probe(
+        known: &mut Known,
+        function: usize,
+        lane: &HeldLane<'_>,
+    ) -> Option<&'static Instance> {
+        let object = LoadedObject::containing(function)?;
+        if let Some(instance) = known.find(&object) {
             return Some(instance);
         }
         // Where another profiler stands in between, the function is its own.
         let object = LoadedObject::containing(real_function::of_ggml(function))?;
-        if let Some(instance) = find(&known, &object) {
+        if let Some(instance) = known.find(&object) {
             return Some(instance);
         }
         let api = Api::of(&object)?;
         let backend = BackendLayout::probe(&api)?;
         let probed = probe::probe(&api);
         let instance: &'static Instance = Box::leak(Box::new(Instance {
-            id: known.len() as u32 + 1,
+            id: known.instances.len() as u32 + 1,
             api,
             backend,
             layouts: probed.ok(),
             base: object.base,
             name: object.name.clone(),
         }));
-        known.push(instance);
+        known.instances.push(instance);
         instance.write(lane, &object, probed.err());
         Some(instance)
     }
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
         let mut interner = lane.recorder.interner();
-        let library = interner.lasting_text(lane, file_name(self.name.to_bytes()));
+        let library = interner.lasting_text(lane, &file_name(object));
         let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
         let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
@@ -102,9 +127,20 @@ impl Instance {
     }
 }
 
-fn find(known: &[&'static Instance], object: &LoadedObject) -> Option<&'static Instance> {
-    let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
-    known.iter().find(same).copied()
+impl Known {
+    fn recall(&mut self, function: usize) -> Option<&'static Instance> {
+        let unloads = loaded_object::unloads();
+        if self.unloads != unloads {
+            self.unloads = unloads;
+            self.asked.clear();
+        }
+        self.asked.iter().find(|(asked, _)| *asked == function).map(|(_, instance)| *instance)
+    }
+
+    fn find(&self, object: &LoadedObject) -> Option<&'static Instance> {
+        let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
+        self.instances.iter().find(same).copied()
+    }
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";
@@ -116,7 +152,14 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
     found
 }
 
-/// Paths may hold a user's name; the report needs the file's only.
-pub(crate) fn file_name(path: &[u8]) -> &[u8] {
-    path.rsplit(|&b| b == b'/').next().unwrap_or_default()
+/// Paths may hold a user's name; the report needs the file's only. The loader has no
+/// name for the program itself.
+pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
+    let name = object.name.to_bytes();
+    if name.is_empty() {
+        let file = object.file();
+        let name = file.as_deref().and_then(|path| path.file_name());
+        return name.map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
+    }
+    name.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
 }

@@ -10,6 +10,9 @@ pub(crate) const JUMP: usize = 5;
 /// this to stay first.
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 
+/// Bytes at a function's start that a hook may change.
+pub(crate) const MOST_CHANGED: usize = ENDBR64.len() + JUMP;
+
 /// A function whose entry can be moved.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EntryCode {

@@ -1,11 +1,13 @@
 //! Functions of a loaded object by name, exported or not, as the symbol tables of
 //! its file list them. The file may have been replaced since it was loaded, so a
-//! function counts only if its code is in memory as the file has it.
+//! function counts only if its code is in memory as the file has it, but for its
+//! first bytes, which may be changed already: by us.
 
 use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use super::entry_code;
 use super::loaded_object::LoadedObject;
 
 /// A function of a loaded object.
@@ -18,7 +20,7 @@ pub(crate) struct Function {
 
 impl Function {
     pub(crate) fn code(&self) -> &[u8] {
-        // SAFETY: `functions` compared all of it with the file; it is loaded code.
+        // SAFETY: `functions` saw that all of it is loaded code.
         unsafe { std::slice::from_raw_parts(self.address as *const u8, self.bytes) }
     }
 }
@@ -121,8 +123,10 @@ impl Elf {
             return false;
         }
         let Some(offset) = object.file_offset(function.address) else { return false };
-        let mut code = vec![0; function.bytes];
-        self.file.read_exact_at(&mut code, offset).is_ok() && code == function.code()
+        let changeable = function.bytes.min(entry_code::MOST_CHANGED);
+        let mut code = vec![0; function.bytes - changeable];
+        self.file.read_exact_at(&mut code, offset + changeable as u64).is_ok()
+            && code == function.code()[changeable..]
     }
 
     fn read(&self, section: Section) -> Option<Vec<u8>> {

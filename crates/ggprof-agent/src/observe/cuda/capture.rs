@@ -3,6 +3,9 @@
 //! apart even where CUPTI was not there when it was captured: numbers of nodes mean
 //! nothing then.
 
+use std::sync::atomic::Ordering;
+
+use super::{ATTACHED, CUDA, work};
 use crate::ffi::cuda_driver::{CaptureDriver, Stream};
 
 /// A graph being captured on this thread.
@@ -33,6 +36,52 @@ impl Capture {
     pub(crate) fn finish(self) -> Option<Order> {
         let works = self.driver.works(self.stream as Stream)?;
         Some(order(&self.steps, &works))
+    }
+}
+
+/// The CUDA graph that the split of a thread is captured into or launched from.
+#[derive(Debug, Default)]
+pub(crate) struct CapturedGraph {
+    capture: Option<Capture>,
+    /// Of the graph captured last, until it is launched.
+    order: Option<Option<Order>>,
+    /// CUPTI has seen its nodes copied into an executable graph.
+    pub(super) copied: bool,
+    /// The one launched last.
+    pub(super) executable: usize,
+}
+
+impl CapturedGraph {
+    /// The program begins to capture, on this stream.
+    #[cold]
+    pub(crate) fn begin(&mut self, stream: usize) {
+        let driver = CUDA.get().and_then(|cuda| cuda.captures);
+        self.capture = driver.map(|driver| Capture::begin(driver, stream));
+        self.copied = false;
+    }
+
+    /// Its loop comes to the node at this position.
+    #[inline(always)]
+    pub(crate) fn visit(&mut self, position: u32) {
+        if let Some(capture) = &mut self.capture {
+            capture.visit(position);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn end(&mut self) {
+        self.order = self.capture.take().map(Capture::finish);
+    }
+
+    /// The graph is launched, for the first time if it was just captured.
+    pub(crate) fn launch(&mut self, executable: usize) {
+        self.executable = executable;
+        if let Some(order) = self.order.take()
+            && let Some(work) = work().as_mut()
+        {
+            let attached = ATTACHED.load(Ordering::Acquire);
+            work.orders.learn(executable as u64, order, self.copied, attached);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! CUDA devices: every kernel with its node while CUPTI is attached, the time of
 //! the whole split while it is not.
 //!
-//! * `windows`: when CUPTI is attached;
+//! * `state`, `windows`: CUPTI attached and detached, and when;
+//! * `listening`: what CUPTI tells while it is attached;
 //! * `launches`: what the program was doing when it handed work to a device;
 //! * `capture`: the order in which a CUDA graph's nodes were captured;
 //! * `graph_nodes`: which node each node of a CUDA graph computes;
@@ -13,29 +14,27 @@ mod capture;
 mod clock_bound;
 mod graph_nodes;
 mod launches;
+mod listening;
 mod split_timer;
+mod state;
 mod windows;
 mod work;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use ggprof_spool::layout::{self, Covered, CoveredHow, NO_NODE, NONE};
-
 use super::backends::Adopted;
 use crate::config::CudaLevel;
-use crate::ffi::cuda_driver::{CaptureDriver, Driver};
-use crate::ffi::cupti::session::{Event, Session};
-use crate::ffi::cupti::{Cupti, library, records};
-use crate::hooks::cupti::CALLBACKS;
-use crate::recorder::definitions::Owner;
+use crate::ffi::cuda_driver::CaptureDriver;
+use crate::ffi::cupti::Cupti;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
-use capture::{Capture, Order};
-use launches::Launch;
+pub(crate) use capture::CapturedGraph;
+pub(crate) use listening::{note_event, note_waited, take_records};
 use split_timer::SplitTimer;
-use windows::{Step, Windows};
+use state::State;
+use windows::Step;
 use work::Work;
 
 /// CUDA in this process.
@@ -46,20 +45,6 @@ struct Cuda {
     /// Looks into graphs that are being captured, where kernels are recorded.
     captures: Option<CaptureDriver>,
     state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    windows: Windows,
-    session: Option<Session>,
-    /// Splits of CUDA devices being computed now, on all threads.
-    active: u32,
-    timers: Vec<SplitTimer>,
-    driver: Option<Driver>,
-    /// Backends whose coverage is written.
-    covered: Vec<u32>,
-    /// Why there are no kernels, once that is known.
-    problem: Option<String>,
 }
 
 /// CUPTI is in the process.
@@ -87,15 +72,7 @@ fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
             level: config.level,
             cupti: OnceLock::new(),
             captures: CaptureDriver::loaded().filter(|_| config.level != CudaLevel::Graph),
-            state: Mutex::new(State {
-                windows: Windows::new(config.level, config.budget_permille),
-                session: None,
-                active: 0,
-                timers: Vec::new(),
-                driver: Driver::loaded(),
-                covered: Vec::new(),
-                problem: None,
-            }),
+            state: Mutex::new(State::new(config)),
         }
     })
 }
@@ -188,103 +165,6 @@ impl Cuda {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// Loads CUPTI at the first question.
-    fn load(&'static self, lane: &HeldLane<'_>) -> Result<&'static Cupti, String> {
-        let mut problem = None;
-        let loaded = self.cupti.get_or_init(|| {
-            library::open(&lane.recorder.cuda)
-                .and_then(Cupti::from_library)
-                .inspect_err(|sentence| problem = Some(sentence.clone()))
-                .ok()
-        });
-        loaded.as_ref().ok_or_else(|| problem.unwrap_or_default())
-    }
-}
-
-impl State {
-    fn attach(&mut self, cuda: &'static Cuda, lane: &HeldLane<'_>) {
-        let began = now_ns();
-        for timer in &mut self.timers {
-            timer.drain(lane);
-        }
-        work().get_or_insert_default().records = 0;
-        let attached = cuda.load(lane).and_then(|cupti| {
-            Session::attach(cupti, CALLBACKS).map_err(|failure| failure.sentence())
-        });
-        match attached {
-            Ok(session) => {
-                self.session = Some(session);
-                ATTACHED.store(true, Ordering::Release);
-                self.windows.attached(now_ns() - began);
-            }
-            Err(sentence) => {
-                self.problem = Some(sentence);
-                self.windows.give_up();
-            }
-        }
-    }
-
-    /// No split is being computed, and the state's lock keeps others from starting.
-    fn detach(&mut self, lane: Option<&HeldLane<'_>>) {
-        let began = now_ns();
-        super::backends::synchronize_cuda();
-        note_waited();
-        let Some(session) = self.session.take() else { return };
-        ATTACHED.store(false, Ordering::Release);
-        session.detach();
-        let records = work().as_mut().map_or(0, |work| {
-            if let Some(lane) = lane {
-                work.give_up_waiting(lane);
-                work.write_clock(lane);
-            }
-            work.records
-        });
-        launches::forget();
-        self.windows.detached(now_ns() - began, records);
-    }
-
-    /// All records there are, before CUDA or a backend goes.
-    fn deliver(&mut self, lane: &HeldLane<'_>) {
-        if let Some(session) = &self.session
-            && session.deliver().is_ok()
-            && let Some(work) = work().as_mut()
-        {
-            work.give_up_waiting(lane);
-            work.write_clock(lane);
-        }
-    }
-
-    fn cover(&mut self, lane: &HeldLane<'_>, adopted: &Adopted, level: CudaLevel) {
-        let backend = adopted.id();
-        if self.covered.contains(&backend) {
-            return;
-        }
-        self.covered.push(backend);
-        let (how, reason) = match (&self.problem, level) {
-            (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
-            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, ""),
-            (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
-            (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
-        };
-        let reason = lane.recorder.interner().lasting_text(lane, reason.as_bytes());
-        let told: &[Covered] = match how {
-            CoveredHow::Not => &[Covered::Kernels],
-            _ => &[Covered::Ops, Covered::Kernels],
-        };
-        for &what in told {
-            let record = layout::Coverage {
-                how: how as u8,
-                what: what as u16,
-                backend,
-                instance: adopted.instance().map_or(NONE, |instance| instance.id),
-                reason,
-                count: 1,
-                ..Default::default()
-            };
-            lane.define_lasting(Owner::Backend(backend), &record.encode());
-        }
-    }
 }
 
 /// A split that is not recorded: CUPTI need not be there for it. What it has not
@@ -300,115 +180,6 @@ pub(crate) fn rest() {
     }
 }
 
-/// CUPTI tells of a call or a graph's node on this thread.
-pub(crate) fn note_event(this: &ThisThread, event: Event) {
-    // SAFETY: set for the length of the graph by the split that owns it, on this
-    // thread only.
-    let visits = unsafe { this.visits.get().as_mut() };
-    match event {
-        Event::Work { correlation, whole_graph } => {
-            let mut launch =
-                Launch { cause: this.copy_start.get(), called_ns: now_ns(), ..Launch::UNKNOWN };
-            if let Some(visits) = visits {
-                (launch.split, launch.backend) = (visits.split, visits.backend);
-                if whole_graph {
-                    launch.executable = visits.cuda_graph.executable as u64;
-                } else {
-                    visits.note_work();
-                    launch.position = visits.position().unwrap_or(NO_NODE);
-                }
-            }
-            launches::keep(correlation, launch);
-        }
-        Event::NodeMade { node } => {
-            let position = visits.and_then(|visits| {
-                visits.note_work();
-                visits.position()
-            });
-            if let Some(work) = work().as_mut() {
-                match position {
-                    Some(position) => work.nodes.learn(node, position),
-                    None => work.nodes.forget(node),
-                }
-            }
-        }
-        Event::NodeCopied { node, original } => {
-            if let Some(visits) = visits {
-                visits.cuda_graph.copied = true;
-            }
-            if let Some(work) = work().as_mut() {
-                work.nodes.copy(node, original);
-            }
-        }
-    }
-}
-
-/// The CUDA graph that the split of a thread is captured into or launched from.
-#[derive(Debug, Default)]
-pub(crate) struct CapturedGraph {
-    capture: Option<Capture>,
-    /// Of the graph captured last, until it is launched.
-    order: Option<Option<Order>>,
-    /// CUPTI has seen its nodes copied into an executable graph.
-    copied: bool,
-    /// The one launched last.
-    executable: usize,
-}
-
-impl CapturedGraph {
-    /// The program begins to capture, on this stream.
-    #[cold]
-    pub(crate) fn begin(&mut self, stream: usize) {
-        let driver = CUDA.get().and_then(|cuda| cuda.captures);
-        self.capture = driver.map(|driver| Capture::begin(driver, stream));
-        self.copied = false;
-    }
-
-    /// Its loop comes to the node at this position.
-    #[inline(always)]
-    pub(crate) fn visit(&mut self, position: u32) {
-        if let Some(capture) = &mut self.capture {
-            capture.visit(position);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn end(&mut self) {
-        self.order = self.capture.take().map(Capture::finish);
-    }
-
-    /// The graph is launched, for the first time if it was just captured.
-    pub(crate) fn launch(&mut self, executable: usize) {
-        self.executable = executable;
-        if let Some(order) = self.order.take()
-            && let Some(work) = work().as_mut()
-        {
-            let attached = ATTACHED.load(Ordering::Acquire);
-            work.orders.learn(executable as u64, order, self.copied, attached);
-        }
-    }
-}
-
-/// The host has waited for all work of the devices.
-pub(crate) fn note_waited() {
-    if let Some(work) = work().as_mut() {
-        work.bound.waited(now_ns());
-    }
-}
-
-/// CUPTI hands records over.
-///
-/// # Safety
-/// The buffer holds `valid` bytes of records of this CUPTI.
-pub(crate) unsafe fn take_records(cupti: &Cupti, buffer: *mut u8, valid: usize, dropped: u64) {
-    let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else { return };
-    Work::note_dropped(&lane, dropped);
-    if let Some(work) = work().as_mut() {
-        // SAFETY: the caller's contract.
-        unsafe { records::for_each(cupti, buffer, valid, |activity| work.take(&lane, &activity)) };
-    }
-}
-
 /// The program frees a CUDA backend: its streams are still there.
 pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
     let Some(cuda) = CUDA.get() else { return };
@@ -417,19 +188,22 @@ pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
         timer.drain(lane);
     }
     state.timers.retain(|timer| timer.backend != backend);
-    super::backends::synchronize_cuda();
-    note_waited();
-    state.deliver(lane);
+    if state.session.is_some() {
+        super::backends::synchronize_cuda();
+        note_waited();
+        state.deliver(lane);
+    }
 }
 
 /// The program ends, and CUDA is still there.
 extern "C" fn at_exit(_: *mut libc::c_void) {
-    fail_open::callback(|| {
-        let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else {
-            return;
-        };
-        let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
-        state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
-        state.deliver(&lane);
-    });
+    fail_open::callback(deliver_records);
+}
+
+/// Brings all there is into the file, without waiting for anybody.
+pub(crate) fn deliver_records() {
+    let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else { return };
+    let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
+    state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
+    state.deliver(&lane);
 }

@@ -5,6 +5,7 @@
 
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork};
 
+use super::work::CLOCK as CUPTI_CLOCK;
 use crate::clock;
 use crate::ffi::cuda_driver::{Driver, Stream, TimedEvent};
 use crate::recorder::lane::HeldLane;
@@ -13,8 +14,6 @@ use crate::recorder::lane::HeldLane;
 const PAIRS: usize = 64;
 /// Between samples of the clock: over a second, elapsed times are exact to 0.1 µs.
 const ANCHOR_EVERY_NS: u64 = 1_000_000_000;
-/// Numbers of the backends' clocks begin behind CUPTI's.
-const FIRST_CLOCK: u32 = 2;
 
 /// The timer of one backend.
 #[derive(Debug)]
@@ -22,6 +21,9 @@ pub(crate) struct SplitTimer {
     pub(crate) backend: u32,
     driver: Driver,
     stream: usize,
+    /// Where the start is stamped: nothing else runs there.
+    side: usize,
+    experiment: u8,
     pairs: Vec<Pair>,
     /// The oldest pair in flight, and how many there are.
     first: usize,
@@ -53,6 +55,13 @@ impl SplitTimer {
             backend,
             driver,
             stream,
+            side: driver.new_stream()? as usize,
+            experiment: match std::env::var("GGPROF_X").as_deref() {
+                Ok("side") => 1,
+                Ok("end") => 2,
+                Ok("start") => 3,
+                _ => 0,
+            },
             pairs: pairs.collect::<Option<_>>()?,
             first: 0,
             in_flight: 0,
@@ -75,7 +84,11 @@ impl SplitTimer {
         }
         let place = (self.first + self.in_flight) % PAIRS;
         let pair = &mut self.pairs[place];
-        self.driver.record(pair.start, self.stream as Stream)?;
+        match self.experiment {
+            0 | 3 => self.driver.record(pair.start, self.stream as Stream)?,
+            1 => self.driver.record(pair.start, self.side as Stream)?,
+            _ => {}
+        }
         (pair.split, pair.ended) = (split, false);
         self.in_flight += 1;
         Some(())
@@ -90,7 +103,8 @@ impl SplitTimer {
         let place = (self.first + self.in_flight + PAIRS - 1) % PAIRS;
         let pair = &mut self.pairs[place];
         if self.in_flight > 0 && pair.split == split {
-            pair.ended = self.driver.record(pair.end, self.stream as Stream).is_some();
+            pair.ended = self.experiment != 3
+                && self.driver.record(pair.end, self.stream as Stream).is_some();
         }
         self.collect(lane);
     }
@@ -163,6 +177,6 @@ impl SplitTimer {
     }
 
     fn clock(&self) -> u32 {
-        FIRST_CLOCK + self.backend
+        CUPTI_CLOCK + self.backend
     }
 }

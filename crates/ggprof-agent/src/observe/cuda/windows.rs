@@ -27,8 +27,8 @@ pub(crate) struct Windows {
     budget_permille: u64,
     began_ns: Option<u64>,
     spent_ns: u64,
-    /// The most a later window cost: what the next is expected to.
-    dearest_ns: u64,
+    /// What the next window is expected to cost.
+    expected_ns: u64,
     opened: u32,
     last_run: u32,
     open: Option<Open>,
@@ -48,7 +48,7 @@ impl Windows {
             budget_permille: budget_permille as u64,
             began_ns: None,
             spent_ns: 0,
-            dearest_ns: 0,
+            expected_ns: 0,
             opened: 0,
             last_run: 0,
             open: None,
@@ -71,7 +71,7 @@ impl Windows {
             (None, CudaLevel::Full) => Step::Attach,
             (None, CudaLevel::Sample) => {
                 let allowed = (now_ns - began_ns) * self.budget_permille / 1000;
-                let due = self.opened == 0 || self.spent_ns + self.dearest_ns <= allowed;
+                let due = self.opened == 0 || self.spent_ns + self.expected_ns <= allowed;
                 if due { Step::Attach } else { Step::Stay }
             }
             (Some(open), CudaLevel::Sample) => {
@@ -93,12 +93,8 @@ impl Windows {
         let Some(open) = self.open.take() else { return };
         let cost = open.attach_ns + took_ns + records * COST_PER_RECORD_NS;
         self.spent_ns += cost;
-        // The first window is longer and loads CUPTI: later ones cost less.
-        let likely = if self.opened == 1 { cost / 2 } else { cost };
-        self.dearest_ns = self.dearest_ns.max(likely);
-        if self.opened == 2 {
-            self.dearest_ns = cost;
-        }
+        // The first window is longer, and loads CUPTI.
+        self.expected_ns = if self.opened == 1 { cost / 2 } else { cost };
     }
 
     /// The window cannot be closed now (others compute): it is tried again.

@@ -12,8 +12,9 @@ use super::launches::{self, Launch};
 use crate::ffi::cupti::records::{Activity, HostMemory, What};
 use crate::recorder::lane::HeldLane;
 
-/// CUPTI stamps with the host's monotonic clock; this is its number in the file.
-const CLOCK: u32 = 1;
+/// CUPTI stamps with the host's monotonic clock; this is its number in the file. Those
+/// of Vulkan devices count from 1, those of `split_timer` from behind this.
+pub(super) const CLOCK: u32 = 1 << 16;
 
 /// What was seen since CUPTI was attached.
 #[derive(Debug, Default)]

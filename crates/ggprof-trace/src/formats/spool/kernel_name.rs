@@ -48,7 +48,7 @@ mod tests {
             ("memcpy, pinned", "memcpy, pinned"),
             ("_Z99short", "_Z99short"),
             ("_Z", "_Z"),
-            ("_Z3äx", "_Z3äx"),
+            ("_Z1äx", "_Z1äx"),
             ("", ""),
         ] {
             assert_eq!(readable(symbol), name, "{symbol}");

@@ -24,8 +24,8 @@ VARIANTS = [
     ("off", "off", {}),
     ("sample", "sample", {}),
     ("graph", "graph", {}),
-    ("full", "full", {}),
-    ("full, chunks", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
+    ("full", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
+    ("full uncut", "full", {}),
     ("graphs off", None, {"GGML_CUDA_DISABLE_GRAPHS": "1"}),
 ]
 TOKENS = 256
