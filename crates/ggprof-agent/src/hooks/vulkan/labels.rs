@@ -8,27 +8,17 @@ use crate::observe::vulkan::registration;
 pub(super) fn stand_in_for(name: &[u8]) -> vk::PFN_vkVoidFunction {
     let function = match name {
         b"vkQueueBeginDebugUtilsLabelEXT" | b"vkQueueInsertDebugUtilsLabelEXT" => {
-            let function: vk::PFN_vkQueueBeginDebugUtilsLabelEXT = on_queue;
-            // SAFETY: a function pointer; whoever asked by name knows its type.
-            unsafe { std::mem::transmute::<_, vk::PFN_vkVoidFunction>(function) }
+            on_queue as *const ()
         }
-        b"vkQueueEndDebugUtilsLabelEXT" => {
-            let function: vk::PFN_vkQueueEndDebugUtilsLabelEXT = end_on_queue;
-            // SAFETY: as above.
-            unsafe { std::mem::transmute::<_, vk::PFN_vkVoidFunction>(function) }
-        }
+        b"vkQueueEndDebugUtilsLabelEXT" => end_on_queue as *const (),
         b"vkCmdBeginDebugUtilsLabelEXT" | b"vkCmdInsertDebugUtilsLabelEXT" => {
-            let function: vk::PFN_vkCmdBeginDebugUtilsLabelEXT = in_buffer;
-            // SAFETY: as above.
-            unsafe { std::mem::transmute::<_, vk::PFN_vkVoidFunction>(function) }
+            in_buffer as *const ()
         }
-        b"vkCmdEndDebugUtilsLabelEXT" => {
-            let function: vk::PFN_vkCmdEndDebugUtilsLabelEXT = end_in_buffer;
-            // SAFETY: as above.
-            unsafe { std::mem::transmute::<_, vk::PFN_vkVoidFunction>(function) }
-        }
+        b"vkCmdEndDebugUtilsLabelEXT" => end_in_buffer as *const (),
         _ => return None,
     };
+    // SAFETY: a function of the type that whoever asks by this name calls it by.
+    let function = unsafe { std::mem::transmute::<*const (), vk::PFN_vkVoidFunction>(function) };
     function.filter(|_| registration::labels_are_ours())
 }
 
