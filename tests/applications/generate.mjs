@@ -8,7 +8,9 @@ const gpu = vulkanLayers === undefined ? false : "vulkan";
 const llama = await getLlama({gpu, build: "never", logLevel: LlamaLogLevel.error});
 const model = await llama.loadModel({modelPath, gpuLayers: Number(vulkanLayers ?? 0)});
 const context = await model.createContext({contextSize: 1024, threads: Number(threads)});
-const prompt = model.tokenize("Once upon a time, in a land far away, there lived a llama.");
+const story = "Once upon a time, in a land far away, there lived a llama.";
+// Mesa's software device of 2022 crashes on long prompts of models with experts.
+const prompt = model.tokenize(gpu ? story.slice(0, 4) : story);
 let first;
 const generated = [];
 for await (const token of context.getSequence().evaluate(prompt, {temperature: 0})) {

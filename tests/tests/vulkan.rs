@@ -1,6 +1,6 @@
 //! What a Vulkan device did, by its own clock: on Mesa's software device, with the Vulkan
-//! backends of ggml as published from June 2025 on. The first version imports Vulkan's functions and goes
-//! through the graph twice, later ones fetch them and fuse nodes.
+//! backends of ggml as published from June 2025 on. The first version imports Vulkan's functions
+//! and goes through the graph twice, later ones fetch them and fuse nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -183,17 +183,17 @@ fn serial_keeps_every_command_apart() {
 #[test]
 fn sampling_times_the_parts_of_some_graphs() {
     // The first graph is a prompt; all others have one shape.
-    let arguments = [&DENSE[..3], &["--graphs=34", "--layers=2", "--embd=64", "--prompt=3"]];
+    let arguments = [&DENSE[..3], &["--graphs=66", "--layers=2", "--embd=64", "--prompt=3"]];
     let Some((recording, _)) = record(NEWEST, "sample", &arguments.concat()) else { return };
     let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
     let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
     let (whole, parts): (Vec<_>, Vec<_>) =
         in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
     let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
-    assert_eq!(runs, BTreeSet::from([1, 2, 3, 33]));
+    assert_eq!(runs, BTreeSet::from([1, 2, 3, 65]));
     let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
     whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
-    let others: Vec<u32> = (4..=34).filter(|run| *run != 33).collect();
+    let others: Vec<u32> = (4..=66).filter(|run| *run != 65).collect();
     assert_eq!(marks.keys().copied().collect::<Vec<_>>(), others);
     for marks in marks.values() {
         assert_eq!(marks.len(), 2, "beginning and end: {marks:?}");

@@ -110,6 +110,17 @@ fn it_is_json_that_both_generations_of_ggmls_script_understand() {
 }
 
 #[test]
+fn the_order_of_the_parts_does_not_matter() {
+    let trace = rich_trace();
+    // Parsed and written again, the keys are in the order of the alphabet.
+    let sorted: serde_json::Value = serde_json::from_str(&written(&trace)).unwrap();
+    let read = formats::read(sorted.to_string().as_bytes()).unwrap();
+    assert_eq!(read.losses, []);
+    assert_eq!(read.device_work.len(), trace.device_work.len());
+    assert_eq!(read.graph_runs, trace.graph_runs);
+}
+
+#[test]
 fn an_empty_trace_is_a_file_too() {
     let json = written(&Trace::default());
     let read = formats::read(json.as_bytes()).unwrap();

@@ -150,7 +150,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VulkanArg {
-    /// As group, in the first two graphs of each shape and then one of 32; of the others their
+    /// As group, in the first two graphs of each shape and then one of 64; of the others their
     /// beginning and end
     Sample,
     /// Where ggml itself synchronises: what runs side by side has one time

@@ -20,11 +20,26 @@ use crate::recorder::this_thread::ThisThread;
 unsafe fn record(handle: vk::CommandBuffer, command: Command, next: impl FnOnce(&Device)) {
     // SAFETY: the caller's contract.
     let Some(device) = (unsafe { device_of(handle) }) else { return };
+    if is_passed_on() {
+        return next(device);
+    }
     let noted = contained(false, || before(device, handle, command));
     next(device);
     if noted {
         contained((), || after(device, handle));
     }
+}
+
+/// Whether this thread records a graph whose parts are not timed, or that is not recorded:
+/// nearly all graphs, so its commands take this way.
+#[inline(always)]
+fn is_passed_on() -> bool {
+    ThisThread::with(|this| {
+        // SAFETY: set for the length of the graph by the split that owns it, on this
+        // thread only.
+        let visits = unsafe { this.visits.get().as_ref() };
+        visits.is_some_and(|visits| visits.in_parts == Some(false)) || this.run.get() == UNRECORDED
+    })
 }
 
 /// False where nothing is noted.
@@ -33,7 +48,7 @@ fn before(device: &Device, handle: vk::CommandBuffer, command: Command) -> bool 
         let Some(buffer) = device.buffers.find(this, handle) else { return false };
         // SAFETY: called from a command about it.
         let inner = unsafe { buffer.inner() };
-        if !inner.noted || this.run.get() == UNRECORDED {
+        if !inner.noted {
             return false;
         }
         let timed = inner.timed;
@@ -72,7 +87,11 @@ fn after(device: &Device, handle: vk::CommandBuffer) {
 }
 
 /// Before something of ggml's that later commands wait at.
+#[inline(always)]
 fn synchronised(device: &Device, handle: vk::CommandBuffer) {
+    if is_passed_on() {
+        return;
+    }
     contained((), || {
         ThisThread::with(|this| {
             let Some(buffer) = device.buffers.find(this, handle) else { return };
@@ -94,7 +113,7 @@ pub(super) unsafe extern "system" fn bind_pipeline(
 ) {
     // SAFETY: a live command buffer, by the contract of the call.
     let Some(device) = (unsafe { device_of(handle) }) else { return };
-    if point == vk::PipelineBindPoint::COMPUTE {
+    if point == vk::PipelineBindPoint::COMPUTE && !is_passed_on() {
         contained((), || {
             let found = ThisThread::with(|this| device.buffers.find(this, handle));
             let Some(buffer) = found else { return };

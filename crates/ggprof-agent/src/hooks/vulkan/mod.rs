@@ -10,6 +10,7 @@
 mod command_buffers;
 mod commands;
 mod creation;
+mod labels;
 mod pipelines;
 mod queues;
 
@@ -72,9 +73,9 @@ unsafe extern "system" fn get_instance_proc_addr(
     let of_ggml = known.next.is_some().then(|| match asked.to_bytes() {
         b"vkCreateDevice" => stand_in!(PFN_vkCreateDevice, creation::create_device),
         b"vkGetDeviceProcAddr" => stand_in!(PFN_vkGetDeviceProcAddr, get_device_proc_addr),
-        // A device's function of an instance's extension: asked for in either way.
+        // Functions of devices by an instance's extension: asked for in either way.
         SET_NAME => stand_in_for(SET_NAME),
-        _ => None,
+        label => labels::stand_in_for(label),
     });
     // SAFETY: the same question to who is behind us.
     of_ggml.flatten().or_else(|| unsafe { (known.get_instance_proc_addr)(instance, name) })
@@ -95,6 +96,9 @@ unsafe extern "system" fn get_device_proc_addr(
     let behind = unsafe { (known.get_device_proc_addr)(device, name) };
     // SAFETY: the loader passes a C string.
     let asked = unsafe { CStr::from_ptr(name) };
+    if let Some(label) = labels::stand_in_for(asked.to_bytes()) {
+        return Some(label);
+    }
     // What the driver does not have, we do not have either; but names are given to us
     // even where nobody behind us wants them.
     if behind.is_some() || asked.to_bytes() == SET_NAME {

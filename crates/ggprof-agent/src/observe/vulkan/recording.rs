@@ -94,10 +94,8 @@ impl Recording {
     /// Before a command is recorded.
     pub(crate) fn before(&mut self, timing: Timing, mut work: Work, between: &mut impl Between) {
         if timing == Timing::Serial {
-            if !self.works.is_empty() {
-                between.barrier();
-                self.synchronised(timing, between);
-            }
+            between.barrier();
+            self.synchronised(timing, between);
             work.flags |= WORK_SERIALIZED;
         }
         work.start = match timing {
@@ -155,7 +153,8 @@ pub(crate) fn mark_concurrent(works: &mut [Work], groups: u32, joins: bool, goes
         let first = group.first().map_or(0, |work| work.group);
         let shared = group.len() > 1 || (joins && first == 0) || (goes_on && first == groups);
         if shared {
-            group.iter_mut().for_each(|work| work.flags |= WORK_CONCURRENT);
+            let parts = group.iter_mut().filter(|work| work.flags & KIND != WORK_WHOLE_SPLIT);
+            parts.for_each(|work| work.flags |= WORK_CONCURRENT);
         }
     }
 }
@@ -257,8 +256,8 @@ mod tests {
     #[test]
     fn serial_puts_a_barrier_between_all() {
         let (text, works) = record(Timing::Serial, "..b.");
-        assert_eq!(text, "d.|d.db|.d");
-        assert_eq!(spans(&works), [(0, 0, 1, false), (1, 1, 2, false), (3, 2, 3, false)]);
+        assert_eq!(text, "|d.|d.db|.d");
+        assert_eq!(spans(&works), [(1, 0, 1, false), (2, 1, 2, false), (4, 2, 3, false)]);
         assert!(works.iter().all(|work| work.flags & WORK_SERIALIZED != 0));
     }
 

@@ -13,9 +13,9 @@ use super::recording::{Name, Work};
 use crate::config::Vulkan;
 use crate::observe::visits::Visits;
 
-/// One in so many of a shape: with groups timed at a quarter of a fast GPU's time, less
-/// than a hundredth in all.
-const EVERY: u32 = 32;
+/// One in so many of a shape: with groups timed at a quarter of a fast GPU's time, half a
+/// hundredth in all.
+const EVERY: u32 = 64;
 /// Shapes to keep in mind; a program that makes more is looked at afresh.
 const MOST_SHAPES: usize = 4096;
 
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn a_shape_is_sampled_cold_warm_and_now_and_then() {
         let samples = Samples::default();
-        let sampled: Vec<u32> = (1..=70).filter(|_| samples.next(7)).collect();
-        assert_eq!(sampled, [1, 2, 32, 64]);
+        let sampled: Vec<u32> = (1..=130).filter(|_| samples.next(7)).collect();
+        assert_eq!(sampled, [1, 2, 64, 128]);
         assert!(samples.next(8), "another shape");
     }
 }

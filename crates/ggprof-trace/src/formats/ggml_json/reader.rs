@@ -26,6 +26,7 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
         trace: Trace { writer: "ggml".to_owned(), ..Trace::default() },
         known: KnownDescriptions::default(),
         announced: None,
+        additions: None,
         found_records: false,
     };
     reader.file()?;
@@ -38,6 +39,8 @@ struct Reader<R> {
     known: KnownDescriptions,
     /// What `total_records` says.
     announced: Option<u64>,
+    /// Kept until the end: they refer to records, which may stand behind them.
+    additions: Option<Additions>,
     found_records: bool,
 }
 
@@ -185,7 +188,7 @@ impl<R: Read> Reader<R> {
         let mut json = serde_json::Deserializer::from_reader(&mut self.window);
         match Additions::deserialize(&mut json) {
             Ok(additions) => {
-                header::take_additions(additions, &mut self.trace);
+                self.additions = Some(additions);
                 Ok(Flow::On)
             }
             Err(error) if error.is_io() => Err(ReadError::Io(error.into())),
@@ -322,6 +325,9 @@ impl<R: Read> Reader<R> {
     }
 
     fn finish(mut self) -> Trace {
+        if let Some(additions) = self.additions.take() {
+            header::take_additions(additions, &mut self.trace);
+        }
         if let Some(announced) = self.announced
             && self.trace.losses.is_empty()
             && announced != self.trace.events.len() as u64
