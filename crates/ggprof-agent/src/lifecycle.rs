@@ -88,6 +88,7 @@ pub(crate) extern "C" fn on_exit() {
 /// Runs when the program ends without exit handlers, perhaps in a signal handler or in
 /// a child that borrows its parent's memory.
 pub(crate) fn before_immediate_exit() {
+    registration::withdraw();
     if let Some((purpose, recorder)) = purpose() {
         if matches!(purpose, Purpose::Profile(_)) {
             recorder.spool.header.set_end(clock::ticks());

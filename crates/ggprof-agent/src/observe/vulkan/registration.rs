@@ -30,8 +30,14 @@ const MANIFEST: &str = "ggprof.json";
 const NAME_PIPELINES: &CStr = c"GGML_VK_DEBUG_MARKERS";
 const FOR_US: &CStr = c"ggprof";
 
-/// The directory, and the process that made it.
-static MADE: OnceLock<(PathBuf, u32)> = OnceLock::new();
+/// What was made, and by which process.
+struct Made {
+    manifest: CString,
+    directory: CString,
+    pid: u32,
+}
+
+static MADE: OnceLock<Made> = OnceLock::new();
 
 /// Announces the layer to the loader. Before `main`: nobody reads the environment yet.
 pub(crate) fn announce(recordings: &Path) {
@@ -69,13 +75,15 @@ pub(crate) fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
     DEVICES.is_empty().then_some("the Vulkan loader did not load the agent's layer")
 }
 
-/// Takes the manifest away, if this process made it.
+/// Takes the manifest away, if this process made it. May run in a signal handler, and in
+/// a child that borrows its parent's memory: system calls only.
 pub(crate) fn withdraw() {
-    if let Some((directory, pid)) = MADE.get()
-        && *pid == std::process::id()
-    {
-        let _ = std::fs::remove_file(directory.join(MANIFEST));
-        let _ = std::fs::remove_dir(directory);
+    if let Some(made) = MADE.get().filter(|made| made.pid == std::process::id()) {
+        // SAFETY: both are C strings that stay.
+        unsafe {
+            libc::unlink(made.manifest.as_ptr());
+            libc::rmdir(made.directory.as_ptr());
+        }
     }
 }
 
@@ -86,9 +94,14 @@ fn provide(recordings: &Path) -> io::Result<PathBuf> {
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
     let directory = fresh_directory(recordings)?;
     let manifest = directory.join(MANIFEST);
+    let made = Made {
+        manifest: CString::new(manifest.as_os_str().as_bytes())?,
+        directory: CString::new(directory.as_os_str().as_bytes())?,
+        pid: std::process::id(),
+    };
+    let _ = MADE.set(made);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(manifest)?;
     file.write_all(text(&library.to_string_lossy()).as_bytes())?;
-    let _ = MADE.set((directory.clone(), std::process::id()));
     Ok(directory)
 }
 
