@@ -65,6 +65,8 @@ impl Session {
         let places = std::fs::read_dir(self.directory.join("temporary")).into_iter().flatten();
         let files = places.flatten().filter_map(|place| std::fs::read_dir(place.path()).ok());
         let mut spools: Vec<PathBuf> = files.flatten().flatten().map(|file| file.path()).collect();
+        // The layer that the agent announces to Vulkan has a directory beside them.
+        spools.retain(|path| path.is_file());
         spools.sort();
         spools
     }

@@ -60,13 +60,18 @@ impl UnderAgent {
         output
     }
 
-    /// All recordings made, in the order of their names.
-    pub fn recordings(&self) -> Vec<Recording> {
+    /// The files of all recordings made, in the order of their names.
+    pub fn files(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(&self.directory).expect("the directory is ours");
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         files.retain(|file| file.to_string_lossy().contains(".spool"));
         files.sort();
-        files.iter().map(|file| Recording::read(file)).collect()
+        files
+    }
+
+    /// All recordings made.
+    pub fn recordings(&self) -> Vec<Recording> {
+        self.files().iter().map(|file| Recording::read(file)).collect()
     }
 
     /// The one recording made.

@@ -24,8 +24,7 @@ fn workload(arguments: &[&str]) -> Option<UnderAgent> {
 }
 
 fn file(program: &UnderAgent) -> PathBuf {
-    let mut files = std::fs::read_dir(program.directory()).unwrap().map(|e| e.unwrap().path());
-    files.next().expect("a recording")
+    program.files().pop().expect("a recording")
 }
 
 /// Runs that are whole, with all of their nodes described; others were the oldest.
@@ -120,7 +119,7 @@ fn descriptions_are_limited_and_never_missing() {
 
 /// While the program runs; `None` before it has a recording.
 fn reused_blocks(program: &UnderAgent) -> Option<u64> {
-    let file = std::fs::read_dir(program.directory()).ok()?.next()?.ok()?.path();
+    let file = program.files().pop()?;
     Some(LiveSpool::open(&file).ok()?.header().ok()?.reused_blocks)
 }
 
