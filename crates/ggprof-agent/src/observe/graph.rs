@@ -22,6 +22,8 @@ use crate::recorder::lane::HeldLane;
 const MOST_REMEMBERED: usize = 1 << 15;
 /// Every so many graphs all bytes are compared, not the fingerprint's only.
 const USES_BEFORE_CHECK: u32 = 32;
+/// Graphs remembered by their number: the splits of a run or two.
+const NUMBERED: usize = 8;
 /// Bytes of a tensor up to its data pointer: 248 or 256 in all versions.
 const HEAD_BYTES: usize = 256;
 /// The shortest name field there is; longer ones are told apart by this much.
@@ -39,12 +41,15 @@ pub(crate) struct KnownNodes {
     fusions: HashSet<u64, std::hash::BuildHasherDefault<AddressHasher>>,
     /// The shape folded last, whose fusions are all written.
     fusions_written: u32,
+    /// The graphs last described, by ggml's own number.
+    numbered: [(u64, Recent); NUMBERED],
+    next_numbered: usize,
     /// Shapes by their graph's fingerprint.
     shapes: HashMap<u64, Recent, std::hash::BuildHasherDefault<AddressHasher>>,
 }
 
 /// A shape found lately, and how often it was taken on its fingerprint alone.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Recent {
     shape: u32,
     uses: u32,
@@ -83,12 +88,37 @@ impl KnownNodes {
         nodes: &[*const u8],
         uid: u64,
     ) -> u32 {
-        let fingerprint = match uid {
-            0 => fingerprint(layout, nodes),
-            // The same number in another place is not the same graph.
-            uid => mix(mix(uid, nodes.as_ptr() as u64), nodes.len() as u64),
-        };
-        let fingerprint = fingerprint ^ u64::from(instance.id);
+        // The same number in another place is not the same graph.
+        let numbered = mix(mix(uid, nodes.as_ptr() as u64), nodes.len() as u64);
+        let numbered = (uid != 0).then_some(numbered ^ u64::from(instance.id));
+        if let Some(shape) = numbered.and_then(|number| self.recall_numbered(number)) {
+            return shape;
+        }
+        let shape = self.shape_by_content(lane, instance, layout, nodes);
+        if let Some(number) = numbered {
+            self.numbered[self.next_numbered] = (number, Recent { shape, uses: 0 });
+            self.next_numbered = (self.next_numbered + 1) % NUMBERED;
+        }
+        shape
+    }
+
+    /// A program that builds its graph anew each time gives it a new number each time: few
+    /// are worth remembering.
+    fn recall_numbered(&mut self, number: u64) -> Option<u32> {
+        let known = self.numbered.iter_mut().find(|(known, _)| *known == number);
+        let (_, recent) = known.filter(|(_, recent)| recent.uses < USES_BEFORE_CHECK)?;
+        recent.uses += 1;
+        Some(recent.shape)
+    }
+
+    fn shape_by_content(
+        &mut self,
+        lane: &HeldLane<'_>,
+        instance: &Instance,
+        layout: &TensorLayout,
+        nodes: &[*const u8],
+    ) -> u32 {
+        let fingerprint = fingerprint(layout, nodes) ^ u64::from(instance.id);
         if let Some(recent) = self.shapes.get_mut(&fingerprint)
             && recent.uses < USES_BEFORE_CHECK
         {
