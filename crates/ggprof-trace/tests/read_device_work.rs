@@ -205,3 +205,23 @@ fn a_copy_is_timed_by_the_device_that_carried_it_out() {
     let trace = file.read();
     assert_eq!(events(&trace)[1], ("copy_H2D", 1000, 18, 18, Measured::Device));
 }
+
+#[test]
+fn ops_that_no_call_announces_are_seen_by_their_kernels() {
+    let mut file = recording();
+    for (what, how) in [
+        (layout::Covered::Ops, layout::CoveredHow::Not),
+        (layout::Covered::Kernels, layout::CoveredHow::DeviceTimestamps),
+    ] {
+        let record = layout::Coverage {
+            how: how as u8,
+            what: what as u16,
+            backend: 1,
+            ..Default::default()
+        };
+        file.put(&record.encode(), &[]);
+    }
+    let trace = file.read();
+    let ops = trace.coverage.iter().find(|entry| entry.what == "ops").expect("coverage of ops");
+    assert_eq!(ops.how.as_deref(), Some("timestamps of the device"));
+}

@@ -56,6 +56,26 @@ pub(super) fn coverage(tables: &Tables, backends: &BackendMap, trace: &mut Trace
             trace.coverage.push(entry);
         }
     }
+    ops_by_kernels(trace);
+}
+
+/// A backend whose ops no call announces, but whose device tells of its kernels, is seen by
+/// those.
+fn ops_by_kernels(trace: &mut Trace) {
+    let by_kernels: Vec<(String, Option<String>)> = trace
+        .coverage
+        .iter()
+        .filter(|entry| entry.what == "kernels" && entry.how.is_some())
+        .map(|entry| (entry.subject.clone(), entry.how.clone()))
+        .collect();
+    let unseen =
+        trace.coverage.iter_mut().filter(|entry| entry.what == "ops" && entry.how.is_none());
+    for entry in unseen {
+        if let Some((_, how)) = by_kernels.iter().find(|(subject, _)| *subject == entry.subject) {
+            entry.how = how.clone();
+            entry.reason.clear();
+        }
+    }
 }
 
 fn subject(
