@@ -66,7 +66,8 @@ fn stop_means_that_no_byte_is_written_any_more() {
 fn snapshots_disturb_nothing_and_are_whole() {
     let Some(program) = endless() else { return };
     let (_directory, session) = session();
-    let options = ["--max-size", "4MiB", "-o", "p.ggprof"];
+    // Large enough that a copy is made before all of it is used again, also on a busy machine.
+    let options = ["--max-size", "32MiB", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
     session.wait_for(1);
     // From its first blocks on until they are used again, and beyond.
