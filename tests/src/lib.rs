@@ -18,6 +18,7 @@ pub mod model;
 pub mod node_llama;
 pub mod npm;
 pub mod published_ggml;
+pub mod ran;
 pub mod recording;
 pub mod source_ggml;
 pub mod tool;

@@ -5,25 +5,15 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ggprof_e2e::ran::Ran;
 use ggprof_e2e::{built, published_ggml};
 use tempfile::TempDir;
-
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
 
 /// `ggprof` with these words, and with a variable set.
 fn ggprof_with(words: &[&str], variable: (&str, &str)) -> Ran {
     let mut command = Command::new(built::ggprof());
     command.args(words).stdin(Stdio::null()).env_remove("LD_PRELOAD").env(variable.0, variable.1);
-    let output = command.output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8_lossy(&output.stdout).into_owned(),
-        err: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
+    Ran::of(command.output().unwrap())
 }
 
 fn ggprof(words: &[&str]) -> Ran {

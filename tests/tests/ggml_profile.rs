@@ -2,8 +2,9 @@
 //! can be wrong with it. The program and its exit status are never touched.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
+use ggprof_e2e::ran::{Ran, names_in};
 use ggprof_e2e::{built, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -44,11 +45,7 @@ impl Profiled {
 
     /// Files that are there afterwards.
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        names_in(self.directory.path())
     }
 
     /// The recording that was left because nothing could be made of it, opened.
@@ -57,28 +54,6 @@ impl Profiled {
         let name = names.iter().find(|name| name.ends_with(".ggprof")).expect("a recording");
         let report = Command::new(built::ggprof()).arg("report").arg(self.file(name)).output();
         Ran::of(report.unwrap()).out
-    }
-}
-
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Ran {
-    fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
-    /// What was said that is ours.
-    fn said(&self) -> Vec<&str> {
-        self.err.lines().filter(|line| line.contains("ggprof:")).collect()
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use ggprof_e2e::ran::{Ran, names_in};
 use ggprof_e2e::{built, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -46,28 +47,7 @@ impl Launcher {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Ran {
-    fn of(output: Output) -> Self {
-        Self {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        names_in(self.directory.path())
     }
 }
 

@@ -1,12 +1,12 @@
 //! Programs that serve: many requests at once, and processes that start others.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::Command;
 
 use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
+use ggprof_e2e::ran::names_in;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, published_ggml};
 use tempfile::TempDir;
@@ -86,12 +86,6 @@ fn answers_are_the_same_with_and_without() {
     recorded.end();
 }
 
-/// Names of the files that came out.
-fn names(directory: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(directory).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
 #[test]
 fn of_a_launcher_and_its_runners_the_runners_are_recorded() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
@@ -102,7 +96,7 @@ fn of_a_launcher_and_its_runners_the_runners_are_recorded() {
     let mut run = session.recorded(&["-o", "p.ggprof", "--max-size", "4MiB"], &launcher);
     let ran = run.output().unwrap();
     assert_eq!(ran.status.code(), Some(0), "{ran:?}");
-    let files = names(&session.file(""));
+    let files = names_in(&session.file(""));
     assert_eq!(files.len(), 2, "one for each runner, none for the launcher: {files:?}");
     for file in files {
         let recording = Recording::read(&session.file(&file));

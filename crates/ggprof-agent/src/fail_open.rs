@@ -38,15 +38,6 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
     })
 }
 
-/// The guard of what a foreign library calls back, also while we are inside
-/// another guard on this thread: it may do so from within a call of ours.
-pub(crate) fn callback(work: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-        std::mem::forget(payload);
-        count_fault();
-    }
-}
-
 /// The guard of the path that every op takes: re-entrancy only. What runs here
 /// cannot panic (no indexing, no unwrapping, no arithmetic that is checked), and
 /// the landing pad that would catch it costs a quarter of the op's budget.
@@ -55,8 +46,8 @@ pub(crate) fn hot<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
     ThisThread::with(|this| if this.inside.get() { otherwise } else { work(this) })
 }
 
-/// The guard of what keeps foreign objects apart and writes no records: that must be done
-/// even when a call comes from inside another guard.
+/// The guard of what has to be done even when the call comes from inside another guard: keeping
+/// foreign objects apart, and what a foreign library calls back from within a call of ours.
 #[inline(always)]
 pub(crate) fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
     match catch_unwind(AssertUnwindSafe(work)) {

@@ -42,7 +42,7 @@ extern "C-unwind" fn buffer_completed(
     _bytes: usize,
     valid_bytes: usize,
 ) {
-    fail_open::callback(|| {
+    fail_open::contained((), || {
         if let Some(cupti) = cuda::cupti() {
             let dropped = session::dropped(cupti, context, stream);
             // SAFETY: CUPTI hands over the buffer with this much in it.

@@ -101,6 +101,13 @@ impl EntryCode {
         Ok(code)
     }
 
+    /// The bytes that a jump takes the place of.
+    pub(crate) fn overwritten(&self) -> [u8; JUMP] {
+        let mut bytes = self.instructions.iter().flat_map(|moved| moved.bytes.iter().copied());
+        // There are at least as many (`read`).
+        std::array::from_fn(|_| bytes.next().unwrap_or_default())
+    }
+
     /// What the entry's bytes are overwritten with.
     pub(crate) fn jump_to(&self, target: usize) -> Result<[u8; JUMP], &'static str> {
         let distance = target.wrapping_sub(self.at + JUMP) as isize;
@@ -136,6 +143,7 @@ mod tests {
         assert_eq!(moved[12..], jump_anywhere(AT + 12));
         let jump = entry.jump_to(AT + 0x1000).expect("near");
         assert_eq!(jump, [0xe9, 0xf7, 0x0f, 0, 0]);
+        assert_eq!(entry.overwritten(), code[4..9]);
     }
 
     #[test]

@@ -16,19 +16,20 @@ use super::near_page::NearPage;
 use super::page_bytes;
 use super::symbols::Function;
 
-/// The hooks of one library. Dropped only when the library is gone: its functions
-/// lead to these pages.
+/// The hooks of one library. Once they are in, dropped only when the library is gone: its
+/// functions lead to these pages.
 #[derive(Debug)]
 pub(crate) struct InlineHooks {
     page: NearPage,
     jumps: Vec<Jump>,
 }
 
-/// What a function's entry is overwritten with.
+/// What a function's entry is overwritten with, and what was there.
 #[derive(Debug)]
 struct Jump {
     at: usize,
     bytes: [u8; JUMP],
+    before: [u8; JUMP],
 }
 
 /// A function to hook.
@@ -54,21 +55,35 @@ impl InlineHooks {
         let real = self.page.next();
         let code = entry.moved_to(real)?;
         self.page.push(&code).then_some(()).ok_or(full)?;
-        self.jumps.push(Jump { at: entry.at, bytes });
+        let before = entry.overwritten();
+        self.jumps.push(Jump { at: entry.at, bytes, before });
         Ok(real)
     }
 
-    /// Puts all prepared hooks in.
+    /// Puts all prepared hooks in, or none.
     ///
     /// # Safety
     /// No thread is executing the first instructions of the functions, and each
     /// hook can be called in its function's place.
-    pub(crate) unsafe fn install(&self) -> Result<(), &'static str> {
+    pub(crate) unsafe fn install(&mut self) -> Result<(), &'static str> {
         if !self.page.seal() {
             return Err("the system does not let us make code");
         }
-        // SAFETY: the caller's contract; the jumps lead to the sealed page.
-        self.jumps.iter().try_for_each(|jump| unsafe { overwrite(jump.at, &jump.bytes) })
+        for (placed, jump) in self.jumps.iter().enumerate() {
+            // SAFETY: the caller's contract; the jump leads to the sealed page.
+            if let Err(reason) = unsafe { overwrite(jump.at, &jump.bytes) } {
+                // SAFETY: as above.
+                let undone = self.jumps[..placed]
+                    .iter()
+                    .all(|jump| unsafe { overwrite(jump.at, &jump.before) }.is_ok());
+                if !undone {
+                    // Some functions still lead to the page, and through it to themselves.
+                    self.page.keep();
+                }
+                return Err(reason);
+            }
+        }
+        Ok(())
     }
 
     /// Whether the library still jumps to us: one closed and opened again at the

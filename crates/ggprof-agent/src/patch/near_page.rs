@@ -7,11 +7,12 @@ use std::ptr;
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
 
-/// Freed when dropped: nobody may be in it or jump to it any more.
+/// Freed when dropped, unless it is to be kept: nobody may be in it or jump to it any more.
 #[derive(Debug)]
 pub(crate) struct NearPage {
     start: usize,
     used: usize,
+    kept: bool,
 }
 
 /// What a jump reaches, less room for the library's own size.
@@ -40,7 +41,7 @@ impl NearPage {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let page = NearPage { start: start as usize, used: 0 };
+        let page = NearPage { start: start as usize, used: 0, kept: false };
         // Kernels before 4.17 take the address for a hint.
         (page.start == address).then_some(page)
     }
@@ -67,10 +68,18 @@ impl NearPage {
         // SAFETY: our own mapping.
         unsafe { libc::mprotect(self.start as *mut libc::c_void, page_bytes(), access) == 0 }
     }
+
+    /// Somebody will jump to it for as long as the process lives.
+    pub(crate) fn keep(&mut self) {
+        self.kept = true;
+    }
 }
 
 impl Drop for NearPage {
     fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
         // SAFETY: our own mapping; the owner's contract says that nobody uses it.
         unsafe { libc::munmap(self.start as *mut libc::c_void, page_bytes()) };
     }

@@ -197,7 +197,7 @@ pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
 
 /// The program ends, and CUDA is still there.
 extern "C" fn at_exit(_: *mut libc::c_void) {
-    fail_open::callback(deliver_records);
+    fail_open::contained((), deliver_records);
 }
 
 /// Brings all there is into the file, without waiting for anybody.
