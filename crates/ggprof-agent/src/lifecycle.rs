@@ -20,8 +20,8 @@
 //!   the file's pages.
 //! * **a second agent** in the process, from another installation: the first in
 //!   the order of symbols records, the other passes every call on.
-//! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
-//!   the loader's count of unloaded objects.
+//! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice, as every
+//!   `dlclose` comes by `hooks::unloading`.
 //!
 //! Within `Recording`, `recorder::gate` says whether anything is written just now.
 //!
