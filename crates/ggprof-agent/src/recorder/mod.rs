@@ -114,12 +114,25 @@ impl Recorder {
     /// taken, and in a child that came by a raw `fork` system call. While nothing is
     /// recorded, the lane writes nothing.
     pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
+        let run = ThisThread::with(|this| this.run.get());
+        self.lane_with(preferred, || self.gate.admission(&self.spool.header, run))
+    }
+
+    /// The right to write what [`Self::owe`] has announced.
+    pub(crate) fn lane_for_owed(&self) -> Option<HeldLane<'_>> {
+        self.lane_with(0, || self.gate.admission_of_owed(&self.spool.header))
+    }
+
+    fn lane_with(
+        &self,
+        preferred: usize,
+        admission: impl FnOnce() -> Admission,
+    ) -> Option<HeldLane<'_>> {
         if !self.is_own_process() {
             lifecycle::stop_in_child();
             return None;
         }
-        let run = ThisThread::with(|this| this.run.get());
-        let admission = self.gate.admission(&self.spool.header, run);
+        let admission = admission();
         let Some(lane) = self.lanes.hold(self, preferred, admission) else {
             if admission == Admission::Counted {
                 self.leave();
@@ -145,6 +158,18 @@ impl Recorder {
     /// otherwise [`Self::end_unrecorded`].
     pub(crate) fn admits_run(&self) -> bool {
         self.gate.admits_run(&self.spool.header)
+    }
+
+    /// Records of the run that this thread is in will come later, from a device's library.
+    pub(crate) fn owe(&self) {
+        self.gate.owe(&self.spool.header);
+    }
+
+    /// They are all written.
+    pub(crate) fn settle(&self) {
+        if self.is_own_process() {
+            self.gate.settle(&self.spool.header);
+        }
     }
 
     pub(crate) fn end_unrecorded(&self) {
