@@ -6,12 +6,14 @@
 //! * `launches`: what the program was doing when it handed work to a device;
 //! * `capture`: the order in which a CUDA graph's nodes were captured;
 //! * `graph_nodes`: which node each node of a CUDA graph computes;
+//! * `graph_length`: shorter CUDA graphs where every kernel is traced;
 //! * `clock_bound`: how far their times can be off;
 //! * `work`: CUPTI's records into the recording;
 //! * `split_timer`: whole splits, by events.
 
 mod capture;
 mod clock_bound;
+pub(crate) mod graph_length;
 mod graph_nodes;
 mod launches;
 mod listening;

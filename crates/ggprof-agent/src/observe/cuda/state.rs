@@ -7,7 +7,7 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
-use super::{ATTACHED, Cuda, launches, note_waited, now_ns, work};
+use super::{ATTACHED, Cuda, graph_length, launches, note_waited, now_ns, work};
 use crate::config::{CudaConfig, CudaLevel};
 use crate::ffi::cuda_driver::Driver;
 use crate::ffi::cupti::session::Session;
@@ -104,7 +104,7 @@ impl State {
         self.covered.push(backend);
         let (how, reason) = match (&self.problem, level) {
             (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
-            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, ""),
+            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graph_length::told()),
             (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
             (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
         };
