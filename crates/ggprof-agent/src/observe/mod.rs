@@ -8,7 +8,7 @@
 //! * `ticks`: nodes of a library that shows nothing but their number;
 //! * `cuda`: the work of CUDA devices;
 //! * `visits`: the node a device's library works on;
-//! * `copies`: tensors moved between backends;
+//! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
 pub(crate) mod backends;
@@ -18,6 +18,7 @@ pub(crate) mod cuda;
 mod devices;
 pub(crate) mod graph;
 pub(crate) mod instance;
+pub(crate) mod known_copies;
 pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod schedulers;
