@@ -22,11 +22,18 @@ const DENSE: [&str; 10] =
 
 /// The workload's recording, and what it wrote to standard error.
 fn record(version: &str, mode: &str, arguments: &[&str]) -> Option<(Recording, String)> {
+    record_with(version, &[("GGPROF_VULKAN", mode), ("GGML_VK_SYNC_LOGGER", "1")], arguments)
+}
+
+fn record_with(
+    version: &str,
+    wishes: &[(&str, &str)],
+    arguments: &[&str],
+) -> Option<(Recording, String)> {
     let (libraries, environment) = published_ggml::vulkan_libraries(version)?;
     let mut workload = UnderAgent::workload(&libraries, &[]);
     let words = arguments.iter().flat_map(|word| word.split('='));
-    workload.command.args(words).envs(environment);
-    workload.command.env("GGPROF_VULKAN", mode).env("GGML_VK_SYNC_LOGGER", "1");
+    workload.command.args(words).envs(environment).envs(wishes.iter().copied());
     let output = workload.run_well();
     let left = std::fs::read_dir(workload.directory()).expect("its directory").flatten();
     let left: Vec<_> = left.filter(|entry| entry.path().is_dir()).collect();
@@ -180,21 +187,27 @@ fn serial_keeps_every_command_apart() {
     }
 }
 
+/// The first two graphs of a shape, and what the budget allows beyond.
 #[test]
 fn sampling_times_the_parts_of_some_graphs() {
     // The first graph is a prompt; all others have one shape.
-    let arguments = [&DENSE[..3], &["--graphs=66", "--layers=2", "--embd=64", "--prompt=3"]];
-    let Some((recording, _)) = record(NEWEST, "sample", &arguments.concat()) else { return };
+    let arguments = [&DENSE[..3], &["--graphs=12", "--layers=2", "--embd=64", "--prompt=3"]];
+    let sample = |budget| {
+        let wishes = [("GGPROF_VULKAN", "sample"), ("GGPROF_BUDGET", budget)];
+        record_with(NEWEST, &wishes, &arguments.concat())
+    };
+    let Some((all, _)) = sample("100") else { return };
+    assert!(all.device_works.iter().all(|work| kind(work) != WORK_WHOLE_SPLIT));
+    let Some((recording, _)) = sample("0") else { return };
     let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
     let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
     let (whole, parts): (Vec<_>, Vec<_>) =
         in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
     let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
-    assert_eq!(runs, BTreeSet::from([1, 2, 3, 65]));
+    assert_eq!(runs, BTreeSet::from([1, 2, 3]));
     let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
     whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
-    let others: Vec<u32> = (4..=66).filter(|run| *run != 65).collect();
-    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), others);
+    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), Vec::from_iter(4..=12));
     for marks in marks.values() {
         assert_eq!(marks.len(), 2, "beginning and end: {marks:?}");
         assert!(marks[0].end < marks[1].start, "{marks:?}");

@@ -83,7 +83,7 @@ impl Device {
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),
             pipelines: Pipelines::default(),
-            samples: Samples::default(),
+            samples: Samples::new(lifecycle::budget_permille()),
             spare_pools: Mutex::default(),
             covered: Mutex::default(),
             backend: AtomicU32::new(0),
