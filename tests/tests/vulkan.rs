@@ -12,8 +12,9 @@ use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::recording::{Recording, Split};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_spool::layout::{
-    Covered, CoveredHow, DeviceWork, NO_NODE, WORK_CONCURRENT, WORK_FIRST_USE, WORK_KERNEL,
-    WORK_SERIALIZED, WORK_UNTIMED, WORK_WHOLE_SPLIT,
+    COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, Covered, CoveredHow, DeviceWork, NO_NODE, NONE,
+    WORK_CONCURRENT, WORK_COPY, WORK_DIRECTION_BIT, WORK_FIRST_USE, WORK_KERNEL, WORK_SERIALIZED,
+    WORK_UNTIMED, WORK_WHOLE_SPLIT,
 };
 
 const VERSIONS: [&str; 3] = ["3.9.0", "3.14.5", NEWEST];
@@ -185,6 +186,42 @@ fn serial_keeps_every_command_apart() {
         assert!(is(work, WORK_SERIALIZED) && !is(work, WORK_CONCURRENT), "{work:?}");
         assert!(groups.insert((work.stream, work.group)), "{work:?}");
     }
+}
+
+/// What the device moves has its time and its bytes, and the copy of ggml's that it was for.
+/// Inputs of splits the host writes into this device's memory by itself.
+#[test]
+fn copies_have_their_work_on_the_device() {
+    let arguments = [&DENSE[..], &["--upload"]].concat();
+    let Some((recording, _)) = record(NEWEST, "group", &arguments) else { return };
+    let direction = |flags: u8| flags & 3;
+    for (kind_of_copy, least) in [(COPY_HOST_TO_DEVICE, 18), (COPY_DEVICE_TO_HOST, 4)] {
+        let vulkan = splits_on_vulkan(&recording)[0].begin.backend;
+        let uploads = kind_of_copy == COPY_HOST_TO_DEVICE;
+        let copies = recording.copies.iter().filter(|copy| direction(copy.flags) == kind_of_copy);
+        let by_device = copies.filter(|copy| !uploads || copy.run == 0);
+        let mut found = 0;
+        for copy in by_device {
+            let side = if uploads { copy.target_backend } else { copy.source_backend };
+            assert_eq!(side, vulkan, "{copy:?}");
+            let works = recording.device_works.iter().filter(|work| work.cause == copy.start);
+            let works: Vec<&DeviceWork> = works.collect();
+            assert_eq!(works.iter().map(|work| work.bytes).sum::<u64>(), copy.bytes, "{copy:?}");
+            for work in works {
+                assert_eq!(kind(work), WORK_COPY, "{work:?}");
+                // Before the first graph nobody has told whose device it is: the copy has.
+                assert!([NONE, vulkan].contains(&work.backend), "{work:?}");
+                assert_eq!(work.flags >> WORK_DIRECTION_BIT, kind_of_copy, "{work:?}");
+                assert!(!is(work, WORK_UNTIMED) && work.start < work.end, "{work:?}");
+                found += 1;
+            }
+        }
+        assert!(found >= least, "{found} copies of kind {kind_of_copy}");
+    }
+    let of_none = recording.device_works.iter().filter(|work| {
+        work.cause != 0 && recording.copies.iter().all(|copy| copy.start != work.cause)
+    });
+    assert_eq!(of_none.count(), 0);
 }
 
 /// The first two graphs of a shape, and what the budget allows beyond.
