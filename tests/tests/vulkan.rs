@@ -159,6 +159,30 @@ fn kernels_have_names() {
     );
 }
 
+/// ggml gives its pipelines names on a request that makes it label each dispatch, too. Labels that
+/// nobody but us asked for are not made.
+#[test]
+fn names_come_without_labels() {
+    let Some((libraries, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
+    let counter = built::host_library("counts_labels.c");
+    let labels = |request: Option<&str>| {
+        let mut workload = UnderAgent::workload(&libraries, &[]);
+        workload.command.args(DENSE.iter().flat_map(|word| word.split('=')));
+        workload.command.envs(environment.clone()).env("GGPROF_VULKAN", "group");
+        let preloaded = [built::agent(), counter.clone()].map(|path| path.display().to_string());
+        workload.command.env("LD_PRELOAD", preloaded.join(":"));
+        workload.command.envs(request.map(|value| ("GGML_VK_DEBUG_MARKERS", value)));
+        let errors = String::from_utf8_lossy(&workload.run_well().stderr).into_owned();
+        let recording = workload.recording();
+        let mut kernels = recording.device_works.iter().filter(|one| kind(one) == WORK_KERNEL);
+        assert!(kernels.all(|work| !recording.text(work.name).is_empty()));
+        let mut counts = errors.lines().filter_map(|line| line.strip_prefix("labels: "));
+        counts.next().and_then(|count| count.parse::<u32>().ok()).expect("the counter is loaded")
+    };
+    assert_eq!(labels(None), 0);
+    assert!(labels(Some("1")) > 100, "the user wants them");
+}
+
 /// Time is counted once: groups of a queue follow each other, and what shares one is said to.
 #[test]
 fn groups_do_not_overlap() {
