@@ -17,4 +17,5 @@ pub(crate) mod library;
 pub(crate) mod linked_in;
 mod process_end;
 mod shim;
+mod unloading;
 pub(crate) mod vulkan;
