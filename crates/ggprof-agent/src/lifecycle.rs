@@ -172,6 +172,11 @@ pub(crate) fn vulkan() -> Vulkan {
     CONFIG.get().filter(|_| usable).map_or(Vulkan::Off, |config| config.vulkan)
 }
 
+/// Thousandths of the time that sampling a device may take.
+pub(crate) fn budget_permille() -> u32 {
+    CONFIG.get().map_or(0, |config| config.budget_permille)
+}
+
 /// The recorder, where recording is going on.
 #[inline(always)]
 pub(crate) fn recording() -> Option<&'static Recorder> {

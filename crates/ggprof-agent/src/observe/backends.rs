@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
-use super::vulkan::registration;
+use super::vulkan::{label_switch, registration};
 use super::{cuda, devices, schedulers};
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
@@ -283,6 +283,7 @@ impl Adopted {
         self.is_host_accelerator.store(on_host, Ordering::Relaxed);
         let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
         self.asks_about_nodes.store(asks, Ordering::Relaxed);
+        object.iter().filter(|_| device_type != 0).for_each(label_switch::look_in);
         let is_cuda = device_type != 0 && object.as_ref().is_some_and(cuda_calls::hook);
         self.is_cuda.store(is_cuda, Ordering::Relaxed);
         let record = layout::Backend {
