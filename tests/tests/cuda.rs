@@ -155,6 +155,7 @@ fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
     let Some(ours) = told("full", &[]) else { return };
     assert_eq!(ours, "GGML_CUDA_GRAPH_CHUNK_SIZE=64");
     assert_eq!(told("full", &[(variable, "512")]).as_deref(), Some(""));
+    assert_eq!(told("full", &[(variable, "064")]), Some(ours), "inherited from a program of ours");
     assert_eq!(told("sample", &[]).as_deref(), Some("sample"));
 }
 
