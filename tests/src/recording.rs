@@ -145,7 +145,7 @@ impl Recording {
         self.node_at(split, position).map_or("", |node| self.text(node.op_name))
     }
 
-    fn node_at(&self, split: &Split, position: u32) -> Option<&layout::Node> {
+    pub fn node_at(&self, split: &Split, position: u32) -> Option<&layout::Node> {
         let shape = self.shapes.get(&split.begin.shape)?;
         self.nodes.get(shape.get(position as usize)?).map(|(node, _)| node)
     }
