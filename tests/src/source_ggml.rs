@@ -74,6 +74,12 @@ pub fn linked_into(source: &str) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_program(source))
 }
 
+/// A library made of a program of `host-programs/`, whose `main` it shows as `compute`, and of
+/// ggml, which it hides.
+pub fn hidden_behind(source: &str) -> Option<PathBuf> {
+    tool::fetched("ggml's source", built_around(source))
+}
+
 pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(compiler)?;
@@ -96,17 +102,38 @@ pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathB
 }
 
 pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
+    let program = directory()?.join(source.replace('.', "_"));
+    linked_together(source, &program, None, &[])?;
+    Ok(program)
+}
+
+fn built_around(source: &str) -> Result<PathBuf, String> {
+    let library = directory()?.join(format!("{}.so", source.replace('.', "_")));
+    let shown = library.with_extension("shown");
+    std::fs::write(&shown, "{ global: compute; local: *; };\n").map_err(|e| e.to_string())?;
+    let script = format!("-Wl,--version-script={}", shown.display());
+    linked_together(source, &library, Some("-Dmain=compute"), &["-shared", &script])?;
+    Ok(library)
+}
+
+/// Links a program of `host-programs/`, compiled with another flag, and all of ggml.
+fn linked_together(
+    source: &str,
+    result: &Path,
+    compile_with: Option<&str>,
+    link_with: &[&str],
+) -> Result<(), String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(Compiler::Gcc)?;
-    let program = directory()?.join(source.replace('.', "_"));
-    let main = program.with_extension("o");
+    let main = result.with_extension("o");
     let mut compile = Compiler::Gcc.command(source, &source_directory()?);
-    tool::output(compile.arg("-c").arg(host_program(source)).arg("-o").arg(&main))?;
+    compile.args(compile_with).arg("-c").arg(host_program(source));
+    tool::output(compile.arg("-o").arg(&main))?;
     let all = BASE.iter().chain(&REGISTRY).chain(&CPU);
     let mut link = Command::new(Compiler::Gcc.for_cpp()[0]);
-    link.arg("-o").arg(&program).arg(&main).args(all.map(|source| objects.of(source)));
-    tool::output(link.args(["-ldl", "-lpthread", "-lm"]))?;
-    Ok(program)
+    link.args(link_with).arg("-o").arg(result).arg(&main);
+    link.args(all.map(|source| objects.of(source)));
+    tool::output(link.args(["-ldl", "-lpthread", "-lm"])).map(|_| ())
 }
 
 fn host_program(source: &str) -> PathBuf {

@@ -80,6 +80,41 @@ fn two_copies_of_ggml_in_one_process_are_both_recorded() {
 }
 
 #[test]
+fn ggml_hidden_in_a_library_that_is_opened_later_is_recorded() {
+    let Some(library) = source_ggml::hidden_behind("ggml_linked_in.c") else { return };
+    for threads in ["1", "2"] {
+        let mut program = Command::new(built::host_program("opens_hidden_ggml.c"));
+        program.arg(&library).args(["3", threads]);
+        check_hidden(program, 6);
+    }
+}
+
+#[test]
+fn ggml_hidden_in_a_library_that_the_program_links_is_recorded() {
+    let Some(library) = source_ggml::hidden_behind("ggml_linked_in.c") else { return };
+    let library = library.display().to_string();
+    let program = built::linked_program("links_hidden_ggml.c", "hidden", &[&library]);
+    let mut program = Command::new(program);
+    program.args(["3", "1"]);
+    check_hidden(program, 3);
+}
+
+/// Runs the program with and without the agent.
+fn check_hidden(mut program: Command, graphs: usize) {
+    let plain = program.output().expect("the program starts");
+    let mut recorded = UnderAgent::of(program);
+    let output = recorded.run_well();
+    assert_eq!(last_line(&output), last_line(&plain), "the same results");
+    let recording = recorded.recording();
+    check_every_node_recorded(&recording);
+    let computed = recording.runs.keys().map(|&run| recording.computed_in(run));
+    assert_eq!(computed.collect::<Vec<_>>(), vec![18; graphs]);
+    for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions] {
+        assert!(how(&recording, what).iter().all(|how| *how == CoveredHow::InlineHook as u8));
+    }
+}
+
+#[test]
 fn a_library_hooked_at_entries_may_be_closed_and_opened_again() {
     let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
     let mut program = UnderAgent::new(built::host_program("reopens_ggml.c"));
