@@ -135,7 +135,7 @@ impl Scope {
         let path = if name.is_empty() { std::ptr::null() } else { name.as_ptr() };
         // SAFETY: the name is a C string; NOLOAD never loads or runs anything.
         let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        (!handle.is_null()).then_some(Scope(handle))
+        (!handle.is_null()).then(|| Scope(handle))
     }
 
     /// The symbol's address, 0 when it is not there.
