@@ -107,7 +107,7 @@ pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-fn built_around(source: &str) -> Result<PathBuf, String> {
+pub(crate) fn built_around(source: &str) -> Result<PathBuf, String> {
     let library = directory()?.join(format!("{}.so", source.replace('.', "_")));
     let shown = library.with_extension("shown");
     std::fs::write(&shown, "{ global: compute; local: *; };\n").map_err(|e| e.to_string())?;

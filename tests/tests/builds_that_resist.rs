@@ -118,6 +118,20 @@ fn check_hidden(mut program: Command, graphs: usize) {
 }
 
 #[test]
+fn a_library_hooked_at_entries_may_be_closed_while_another_computes() {
+    let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    let again = "libggml-cpu-again.so";
+    std::fs::copy(libraries.join("libggml-cpu.so"), libraries.join(again)).unwrap();
+    let mut program = UnderAgent::new(built::host_program("closes_a_backend.c"));
+    program.command.arg(libraries).args(["libggml-cpu.so", again]);
+    program.run_well();
+    let recording = program.recording();
+    check_every_node_recorded(&recording);
+    assert!(recording.runs.keys().all(|&run| recording.computed_in(run) == 10));
+    assert_eq!(how(&recording, Covered::Ops), [CoveredHow::InlineHook as u8; 21]);
+}
+
+#[test]
 fn a_library_hooked_at_entries_may_be_closed_and_opened_again() {
     let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
     let mut program = UnderAgent::new(built::host_program("reopens_ggml.c"));

@@ -8,7 +8,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::StopReason;
+use ggprof_spool::layout::{Covered, CoveredHow, StopReason};
 
 const UNWOUND: i32 = i32::MIN;
 
@@ -134,6 +134,24 @@ fn ggml_closed_and_opened_again_is_recorded() {
             assert_eq!(recording.computed_in(*run), 10, "{version}");
         }
     }
+}
+
+#[test]
+fn a_backend_closed_while_another_computes_is_recorded() {
+    let Some(mut program) = host("closes_a_backend.c") else { return };
+    program.command.args(["libggml-cpu-x64.so", "libggml-cpu-sse42.so"]);
+    let output = program.run_well();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<usize> =
+        text.split(['=', ' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    let recording = program.recording();
+    assert_eq!(recording.lost(), 0, "{:?}", recording.header.losses);
+    assert_eq!(completed(&recording), numbers.iter().sum::<usize>(), "{text}");
+    assert!(recording.runs.keys().all(|run| recording.computed_in(*run) == 10));
+    let by_slot = |how: u8| how == CoveredHow::GotSlot as u8;
+    let ops = recording.coverage.iter().filter(|covered| covered.what == Covered::Ops as u16);
+    let ways: Vec<bool> = ops.map(|covered| by_slot(covered.how)).collect();
+    assert_eq!(ways, [true; 21], "each time it was opened, and the other");
 }
 
 #[test]

@@ -78,6 +78,7 @@ api! {
     ggml_commit: fn() -> *const c_char;
     ggml_backend_name: fn(Pointer) -> *const c_char;
     ggml_backend_free: fn(Pointer);
+    ggml_backend_is_cpu: fn(Pointer) -> bool;
     ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
     ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
     ggml_backend_synchronize: fn(Pointer);
