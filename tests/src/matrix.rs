@@ -9,7 +9,7 @@ use ggprof_spool::layout::{Covered, CoveredHow};
 use crate::model::Model;
 use crate::node_llama::Generation;
 use crate::recording::Recording;
-use crate::source_ggml::{self, Compiler};
+use crate::source_ggml::{self, Compiler, Kept};
 use crate::under_agent::UnderAgent;
 use crate::{built, debian_sid, npm, published_ggml, whisper_model};
 
@@ -163,7 +163,9 @@ fn hidden() -> Row {
     let name = format!("ggml {} hidden in a library", source_ggml::VERSION);
     row(name, "C", Speed::Time("median_ns="), true, || {
         let mut command = Command::new(built::host_program("opens_hidden_ggml.c"));
-        command.arg(source_ggml::built_around("ggml_linked_in.c")?).args(["300", "1"]);
+        command
+            .arg(source_ggml::built_around("ggml_linked_in.c", Kept::Hidden)?)
+            .args(["300", "1"]);
         command.env("GGML_NO_BACKTRACE", "1");
         Ok(command)
     })

@@ -79,10 +79,19 @@ pub fn linked_into(source: &str) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_program(source))
 }
 
+/// How a library keeps the ggml in it to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It shows no function of ggml.
+    Hidden,
+    /// It shows all of them, but calls its own directly.
+    Symbolic,
+}
+
 /// A library made of a program of `host-programs/`, whose `main` it shows as `compute`, and of
-/// ggml, which it hides.
-pub fn hidden_behind(source: &str) -> Option<PathBuf> {
-    tool::fetched("ggml's source", built_around(source))
+/// ggml.
+pub fn library_around(source: &str, kept: Kept) -> Option<PathBuf> {
+    tool::fetched("ggml's source", built_around(source, kept))
 }
 
 pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
@@ -112,12 +121,15 @@ pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-pub(crate) fn built_around(source: &str) -> Result<PathBuf, String> {
-    let library = directory()?.join(format!("{}.so", source.replace('.', "_")));
+pub(crate) fn built_around(source: &str, kept: Kept) -> Result<PathBuf, String> {
+    let library = directory()?.join(format!("{}_{kept:?}.so", source.replace('.', "_")));
     let shown = library.with_extension("shown");
     std::fs::write(&shown, "{ global: compute; local: *; };\n").map_err(|e| e.to_string())?;
-    let script = format!("-Wl,--version-script={}", shown.display());
-    linked_together(source, &library, &["-Dmain=compute"], &["-shared", &script])?;
+    let keep = match kept {
+        Kept::Hidden => format!("-Wl,--version-script={}", shown.display()),
+        Kept::Symbolic => SYMBOLIC.concat(),
+    };
+    linked_together(source, &library, &["-Dmain=compute"], &["-shared", &keep])?;
     Ok(library)
 }
 

@@ -96,7 +96,7 @@ impl RealFunction {
 
     #[cold]
     fn find_and_remember(&self, site: usize) -> usize {
-        let function = find_from(site & !BEHIND_OURS, self.symbol);
+        let function = linked_in::way_past(find_from(site & !BEHIND_OURS, self.symbol));
         let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;
             // A mark no return address has, until the function is filled in.

@@ -1,6 +1,6 @@
-//! A program or library that has ggml linked into itself and hides it calls ggml's
-//! functions directly: the dynamic linker binds nothing, and no call would ever arrive
-//! at `entry`. If it kept its symbols, the entry points are hooked where they are: those
+//! A program or library that has ggml linked into itself may call ggml's functions
+//! directly: it hides them, or was linked with `-Bsymbolic`. Then the dynamic linker
+//! binds nothing, and no call would ever arrive at `entry`. If it kept its symbols, the entry points are hooked where they are: those
 //! of the program and of what it links before `main`, those of a library that is opened
 //! later before it is used (`opened`).
 
@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use super::entry::{self, Entry};
 use super::library::is_gone;
 use crate::ffi::api::Scope;
+use crate::patch::got;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::patch::symbols::{self, Function};
@@ -38,15 +39,13 @@ struct HookedFunction {
 /// Never held while the loader is asked for anything: it may be waiting for us.
 static HOOKED: Mutex<Vec<Hooked>> = Mutex::new(Vec::new());
 
-/// Hooks an object's own ggml, if it hides one. No thread may be at the start of one of
+/// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
 /// its functions: it has just been loaded.
 pub(crate) fn hook_object(object: &LoadedObject) {
-    let is_program = object.name.is_empty();
     let found = |scope: Scope| SIGNS.iter().any(|sign| object.holds(scope.find(sign)));
-    // What shows its ggml is bound to `entry`; but no program's own calls are.
     let shows = Scope::of(&object.name).is_some_and(found);
-    let calls_directly = if shows { is_program } else { symbols::may_hide(object, &SIGNS) };
-    if !calls_directly {
+    let is_reached = if shows { calls_by_name(object) } else { !symbols::may_hide(object, &SIGNS) };
+    if is_reached {
         return;
     }
     let functions = symbols::functions(object, |name| entry_named(name).is_some());
@@ -55,6 +54,8 @@ pub(crate) fn hook_object(object: &LoadedObject) {
     }
     match hook(object, &functions) {
         Ok(hooked) => HOOKED.lock().unwrap_or_else(PoisonError::into_inner).push(hooked),
+        // Calls from elsewhere still arrive.
+        Err(_) if shows && !object.name.is_empty() => {}
         Err(reason) => quiet_log::say(&[
             object.name.to_bytes(),
             if object.name.is_empty() { b"this program" } else { b"" },
@@ -62,6 +63,13 @@ pub(crate) fn hook_object(object: &LoadedObject) {
             reason.as_bytes(),
         ]),
     }
+}
+
+/// Whether the object's calls of its own ggml are bound to `entry`.
+fn calls_by_name(object: &LoadedObject) -> bool {
+    let mut by_name = false;
+    got::for_each(object, |slot| by_name |= entry_named(slot.name.to_bytes()).is_some());
+    by_name
 }
 
 fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static str> {
@@ -118,6 +126,13 @@ pub(crate) fn forget_closed() -> Vec<Place> {
 
 fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
     HOOKED.lock().unwrap_or_else(PoisonError::into_inner).iter().find_map(wanted)
+}
+
+/// Where a call by name goes on: past the hook, if the function has one.
+pub(crate) fn way_past(function: usize) -> usize {
+    let past =
+        search(|hooked| hooked.functions.iter().find(|f| f.address == function)?.past.into());
+    past.unwrap_or(function)
 }
 
 /// The function that a way past a hook leads to; any other address is itself.

@@ -111,7 +111,7 @@ impl InlineHooks {
     /// Whether the library still jumps to us: one closed and opened again at the
     /// same place has fresh code.
     pub(crate) fn are_in(&self, object: &LoadedObject) -> bool {
-        self.jumps.iter().all(|jump| {
+        self.jumps.iter().any(|jump| {
             // SAFETY: code of a loaded object, which is readable.
             let now = || unsafe { *(jump.at as *const [u8; JUMP]) };
             object.holds_code(jump.at) && now() == jump.bytes
