@@ -134,6 +134,30 @@ fn copies_outside_of_graphs_are_kept_with_their_size() {
     }
 }
 
+/// CUPTI still holds the kernels of those runs when the first one comes that is not recorded.
+#[test]
+fn a_range_of_runs_has_all_of_its_kernels() {
+    let range = [("GGPROF_FIRST_GRAPH", "3"), ("GGPROF_LAST_GRAPH", "6")];
+    let Some(recording) = record("full", "direct2 capture replay7", &range) else { return };
+    check_attribution(&recording, 4);
+    assert_eq!(recording.header.active, 0, "nobody is owed anything");
+}
+
+#[test]
+fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
+    let told = |level, environment: &[(&str, &str)]| {
+        let recording = record(level, "direct", environment)?;
+        let mut kernels =
+            recording.coverage.iter().filter(|row| row.what == layout::Covered::Kernels as u16);
+        Some(recording.text(kernels.next()?.reason).to_owned())
+    };
+    let variable = "GGML_CUDA_GRAPH_CHUNK_SIZE";
+    let Some(ours) = told("full", &[]) else { return };
+    assert_eq!(ours, "GGML_CUDA_GRAPH_CHUNK_SIZE=64");
+    assert_eq!(told("full", &[(variable, "512")]).as_deref(), Some(""));
+    assert_eq!(told("sample", &[]).as_deref(), Some("sample"));
+}
+
 /// The first window has forty runs, and later ones wait for their budget.
 #[test]
 fn samples_come_in_windows_and_the_rest_is_timed_as_a_whole() {

@@ -20,8 +20,8 @@
 //!   the file's pages.
 //! * **a second agent** in the process, from another installation: the first in
 //!   the order of symbols records, the other passes every call on.
-//! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice by
-//!   the loader's count of unloaded objects.
+//! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice, as every
+//!   `dlclose` comes by `hooks::unloading`.
 //!
 //! Within `Recording`, `recorder::gate` says whether anything is written just now.
 //!
@@ -32,10 +32,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
-use crate::config::{Config, Purpose, Vulkan};
+use crate::config::{Config, CudaLevel, Purpose, Vulkan};
 use crate::ffi::real_function;
 use crate::hooks::opened;
-use crate::observe::cuda;
+use crate::observe::cuda::{self, graph_length};
 use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
 use crate::{clock, fail_open, quiet_log, toggle_signal};
@@ -58,15 +58,24 @@ pub(crate) extern "C" fn on_load() {
         return;
     }
     if let Some(config) = Config::from_environment() {
+        prepare_environment(&config);
         arm(config);
         fail_open::guard((), |_| opened::look());
     }
 }
 
-fn arm(config: Config) {
+/// What ggml's libraries are to find in the environment. Before `main` only: later the
+/// program's threads may read it.
+fn prepare_environment(config: &Config) {
     if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
         registration::announce(directory);
     }
+    if config.cuda.level == CudaLevel::Full {
+        graph_length::shorten();
+    }
+}
+
+fn arm(config: Config) {
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.

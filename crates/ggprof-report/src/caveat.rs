@@ -18,6 +18,8 @@ pub enum Caveat {
     LaunchTimes(Vec<String>),
     /// Backends of which only the host's calls are known.
     HostCalls(Vec<String>),
+    /// So many splits of a backend whose others were timed by the device.
+    SomeHostCalls(String, u64),
     /// The program was ended in the middle of this many graph runs.
     CutShort(u64),
     /// The newest of so many graph runs.
@@ -50,14 +52,10 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     }
     let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
-    let called = backends_with_ops(trace, |event| event.measured == Measured::HostCall);
-    let called: Vec<String> = called.map(|backend| backend.label().to_owned()).collect();
-    if !called.is_empty() {
-        caveats.push(Caveat::HostCalls(called));
-    }
-    let launched = backends_with_ops(trace, |event| event.measured == Measured::Unknown)
-        .filter(|backend| backend.device_type == DeviceType::Gpu);
-    let launched: Vec<String> = launched.map(|backend| backend.label().to_owned()).collect();
+    caveats.extend(of_host_calls(trace));
+    let launched = ops_by_backend(trace, |event| event.measured == Measured::Unknown)
+        .filter(|(backend, found, _)| *found > 0 && backend.device_type == DeviceType::Gpu);
+    let launched: Vec<String> = launched.map(|(backend, ..)| backend.label().to_owned()).collect();
     if !launched.is_empty() {
         caveats.push(Caveat::LaunchTimes(launched));
     }
@@ -78,16 +76,33 @@ fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
     caveats
 }
 
-/// The backends that have such an op.
-fn backends_with_ops(
+fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
+    let (mut always, mut sometimes) = (Vec::new(), Vec::new());
+    for (backend, calls, ops) in ops_by_backend(trace, |event| event.measured == Measured::HostCall)
+    {
+        let label = backend.label().to_owned();
+        if calls > 0 && calls == ops {
+            always.push(label);
+        } else if calls > 0 {
+            sometimes.push(Caveat::SomeHostCalls(label, calls));
+        }
+    }
+    let always = (!always.is_empty()).then_some(Caveat::HostCalls(always));
+    always.into_iter().chain(sometimes).collect()
+}
+
+/// Each backend with the number of such ops, and of all.
+fn ops_by_backend(
     trace: &Trace,
     is_such: impl Fn(&Event) -> bool,
-) -> impl Iterator<Item = &Backend> {
-    let mut has = vec![false; trace.backends.len()];
+) -> impl Iterator<Item = (&Backend, u64, u64)> {
+    let mut counts = vec![(0, 0); trace.backends.len()];
     for event in trace.events.iter().filter(|event| event.is_op()) {
-        has[usize::from(event.backend.0)] |= is_such(&event);
+        let (such, all) = &mut counts[usize::from(event.backend.0)];
+        *such += u64::from(is_such(&event));
+        *all += 1;
     }
-    trace.backends.iter().zip(has).filter(|(_, has)| *has).map(|(backend, _)| backend)
+    trace.backends.iter().zip(counts).map(|(backend, (such, all))| (backend, such, all))
 }
 
 impl Caveat {
@@ -107,6 +122,12 @@ impl Caveat {
                  done: how long the device was busy is not known. Record with --serialize for the \
                  times of single ops.",
                 backends.join(", ")
+            ),
+            Self::SomeHostCalls(backend, calls) => format!(
+                "Of {calls} split{} of {backend} only the time of the host's call is known (SPLIT, \
+                 measured host_call), which returns before the work is done: the device told \
+                 nothing of them.",
+                if *calls == 1 { "" } else { "s" }
             ),
             Self::CutShort(0) => {
                 "The program ended without a normal exit; everything it computed is here.".to_owned()

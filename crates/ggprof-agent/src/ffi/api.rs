@@ -2,6 +2,7 @@
 //! optional: what is missing is a capability less, not a failure.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
@@ -149,8 +150,27 @@ impl Scope {
 impl Drop for Scope {
     fn drop(&mut self) {
         // SAFETY: opened in `of`; the object has its other references still.
-        unsafe { libc::dlclose(self.0) };
+        unsafe { close(self.0) };
     }
+}
+
+/// libc's `dlclose`: the symbol of that name is ours (`hooks::unloading`).
+///
+/// # Safety
+/// As for libc's.
+pub(crate) unsafe fn close(handle: Pointer) -> c_int {
+    static REAL: AtomicUsize = AtomicUsize::new(0);
+    let mut real = REAL.load(Ordering::Relaxed);
+    if real == 0 {
+        // SAFETY: a look-up by a C string, behind us in the global scope.
+        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) } as usize;
+        REAL.store(real, Ordering::Relaxed);
+    }
+    type Close = unsafe extern "C-unwind" fn(Pointer) -> c_int;
+    // SAFETY: libc's function of this name has this signature.
+    let real = unsafe { std::mem::transmute::<usize, Option<Close>>(real) };
+    // SAFETY: the caller's contract.
+    real.map_or(-1, |close| unsafe { close(handle) })
 }
 
 /// Text from ggml, empty for null. ggml's names live as long as its library.

@@ -18,4 +18,5 @@ pub(crate) mod linked_in;
 pub(crate) mod opened;
 mod process_end;
 mod shim;
+mod unloading;
 pub(crate) mod vulkan;

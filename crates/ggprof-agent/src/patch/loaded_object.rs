@@ -5,6 +5,8 @@ use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::page_bytes;
 
@@ -96,13 +98,27 @@ pub(crate) fn all() -> Vec<LoadedObject> {
     objects
 }
 
-/// How many objects were unloaded so far: while it stands still, no address
-/// has changed its meaning.
-pub(crate) fn unloads() -> u64 {
-    changes().1
+/// Calls that may have unloaded something, where all of them come by us.
+static CLOSINGS: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) fn note_closing() {
+    CLOSINGS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// How many objects were loaded and unloaded so far.
+/// Stands still as long as no address has changed its meaning by an object that was
+/// unloaded.
+pub(crate) fn unloads() -> u64 {
+    static COME_BY_US: OnceLock<bool> = OnceLock::new();
+    let come_by_us = COME_BY_US.get_or_init(|| {
+        // SAFETY: a look-up by a C string, as the program's libraries do it.
+        let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) } as usize;
+        LoadedObject::containing(unloads as *const () as usize)
+            .is_some_and(|ours| ours.holds(first))
+    });
+    if *come_by_us { CLOSINGS.load(Ordering::Acquire) } else { changes().1 }
+}
+
+/// How many objects the loader has loaded and unloaded so far.
 pub(crate) fn changes() -> (u64, u64) {
     extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
         // SAFETY: the loader hands a valid `info`, and `out` are the numbers below.

@@ -9,7 +9,7 @@ pub(crate) mod loaded_object;
 mod near_page;
 pub(crate) mod symbols;
 
-fn page_bytes() -> usize {
+pub(crate) fn page_bytes() -> usize {
     // SAFETY: a question to the system.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }

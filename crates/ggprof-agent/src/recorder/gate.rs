@@ -4,7 +4,8 @@
 //! Graph runs are recorded whole or not at all: the gate is asked when one begins. While it
 //! is shut, not one byte of the file changes.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 
 use ggprof_spool::layout::{Control, NONE, Window};
 use ggprof_spool::writer::HeaderPage;
@@ -24,6 +25,8 @@ pub(crate) struct Gate {
     opened_ns: AtomicU64,
     /// Runs that were begun while the gate was shut and still go on.
     unrecorded: AtomicU32,
+    /// A device's library still holds records of runs that were admitted.
+    owed: AtomicBool,
 }
 
 /// What a thread that comes to write may do.
@@ -47,6 +50,7 @@ impl Gate {
             seen: AtomicU64::new(0),
             opened_ns: AtomicU64::new(0),
             unrecorded: AtomicU32::new(0),
+            owed: AtomicBool::new(false),
         }
     }
 
@@ -75,6 +79,26 @@ impl Gate {
             NONE if self.enter(header) => Admission::Counted,
             NONE => Admission::Shut,
             _ => Admission::InRun,
+        }
+    }
+
+    /// Asked by whoever brings what is owed, on any thread.
+    pub(crate) fn admission_of_owed(&self, header: &HeaderPage) -> Admission {
+        if self.owed.load(Acquire) { Admission::InRun } else { self.admission(header, NONE) }
+    }
+
+    /// From inside an admitted run: records of it will come later, and whoever asks for a stop
+    /// has to wait for them.
+    pub(crate) fn owe(&self, header: &HeaderPage) {
+        if !self.owed.swap(true, AcqRel) {
+            header.enter();
+        }
+    }
+
+    /// All of them were brought.
+    pub(crate) fn settle(&self, header: &HeaderPage) {
+        if self.owed.swap(false, AcqRel) {
+            header.leave();
         }
     }
 
@@ -182,5 +206,18 @@ mod tests {
         assert_eq!(gate.admission(&header, 7), Admission::InRun, "a run that goes on is finished");
         assert_eq!(gate.admission(&header, NONE), Admission::Shut);
         assert!(!gate.admits_run(&header));
+    }
+
+    #[test]
+    fn what_is_owed_may_come_after_the_end() {
+        let header = header();
+        let gate = Gate::new(Span { last_graph: 1, ..Span::default() }, &header);
+        assert!(gate.admits_run(&header));
+        gate.owe(&header);
+        header.leave();
+        assert!(!gate.admits_run(&header));
+        assert_eq!(gate.admission_of_owed(&header), Admission::InRun);
+        gate.settle(&header);
+        assert_eq!(gate.admission_of_owed(&header), Admission::Shut);
     }
 }

@@ -7,6 +7,7 @@
 //! * `fold`: the shares of all threads into one record per op;
 //! * `intern`: texts, nodes and graph shapes, written once each;
 //! * `definitions`: the blocks of descriptions, and what lasts;
+//! * `fork_mark`: whether this is a child, which must not write;
 //! * `gate`: whether anything is recorded now;
 //! * `blocks`: which block is whose, and which is used again;
 //! * `spool_file`: creating, reserving and mapping the file.
@@ -14,6 +15,7 @@
 pub(crate) mod blocks;
 pub(crate) mod definitions;
 pub(crate) mod fold;
+mod fork_mark;
 pub(crate) mod gate;
 pub(crate) mod intern;
 pub(crate) mod lane;
@@ -33,6 +35,7 @@ use crate::config::{self, Config, CudaConfig};
 use crate::{clock, lifecycle};
 use blocks::Wanted;
 use definitions::Definitions;
+use fork_mark::ForkMark;
 use gate::{Admission, Gate};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
@@ -58,7 +61,7 @@ pub(crate) struct Recorder {
     pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
-    pid: u32,
+    fork_mark: ForkMark,
     gate: Gate,
     lanes: Lanes,
     interner: Mutex<Interner>,
@@ -93,7 +96,7 @@ impl Recorder {
             serialize: config.serialize,
             cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
-            pid,
+            fork_mark: ForkMark::new(),
             gate: Gate::new(config.span, &spool.header),
             spool,
             lanes: Lanes::new(),
@@ -114,12 +117,25 @@ impl Recorder {
     /// taken, and in a child that came by a raw `fork` system call. While nothing is
     /// recorded, the lane writes nothing.
     pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
-        if !self.is_own_process() {
+        let run = ThisThread::with(|this| this.run.get());
+        self.lane_with(preferred, || self.gate.admission(&self.spool.header, run))
+    }
+
+    /// The right to write what [`Self::owe`] has announced.
+    pub(crate) fn lane_for_owed(&self) -> Option<HeldLane<'_>> {
+        self.lane_with(0, || self.gate.admission_of_owed(&self.spool.header))
+    }
+
+    fn lane_with(
+        &self,
+        preferred: usize,
+        admission: impl FnOnce() -> Admission,
+    ) -> Option<HeldLane<'_>> {
+        if self.fork_mark.is_in_child() {
             lifecycle::stop_in_child();
             return None;
         }
-        let run = ThisThread::with(|this| this.run.get());
-        let admission = self.gate.admission(&self.spool.header, run);
+        let admission = admission();
         let Some(lane) = self.lanes.hold(self, preferred, admission) else {
             if admission == Admission::Counted {
                 self.leave();
@@ -138,7 +154,7 @@ impl Recorder {
 
     /// Whether this is the process that records, and not a child that shares its memory.
     pub(crate) fn is_own_process(&self) -> bool {
-        std::process::id() == self.pid
+        self.fork_mark.is_same_process()
     }
 
     /// Whether a graph run that begins now is recorded. If so, [`Self::leave`] follows;
@@ -147,13 +163,25 @@ impl Recorder {
         self.gate.admits_run(&self.spool.header)
     }
 
+    /// Records of the run that this thread is in will come later, from a device's library.
+    pub(crate) fn owe(&self) {
+        self.gate.owe(&self.spool.header);
+    }
+
+    /// They are all written.
+    pub(crate) fn settle(&self) {
+        if !self.fork_mark.is_in_child() {
+            self.gate.settle(&self.spool.header);
+        }
+    }
+
     pub(crate) fn end_unrecorded(&self) {
         self.gate.end_unrecorded();
     }
 
     /// Whoever was admitted is done.
     pub(crate) fn leave(&self) {
-        if self.is_own_process() {
+        if !self.fork_mark.is_in_child() {
             self.spool.header.leave();
         }
     }

@@ -104,7 +104,10 @@ fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Resu
         "start" => process.start()?,
         "stop" if process.stop()? => {}
         "stop" => {
-            bail!("process {pid} is still computing a graph; the recording stops when that is done")
+            bail!(
+                "process {pid} is still computing a graph, or a device has not told all of the last \
+                 one; the recording stops when that is done, with the next graph at the latest"
+            )
         }
         "snapshot" => {
             out.write_all(OK)?;

@@ -8,6 +8,7 @@ use super::{Work, now_ns, work};
 use crate::ffi::cupti::session::Event;
 use crate::ffi::cupti::{Cupti, records};
 use crate::lifecycle;
+use crate::recorder::Recorder;
 use crate::recorder::this_thread::ThisThread;
 
 /// CUPTI tells of a call or a graph's node on this thread.
@@ -65,7 +66,7 @@ pub(crate) fn note_waited() {
 /// # Safety
 /// The buffer holds `valid` bytes of records of this CUPTI.
 pub(crate) unsafe fn take_records(cupti: &Cupti, buffer: *mut u8, valid: usize, dropped: u64) {
-    let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else { return };
+    let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
     Work::note_dropped(&lane, dropped);
     if let Some(work) = work().as_mut() {
         // SAFETY: the caller's contract.

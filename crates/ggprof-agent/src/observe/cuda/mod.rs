@@ -6,12 +6,14 @@
 //! * `launches`: what the program was doing when it handed work to a device;
 //! * `capture`: the order in which a CUDA graph's nodes were captured;
 //! * `graph_nodes`: which node each node of a CUDA graph computes;
+//! * `graph_length`: shorter CUDA graphs where every kernel is traced;
 //! * `clock_bound`: how far their times can be off;
 //! * `work`: CUPTI's records into the recording;
 //! * `split_timer`: whole splits, by events.
 
 mod capture;
 mod clock_bound;
+pub(crate) mod graph_length;
 mod graph_nodes;
 mod launches;
 mod listening;
@@ -27,6 +29,7 @@ use super::backends::Adopted;
 use crate::config::CudaLevel;
 use crate::ffi::cuda_driver::CaptureDriver;
 use crate::ffi::cupti::Cupti;
+use crate::recorder::Recorder;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
@@ -118,15 +121,15 @@ pub(crate) fn begin_split(
     match state.windows.before_split(this.run.get(), now_ns()) {
         Step::Attach => state.attach(cuda, lane),
         Step::Detach if state.active > 0 => state.windows.stay_open(),
-        Step::Detach => state.detach(Some(lane)),
+        Step::Detach => state.detach(lane),
         Step::Stay => {}
     }
     state.cover(lane, adopted, cuda.level);
     state.active += 1;
     let backend = adopted.id();
-    if !state.windows.is_open()
-        && let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend)
-    {
+    if state.windows.is_open() {
+        lane.recorder.owe();
+    } else if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
         let _ = timer.begin(lane, split);
     }
     Some(CudaSplit { cuda, backend, split, ended: false })
@@ -167,16 +170,17 @@ impl Cuda {
     }
 }
 
-/// A split that is not recorded: CUPTI need not be there for it. What it has not
-/// delivered yet is not written any more.
+/// A split that is not recorded: CUPTI need not be there for it, once it has delivered what
+/// belongs to those before.
 pub(crate) fn rest() {
     if !ATTACHED.load(Ordering::Acquire) {
         return;
     }
     let Some(cuda) = CUDA.get() else { return };
     let mut state = cuda.state();
-    if state.active == 0 {
-        state.detach(None);
+    let recorder = lifecycle::recording().filter(|_| state.active == 0);
+    if let Some(lane) = recorder.and_then(Recorder::lane_for_owed) {
+        state.detach(&lane);
     }
 }
 
@@ -202,7 +206,7 @@ extern "C" fn at_exit(_: *mut libc::c_void) {
 
 /// Brings all there is into the file, without waiting for anybody.
 pub(crate) fn deliver_records() {
-    let Some(lane) = lifecycle::recording().and_then(|recorder| recorder.lane(0)) else { return };
+    let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
     let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
     state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
     state.deliver(&lane);

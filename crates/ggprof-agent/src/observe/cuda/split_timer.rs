@@ -91,12 +91,18 @@ impl SplitTimer {
         if self.in_flight > 0 && pair.split == split {
             pair.ended = self.driver.record(pair.end, self.stream as Stream).is_some();
         }
-        self.collect(lane);
+        // This one is under way: asking would only cost.
+        self.collect_but(1, lane);
     }
 
     /// Writes the splits that are over, oldest first.
     pub(crate) fn collect(&mut self, lane: &HeldLane<'_>) {
-        while self.in_flight > 0 {
+        self.collect_but(0, lane);
+    }
+
+    /// The same but for the newest `kept`.
+    fn collect_but(&mut self, kept: usize, lane: &HeldLane<'_>) {
+        while self.in_flight > kept {
             let pair = self.pairs[self.first];
             if pair.ended && !self.driver.is_over(pair.end) {
                 return;

@@ -7,7 +7,7 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
-use super::{ATTACHED, Cuda, launches, note_waited, now_ns, work};
+use super::{ATTACHED, Cuda, graph_length, launches, note_waited, now_ns, work};
 use crate::config::{CudaConfig, CudaLevel};
 use crate::ffi::cuda_driver::Driver;
 use crate::ffi::cupti::session::Session;
@@ -67,7 +67,7 @@ impl State {
     }
 
     /// No split is being computed, and the state's lock keeps others from starting.
-    pub(super) fn detach(&mut self, lane: Option<&HeldLane<'_>>) {
+    pub(super) fn detach(&mut self, lane: &HeldLane<'_>) {
         let began = now_ns();
         backends::synchronize_cuda();
         note_waited();
@@ -75,12 +75,11 @@ impl State {
         ATTACHED.store(false, Ordering::Release);
         session.detach();
         let records = work().as_mut().map_or(0, |work| {
-            if let Some(lane) = lane {
-                work.give_up_waiting(lane);
-                work.write_clock(lane);
-            }
+            work.give_up_waiting(lane);
+            work.write_clock(lane);
             work.records
         });
+        lane.recorder.settle();
         launches::forget();
         self.windows.detached(now_ns() - began, records);
     }
@@ -93,6 +92,7 @@ impl State {
         {
             work.give_up_waiting(lane);
             work.write_clock(lane);
+            lane.recorder.settle();
         }
     }
 
@@ -104,7 +104,7 @@ impl State {
         self.covered.push(backend);
         let (how, reason) = match (&self.problem, level) {
             (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
-            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, ""),
+            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graph_length::told()),
             (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
             (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
         };

@@ -1,0 +1,20 @@
+//! Libraries that the program closes: from then on an address may mean something else. The
+//! loader counts them too, but to ask it is a walk through everything that is loaded, and
+//! a token of a small model copies a dozen tensors, each of which wants to know.
+
+use std::ffi::{c_int, c_void};
+
+use crate::ffi::api;
+use crate::patch::loaded_object;
+
+/// # Safety
+/// Called by programs as libc's own.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
+    // Counted on both sides: what others remember meanwhile may be of the library that goes.
+    loaded_object::note_closing();
+    // SAFETY: what the program would have called, with what it passed.
+    let status = unsafe { api::close(handle) };
+    loaded_object::note_closing();
+    status
+}

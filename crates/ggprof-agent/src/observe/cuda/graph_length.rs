@@ -1,0 +1,29 @@
+//! How long CUDA graphs are while every kernel is traced. CUPTI takes two microseconds for
+//! each node of a graph that is launched, before the device begins. With shorter graphs it
+//! does so while the device works on the one before, and a small model keeps 0.84 of its
+//! speed instead of 0.7. ggml has a setting for it; by itself that costs half a percent.
+
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const VARIABLE: &CStr = c"GGML_CUDA_GRAPH_CHUNK_SIZE";
+const NODES: &CStr = c"64";
+/// For the recording: what the program's user did not ask for is told.
+const TOLD: &str = "GGML_CUDA_GRAPH_CHUNK_SIZE=64";
+
+static SHORTENED: AtomicBool = AtomicBool::new(false);
+
+/// Unless the user has a wish. Before `main`: nobody reads the environment yet.
+pub(crate) fn shorten() {
+    // SAFETY: all are C strings; the program's threads do not run yet.
+    unsafe {
+        if libc::getenv(VARIABLE.as_ptr()).is_null() {
+            SHORTENED
+                .store(libc::setenv(VARIABLE.as_ptr(), NODES.as_ptr(), 0) == 0, Ordering::Relaxed);
+        }
+    }
+}
+
+pub(super) fn told() -> &'static str {
+    if SHORTENED.load(Ordering::Relaxed) { TOLD } else { "" }
+}
