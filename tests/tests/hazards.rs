@@ -173,6 +173,17 @@ fn the_programs_own_abort_callback_counts() {
 }
 
 #[test]
+fn libraries_are_found_by_who_opens_them() {
+    let library = built::host_library("found_beside.c");
+    let beside = library.with_file_name("beside");
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::copy(library, beside.join("libfound.so")).unwrap();
+    let path = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/beside";
+    let program = built::linked_program("opens_beside_itself.c", "program", &[path, "-ldl"]);
+    assert_eq!(UnderAgent::new(program).run_well().stdout, b"42\n");
+}
+
+#[test]
 fn a_program_without_ggml_is_not_touched() {
     let mut program = UnderAgent::new(built::host_program("no_ggml.c"));
     let output = program.run();

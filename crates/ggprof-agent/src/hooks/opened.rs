@@ -1,10 +1,10 @@
 //! Libraries that are loaded, at the start and later: each is looked at once, whether it
-//! hides a ggml (`linked_in`).
+//! has a ggml that only it can reach (`linked_in`).
 //!
-//! To open a library says nothing to us, and must not: the loader looks at who calls it,
-//! so nobody can stand between. But what is opened is asked for its functions next. So
-//! the slots through which programs ask the loader lead here first, and then on, as if
-//! nobody had been there.
+//! Nobody can open a library in the program's place to look at it then: the loader searches
+//! by who calls. But what was opened is asked for its functions next. So the slots through
+//! which programs call the loader lead here, and from here on to the loader, with the
+//! caller still the caller.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
