@@ -42,10 +42,16 @@ static HOOKED: Mutex<Vec<Hooked>> = Mutex::new(Vec::new());
 /// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
 /// its functions: it has just been loaded.
 pub(crate) fn hook_object(object: &LoadedObject) {
-    let found = |scope: Scope| SIGNS.iter().any(|sign| object.holds(scope.find(sign)));
-    let shows = Scope::of(&object.name).is_some_and(found);
-    let is_reached = if shows { calls_by_name(object) } else { !symbols::may_hide(object, &SIGNS) };
-    if is_reached {
+    let Some(scope) = Scope::of(&object.name) else { return };
+    let has = |symbol: &CStr| object.holds(scope.find(symbol));
+    let shows = SIGNS.iter().any(|sign| has(sign));
+    let calls_directly = if shows {
+        // Another profiler shows some of ggml's functions as well.
+        has(c"ggml_init") && !calls_by_name(object)
+    } else {
+        symbols::may_hide(object, &SIGNS)
+    };
+    if !calls_directly {
         return;
     }
     let functions = symbols::functions(object, |name| entry_named(name).is_some());
