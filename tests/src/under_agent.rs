@@ -31,7 +31,7 @@ impl UnderAgent {
         let directory = directory.canonicalize().expect("it was just made");
         command.env("LD_PRELOAD", built::agent());
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
-        for name in ["THREADS", "SERIALIZE", "MAX_BYTES", "CUDA", "CUDA_BUDGET", "CUPTI"] {
+        for name in ["THREADS", "SERIALIZE", "MAX_BYTES", "CUDA", "BUDGET", "CUPTI"] {
             command.env_remove(format!("GGPROF_{name}"));
         }
         UnderAgent { command, directory }

@@ -155,6 +155,7 @@ fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
     let Some(ours) = told("full", &[]) else { return };
     assert_eq!(ours, "GGML_CUDA_GRAPH_CHUNK_SIZE=64");
     assert_eq!(told("full", &[(variable, "512")]).as_deref(), Some(""));
+    assert_eq!(told("full", &[(variable, "064")]), Some(ours), "inherited from a program of ours");
     assert_eq!(told("sample", &[]).as_deref(), Some("sample"));
 }
 
@@ -172,7 +173,7 @@ fn samples_come_in_windows_and_the_rest_is_timed_as_a_whole() {
 /// With all of the time for a budget, windows follow each other.
 #[test]
 fn what_was_captured_in_a_window_is_known_in_the_next() {
-    let environment = [("GGPROF_CUDA_BUDGET", "100")];
+    let environment = [("GGPROF_BUDGET", "100")];
     let runs = "direct2 capture replay997";
     let Some(recording) = record("sample", runs, &environment) else { return };
     let kernels = kernels(&recording);
@@ -270,7 +271,7 @@ fn an_error_from_any_call_harms_nothing() {
         "cuptiFinalize",
     ] {
         let fails = format!("{call}:999");
-        let environment = [("FAKE_CUPTI_FAIL", fails.as_str()), ("GGPROF_CUDA_BUDGET", "100")];
+        let environment = [("FAKE_CUPTI_FAIL", fails.as_str()), ("GGPROF_BUDGET", "100")];
         let runs = "direct2 capture replay60 direct2";
         let Some(recording) = record("sample", runs, &environment) else { return };
         assert_eq!(recording.completed_runs().count(), 65, "{call}");

@@ -12,8 +12,9 @@ use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::recording::{Recording, Split};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_spool::layout::{
-    Covered, CoveredHow, DeviceWork, NO_NODE, WORK_CONCURRENT, WORK_FIRST_USE, WORK_KERNEL,
-    WORK_SERIALIZED, WORK_UNTIMED, WORK_WHOLE_SPLIT,
+    COPY_DEVICE_TO_HOST, COPY_HOST_TO_DEVICE, Covered, CoveredHow, DeviceWork, NO_NODE, NONE,
+    WORK_CONCURRENT, WORK_COPY, WORK_DIRECTION_BIT, WORK_FIRST_USE, WORK_KERNEL, WORK_SERIALIZED,
+    WORK_UNTIMED, WORK_WHOLE_SPLIT,
 };
 
 const VERSIONS: [&str; 3] = ["3.9.0", "3.14.5", NEWEST];
@@ -22,11 +23,18 @@ const DENSE: [&str; 10] =
 
 /// The workload's recording, and what it wrote to standard error.
 fn record(version: &str, mode: &str, arguments: &[&str]) -> Option<(Recording, String)> {
+    record_with(version, &[("GGPROF_VULKAN", mode), ("GGML_VK_SYNC_LOGGER", "1")], arguments)
+}
+
+fn record_with(
+    version: &str,
+    wishes: &[(&str, &str)],
+    arguments: &[&str],
+) -> Option<(Recording, String)> {
     let (libraries, environment) = published_ggml::vulkan_libraries(version)?;
     let mut workload = UnderAgent::workload(&libraries, &[]);
     let words = arguments.iter().flat_map(|word| word.split('='));
-    workload.command.args(words).envs(environment);
-    workload.command.env("GGPROF_VULKAN", mode).env("GGML_VK_SYNC_LOGGER", "1");
+    workload.command.args(words).envs(environment).envs(wishes.iter().copied());
     let output = workload.run_well();
     let left = std::fs::read_dir(workload.directory()).expect("its directory").flatten();
     let left: Vec<_> = left.filter(|entry| entry.path().is_dir()).collect();
@@ -151,6 +159,30 @@ fn kernels_have_names() {
     );
 }
 
+/// ggml gives its pipelines names on a request that makes it label each dispatch, too. Labels that
+/// nobody but us asked for are not made.
+#[test]
+fn names_come_without_labels() {
+    let Some((libraries, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
+    let counter = built::host_library("counts_labels.c");
+    let labels = |request: Option<&str>| {
+        let mut workload = UnderAgent::workload(&libraries, &[]);
+        workload.command.args(DENSE.iter().flat_map(|word| word.split('=')));
+        workload.command.envs(environment.clone()).env("GGPROF_VULKAN", "group");
+        let preloaded = [built::agent(), counter.clone()].map(|path| path.display().to_string());
+        workload.command.env("LD_PRELOAD", preloaded.join(":"));
+        workload.command.envs(request.map(|value| ("GGML_VK_DEBUG_MARKERS", value)));
+        let errors = String::from_utf8_lossy(&workload.run_well().stderr).into_owned();
+        let recording = workload.recording();
+        let mut kernels = recording.device_works.iter().filter(|one| kind(one) == WORK_KERNEL);
+        assert!(kernels.all(|work| !recording.text(work.name).is_empty()));
+        let mut counts = errors.lines().filter_map(|line| line.strip_prefix("labels: "));
+        counts.next().and_then(|count| count.parse::<u32>().ok()).expect("the counter is loaded")
+    };
+    assert_eq!(labels(None), 0);
+    assert!(labels(Some("1")) > 100, "the user wants them");
+}
+
 /// Time is counted once: groups of a queue follow each other, and what shares one is said to.
 #[test]
 fn groups_do_not_overlap() {
@@ -180,21 +212,63 @@ fn serial_keeps_every_command_apart() {
     }
 }
 
+/// What the device moves has its time and its bytes, and the copy of ggml's that it was for.
+/// Inputs of splits the host writes into this device's memory by itself.
+#[test]
+fn copies_have_their_work_on_the_device() {
+    let arguments = [&DENSE[..], &["--upload"]].concat();
+    let Some((recording, _)) = record(NEWEST, "group", &arguments) else { return };
+    let direction = |flags: u8| flags & 3;
+    for (kind_of_copy, least) in [(COPY_HOST_TO_DEVICE, 18), (COPY_DEVICE_TO_HOST, 4)] {
+        let vulkan = splits_on_vulkan(&recording)[0].begin.backend;
+        let uploads = kind_of_copy == COPY_HOST_TO_DEVICE;
+        let copies = recording.copies.iter().filter(|copy| direction(copy.flags) == kind_of_copy);
+        let by_device = copies.filter(|copy| !uploads || copy.run == 0);
+        let mut found = 0;
+        for copy in by_device {
+            let side = if uploads { copy.target_backend } else { copy.source_backend };
+            assert_eq!(side, vulkan, "{copy:?}");
+            let works = recording.device_works.iter().filter(|work| work.cause == copy.start);
+            let works: Vec<&DeviceWork> = works.collect();
+            assert_eq!(works.iter().map(|work| work.bytes).sum::<u64>(), copy.bytes, "{copy:?}");
+            for work in works {
+                assert_eq!(kind(work), WORK_COPY, "{work:?}");
+                // Before the first graph nobody has told whose device it is: the copy has.
+                assert!([NONE, vulkan].contains(&work.backend), "{work:?}");
+                assert_eq!(work.flags >> WORK_DIRECTION_BIT, kind_of_copy, "{work:?}");
+                assert!(!is(work, WORK_UNTIMED) && work.start < work.end, "{work:?}");
+                found += 1;
+            }
+        }
+        assert!(found >= least, "{found} copies of kind {kind_of_copy}");
+    }
+    let of_none = recording.device_works.iter().filter(|work| {
+        work.cause != 0 && recording.copies.iter().all(|copy| copy.start != work.cause)
+    });
+    assert_eq!(of_none.count(), 0);
+}
+
+/// The first two graphs of a shape, and what the budget allows beyond.
 #[test]
 fn sampling_times_the_parts_of_some_graphs() {
     // The first graph is a prompt; all others have one shape.
-    let arguments = [&DENSE[..3], &["--graphs=66", "--layers=2", "--embd=64", "--prompt=3"]];
-    let Some((recording, _)) = record(NEWEST, "sample", &arguments.concat()) else { return };
+    let arguments = [&DENSE[..3], &["--graphs=12", "--layers=2", "--embd=64", "--prompt=3"]];
+    let sample = |budget| {
+        let wishes = [("GGPROF_VULKAN", "sample"), ("GGPROF_BUDGET", budget)];
+        record_with(NEWEST, &wishes, &arguments.concat())
+    };
+    let Some((all, _)) = sample("100") else { return };
+    assert!(all.device_works.iter().all(|work| kind(work) != WORK_WHOLE_SPLIT));
+    let Some((recording, _)) = sample("0") else { return };
     let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
     let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
     let (whole, parts): (Vec<_>, Vec<_>) =
         in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
     let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
-    assert_eq!(runs, BTreeSet::from([1, 2, 3, 65]));
+    assert_eq!(runs, BTreeSet::from([1, 2, 3]));
     let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
     whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
-    let others: Vec<u32> = (4..=66).filter(|run| *run != 65).collect();
-    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), others);
+    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), Vec::from_iter(4..=12));
     for marks in marks.values() {
         assert_eq!(marks.len(), 2, "beginning and end: {marks:?}");
         assert!(marks[0].end < marks[1].start, "{marks:?}");

@@ -17,6 +17,8 @@ use crate::patch::loaded_object::LoadedObject;
 
 /// Room for some eight million ops.
 const LIBRARY_BYTES: u64 = 256 << 20;
+/// One percent.
+const DEFAULT_BUDGET_PERMILLE: u32 = 10;
 /// Below that a file of limited size holds hardly more than descriptions.
 const LEAST_BLOCKS: usize = 63;
 
@@ -31,7 +33,7 @@ pub(crate) enum Vulkan {
     Pair,
     /// One command at a time.
     Serial,
-    /// As groups, but in one graph of many; of the others beginning and end.
+    /// As groups, but in some graphs only; of the others beginning and end.
     #[default]
     Sample,
 }
@@ -60,6 +62,9 @@ pub(crate) struct Config {
     pub(crate) purpose: Purpose,
     pub(crate) vulkan: Vulkan,
     pub(crate) cuda: CudaConfig,
+    /// Thousandths of the time that sampling a device may take (`GGPROF_BUDGET`, in
+    /// percent).
+    pub(crate) budget_permille: u32,
     pub(crate) span: Span,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
@@ -118,6 +123,12 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
+fn budget_permille() -> u32 {
+    let percent = std::env::var("GGPROF_BUDGET").ok().and_then(|text| text.parse::<f64>().ok());
+    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
+    percent.map_or(DEFAULT_BUDGET_PERMILLE, |percent| (percent * 10.0) as u32)
+}
+
 impl Config {
     /// `None` without `GGPROF_SPOOL`, which comes first, and `GGML_PROFILE`: the agent
     /// stays inert.
@@ -147,6 +158,7 @@ impl Config {
             purpose,
             vulkan: Vulkan::from_environment(),
             cuda: CudaConfig::from_environment(),
+            budget_permille: budget_permille(),
             span: Span::from_environment(),
             most_bytes: number("GGPROF_MAX_BYTES"),
         })

@@ -176,6 +176,11 @@ pub(crate) fn is_on() -> bool {
     matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING)
 }
 
+/// Thousandths of the time that sampling a device may take.
+pub(crate) fn budget_permille() -> u32 {
+    CONFIG.get().map_or(0, |config| config.budget_permille)
+}
+
 /// The recorder, where recording is going on.
 #[inline(always)]
 pub(crate) fn recording() -> Option<&'static Recorder> {

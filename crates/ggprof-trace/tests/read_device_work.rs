@@ -152,6 +152,27 @@ fn work_timed_together_is_shared_out_and_said_to_be() {
     assert!(trace.device_work.iter().all(|work| work.concurrent));
 }
 
+/// A device that writes timestamps in their order shows the second as short, whatever it took.
+#[test]
+fn work_that_nothing_kept_apart_is_never_called_measured() {
+    let mut file = recording();
+    for (position, start, end) in [(0, 0, 98), (1, 98, 100)] {
+        let flags = layout::WORK_CONCURRENT;
+        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, start, end) });
+    }
+    assert_eq!(
+        events(&file.read()),
+        [("MUL_MAT", 1000, 196, 196, Measured::Modelled), ("ADD", 1196, 4, 4, Measured::Modelled)]
+    );
+    // Two kernels of one op: together they took what they took.
+    let mut file = recording();
+    for (start, end) in [(0, 98), (98, 100)] {
+        let flags = layout::WORK_CONCURRENT;
+        file.work(layout::DeviceWork { flags, group: 1, ..kernel(0, start, end) });
+    }
+    assert_eq!(events(&file.read()), [("MUL_MAT", 1000, 200, 200, Measured::Device)]);
+}
+
 #[test]
 fn work_of_no_node_has_a_name_of_its_own() {
     let mut file = recording();

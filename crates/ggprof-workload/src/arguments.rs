@@ -17,13 +17,16 @@ pub(crate) struct Arguments {
     pub(crate) contexts: usize,
     /// Put the weights of every second layer on the first other device.
     pub(crate) split: bool,
+    /// Let the devices take their weights from the host themselves.
+    pub(crate) upload: bool,
     /// Open the libraries with RTLD_LOCAL, as plugins are.
     pub(crate) local: bool,
     pub(crate) announce: bool,
 }
 
 const USAGE: &str = "usage: ggprof-workload DIRECTORY|LIBRARY… [--graphs N] [--threads N] \
-[--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] [--local] [--announce]";
+[--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] [--upload] \
+[--local] [--announce]";
 
 impl Arguments {
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
@@ -37,6 +40,7 @@ impl Arguments {
             experts: 0,
             contexts: 1,
             split: false,
+            upload: false,
             local: false,
             announce: false,
         };
@@ -51,6 +55,7 @@ impl Arguments {
                 "--experts" => parsed.experts = number(&word, words.next())?,
                 "--contexts" => parsed.contexts = number(&word, words.next())?,
                 "--split" => parsed.split = true,
+                "--upload" => parsed.upload = true,
                 "--local" => parsed.local = true,
                 "--announce" => parsed.announce = true,
                 option if option.starts_with('-') => {

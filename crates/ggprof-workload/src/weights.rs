@@ -76,12 +76,13 @@ impl Layer {
             (ggml.ggml_backend_buffer_set_usage)(buffer, USAGE_WEIGHTS);
             for tensor in layer.all() {
                 let values = vec![0_u8; (ggml.ggml_nbytes)(tensor)];
-                (ggml.ggml_backend_tensor_set)(
-                    tensor,
-                    values.as_ptr().cast_mut().cast(),
-                    0,
-                    values.len(),
-                );
+                let data = values.as_ptr().cast_mut().cast();
+                if arguments.upload {
+                    (ggml.ggml_backend_tensor_set_async)(backend, tensor, data, 0, values.len());
+                    (ggml.ggml_backend_synchronize)(backend);
+                } else {
+                    (ggml.ggml_backend_tensor_set)(tensor, data, 0, values.len());
+                }
             }
             Ok(layer)
         }

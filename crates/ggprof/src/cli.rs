@@ -122,9 +122,9 @@ pub(crate) struct RunArgs {
     /// How closely CUDA devices are watched (default: sample)
     #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
     pub(crate) cuda: CudaArg,
-    /// Percent of the time that `--cuda sample` may cost (default: 1)
+    /// Percent of the time that `sample` may cost, on Vulkan and CUDA devices (default: 1)
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
-    pub(crate) cuda_budget: f64,
+    pub(crate) budget: f64,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
@@ -150,8 +150,8 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VulkanArg {
-    /// As group, in the first two graphs of each shape and then one of 64; of the others their
-    /// beginning and end
+    /// As group, in the first graphs and then in as many as `--budget` allows; of the others
+    /// their beginning and end
     Sample,
     /// Where ggml itself synchronises: what runs side by side has one time
     Group,

@@ -3,12 +3,17 @@
 # what pack.sh gathered and the vendor's Vulkan driver. Usage: run.sh [ROUNDS]
 # [TOKENS] [PROMPT]
 #
-# VK_ICD_FILENAMES names the driver; without it NVIDIA's is taken.
+# VK_ICD_FILENAMES names the driver; without it NVIDIA's is taken. MODES names what takes turns:
+# none, markers (what ggml does to name its pipelines, alone), and those of --vulkan. No round
+# begins after LIMIT seconds, and no step takes more than STEP.
 set -u
 cd "$(dirname "$0")" || exit 1
 rounds=${1:-5}
 tokens=${2:-128}
 prompt=${3:-512}
+modes=${MODES:-none markers off sample group pair serial}
+limit=${LIMIT:-600}
+step=${STEP:-30}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tar --extract --gzip --file bench.tar.gz --directory "$work"
@@ -23,38 +28,37 @@ driver=$(ldconfig -p 2>/dev/null | sed -n 's|.*libEGL_nvidia.so.0.* => \(.*\)/[^
 paths=$bench/lib:${driver:-/usr/lib/x86_64-linux-gnu}:/usr/lib/x86_64-linux-gnu:${LD_LIBRARY_PATH:-}
 "$bench/write_model" "$work/model.gguf" ${MODEL:-}
 command=("$bench/llama-bench" --library-path "$paths" "$bench/program" -m "$work/model.gguf"
-    -ngl 99 -t 1 -r 1 -o csv)
+    -ngl 99 -t 1 -o csv)
 
-# Tokens per second of one run, from llama-bench's last column but one.
-speed() {
-    sed -n '$s/.*,"\([0-9.]*\)","[0-9.]*"$/\1/p'
+# Tokens per second of each test, from llama-bench's last column but one.
+speeds() {
+    sed -n 's/.*,"\([0-9.]*\)","[0-9.]*"$/\1/p'
 }
-run() { # MODE KIND...
-    local mode=$1
+run() { # MODE ARGUMENT...
+    local mode=$1 before=()
     shift
-    if [ "$mode" = none ]; then
-        "${command[@]}" "$@" 2>>"$work/errors" | speed
-    elif [ "$mode" = markers ]; then # what ggml does to name its pipelines, alone
-        GGML_VK_DEBUG_MARKERS=1 "${command[@]}" "$@" 2>>"$work/errors" | speed
-    else
-        "$bench/ggprof" run --vulkan "$mode" -o "$work/$mode.ggprof" -- "${command[@]}" "$@" \
-            2>>"$work/errors" | speed
-    fi
+    case $mode in
+    none) ;;
+    markers) before=(env GGML_VK_DEBUG_MARKERS=1) ;;
+    *) before=("$bench/ggprof" run --vulkan "$mode" -o "$work/$mode.ggprof" --) ;;
+    esac
+    timeout -s KILL "$step" "${before[@]}" "${command[@]}" "$@" 2>>"$work/errors" | speeds
 }
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 
 # The driver's own caches.
-run none -p 0 -n 8 >/dev/null
-run none -p "$prompt" -n 0 >/dev/null
-modes="none markers off sample group pair serial"
-for round in $(seq "$rounds"); do
+run none -p "$prompt" -n 8 -r 1 >/dev/null
+rounded=0
+while [ "$rounded" -lt "$rounds" ] && [ "$SECONDS" -lt "$limit" ]; do
     for mode in $modes; do
-        run "$mode" -p 0 -n "$tokens" >>"$work/tg.$mode"
-        run "$mode" -p "$prompt" -n 0 >>"$work/pp.$mode"
+        run "$mode" -p "$prompt" -n "$tokens" -r 5 >"$work/speeds"
+        sed -n 1p "$work/speeds" >>"$work/pp.$mode"
+        sed -n 2p "$work/speeds" >>"$work/tg.$mode"
     done
+    rounded=$((rounded + 1))
 done
 
-echo "tokens per second, median of $rounds interleaved rounds, and the ratio to none"
+echo "tokens per second, median of $rounded interleaved rounds of 5, and the ratio to none"
 printf '%-8s %12s %8s %12s %8s\n' mode "tg$tokens" ratio "pp$prompt" ratio
 for mode in $modes; do
     tg=$(median <"$work/tg.$mode") pp=$(median <"$work/pp.$mode")
@@ -67,8 +71,9 @@ done
 echo
 echo "what was recorded of tg16: works, of no node, without times, flagged concurrent,"
 echo "backwards; sum of their spans and time with any of them, in ms of the device's ticks"
-for mode in group pair serial sample; do
-    run "$mode" -p 0 -n 16 >/dev/null
+timed=$(printf '%s\n' $modes | grep -v -e none -e markers -e off)
+for mode in $timed; do
+    run "$mode" -p 0 -n 16 -r 1 >/dev/null
     "$bench/dump_spool" "$work/$mode.ggprof" >"$work/dump"
     grep '^DeviceClock' "$work/dump" | head -2
     grep '^DeviceWork' "$work/dump" |
@@ -88,8 +93,9 @@ for mode in group pair serial sample; do
                   mode, works, lost, untimed, beside, backwards, sum / 1e6, busy / 1e6 }'
 done
 echo
-"$bench/ggprof" report "$work/group.ggprof" --top-ops 12 | head -40
-"$bench/ggprof" report "$work/pair.ggprof" --top-ops 12 | head -25
+for mode in $timed; do
+    timeout -s KILL "$step" "$bench/ggprof" report "$work/$mode.ggprof" --top-ops 12 | head -25
+done
 echo
 echo "errors:"
 sort "$work/errors" | uniq -c | sort -rn | head -12

@@ -15,13 +15,10 @@ pub(crate) enum CudaLevel {
     Full,
 }
 
-/// Level, budget, and where CUPTI may be.
+/// Level, and where CUPTI may be.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CudaConfig {
     pub(crate) level: CudaLevel,
-    /// Thousandths of the time that `Sample` may take (`GGPROF_CUDA_BUDGET`, in
-    /// percent).
-    pub(crate) budget_permille: u32,
     /// The tracing library to use (`GGPROF_CUPTI`).
     pub(crate) cupti: Option<PathBuf>,
     /// Where CUDA's toolkit may be.
@@ -29,9 +26,6 @@ pub(crate) struct CudaConfig {
     /// Where Pythons may be installed.
     pub(crate) python_prefixes: Vec<PathBuf>,
 }
-
-/// One percent.
-const DEFAULT_BUDGET_PERMILLE: u32 = 10;
 
 impl CudaConfig {
     pub(super) fn from_environment() -> CudaConfig {
@@ -42,14 +36,10 @@ impl CudaConfig {
             Ok("full") => CudaLevel::Full,
             _ => CudaLevel::Sample,
         };
-        let budget = std::env::var("GGPROF_CUDA_BUDGET").ok();
-        let percent = budget.and_then(|text| text.parse::<f64>().ok());
-        let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
         let home = path("HOME").map(|home| home.join(".local"));
         let system = ["/usr/local", "/usr"].map(PathBuf::from);
         CudaConfig {
             level,
-            budget_permille: percent.map_or(DEFAULT_BUDGET_PERMILLE, |p| (p * 10.0) as u32),
             cupti: path("GGPROF_CUPTI"),
             homes: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
             python_prefixes: [path("VIRTUAL_ENV"), path("CONDA_PREFIX"), home]

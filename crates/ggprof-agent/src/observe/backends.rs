@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
 
 use super::instance::{Instance, file_name};
-use super::vulkan::registration;
+use super::vulkan::{label_switch, registration};
 use super::{cuda, devices, schedulers};
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::backend_table::BackendSlot;
@@ -110,6 +110,17 @@ pub(crate) fn synchronize_cuda() {
     }
 }
 
+/// How often backends and schedulers have come and gone.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
+pub(super) fn changes() -> u32 {
+    CHANGES.load(Ordering::Acquire)
+}
+
+pub(super) fn note_change() {
+    CHANGES.fetch_add(1, Ordering::AcqRel);
+}
+
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
 pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
     if backend.is_null() {
@@ -134,6 +145,7 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     };
     *count += 1;
     entry.take_in(backend, *count, instance, &lane);
+    note_change();
     entry.id()
 }
 
@@ -271,6 +283,7 @@ impl Adopted {
         self.is_host_accelerator.store(on_host, Ordering::Relaxed);
         let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
         self.asks_about_nodes.store(asks, Ordering::Relaxed);
+        object.iter().filter(|_| device_type != 0).for_each(label_switch::look_in);
         let is_cuda = device_type != 0 && object.as_ref().is_some_and(cuda_calls::hook);
         self.is_cuda.store(is_cuda, Ordering::Relaxed);
         let record = layout::Backend {
@@ -353,6 +366,7 @@ impl Adopted {
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
+        note_change();
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
         if self.is_cuda() {

@@ -3,14 +3,16 @@
 //! the buffer belongs to. A call that may return before the copy is done is
 //! marked so: its time is the host's, not the copy's.
 
-use ggprof_spool::layout::{self, CopyEvent, NONE};
+use ggprof_spool::layout::{self, NONE};
 
 use super::backends;
 use super::instance::Instance;
+use super::known_copies::{Ends, Key};
 use crate::clock;
 use crate::ffi::api::Pointer;
 use crate::ffi::tensor::Tensor;
 use crate::lifecycle;
+use crate::recorder::intern;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 
@@ -75,7 +77,7 @@ pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()>
         // returned, and holds it still.
         let tensor =
             (!tensor.is_null()).then(|| unsafe { Tensor::new(tensor.cast_const().cast(), layout) });
-        Side::of(instance, tensor, backend, this.scheduler.get())
+        Side::of(instance, tensor, backend)
     };
     let source = side(copied.source, copied.source_backend);
     let target = side(copied.target, copied.target_backend);
@@ -85,70 +87,91 @@ pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()>
         Some((0, unsafe { bytes(copied.target) }))
     };
     let (offset, bytes) = copied.part.or_else(whole).unwrap_or_default();
-    let mut interner = lane.recorder.interner();
-    let record = CopyEvent {
-        flags: direction(source.on_host, target.on_host)
-            | if copied.may_be_pending { layout::COPY_ASYNC } else { 0 }
-            | if copied.part.is_some() { layout::COPY_PARTIAL } else { 0 },
-        run: this.run.get(),
-        source: interner.text(&lane, source.name),
-        target: interner.text(&lane, target.name),
-        source_backend: source.backend,
-        target_backend: target.backend,
-        os_thread: this.os_thread(),
-        bytes: bytes as u64,
-        start: copied.start,
-        end,
-        offset: offset as u64,
-        ..Default::default()
-    };
+    let mut record = ends(&lane, instance, this.scheduler.get(), [source, target]).event();
+    record.flags |= if copied.may_be_pending { layout::COPY_ASYNC } else { 0 }
+        | if copied.part.is_some() { layout::COPY_PARTIAL } else { 0 };
+    record.run = this.run.get();
+    record.os_thread = this.os_thread();
+    record.bytes = bytes as u64;
+    (record.start, record.end) = (copied.start, end);
+    record.offset = offset as u64;
     lane.put_long(&mut record.encode(), &[]);
     Some(())
 }
 
-/// One end of a copy.
+/// Who is at the ends of a copy, remembered from the last time or found out.
+fn ends(lane: &HeldLane<'_>, instance: &Instance, scheduler: usize, sides: [Side<'_>; 2]) -> Ends {
+    let key = Key {
+        names: sides.map(|side| intern::digest(side.name)),
+        buffer_types: sides.map(|side| side.buffer_type),
+        backends: sides.map(|side| side.backend as usize),
+        scheduler,
+        changes: backends::changes(),
+    };
+    if let Some(known) = lane.known_copy(&key) {
+        return known;
+    }
+    let found = sides.map(|side| side.found(instance, scheduler));
+    let mut interner = lane.recorder.interner();
+    let ends = Ends {
+        direction: direction(found[0].0, found[1].0),
+        names: sides.map(|side| interner.text(lane, side.name)),
+        backends: found.map(|(_, backend)| backend),
+    };
+    lane.remember_copy(key, ends);
+    ends
+}
+
+/// One side of a copy, as its call names it.
+#[derive(Clone, Copy)]
 struct Side<'t> {
     name: &'t [u8],
-    on_host: bool,
-    backend: u32,
+    buffer: Pointer,
+    /// The buffer's, or one of the marks below.
+    buffer_type: usize,
+    backend: Pointer,
 }
+
+/// A tensor without a buffer.
+const NO_BUFFER: usize = 0;
+/// No tensor, but plain memory.
+const MEMORY: usize = usize::MAX;
 
 impl<'t> Side<'t> {
-    fn of(
-        instance: &Instance,
-        tensor: Option<Tensor<'t>>,
-        backend: Pointer,
-        scheduler: usize,
-    ) -> Side<'t> {
-        let mut side = Side { name: b"", on_host: true, backend: NONE };
-        let buffer = tensor.map_or(0, |tensor| {
-            side.name = tensor.name();
-            tensor.view_source().unwrap_or(tensor).buffer()
-        });
-        if buffer != 0 {
-            let (on_host, device) = ask_buffer(instance, buffer as Pointer);
-            side.on_host = on_host;
-            side.backend = backends::behind_buffer(scheduler, on_host, device);
-        }
-        if let Some(adopted) = backends::find(backend) {
-            side.backend = adopted.id();
-        } else if tensor.is_none() {
-            side.backend = backends::behind_buffer(scheduler, true, std::ptr::null_mut());
-        }
-        side
+    fn of(instance: &Instance, tensor: Option<Tensor<'t>>, backend: Pointer) -> Side<'t> {
+        let Some(tensor) = tensor else {
+            return Side { name: b"", buffer: std::ptr::null_mut(), buffer_type: MEMORY, backend };
+        };
+        let buffer = tensor.view_source().unwrap_or(tensor).buffer() as Pointer;
+        let get_type = instance.api.ggml_backend_buffer_get_type.filter(|_| !buffer.is_null());
+        // SAFETY: the buffer of a live tensor of this instance.
+        let buffer_type =
+            get_type.map_or(NO_BUFFER, |get_type| unsafe { get_type(buffer) } as usize);
+        Side { name: tensor.name(), buffer, buffer_type, backend }
     }
-}
 
-fn ask_buffer(instance: &Instance, buffer: Pointer) -> (bool, Pointer) {
-    let api = &instance.api;
-    // SAFETY: the buffer of a live tensor of this instance.
-    let on_host = api.ggml_backend_buffer_is_host.is_none_or(|ask| unsafe { ask(buffer) });
-    let device = match (api.ggml_backend_buffer_get_type, api.ggml_backend_buft_get_device) {
-        // SAFETY: as above; buffer types live as long as their backend library.
-        (Some(get_type), Some(get_device)) => unsafe { get_device(get_type(buffer)) },
-        _ => std::ptr::null_mut(),
-    };
-    (on_host, device)
+    /// Whether it is the host's memory, and the backend it belongs to.
+    fn found(self, instance: &Instance, scheduler: usize) -> (bool, u32) {
+        let (mut on_host, mut backend) = (true, NONE);
+        if !self.buffer.is_null() {
+            let api = &instance.api;
+            // SAFETY: as in `of`.
+            let asked = api.ggml_backend_buffer_is_host.map(|ask| unsafe { ask(self.buffer) });
+            on_host = asked.unwrap_or(true);
+            let get_device = api.ggml_backend_buft_get_device;
+            let get_device = get_device.filter(|_| self.buffer_type != NO_BUFFER);
+            let buffer_type = self.buffer_type as Pointer;
+            // SAFETY: buffer types live as long as their backend's library.
+            let device = get_device.map_or(std::ptr::null_mut(), |get| unsafe { get(buffer_type) });
+            backend = backends::behind_buffer(scheduler, on_host, device);
+        }
+        if let Some(adopted) = backends::find(self.backend) {
+            backend = adopted.id();
+        } else if self.buffer_type == MEMORY {
+            backend = backends::behind_buffer(scheduler, true, std::ptr::null_mut());
+        }
+        (on_host, backend)
+    }
 }
 
 fn direction(source_on_host: bool, target_on_host: bool) -> u8 {

@@ -7,17 +7,20 @@
 //! * `cpu_op`: a thread's share of a node;
 //! * `ticks`: nodes of a library that shows nothing but their number;
 //! * `cuda`: the work of CUDA devices;
+//! * `budget`: how much sampling may take;
 //! * `visits`: the node a device's library works on;
-//! * `copies`: tensors moved between backends;
+//! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
 pub(crate) mod backends;
+pub(crate) mod budget;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod cuda;
 mod devices;
 pub(crate) mod graph;
 pub(crate) mod instance;
+pub(crate) mod known_copies;
 pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod schedulers;

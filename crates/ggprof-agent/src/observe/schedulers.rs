@@ -136,6 +136,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let place = known.live.iter().position(|live| live.at == scheduler as usize);
     let Some(place) = place else { return false };
     let id = known.live.swap_remove(place).id;
+    backends::note_change();
     if known.freed.len() >= MOST_FREED {
         known.freed.remove(0);
     }
@@ -173,6 +174,7 @@ fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u3
     known.live.retain(|live| live.at != scheduler as usize);
     known.freed.retain(|&at| at != scheduler as usize);
     known.live.push(Live { at: scheduler as usize, id, members, base_function });
+    backends::note_change();
     id
 }
 

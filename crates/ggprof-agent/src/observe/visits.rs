@@ -77,6 +77,10 @@ impl Visits {
         }
     }
 
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes().len()
+    }
+
     /// The node being recorded or launched; none before the first.
     pub(crate) fn position(&self) -> Option<u32> {
         self.visited.last().copied()

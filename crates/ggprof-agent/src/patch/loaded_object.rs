@@ -31,6 +31,7 @@ struct Segment {
     memory: Range<usize>,
     offset: u64,
     is_code: bool,
+    is_writable: bool,
 }
 
 impl LoadedObject {
@@ -53,6 +54,12 @@ impl LoadedObject {
 
     pub(crate) fn code(&self) -> impl Iterator<Item = &Range<usize>> {
         self.segments.iter().filter(|segment| segment.is_code).map(|segment| &segment.memory)
+    }
+
+    /// Where its variables are.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = Range<usize>> {
+        let segments = self.segments.iter().filter(|segment| segment.is_writable);
+        segments.map(|segment| segment.memory.clone())
     }
 
     /// From the first to the last address.
@@ -189,6 +196,7 @@ fn describe(info: &libc::dl_phdr_info) -> LoadedObject {
                 memory: range,
                 offset: header.p_offset,
                 is_code: header.p_flags & libc::PF_X != 0,
+                is_writable: header.p_flags & libc::PF_W != 0,
             }),
             libc::PT_DYNAMIC => object.dynamic = start,
             libc::PT_GNU_RELRO => object.relro = whole_pages(range),

@@ -16,6 +16,7 @@ use super::gate::Admission;
 use super::run_slot::RunSlot;
 use crate::clock;
 use crate::observe::graph::KnownNodes;
+use crate::observe::known_copies::{Ends, Key, KnownCopies};
 
 /// Threads that compute graphs at the same moment, workers not counted.
 pub(crate) const LANES: usize = 64;
@@ -40,6 +41,7 @@ struct Inner {
     writer: BlockWriter,
     sequence: u32,
     known: KnownNodes,
+    known_copies: KnownCopies,
     /// Whose descriptions the lane remembers (`blocks`).
     epoch: u32,
 }
@@ -58,6 +60,7 @@ impl Lanes {
                 writer: BlockWriter::without_block(),
                 sequence: 0,
                 known: KnownNodes::default(),
+                known_copies: KnownCopies::default(),
                 epoch: 0,
             }),
         });
@@ -143,6 +146,7 @@ impl HeldLane<'_> {
         if inner.epoch != epoch {
             inner.epoch = epoch;
             inner.known.forget();
+            inner.known_copies.forget();
         }
         // With a block of this epoch or an older one, what is described from now on stays.
         if inner.writer.block().is_none() {
@@ -202,6 +206,14 @@ impl HeldLane<'_> {
 
     pub(crate) fn return_known(&self, known: KnownNodes) {
         self.inner().known = known;
+    }
+
+    pub(crate) fn known_copy(&self, key: &Key) -> Option<Ends> {
+        self.inner().known_copies.find(key)
+    }
+
+    pub(crate) fn remember_copy(&self, key: Key, ends: Ends) {
+        self.inner().known_copies.remember(key, ends);
     }
 
     #[allow(clippy::mut_from_ref)]

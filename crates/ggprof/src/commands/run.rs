@@ -98,7 +98,7 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     }
     let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
     variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
-    variables.push(("GGPROF_CUDA_BUDGET", arguments.cuda_budget.to_string().into()));
+    variables.push(("GGPROF_BUDGET", arguments.budget.to_string().into()));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [
         ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),

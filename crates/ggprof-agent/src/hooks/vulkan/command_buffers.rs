@@ -147,7 +147,8 @@ pub(super) unsafe extern "system" fn end(handle: vk::CommandBuffer) -> vk::Resul
             // SAFETY: set for the length of the graph by the split that owns it, on this
             // thread only.
             let visits = ThisThread::with(|this| unsafe { this.visits.get().as_ref() });
-            if let Some(work) = visits.and_then(|visits| device.samples.end(visits)) {
+            let stamps = here.stamps.written;
+            if let Some(work) = visits.and_then(|visits| device.samples.end(visits, stamps)) {
                 inner.recording.mark(work, &mut here);
             }
         }

@@ -13,6 +13,7 @@ use crate::ffi::vulkan::loader::Chain;
 use crate::lifecycle;
 use crate::observe::vulkan::device::{DEVICES, Device, INSTANCES, Instance, LEFT_ALONE};
 use crate::observe::vulkan::device_creation::{self, Extended};
+use crate::observe::vulkan::label_switch::LabelSwitch;
 use crate::observe::vulkan::write;
 
 /// How ggml names itself to Vulkan, in every version and application.
@@ -47,7 +48,8 @@ pub(super) unsafe extern "system" fn create_instance(
         // SAFETY: the loader passes a valid create info.
         let wanted = lifecycle::vulkan() != Vulkan::Off && unsafe { is_ggml(info) };
         let next = wanted.then(|| InstanceCommands::load(find)).flatten();
-        let known = Instance { handle, get_instance_proc_addr: get, next };
+        let labels = LabelSwitch::default();
+        let known = Instance { handle, get_instance_proc_addr: get, next, labels };
         // SAFETY: a live instance.
         INSTANCES.put(unsafe { dispatch_key(handle) }, Box::new(known));
     }
@@ -124,7 +126,7 @@ pub(super) unsafe extern "system" fn create_device(
     let result = if timed { with_ours } else { create(info) };
     if result == vk::Result::SUCCESS {
         // SAFETY: it was made just now, by the chain behind us.
-        unsafe { take_in(next, physical, *device, get, extended.as_deref(), timed) };
+        unsafe { take_in(instance, physical, *device, get, extended.as_deref(), timed) };
     }
     result
 }
@@ -133,7 +135,7 @@ pub(super) unsafe extern "system" fn create_device(
 /// `device` was just made from `physical`, which is the instance's; `get` is the function
 /// behind us for it.
 unsafe fn take_in(
-    instance: &InstanceCommands,
+    instance: &'static Instance,
     physical: vk::PhysicalDevice,
     device: vk::Device,
     get: vk::PFN_vkGetDeviceProcAddr,
@@ -143,15 +145,15 @@ unsafe fn take_in(
     // SAFETY: the caller's contract.
     let find = |name: &CStr| unsafe { get(device, name.as_ptr()) };
     let next = DeviceCommands::load(find);
-    let (Some(next), Some(extended)) = (next, extended) else {
+    let (Some(next), Some(extended), Some(commands)) = (next, extended, &instance.next) else {
         // SAFETY: a live device.
         LEFT_ALONE.put(unsafe { dispatch_key(device) }, Box::new(get));
         return;
     };
     // SAFETY: the caller's contract.
-    let families = unsafe { device_creation::timestamp_bits(instance, physical) };
+    let families = unsafe { device_creation::timestamp_bits(commands, physical) };
     // SAFETY: as above.
-    let properties = unsafe { device_creation::properties(instance, physical) };
+    let properties = unsafe { device_creation::properties(commands, physical) };
     let clock = extended.clock(&properties, &families, find, timed);
     let untimed = if !timed || next.reset_query_pool.is_none() {
         "the driver does not let queries be reset from the host"
@@ -161,7 +163,7 @@ unsafe fn take_in(
         ""
     };
     let mode = lifecycle::vulkan();
-    let known = Device::new(device, get, next, mode, clock, families, untimed);
+    let known = Device::new(device, instance, get, next, mode, clock, families, untimed);
     // SAFETY: a live device.
     let known = DEVICES.put(unsafe { dispatch_key(device) }, Box::new(known));
     // What ggml uploads from now on is part of the recording.

@@ -28,7 +28,10 @@ pub(super) unsafe extern "system" fn create(
     if result == vk::Result::SUCCESS {
         // SAFETY: the driver has filled in as many.
         let made = unsafe { std::slice::from_raw_parts(pipelines, count as usize) };
-        contained((), || ThisThread::with(|this| known.pipelines.note_new(this, made, start)));
+        contained((), || {
+            ThisThread::with(|this| known.pipelines.note_new(this, made, start));
+            known.instance.labels.expect_names(made.len());
+        });
     }
     result
 }
@@ -59,6 +62,7 @@ pub(super) unsafe extern "system" fn set_name(
             let name = unsafe { CStr::from_ptr(info.p_object_name) };
             let pipeline = vk::Pipeline::from_raw(info.object_handle);
             known.pipelines.note_name(pipeline, name.to_bytes());
+            known.instance.labels.note_name();
         }
     });
     // SAFETY: what the program would have called, with what it passed.

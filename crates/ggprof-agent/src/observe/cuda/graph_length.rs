@@ -7,7 +7,8 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const VARIABLE: &CStr = c"GGML_CUDA_GRAPH_CHUNK_SIZE";
-const NODES: &CStr = c"64";
+/// As nobody else writes it: a program that this one starts finds it and knows it for ours.
+const NODES: &CStr = c"064";
 /// For the recording: what the program's user did not ask for is told.
 const TOLD: &str = "GGML_CUDA_GRAPH_CHUNK_SIZE=64";
 
@@ -15,13 +16,14 @@ static SHORTENED: AtomicBool = AtomicBool::new(false);
 
 /// Unless the user has a wish. Before `main`: nobody reads the environment yet.
 pub(crate) fn shorten() {
-    // SAFETY: all are C strings; the program's threads do not run yet.
-    unsafe {
-        if libc::getenv(VARIABLE.as_ptr()).is_null() {
-            SHORTENED
-                .store(libc::setenv(VARIABLE.as_ptr(), NODES.as_ptr(), 0) == 0, Ordering::Relaxed);
-        }
-    }
+    // SAFETY: all are C strings, that of the environment as long as nobody changes it; the
+    // program's threads do not run yet.
+    let ours = unsafe {
+        libc::setenv(VARIABLE.as_ptr(), NODES.as_ptr(), 0);
+        let value = libc::getenv(VARIABLE.as_ptr());
+        !value.is_null() && CStr::from_ptr(value) == NODES
+    };
+    SHORTENED.store(ours, Ordering::Relaxed);
 }
 
 pub(super) fn told() -> &'static str {

@@ -75,7 +75,7 @@ fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
             level: config.level,
             cupti: OnceLock::new(),
             captures: CaptureDriver::loaded().filter(|_| config.level != CudaLevel::Graph),
-            state: Mutex::new(State::new(config)),
+            state: Mutex::new(State::new(config.level)),
         }
     })
 }

@@ -8,11 +8,12 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
 use super::{ATTACHED, Cuda, graph_length, launches, note_waited, now_ns, work};
-use crate::config::{CudaConfig, CudaLevel};
+use crate::config::CudaLevel;
 use crate::ffi::cuda_driver::Driver;
 use crate::ffi::cupti::session::Session;
 use crate::ffi::cupti::{Cupti, library};
 use crate::hooks::cupti::CALLBACKS;
+use crate::lifecycle;
 use crate::observe::backends::{self, Adopted};
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -32,9 +33,9 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(config: &CudaConfig) -> State {
+    pub(super) fn new(level: CudaLevel) -> State {
         State {
-            windows: Windows::new(config.level, config.budget_permille),
+            windows: Windows::new(level, lifecycle::budget_permille()),
             session: None,
             active: 0,
             timers: Vec::new(),

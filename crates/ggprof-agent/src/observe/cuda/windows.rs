@@ -4,6 +4,7 @@
 //! tokens.
 
 use crate::config::CudaLevel;
+use crate::observe::budget::Budget;
 
 /// Runs of the first window: a warm-up, a prompt, and tokens until the CUDA graphs
 /// are captured, which takes a few of the same kind in a row.
@@ -24,9 +25,7 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Windows {
     level: CudaLevel,
-    budget_permille: u64,
-    began_ns: Option<u64>,
-    spent_ns: u64,
+    budget: Budget,
     /// What the next window is expected to cost.
     expected_ns: u64,
     opened: u32,
@@ -45,9 +44,7 @@ impl Windows {
     pub(crate) const fn new(level: CudaLevel, budget_permille: u32) -> Self {
         Windows {
             level,
-            budget_permille: budget_permille as u64,
-            began_ns: None,
-            spent_ns: 0,
+            budget: Budget::new(budget_permille),
             expected_ns: 0,
             opened: 0,
             last_run: 0,
@@ -62,7 +59,6 @@ impl Windows {
 
     /// Before a split of a CUDA device; a run may have several.
     pub(crate) fn before_split(&mut self, run: u32, now_ns: u64) -> Step {
-        let began_ns = *self.began_ns.get_or_insert(now_ns);
         if std::mem::replace(&mut self.last_run, run) == run {
             return Step::Stay;
         }
@@ -70,8 +66,8 @@ impl Windows {
             _ if self.given_up => Step::Stay,
             (None, CudaLevel::Full) => Step::Attach,
             (None, CudaLevel::Sample) => {
-                let allowed = (now_ns - began_ns) * self.budget_permille / 1000;
-                let due = self.opened == 0 || self.spent_ns + self.expected_ns <= allowed;
+                let allowed = self.budget.allows(self.expected_ns, 0, now_ns);
+                let due = self.opened == 0 || allowed;
                 if due { Step::Attach } else { Step::Stay }
             }
             (Some(open), CudaLevel::Sample) => {
@@ -92,7 +88,7 @@ impl Windows {
     pub(crate) fn detached(&mut self, took_ns: u64, records: u64) {
         let Some(open) = self.open.take() else { return };
         let cost = open.attach_ns + took_ns + records * COST_PER_RECORD_NS;
-        self.spent_ns += cost;
+        self.budget.spend(cost);
         // The first window is longer, and loads CUPTI.
         self.expected_ns = if self.opened == 1 { cost / 2 } else { cost };
     }

@@ -8,6 +8,7 @@ use ash::vk;
 use super::clock::DeviceClock;
 use super::command_buffers::{CommandBuffer, CommandBuffers};
 use super::in_flight::{Finished, InFlight};
+use super::label_switch::LabelSwitch;
 use super::pipelines::Pipelines;
 use super::recording::Timing;
 use super::registry::Registry;
@@ -29,12 +30,14 @@ pub(crate) struct Instance {
     pub(crate) get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
     /// `None` for an instance that is not ggml's: it is left alone.
     pub(crate) next: Option<InstanceCommands>,
+    pub(crate) labels: LabelSwitch,
 }
 
 /// A device that ggml opened.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) handle: vk::Device,
+    pub(crate) instance: &'static Instance,
     pub(crate) get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
     pub(crate) next: DeviceCommands,
     pub(crate) mode: Vulkan,
@@ -60,6 +63,7 @@ impl Device {
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         handle: vk::Device,
+        instance: &'static Instance,
         get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
         next: DeviceCommands,
         mode: Vulkan,
@@ -69,6 +73,7 @@ impl Device {
     ) -> Device {
         Device {
             handle,
+            instance,
             get_device_proc_addr,
             next,
             mode,
@@ -78,7 +83,7 @@ impl Device {
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),
             pipelines: Pipelines::default(),
-            samples: Samples::default(),
+            samples: Samples::new(lifecycle::budget_permille()),
             spare_pools: Mutex::default(),
             covered: Mutex::default(),
             backend: AtomicU32::new(0),

@@ -5,6 +5,7 @@
 //! * `registration`: how the loader comes to know the layer;
 //! * `registry`, `device`: which objects of the loader are which of ours;
 //! * `device_creation`: what a device must have switched on;
+//! * `label_switch`: names without the labels that come with them;
 //! * `samples`: which graphs have their parts timed;
 //! * `place`: which node a command is recorded for, or what else it is;
 //! * `recording`, `stamps`: a command buffer's works and the timestamps around them;
@@ -19,6 +20,7 @@ pub(crate) mod command_buffers;
 pub(crate) mod device;
 pub(crate) mod device_creation;
 pub(crate) mod in_flight;
+pub(crate) mod label_switch;
 pub(crate) mod pipelines;
 pub(crate) mod place;
 pub(crate) mod recording;

@@ -3,6 +3,9 @@
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+/// A mark that is nobody's key, until the value is in place.
+const BEING_MADE: usize = 1;
+
 /// A list that only grows. What it refers to is never freed: a command may be under way
 /// on another thread.
 #[derive(Debug)]
@@ -34,14 +37,19 @@ impl<T> Registry<T> {
         self.entries().all(|entry| entry.key.load(Ordering::Acquire) == 0)
     }
 
+    pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
+        let taken = self.entries().filter(|entry| entry.key.load(Ordering::Acquire) > BEING_MADE);
+        // SAFETY: only leaked values are stored.
+        taken.filter_map(|entry| unsafe { entry.value.load(Ordering::Acquire).as_ref() })
+    }
+
     /// The loader may use the address of a table again: what had the key loses it.
     pub(crate) fn put(&self, key: usize, value: Box<T>) -> &'static T {
         self.remove(key);
         let value = Box::leak(value);
         let pointer = std::ptr::from_mut(value);
         let free = self.entries().find(|entry| {
-            // A mark that is nobody's key, until the value is in place.
-            entry.key.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+            entry.key.compare_exchange(0, BEING_MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         });
         match free {
             Some(entry) => {

@@ -1,7 +1,8 @@
 //! Which graphs have their parts timed, when not all have. A timestamp costs a fast device a
-//! microsecond or two, and a token of a small model has hundreds of dispatches: so of each
-//! shape of graph the first two are timed in their parts (the second is warm), and then one of
-//! many. Of the others the beginning and the end are timed.
+//! microsecond or two, and a token of a small model has hundreds of dispatches: so graphs are
+//! timed in their parts as often as a budget allows. The first of all is, and so are the first
+//! two of each shape (the second is warm) until what is lent in advance is spent. Of the others
+//! the beginning and the end are timed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,23 +11,35 @@ use ggprof_spool::layout::{NO_NODE, WORK_WHOLE_SPLIT};
 
 use super::place::Place;
 use super::recording::{Name, Work};
+use crate::clock;
 use crate::config::Vulkan;
+use crate::observe::budget::Budget;
 use crate::observe::visits::Visits;
 
-/// One in so many of a shape: with groups timed at a quarter of a fast GPU's time, half a
-/// hundredth in all.
-const EVERY: u32 = 64;
+/// What a timestamp takes of the device's time: 1.7 µs on the fastest that was measured.
+const COST_PER_STAMP_NS: u64 = 2_000;
+/// Lent for the first two graphs of shapes: some ten graphs of a model of a billion weights.
+const LENT_NS: u64 = 5_000_000;
 /// Shapes to keep in mind; a program that makes more is looked at afresh.
 const MOST_SHAPES: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Samples {
-    shapes: Mutex<HashMap<u32, Shape>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    budget: Budget,
+    shapes: HashMap<u32, Shape>,
 }
 
 #[derive(Debug, Default)]
 struct Shape {
-    seen: u32,
+    /// How often its parts were timed.
+    timed: u32,
+    /// Timestamps that this took the last time.
+    stamps: u32,
     /// The last position that had work of the device.
     last: u32,
 }
@@ -42,43 +55,63 @@ pub(crate) enum Sampled {
 }
 
 impl Samples {
+    pub(crate) fn new(budget_permille: u32) -> Samples {
+        let budget = Budget::new(budget_permille);
+        Samples { state: Mutex::new(State { budget, shapes: HashMap::new() }) }
+    }
+
     pub(crate) fn sampled(&self, mode: Vulkan, visits: &mut Visits) -> Sampled {
         match visits.in_parts {
             Some(true) => Sampled::InParts,
             Some(false) => Sampled::Within,
             None => {
-                let in_parts = mode != Vulkan::Sample || self.next(visits.shape);
+                let now_ns = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
+                let in_parts = mode != Vulkan::Sample
+                    || self.state().next(visits.shape, visits.node_count(), now_ns());
                 visits.in_parts = Some(in_parts);
                 if in_parts { Sampled::InParts } else { Sampled::Begins(whole(visits)) }
             }
         }
     }
 
-    /// A command buffer of the split ends; its end, if this is the last one.
-    pub(crate) fn end(&self, visits: &Visits) -> Option<Work> {
+    /// A command buffer of the split ends, with so many timestamps in it; the split's end, if
+    /// this is the last one.
+    pub(crate) fn end(&self, visits: &Visits, stamps: u32) -> Option<Work> {
         let position = visits.position()?;
-        let mut shapes = self.shapes();
-        let shape = shapes.get_mut(&visits.shape)?;
+        let mut state = self.state();
+        let shape = state.shapes.get_mut(&visits.shape)?;
+        let is_last = position >= shape.last;
+        shape.last = shape.last.max(position);
         if visits.in_parts == Some(true) {
-            shape.last = shape.last.max(position);
+            shape.stamps += stamps;
+            state.budget.spend(u64::from(stamps) * COST_PER_STAMP_NS);
             return None;
         }
-        (position >= shape.last).then(|| whole(visits))
+        is_last.then(|| whole(visits))
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
     /// Whether the next graph of this shape is timed in its parts.
-    fn next(&self, shape: u32) -> bool {
-        let mut shapes = self.shapes();
-        if shapes.len() >= MOST_SHAPES {
-            shapes.clear();
+    fn next(&mut self, shape: u32, nodes: usize, now_ns: u64) -> bool {
+        if self.shapes.len() >= MOST_SHAPES {
+            self.shapes.clear();
         }
-        let shape = shapes.entry(shape).or_default();
-        shape.seen += 1;
-        shape.seen <= 2 || shape.seen.is_multiple_of(EVERY)
-    }
-
-    fn shapes(&self) -> MutexGuard<'_, HashMap<u32, Shape>> {
-        self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
+        let is_first = self.shapes.is_empty();
+        let shape = self.shapes.entry(shape).or_default();
+        // Nodes that were never timed have a timestamp each, at most.
+        let stamps = if shape.timed == 0 { nodes as u64 } else { u64::from(shape.stamps) };
+        let lent_ns = if shape.timed < 2 { LENT_NS } else { 0 };
+        let in_parts = self.budget.allows(stamps * COST_PER_STAMP_NS, lent_ns, now_ns) || is_first;
+        if in_parts {
+            shape.timed += 1;
+            shape.stamps = 0;
+        }
+        in_parts
     }
 }
 
@@ -91,11 +124,41 @@ fn whole(visits: &Visits) -> Work {
 mod tests {
     use super::*;
 
+    const MS: u64 = 1_000_000;
+
+    /// Graphs of a millisecond each with 250 nodes, as many timestamps, and these shapes:
+    /// the numbers, from 0 on, of those that are timed in their parts.
+    fn timed(shapes: impl IntoIterator<Item = u32>) -> Vec<u64> {
+        let mut state = State { budget: Budget::new(10), shapes: HashMap::new() };
+        let mut timed = Vec::new();
+        for (number, shape) in (0..).zip(shapes) {
+            if state.next(shape, 250, number * MS) {
+                timed.push(number);
+                state.shapes.entry(shape).or_default().stamps = 250;
+                state.budget.spend(250 * COST_PER_STAMP_NS);
+            }
+        }
+        timed
+    }
+
     #[test]
-    fn a_shape_is_sampled_cold_warm_and_now_and_then() {
-        let samples = Samples::default();
-        let sampled: Vec<u32> = (1..=130).filter(|_| samples.next(7)).collect();
-        assert_eq!(sampled, [1, 2, 64, 128]);
-        assert!(samples.next(8), "another shape");
+    fn a_shape_is_timed_cold_warm_and_as_the_budget_allows() {
+        // Half a millisecond each: a hundredth of fifty graphs.
+        assert_eq!(timed([7; 260]), [0, 1, 150, 200, 250]);
+    }
+
+    #[test]
+    fn new_shapes_are_timed_until_the_loan_is_spent() {
+        let timed = timed(0..2000);
+        assert_eq!(timed[..10], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert!(timed[10..].is_sorted_by(|a, b| b - a == 50), "{timed:?}");
+        assert_eq!(timed.len(), 10 + 2000 / 50 - 1, "{timed:?}");
+    }
+
+    #[test]
+    fn the_first_graph_of_all_is_timed_whatever_it_costs() {
+        let mut state = State { budget: Budget::new(0), shapes: HashMap::new() };
+        assert!(state.next(1, 1_000_000, 0));
+        assert!(!state.next(2, 1_000_000, MS));
     }
 }

@@ -7,7 +7,7 @@ use super::kernel_name;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
 use ggprof_spool::layout::{self, NO_NODE};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
 /// A piece of work with its times.
@@ -23,7 +23,16 @@ impl Timed<'_> {
     fn what(&self) -> u8 {
         what(self.record)
     }
+
+    /// The group it shares with other work.
+    fn group(&self) -> Option<Group> {
+        let layout::DeviceWork { flags, clock, stream, group, .. } = *self.record;
+        (flags & layout::WORK_CONCURRENT != 0).then_some((clock, stream, group))
+    }
 }
+
+/// Clock of the device, stream, number.
+type Group = (u32, u32, u32);
 
 /// All timed work, by what it was done for.
 #[derive(Debug, Default)]
@@ -103,6 +112,7 @@ fn charge(tables: &Tables, trace: &Trace, timed: &mut [Timed<'_>]) {
         };
         by_engine.entry((work.record.backend, engine)).or_default().push(at);
     }
+    let shared = shared_groups(timed);
     for members in by_engine.values() {
         let pieces: Vec<Piece> = members
             .iter()
@@ -111,12 +121,28 @@ fn charge(tables: &Tables, trace: &Trace, timed: &mut [Timed<'_>]) {
                 end_ns: timed[at].end_ns,
                 owner: (timed[at].record.split, timed[at].record.position),
                 weight: weight(tables, trace, timed[at].record),
+                beside: timed[at].group().is_some_and(|group| shared.contains(&group)),
             })
             .collect();
         for (&at, charge) in members.iter().zip(charges(&pieces)) {
             timed[at].charge = charge;
         }
     }
+}
+
+/// Groups with work of several ops that nothing kept apart.
+fn shared_groups(timed: &[Timed<'_>]) -> HashSet<Group> {
+    let mut owners = HashMap::new();
+    let mut shared = HashSet::new();
+    for work in timed {
+        let owner = (work.record.split, work.record.position);
+        if let Some(group) = work.group()
+            && *owners.entry(group).or_insert(owner) != owner
+        {
+            shared.insert(group);
+        }
+    }
+    shared
 }
 
 /// The bytes of the tensors that the work reads and writes, for sharing out an interval.

@@ -4,6 +4,10 @@
 //! Work that overlaps earlier work is charged with what it adds. Pieces with one and the same
 //! interval were timed together (nothing keeps them apart): they share it by the bytes their
 //! tensors hold, which is an estimate, and said to be one.
+//!
+//! Where nothing kept the work of several ops apart, what one adds says little of what it takes,
+//! even if each has an interval of its own: a device that writes timestamps in their order shows
+//! what ran beside the first as next to nothing. So that is called an estimate too.
 
 /// One piece of work, as far as charging needs it.
 #[derive(Debug, Clone, Copy)]
@@ -14,12 +18,14 @@ pub(super) struct Piece {
     pub(super) owner: (u32, u32),
     /// Its share of an interval that it has in common with others.
     pub(super) weight: u64,
+    /// Other ops' work may have run beside it.
+    pub(super) beside: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Charge {
     pub(super) ns: u64,
-    /// Shared out by weight, not measured.
+    /// Shared out by weight or by order, not measured.
     pub(super) estimated: bool,
 }
 
@@ -42,7 +48,7 @@ pub(super) fn charges(pieces: &[Piece]) -> Vec<Charge> {
             // By running sums, so that the parts add up to the whole.
             seen += weight(&pieces[at]);
             let until = (u128::from(adds) * seen / weights) as u64;
-            charges[at] = Charge { ns: until - given, estimated };
+            charges[at] = Charge { ns: until - given, estimated: estimated || pieces[at].beside };
             given = until;
         }
         charged_until = charged_until.max(end_ns);
@@ -67,6 +73,7 @@ mod tests {
                 end_ns,
                 owner: (1, node),
                 weight,
+                beside: false,
             })
             .collect();
         let found: Vec<_> =

@@ -1,0 +1,42 @@
+//! What sampling may take of a program's time.
+
+/// A share of the time since the first question, and what was taken of it.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    permille: u64,
+    began_ns: Option<u64>,
+    spent_ns: u64,
+}
+
+impl Budget {
+    pub(crate) const fn new(permille: u32) -> Budget {
+        Budget { permille: permille as u64, began_ns: None, spent_ns: 0 }
+    }
+
+    pub(crate) fn spend(&mut self, took_ns: u64) {
+        self.spent_ns += took_ns;
+    }
+
+    /// Whether so much can be taken now, given what is lent in advance.
+    pub(crate) fn allows(&mut self, cost_ns: u64, lent_ns: u64, now_ns: u64) -> bool {
+        let began_ns = *self.began_ns.get_or_insert(now_ns);
+        let earned_ns = now_ns.saturating_sub(began_ns).saturating_mul(self.permille) / 1000;
+        self.spent_ns + cost_ns <= earned_ns + lent_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_of_the_time_and_what_is_lent() {
+        let mut budget = Budget::new(10);
+        assert!(!budget.allows(1, 0, 5000), "the time begins here");
+        assert!(budget.allows(5, 5, 5000));
+        budget.spend(5);
+        assert!(!budget.allows(5, 0, 5999));
+        assert!(budget.allows(5, 0, 6000), "a hundredth of a thousand");
+        assert!(!budget.allows(1, 0, 0), "a clock that goes back earns nothing");
+    }
+}
