@@ -6,22 +6,34 @@ pub(crate) struct Budget {
     permille: u64,
     began_ns: Option<u64>,
     spent_ns: u64,
+    /// Of that, what there was no choice about.
+    unchosen_ns: u64,
 }
 
 impl Budget {
     pub(crate) const fn new(permille: u32) -> Budget {
-        Budget { permille: permille as u64, began_ns: None, spent_ns: 0 }
+        Budget { permille: permille as u64, began_ns: None, spent_ns: 0, unchosen_ns: 0 }
     }
 
     pub(crate) fn spend(&mut self, took_ns: u64) {
         self.spent_ns += took_ns;
     }
 
+    /// Takes what has to be taken anyway, as long as half of the budget is left for choices.
+    pub(crate) fn spend_unchosen(&mut self, took_ns: u64, now_ns: u64) {
+        let room_ns = (self.earned_ns(now_ns) / 2).saturating_sub(self.unchosen_ns);
+        self.unchosen_ns += took_ns.min(room_ns);
+        self.spent_ns += took_ns.min(room_ns);
+    }
+
     /// Whether so much can be taken now, given what is lent in advance.
     pub(crate) fn allows(&mut self, cost_ns: u64, lent_ns: u64, now_ns: u64) -> bool {
+        self.spent_ns + cost_ns <= self.earned_ns(now_ns) + lent_ns
+    }
+
+    fn earned_ns(&mut self, now_ns: u64) -> u64 {
         let began_ns = *self.began_ns.get_or_insert(now_ns);
-        let earned_ns = now_ns.saturating_sub(began_ns).saturating_mul(self.permille) / 1000;
-        self.spent_ns + cost_ns <= earned_ns + lent_ns
+        now_ns.saturating_sub(began_ns).saturating_mul(self.permille) / 1000
     }
 }
 
@@ -38,5 +50,15 @@ mod tests {
         assert!(!budget.allows(5, 0, 5999));
         assert!(budget.allows(5, 0, 6000), "a hundredth of a thousand");
         assert!(!budget.allows(1, 0, 0), "a clock that goes back earns nothing");
+    }
+
+    #[test]
+    fn what_was_not_chosen_leaves_half_for_what_is() {
+        let mut budget = Budget::new(10);
+        assert!(budget.allows(0, 0, 0));
+        for _ in 0..100 {
+            budget.spend_unchosen(1, 1000);
+        }
+        assert!(budget.allows(5, 0, 1000) && !budget.allows(6, 0, 1000));
     }
 }

@@ -118,7 +118,8 @@ pub(crate) fn begin_split(
     }
     let cuda = cuda(lane);
     let mut state = cuda.state();
-    match state.windows.before_split(this.run.get(), now_ns()) {
+    let now_ns = now_ns();
+    match state.windows.before_split(this.run.get(), now_ns) {
         Step::Attach => state.attach(cuda, lane),
         Step::Detach if state.active > 0 => state.windows.stay_open(),
         Step::Detach => state.detach(lane),
@@ -129,8 +130,10 @@ pub(crate) fn begin_split(
     let backend = adopted.id();
     if state.windows.is_open() {
         lane.recorder.owe();
-    } else if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
-        let _ = timer.begin(lane, split);
+    } else if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend)
+        && timer.begin(lane, split).is_some()
+    {
+        state.windows.timed_by_events(now_ns);
     }
     Some(CudaSplit { cuda, backend, split, ended: false })
 }

@@ -13,6 +13,9 @@ const WINDOW_RUNS: u32 = 12;
 /// What tracing adds to each piece of work: 1.3 µs per kernel were measured.
 const COST_PER_RECORD_NS: u64 = 1_500;
 
+/// What the two events around a split take: 4.7 µs were measured.
+const COST_OF_EVENTS_NS: u64 = 5_000;
+
 /// What to do before the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -91,6 +94,11 @@ impl Windows {
         self.budget.spend(cost);
         // The first window is longer, and loads CUPTI.
         self.expected_ns = if self.opened == 1 { cost / 2 } else { cost };
+    }
+
+    /// A split between windows was timed by events: all are, so windows have to wait for it.
+    pub(crate) fn timed_by_events(&mut self, now_ns: u64) {
+        self.budget.spend_unchosen(COST_OF_EVENTS_NS, now_ns);
     }
 
     /// The window cannot be closed now (others compute): it is tried again.
