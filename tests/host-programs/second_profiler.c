@@ -2,12 +2,21 @@
 // agent, and passes each call on to the next library that has it.
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 static int seen;
 
 static void * next(const char * name) {
     return dlsym(RTLD_NEXT, name);
+}
+
+void * ggml_backend_sched_new(void ** backends, void * types, int count, size_t size,
+                              bool parallel, bool offload) {
+    typedef void * (*sched_new)(void **, void *, int, size_t, bool, bool);
+    return ((sched_new) next("ggml_backend_sched_new"))(backends, types, count, size, parallel,
+                                                        offload);
 }
 
 int ggml_backend_sched_graph_compute(void * scheduler, void * graph) {

@@ -44,6 +44,11 @@ const CPU: [&str; 14] = [
 /// Links a library so that it calls its own functions directly, as Ubuntu links all of them.
 pub const SYMBOLIC: &[&str] = &["-Wl,-Bsymbolic-functions"];
 
+/// gcc compiles this source so that callers of its hidden functions count on registers which
+/// these leave alone: `ggml_barrier`'s do.
+const INTIMATE: &str = "ggml-cpu/ggml-cpu.c";
+const INTIMATELY: [&str; 2] = ["-O3", "-fvisibility=hidden"];
+
 static BUILDING: Mutex<()> = Mutex::new(());
 
 /// Who compiles.
@@ -74,6 +79,21 @@ pub fn linked_into(source: &str) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_program(source))
 }
 
+/// How a library keeps the ggml in it to itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It shows no function of ggml.
+    Hidden,
+    /// It shows all of them, but calls its own directly.
+    Symbolic,
+}
+
+/// A library made of a program of `host-programs/`, whose `main` it shows as `compute`, and of
+/// ggml.
+pub fn library_around(source: &str, kept: Kept) -> Option<PathBuf> {
+    tool::fetched("ggml's source", built_around(source, kept))
+}
+
 pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(compiler)?;
@@ -96,17 +116,48 @@ pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathB
 }
 
 pub(crate) fn built_program(source: &str) -> Result<PathBuf, String> {
+    let program = directory()?.join(source.replace('.', "_"));
+    linked_together(source, &program, &[], &[])?;
+    Ok(program)
+}
+
+pub(crate) fn built_around(source: &str, kept: Kept) -> Result<PathBuf, String> {
+    let library = directory()?.join(format!("{}_{kept:?}.so", source.replace('.', "_")));
+    let shown = library.with_extension("shown");
+    std::fs::write(&shown, "{ global: compute; local: *; };\n").map_err(|e| e.to_string())?;
+    let keep = match kept {
+        Kept::Hidden => format!("-Wl,--version-script={}", shown.display()),
+        Kept::Symbolic => SYMBOLIC.concat(),
+    };
+    linked_together(source, &library, &["-Dmain=compute"], &["-shared", &keep])?;
+    Ok(library)
+}
+
+/// Links a program of `host-programs/`, compiled with more flags, and all of ggml.
+fn linked_together(
+    source: &str,
+    result: &Path,
+    compile_with: &[&str],
+    link_with: &[&str],
+) -> Result<(), String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(Compiler::Gcc)?;
-    let program = directory()?.join(source.replace('.', "_"));
-    let main = program.with_extension("o");
+    let main = result.with_extension("o");
     let mut compile = Compiler::Gcc.command(source, &source_directory()?);
-    tool::output(compile.arg("-c").arg(host_program(source)).arg("-o").arg(&main))?;
-    let all = BASE.iter().chain(&REGISTRY).chain(&CPU);
+    compile.args(compile_with).arg("-c").arg(host_program(source));
+    tool::output(compile.arg("-o").arg(&main))?;
+    let intimate = objects.0.join("intimate.o");
+    if !intimate.is_file() {
+        Objects::compile(Compiler::Gcc, &source_directory()?, INTIMATE, &INTIMATELY, &intimate)?;
+    }
+    let all = BASE.iter().chain(&REGISTRY).chain(&CPU).filter(|source| **source != INTIMATE);
+    // Another test may be running it.
+    let fresh = result.with_extension("part");
     let mut link = Command::new(Compiler::Gcc.for_cpp()[0]);
-    link.arg("-o").arg(&program).arg(&main).args(all.map(|source| objects.of(source)));
+    link.args(link_with).arg("-o").arg(&fresh).arg(&main);
+    link.arg(intimate).args(all.map(|source| objects.of(source)));
     tool::output(link.args(["-ldl", "-lpthread", "-lm"]))?;
-    Ok(program)
+    std::fs::rename(fresh, result).map_err(|error| error.to_string())
 }
 
 fn host_program(source: &str) -> PathBuf {
@@ -128,7 +179,7 @@ impl Objects {
             loop {
                 let next = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
                 let Some(source) = next else { return Ok(()) };
-                objects.compile(compiler, &ggml, source)?;
+                Objects::compile(compiler, &ggml, source, &[], &objects.of(source))?;
             }
         };
         let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -143,12 +194,17 @@ impl Objects {
         self.0.join(format!("{}.o", source.replace('/', "_")))
     }
 
-    fn compile(&self, compiler: Compiler, ggml: &Path, source: &str) -> Result<(), String> {
-        let object = self.of(source);
+    fn compile(
+        compiler: Compiler,
+        ggml: &Path,
+        source: &str,
+        flags: &[&str],
+        object: &Path,
+    ) -> Result<(), String> {
         let fresh = object.with_extension("part");
         let mut command = compiler.command(source, ggml);
         // Some processors' kernels, so that the ops take a natural time; no fine tuning.
-        command.args(["-mavx2", "-mfma", "-mf16c"]);
+        command.args(["-mavx2", "-mfma", "-mf16c"]).args(flags);
         command.arg("-c").arg(ggml.join("src").join(source)).arg("-o").arg(&fresh);
         tool::output(&mut command)?;
         std::fs::rename(fresh, object).map_err(|error| error.to_string())

@@ -2,7 +2,7 @@
 //! functions' entries.
 
 use ggprof_e2e::recording::Recording;
-use ggprof_e2e::source_ggml::{self, Compiler, SYMBOLIC};
+use ggprof_e2e::source_ggml::{self, Compiler, Kept, SYMBOLIC};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, published_ggml};
 use ggprof_spool::layout::{Covered, CoveredHow};
@@ -34,9 +34,10 @@ fn a_library_that_calls_itself_directly_is_hooked_at_entries() {
         workload.run_well();
         let recording = workload.recording();
         check_every_node_recorded(&recording);
-        for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions] {
+        for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions, Covered::Copies] {
             assert_eq!(how(&recording, what), [CoveredHow::InlineHook as u8], "{what:?}");
         }
+        assert_eq!(recording.completed_runs().count(), 5);
         let threads_seen = recording.splits.values().filter_map(|split| split.end.as_ref());
         assert!(threads_seen.into_iter().all(|end| end.threads.to_string() == threads));
     }
@@ -77,6 +78,60 @@ fn two_copies_of_ggml_in_one_process_are_both_recorded() {
     assert_eq!(instances.len(), 2, "{:?}", recording.backends);
     let ways = [CoveredHow::InlineHook as u8, CoveredHow::GotSlot as u8];
     assert_eq!(how(&recording, Covered::Ops), ways);
+}
+
+#[test]
+fn ggml_in_a_library_that_is_opened_later_is_recorded() {
+    for (kept, threads) in [(Kept::Hidden, "1"), (Kept::Hidden, "2"), (Kept::Symbolic, "1")] {
+        let library = source_ggml::library_around("ggml_linked_in.c", kept);
+        let Some(library) = library else { return };
+        let mut program = Command::new(built::host_program("opens_hidden_ggml.c"));
+        program.arg(&library).args(["3", threads]);
+        // ggml's own handler for exceptions does not bear that it is opened again.
+        program.env("GGML_NO_BACKTRACE", "1");
+        check_hidden(program, 6);
+    }
+}
+
+#[test]
+fn ggml_hidden_in_a_library_that_the_program_links_is_recorded() {
+    let library = source_ggml::library_around("ggml_linked_in.c", Kept::Hidden);
+    let Some(library) = library else { return };
+    let library = library.display().to_string();
+    let program = built::linked_program("links_hidden_ggml.c", "hidden", &[&library]);
+    let mut program = Command::new(program);
+    program.args(["3", "1"]);
+    check_hidden(program, 3);
+}
+
+/// Runs the program with and without the agent.
+fn check_hidden(mut program: Command, graphs: usize) {
+    let plain = program.output().expect("the program starts");
+    assert!(plain.status.success(), "{plain:?}");
+    let mut recorded = UnderAgent::of(program);
+    let output = recorded.run_well();
+    assert_eq!(last_line(&output), last_line(&plain), "the same results");
+    let recording = recorded.recording();
+    check_every_node_recorded(&recording);
+    let computed = recording.runs.keys().map(|&run| recording.computed_in(run));
+    assert_eq!(computed.collect::<Vec<_>>(), vec![18; graphs]);
+    for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions, Covered::Copies] {
+        assert!(how(&recording, what).iter().all(|how| *how == CoveredHow::InlineHook as u8));
+    }
+}
+
+#[test]
+fn a_library_hooked_at_entries_may_be_closed_while_another_computes() {
+    let Some(libraries) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    let again = "libggml-cpu-again.so";
+    std::fs::copy(libraries.join("libggml-cpu.so"), libraries.join(again)).unwrap();
+    let mut program = UnderAgent::new(built::host_program("closes_a_backend.c"));
+    program.command.arg(libraries).args(["libggml-cpu.so", again]);
+    program.run_well();
+    let recording = program.recording();
+    check_every_node_recorded(&recording);
+    assert!(recording.runs.keys().all(|&run| recording.computed_in(run) == 10));
+    assert_eq!(how(&recording, Covered::Ops), [CoveredHow::InlineHook as u8; 21]);
 }
 
 #[test]

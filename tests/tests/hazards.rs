@@ -8,7 +8,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::StopReason;
+use ggprof_spool::layout::{Covered, CoveredHow, StopReason};
 
 const UNWOUND: i32 = i32::MIN;
 
@@ -137,6 +137,24 @@ fn ggml_closed_and_opened_again_is_recorded() {
 }
 
 #[test]
+fn a_backend_closed_while_another_computes_is_recorded() {
+    let Some(mut program) = host("closes_a_backend.c") else { return };
+    program.command.args(["libggml-cpu-x64.so", "libggml-cpu-sse42.so"]);
+    let output = program.run_well();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers: Vec<usize> =
+        text.split(['=', ' ', '\n']).filter_map(|word| word.parse().ok()).collect();
+    let recording = program.recording();
+    assert_eq!(recording.lost(), 0, "{:?}", recording.header.losses);
+    assert_eq!(completed(&recording), numbers.iter().sum::<usize>(), "{text}");
+    assert!(recording.runs.keys().all(|run| recording.computed_in(*run) == 10));
+    let by_slot = |how: u8| how == CoveredHow::GotSlot as u8;
+    let ops = recording.coverage.iter().filter(|covered| covered.what == Covered::Ops as u16);
+    let ways: Vec<bool> = ops.map(|covered| by_slot(covered.how)).collect();
+    assert_eq!(ways, [true; 21], "each time it was opened, and the other");
+}
+
+#[test]
 fn the_programs_own_abort_callback_counts() {
     for version in [published_ggml::BEFORE_ANNOUNCED_OPS, NEWEST] {
         let Some(libraries) = published_ggml::libraries(version) else { continue };
@@ -152,6 +170,17 @@ fn the_programs_own_abort_callback_counts() {
         let statuses: Vec<i32> = recording.completed_runs().map(|(_, end)| end.status).collect();
         assert_eq!(statuses, [0, 1, 0], "{version}");
     }
+}
+
+#[test]
+fn libraries_are_found_by_who_opens_them() {
+    let library = built::host_library("found_beside.c");
+    let beside = library.with_file_name("beside");
+    std::fs::create_dir_all(&beside).unwrap();
+    std::fs::copy(library, beside.join("libfound.so")).unwrap();
+    let path = "-Wl,--enable-new-dtags,-rpath,$ORIGIN/beside";
+    let program = built::linked_program("opens_beside_itself.c", "program", &[path, "-ldl"]);
+    assert_eq!(UnderAgent::new(program).run_well().stdout, b"42\n");
 }
 
 #[test]

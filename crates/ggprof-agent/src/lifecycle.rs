@@ -34,7 +34,7 @@ use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, CudaLevel, Purpose, Vulkan};
 use crate::ffi::real_function;
-use crate::hooks::linked_in;
+use crate::hooks::opened;
 use crate::observe::cuda::{self, graph_length};
 use crate::observe::vulkan::registration;
 use crate::recorder::Recorder;
@@ -60,7 +60,7 @@ pub(crate) extern "C" fn on_load() {
     if let Some(config) = Config::from_environment() {
         prepare_environment(&config);
         arm(config);
-        fail_open::guard((), |_| linked_in::hook_program());
+        fail_open::guard((), |_| opened::look());
     }
 }
 
@@ -168,8 +168,12 @@ extern "C" fn after_fork_in_child() {
 
 /// How Vulkan devices are to be timed; not at all where nothing can be recorded.
 pub(crate) fn vulkan() -> Vulkan {
-    let usable = matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING);
-    CONFIG.get().filter(|_| usable).map_or(Vulkan::Off, |config| config.vulkan)
+    CONFIG.get().filter(|_| is_on()).map_or(Vulkan::Off, |config| config.vulkan)
+}
+
+/// Whether anything can be recorded, now or later.
+pub(crate) fn is_on() -> bool {
+    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING)
 }
 
 /// Thousandths of the time that sampling a device may take.

@@ -79,6 +79,7 @@ api! {
     ggml_commit: fn() -> *const c_char;
     ggml_backend_name: fn(Pointer) -> *const c_char;
     ggml_backend_free: fn(Pointer);
+    ggml_backend_is_cpu: fn(Pointer) -> bool;
     ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
     ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
     ggml_backend_synchronize: fn(Pointer);
@@ -136,7 +137,7 @@ impl Scope {
         let path = if name.is_empty() { std::ptr::null() } else { name.as_ptr() };
         // SAFETY: the name is a C string; NOLOAD never loads or runs anything.
         let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        (!handle.is_null()).then_some(Scope(handle))
+        (!handle.is_null()).then(|| Scope(handle))
     }
 
     /// The symbol's address, 0 when it is not there.

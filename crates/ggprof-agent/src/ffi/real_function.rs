@@ -12,12 +12,14 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::api::Scope;
+use crate::hooks::linked_in;
 use crate::patch::loaded_object::{self, LoadedObject};
 use crate::recorder::this_thread::ThisThread;
 
-/// What `for_caller` is given for a call that arrived at the entry of a function
-/// which is linked into the program.
-pub(crate) const LINKED_IN: usize = 1;
+/// Marks what `for_caller` is given for a call that arrived at the entry of a hooked
+/// function: not a return address, but the way past the hook. No address of a program
+/// has this bit.
+const PAST_A_HOOK: usize = 1 << 62;
 /// Marks a site that is a function of ggml's; no address of a program has this bit.
 const BEHIND_OURS: usize = 1 << 63;
 
@@ -31,8 +33,6 @@ pub(crate) struct RealFunction {
     remembered: [CallSite; REMEMBERED],
     /// The loader's count of unloads when the sites were remembered.
     unloads: AtomicU64,
-    /// The way past the hook at the entry of the program's own function.
-    linked_in: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -55,19 +55,14 @@ impl RealFunction {
             symbol,
             remembered: [const { CallSite::none() }; REMEMBERED],
             unloads: AtomicU64::new(0),
-            linked_in: AtomicUsize::new(0),
         }
-    }
-
-    pub(crate) fn set_linked_in(&self, past_the_hook: usize) {
-        self.linked_in.store(past_the_hook, Ordering::Release);
     }
 
     /// The real function for a call that returns to `return_address`. Zero only
     /// if the loader knows no such function any more.
     pub(crate) fn for_caller(&self, return_address: usize) -> usize {
-        if return_address == LINKED_IN {
-            return self.linked_in.load(Ordering::Acquire);
+        if return_address & PAST_A_HOOK != 0 {
+            return return_address & !PAST_A_HOOK;
         }
         self.forget_after_unload();
         let site = if is_ours(return_address) {
@@ -101,7 +96,7 @@ impl RealFunction {
 
     #[cold]
     fn find_and_remember(&self, site: usize) -> usize {
-        let function = find_from(site & !BEHIND_OURS, self.symbol);
+        let function = linked_in::way_past(find_from(site & !BEHIND_OURS, self.symbol));
         let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;
             // A mark no return address has, until the function is filled in.
@@ -141,9 +136,10 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
 }
 
 /// A function of the ggml that a function leads to: itself, or where it is another
-/// profiler's, one of the ggml behind that. A program that has it linked in is its ggml.
+/// profiler's, one of the ggml behind that. What has ggml linked in is its ggml.
 pub(crate) fn of_ggml(function: usize) -> usize {
-    if is_ggmls(function) || LoadedObject::program().is_some_and(|own| own.holds(function)) {
+    let function = linked_in::function_behind(function);
+    if is_ggmls(function) || linked_in::holds(function) {
         return function;
     }
     match find_anywhere(c"ggml_init") {

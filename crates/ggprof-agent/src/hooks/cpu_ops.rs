@@ -5,10 +5,11 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
+use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::observe_then_jump;
+use super::shim::{keep_registers, observe_then_jump, restore_registers};
 use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::observe::cpu_op::{self, ComputeParams};
@@ -48,6 +49,11 @@ pub(crate) fn barrier_hook(library: usize) -> usize {
     per_library!(barrier)[library] as usize
 }
 
+/// For `patch::inline::Hook::KeepsRegisters`.
+pub(crate) fn barrier_hook_at_entry(library: usize) -> usize {
+    per_library!(barrier_at_entry)[library] as usize
+}
+
 /// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
 /// it is about to compute, on every thread.
 unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>(
@@ -70,6 +76,46 @@ unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>(threadpool: Pointer) {
     if timed {
         fail_open::hot((), cpu_op::leave_barrier);
     }
+}
+
+/// The same at the function's own entry. There callers may count on all registers that the
+/// real function, which is short and calls nobody, leaves as they were.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn barrier_at_entry<const LIBRARY: usize>() {
+    naked_asm!(
+        ".cfi_startproc",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        keep_registers!(),
+        "call {reach}",
+        "mov ebx, eax",
+        restore_registers!(),
+        "call qword ptr [rip + {barrier} + {offset}]",
+        "test bl, bl",
+        "je 2f",
+        keep_registers!(),
+        "call {leave}",
+        restore_registers!(),
+        "2:",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "ret",
+        ".cfi_endproc",
+        reach = sym reach_barrier,
+        leave = sym leave_barrier,
+        barrier = sym BARRIER,
+        offset = const LIBRARY * size_of::<AtomicUsize>(),
+    )
+}
+
+extern "C" fn reach_barrier() -> bool {
+    fail_open::hot(false, cpu_op::reach_barrier)
+}
+
+extern "C" fn leave_barrier() {
+    fail_open::hot((), cpu_op::leave_barrier);
 }
 
 /// One of `ggml_compute_forward_*`. Its signature is not known (a fusion takes

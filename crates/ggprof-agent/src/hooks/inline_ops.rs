@@ -8,7 +8,7 @@ use ggprof_spool::layout::CoveredHow;
 use super::cpu_ops;
 use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks, UNSEEN};
 use crate::patch::direct_calls;
-use crate::patch::inline::{InlineHooks, Wanted};
+use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
 
@@ -31,19 +31,21 @@ pub(super) fn hook(
         return Err("the library's compiler left no call that announces an op");
     }
     let mut inline = InlineHooks::new(object)?;
-    prepare(&mut inline, extra, cpu_ops::extra_hook(number), &cpu_ops::EXTRA[number])?;
+    let hook = Hook::Function(cpu_ops::extra_hook(number));
+    prepare(&mut inline, extra, hook, &cpu_ops::EXTRA[number])?;
     let barrier = named(&functions, BARRIER.to_bytes());
     let barrier = barrier.filter(|barrier| direct_calls::reach(object, barrier.address));
     let barrier = barrier.is_some_and(|barrier| {
-        let (hook, real) = (cpu_ops::barrier_hook(number), &cpu_ops::BARRIER[number]);
-        prepare(&mut inline, barrier, hook, real).is_ok()
+        let hook = Hook::KeepsRegisters(cpu_ops::barrier_hook_at_entry(number));
+        prepare(&mut inline, barrier, hook, &cpu_ops::BARRIER[number]).is_ok()
     });
     hooks.free_forwards_of(number);
     let mut forward = 0;
     for fused in functions.iter().filter(|function| is_fused(&function.name)) {
         let Some(place) = hooks.take_forward(number) else { break };
-        let (hook, real) = (cpu_ops::forward_hook(place), &cpu_ops::FORWARD[place]);
-        forward += u32::from(prepare(&mut inline, fused, hook, real).is_ok());
+        let hook = Hook::Function(cpu_ops::forward_hook(place));
+        let prepared = prepare(&mut inline, fused, hook, &cpu_ops::FORWARD[place]);
+        forward += u32::from(prepared.is_ok());
     }
     // SAFETY: the hooks are those of functions with these names; that no thread is
     // inside the functions is the contract of this one.
@@ -69,7 +71,7 @@ fn named<'f>(functions: &'f [Function], name: &[u8]) -> Option<&'f Function> {
 fn prepare(
     inline: &mut InlineHooks,
     function: &Function,
-    hook: usize,
+    hook: Hook,
     real: &AtomicUsize,
 ) -> Result<(), &'static str> {
     real.store(inline.prepare(&Wanted { function, hook })?, Ordering::Release);

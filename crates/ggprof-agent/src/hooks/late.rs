@@ -2,7 +2,7 @@
 //! library, and where ggml comes before it in the order of symbols, calls go past us. Then
 //! the slots that lead to ggml's functions are changed, in everything that is loaded.
 
-use super::entry::ENTRIES;
+use super::entry;
 use crate::ffi::real_function;
 use crate::patch::{got, loaded_object};
 
@@ -14,7 +14,7 @@ pub(crate) fn lead_calls_here() {
             continue;
         }
         got::for_each(&object, |slot| {
-            let entry = ENTRIES.iter().find(|entry| entry.symbol == slot.name);
+            let entry = entry::all().find(|entry| entry.symbol == slot.name);
             if let Some(entry) = entry
                 && real_function::is_ggmls(slot.leads_to(&object))
             {

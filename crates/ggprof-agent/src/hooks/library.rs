@@ -13,7 +13,7 @@ use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
-use crate::patch::loaded_object::LoadedObject;
+use crate::patch::loaded_object::{LoadedObject, Place};
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
@@ -101,7 +101,7 @@ pub(crate) fn unhook_forward(place: usize) {
 }
 
 /// Nothing of this name is loaded there any more.
-pub(super) fn is_gone((name, base): &(CString, usize)) -> bool {
+pub(super) fn is_gone((name, base): &Place) -> bool {
     LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
 }
 

@@ -1,14 +1,18 @@
-//! A program that has ggml linked into itself calls ggml's functions directly: the
-//! dynamic linker binds nothing, and no call would ever arrive at `entry`. If the
-//! program kept its symbols, the entry points are hooked where they are, before
-//! `main`.
+//! A program or library that has ggml linked into itself may call ggml's functions
+//! directly: it hides them, or was linked with `-Bsymbolic`. Then the dynamic linker
+//! binds nothing, and no call would ever arrive at `entry`. If it kept its symbols, the entry points are hooked where they are: those
+//! of the program and of what it links before `main`, those of a library that is opened
+//! later before it is used (`opened`).
 
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
-use super::entry::{ENTRIES, Entry};
-use crate::patch::inline::{InlineHooks, Wanted};
-use crate::patch::loaded_object::LoadedObject;
+use super::entry::{self, Entry};
+use super::library::is_gone;
+use crate::ffi::api::Scope;
+use crate::patch::got;
+use crate::patch::inline::{Hook, InlineHooks, Wanted};
+use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::patch::symbols::{self, Function};
 use crate::quiet_log;
 
@@ -16,46 +20,75 @@ use crate::quiet_log;
 /// look for their names keeps all other programs from paying more.
 const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
 
+/// A program or library with hooks at its own ggml's entry points.
 #[derive(Debug)]
-struct Program {
-    base: usize,
-    /// Where each hooked function was, and the way past its hook.
-    functions: Vec<(&'static CStr, usize, usize)>,
-    _hooks: InlineHooks,
+struct Hooked {
+    object: LoadedObject,
+    functions: Vec<HookedFunction>,
+    hooks: InlineHooks,
 }
 
-static PROGRAM: OnceLock<Program> = OnceLock::new();
+#[derive(Debug)]
+struct HookedFunction {
+    symbol: &'static CStr,
+    address: usize,
+    /// Where the function goes on behind its hook.
+    past: usize,
+}
 
-/// Hooks the program's own ggml, if it has one. Runs before the program's first
-/// instruction, so no thread is inside what is changed.
-pub(crate) fn hook_program() {
-    let Some(program) = LoadedObject::program() else { return };
-    if !symbols::may_define(&program, &SIGNS) {
+/// Never held while the loader is asked for anything: it may be waiting for us.
+static HOOKED: Mutex<Vec<Hooked>> = Mutex::new(Vec::new());
+
+/// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
+/// its functions: it has just been loaded.
+pub(crate) fn hook_object(object: &LoadedObject) {
+    let Some(scope) = Scope::of(&object.name) else { return };
+    let has = |symbol: &CStr| object.holds(scope.find(symbol));
+    let shows = SIGNS.iter().any(|sign| has(sign));
+    let calls_directly = if shows {
+        // Another profiler shows some of ggml's functions as well.
+        has(c"ggml_init") && !calls_by_name(object)
+    } else {
+        symbols::may_hide(object, &SIGNS)
+    };
+    if !calls_directly {
         return;
     }
-    let functions = symbols::functions(&program, |name| entry_named(name).is_some());
+    let functions = symbols::functions(object, |name| entry_named(name).is_some());
     if functions.is_empty() {
         return;
     }
-    match hook(&program, &functions) {
-        Ok(hooked) => _ = PROGRAM.set(hooked),
+    match hook(object, &functions) {
+        Ok(hooked) => HOOKED.lock().unwrap_or_else(PoisonError::into_inner).push(hooked),
+        // Calls from elsewhere still arrive.
+        Err(_) if shows && !object.name.is_empty() => {}
         Err(reason) => quiet_log::say(&[
-            b"this program has ggml linked into it, which cannot be recorded: ",
+            object.name.to_bytes(),
+            if object.name.is_empty() { b"this program" } else { b"" },
+            b" has ggml linked into it, which cannot be recorded: ",
             reason.as_bytes(),
         ]),
     }
 }
 
-fn hook(program: &LoadedObject, found: &[Function]) -> Result<Program, &'static str> {
-    let mut hooks = InlineHooks::new(program)?;
+/// Whether the object's calls of its own ggml are bound to `entry`.
+fn calls_by_name(object: &LoadedObject) -> bool {
+    let mut by_name = false;
+    got::for_each(object, |slot| by_name |= entry_named(slot.name.to_bytes()).is_some());
+    by_name
+}
+
+fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static str> {
+    let mut hooks = InlineHooks::new(object)?;
     let mut functions = Vec::new();
     let mut refused = "";
     for function in found {
         let Some(entry) = entry_named(&function.name) else { continue };
-        match hooks.prepare(&Wanted { function, hook: entry.shim as *const () as usize }) {
+        let hook = Hook::Function(entry.shim as *const () as usize);
+        match hooks.prepare(&Wanted { function, hook }) {
             Ok(past) => {
-                entry.real.set_linked_in(past);
-                functions.push((entry.symbol, function.address, past));
+                let (symbol, address) = (entry.symbol, function.address);
+                functions.push(HookedFunction { symbol, address, past });
             }
             Err(reason) => refused = reason,
         }
@@ -63,26 +96,68 @@ fn hook(program: &LoadedObject, found: &[Function]) -> Result<Program, &'static 
     if functions.is_empty() {
         return Err(refused);
     }
-    // SAFETY: each shim stands for the function of its name, whose way past the
-    // hook is stored; the contract of `hook_program` says that none is running.
+    // SAFETY: each shim stands for the function of its name and is told the way past
+    // its hook; the contract of `hook_object` says that none is running.
     unsafe { hooks.install() }?;
-    Ok(Program { base: program.base, functions, _hooks: hooks })
+    Ok(Hooked { object: object.clone(), functions, hooks })
 }
 
 fn entry_named(name: &[u8]) -> Option<&'static Entry> {
-    ENTRIES.iter().copied().find(|entry| entry.symbol.to_bytes() == name)
+    entry::all().find(|entry| entry.symbol.to_bytes() == name)
+}
+
+/// Forgets the hooks of libraries that were closed, even if they were opened again at
+/// the same place, and gives their places.
+pub(crate) fn forget_closed() -> Vec<Place> {
+    let all = || HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
+    // Those that are there still stay there while their code is looked at.
+    let there: Vec<(Place, Scope)> = known
+        .into_iter()
+        .filter_map(|place| Scope::of(&place.0).map(|held| (place, held)))
+        .filter(|(place, _)| !is_gone(place))
+        .collect();
+    let mut closed = Vec::new();
+    all().retain(|hooked| {
+        let place = hooked.object.place();
+        let stays =
+            there.iter().any(|(there, _)| *there == place) && hooked.hooks.are_in(&hooked.object);
+        if !stays {
+            closed.push(place);
+        }
+        stays
+    });
+    closed
+}
+
+fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
+    HOOKED.lock().unwrap_or_else(PoisonError::into_inner).iter().find_map(wanted)
+}
+
+/// Where a call by name goes on: past the hook, if the function has one.
+pub(crate) fn way_past(function: usize) -> usize {
+    let past =
+        search(|hooked| hooked.functions.iter().find(|f| f.address == function)?.past.into());
+    past.unwrap_or(function)
 }
 
 /// The function that a way past a hook leads to; any other address is itself.
 pub(crate) fn function_behind(address: usize) -> usize {
-    let functions = PROGRAM.get().map_or(&[][..], |program| &program.functions);
-    let behind = functions.iter().find(|(_, _, past)| *past == address);
-    behind.map_or(address, |(_, function, _)| *function)
+    let behind =
+        search(|hooked| hooked.functions.iter().find(|f| f.past == address)?.address.into());
+    behind.unwrap_or(address)
+}
+
+/// Whether a function is of a ggml that is hooked where it is linked in.
+pub(crate) fn holds(function: usize) -> bool {
+    search(|hooked| hooked.object.holds(function).then_some(())).is_some()
 }
 
 /// Whether calls of a function inside the object arrive at us.
 pub(crate) fn is_hooked(object: &LoadedObject, symbol: &CStr) -> bool {
-    PROGRAM.get().is_some_and(|program| {
-        program.base == object.base && program.functions.iter().any(|(name, ..)| *name == symbol)
-    })
+    let is_in = |hooked: &Hooked| {
+        let is_this = hooked.object.place() == object.place();
+        (is_this && hooked.functions.iter().any(|function| function.symbol == symbol)).then_some(())
+    };
+    search(is_in).is_some()
 }

@@ -15,6 +15,7 @@ mod inline_ops;
 pub(crate) mod late;
 pub(crate) mod library;
 pub(crate) mod linked_in;
+pub(crate) mod opened;
 mod process_end;
 mod shim;
 mod unloading;

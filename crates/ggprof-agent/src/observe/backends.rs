@@ -252,7 +252,7 @@ impl Adopted {
         let object = LoadedObject::containing(self.graph_compute.load(Ordering::Relaxed));
         let api = &instance.api;
         let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
-        let device_type = devices::device_type(instance, device);
+        let device_type = devices::device_type(instance, backend, device);
         // Several backends may be in one library, or in the program: what is done to
         // see the processor's ops tells nothing of the others'.
         let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);

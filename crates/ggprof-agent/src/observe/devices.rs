@@ -15,18 +15,26 @@ pub(super) const CPU: u8 = 0;
 pub(super) const ACCELERATOR: u8 = 3;
 pub(super) const UNKNOWN: u8 = u8::MAX;
 
-/// The device's type. ggml put the
-/// integrated GPU in front of the accelerator at some point, so a 2 is told by
-/// whether its memory is the host's.
-pub(super) fn device_type(instance: &Instance, device: Pointer) -> u8 {
+/// The type of a backend's device. ggml put the integrated GPU in front of the
+/// accelerator at some point, so a 2 is told by whether its memory is the host's.
+/// Before there were accelerators, a 2 was the processor.
+pub(super) fn device_type(instance: &Instance, backend: Pointer, device: Pointer) -> u8 {
     let Some(get_type) = instance.api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
         return UNKNOWN;
     };
     // SAFETY: a live device of this instance; devices are never freed.
     match unsafe { get_type(device) } {
+        2 if is_cpu(instance, backend) => CPU,
         2 if uses_host(instance, device) => ACCELERATOR,
         raw => u8::try_from(raw).unwrap_or(UNKNOWN),
     }
+}
+
+/// Whether ggml's base library, where it has the processor's backend in it, knows the
+/// backend as that.
+fn is_cpu(instance: &Instance, backend: Pointer) -> bool {
+    // SAFETY: a live backend of this instance.
+    instance.api.ggml_backend_is_cpu.is_some_and(|is_cpu| unsafe { is_cpu(backend) })
 }
 
 /// Whether the device works in the host's memory.

@@ -21,6 +21,8 @@ pub(crate) struct EntryCode {
     /// The instructions that it overwrites.
     instructions: Vec<Moved>,
     pub(crate) length: usize,
+    /// It calls other functions, or ends by jumping to one.
+    pub(crate) calls_others: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl EntryCode {
     pub(crate) fn read(code: &[u8], address: usize) -> Result<EntryCode, &'static str> {
         let skipped = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
         let at = address + skipped;
-        let mut entry = EntryCode { at, instructions: Vec::new(), length: 0 };
+        let mut entry = EntryCode { at, instructions: Vec::new(), length: 0, calls_others: false };
         let mut decoder = Decoder::with_ip(64, code, address as u64, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut targets = Vec::new();
@@ -48,6 +50,10 @@ impl EntryCode {
             if instruction.op0_kind() == OpKind::NearBranch64 {
                 targets.push(instruction.near_branch64() as usize);
             }
+            entry.calls_others |= matches!(
+                instruction.flow_control(),
+                FlowControl::Call | FlowControl::IndirectCall | FlowControl::IndirectBranch
+            );
             let start = instruction.ip() as usize;
             if start >= at && entry.length < JUMP {
                 let offset = start - address;
@@ -58,6 +64,8 @@ impl EntryCode {
         if entry.length < JUMP {
             return Err("the function is shorter than a jump");
         }
+        let whole = address..address + code.len();
+        entry.calls_others |= targets.iter().any(|target| !whole.contains(target));
         let overwritten = at..at + entry.length;
         if targets.iter().any(|target| overwritten.contains(target)) {
             return Err("the function jumps back to its own start");
@@ -117,6 +125,13 @@ impl EntryCode {
     }
 }
 
+/// `mov r11, imm64`.
+pub(crate) fn load_r11(value: usize) -> Vec<u8> {
+    let mut code = vec![0x49, 0xbb];
+    code.extend(value.to_le_bytes());
+    code
+}
+
 /// `jmp [rip]` with the address behind it.
 pub(crate) fn jump_anywhere(target: usize) -> Vec<u8> {
     let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
@@ -144,6 +159,26 @@ mod tests {
         let jump = entry.jump_to(AT + 0x1000).expect("near");
         assert_eq!(jump, [0xe9, 0xf7, 0x0f, 0, 0]);
         assert_eq!(entry.overwritten(), code[4..9]);
+    }
+
+    #[test]
+    fn a_function_that_calls_others_is_told_from_one_that_does_not() {
+        let calls_others = |rest: &[u8]| {
+            // push rbp; mov rbp, rsp; nop, and the rest
+            let code = [&[0x55, 0x48, 0x89, 0xe5, 0x90], rest].concat();
+            EntryCode::read(&code, AT).expect("an ordinary entry").calls_others
+        };
+        assert!(!calls_others(&[RETURN]));
+        // je over the next instruction
+        assert!(!calls_others(&[0x74, 0x01, 0x90, RETURN]));
+        // call +0
+        assert!(calls_others(&[0xe8, 0, 0, 0, 0, RETURN]));
+        // call [rax]
+        assert!(calls_others(&[0xff, 0x10, RETURN]));
+        // jmp [rdi + 8]
+        assert!(calls_others(&[0xff, 0x67, 0x08]));
+        // jmp far behind the function
+        assert!(calls_others(&[0xe9, 0, 1, 0, 0]));
     }
 
     #[test]

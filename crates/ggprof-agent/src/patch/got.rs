@@ -101,6 +101,7 @@ struct Tables {
     strings: usize,
     jump_slots: usize,
     jump_slot_bytes: usize,
+    /// Without those at its start that concern no symbol: a program has many of them.
     rela: usize,
     rela_bytes: usize,
 }
@@ -113,12 +114,14 @@ impl Tables {
         const DT_RELA: i64 = 7;
         const DT_RELASZ: i64 = 8;
         const DT_JMPREL: i64 = 23;
+        const DT_RELACOUNT: i64 = 0x6fff_fff9;
         if object.dynamic == 0 {
             return None;
         }
         // glibc writes absolute addresses into the section, musl leaves offsets.
         let at = |value: usize| if value < object.base { value + object.base } else { value };
         let mut tables = Tables::default();
+        let mut without_symbol = 0;
         let mut entry = object.dynamic as *const [i64; 2];
         loop {
             // SAFETY: the dynamic section is an array ended by a zero tag.
@@ -132,11 +135,15 @@ impl Tables {
                 DT_PLTRELSZ => tables.jump_slot_bytes = value,
                 DT_RELA => tables.rela = at(value),
                 DT_RELASZ => tables.rela_bytes = value,
+                DT_RELACOUNT => without_symbol = value * size_of::<libc::Elf64_Rela>(),
                 _ => {}
             }
             // SAFETY: the end was not reached yet.
             entry = unsafe { entry.add(1) };
         }
+        let without_symbol = without_symbol.min(tables.rela_bytes);
+        tables.rela += without_symbol;
+        tables.rela_bytes -= without_symbol;
         (tables.symbols != 0 && tables.strings != 0).then_some(tables)
     }
 

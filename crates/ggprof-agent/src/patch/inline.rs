@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::entry_code::{EntryCode, JUMP, jump_anywhere};
+use super::entry_code::{EntryCode, JUMP, jump_anywhere, load_r11};
 use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
 use super::page_bytes;
@@ -24,6 +24,9 @@ pub(crate) struct InlineHooks {
     jumps: Vec<Jump>,
 }
 
+/// Room for the code that leads to a hook.
+const WAY_IN: usize = 32;
+
 /// What a function's entry is overwritten with, and what was there.
 #[derive(Debug)]
 struct Jump {
@@ -36,7 +39,16 @@ struct Jump {
 #[derive(Debug)]
 pub(crate) struct Wanted<'a> {
     pub(crate) function: &'a Function,
-    pub(crate) hook: usize,
+    pub(crate) hook: Hook,
+}
+
+/// What is called in a function's place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Hook {
+    /// An ordinary function. The way past the hook is in `r11`.
+    Function(usize),
+    /// One that leaves every register as the real function does.
+    KeepsRegisters(usize),
 }
 
 impl InlineHooks {
@@ -51,10 +63,20 @@ impl InlineHooks {
         let entry = EntryCode::read(wanted.function.code(), wanted.function.address)?;
         let bytes = entry.jump_to(self.page.next())?;
         let full = "too many functions to hook";
-        self.page.push(&jump_anywhere(wanted.hook)).then_some(()).ok_or(full)?;
-        let real = self.page.next();
+        let real = self.page.next() + WAY_IN;
+        let way_in = match wanted.hook {
+            // A compiler that knows all callers of a function lets them keep values in
+            // registers that it does not change, whatever the rules for calls say. It
+            // cannot know that of a function that calls others.
+            Hook::Function(_) if !entry.calls_others => {
+                return Err("its callers may count on registers that a hook would change");
+            }
+            Hook::Function(hook) => [load_r11(real), jump_anywhere(hook)].concat(),
+            Hook::KeepsRegisters(hook) => jump_anywhere(hook),
+        };
+        self.page.push(&way_in, WAY_IN).then_some(()).ok_or(full)?;
         let code = entry.moved_to(real)?;
-        self.page.push(&code).then_some(()).ok_or(full)?;
+        self.page.push(&code, code.len()).then_some(()).ok_or(full)?;
         let before = entry.overwritten();
         self.jumps.push(Jump { at: entry.at, bytes, before });
         Ok(real)
@@ -89,7 +111,7 @@ impl InlineHooks {
     /// Whether the library still jumps to us: one closed and opened again at the
     /// same place has fresh code.
     pub(crate) fn are_in(&self, object: &LoadedObject) -> bool {
-        self.jumps.iter().all(|jump| {
+        self.jumps.iter().any(|jump| {
             // SAFETY: code of a loaded object, which is readable.
             let now = || unsafe { *(jump.at as *const [u8; JUMP]) };
             object.holds_code(jump.at) && now() == jump.bytes

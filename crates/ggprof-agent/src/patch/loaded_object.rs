@@ -1,8 +1,9 @@
 //! The libraries in this process, as the dynamic loader lists them. An address
 //! is all we ever know of one; names are for the report only.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,12 +14,16 @@ use super::page_bytes;
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedObject {
     pub(crate) base: usize,
+    /// As the loader has it: a path, or nothing for the program itself.
     pub(crate) name: CString,
     pub(crate) dynamic: usize,
     /// Memory the loader made read-only after relocating; empty without it.
     pub(crate) relro: Range<usize>,
     segments: Vec<Segment>,
 }
+
+/// The loader's name of an object and where it is: another one may be there later.
+pub(crate) type Place = (CString, usize);
 
 /// A part of the file in memory.
 #[derive(Clone, Debug)]
@@ -35,9 +40,8 @@ impl LoadedObject {
         find(&mut |object| object.holds(address))
     }
 
-    /// The program itself, which the loader lists first.
-    pub(crate) fn program() -> Option<LoadedObject> {
-        find(&mut |_| true)
+    pub(crate) fn place(&self) -> Place {
+        (self.name.clone(), self.base)
     }
 
     pub(crate) fn holds(&self, address: usize) -> bool {
@@ -71,10 +75,13 @@ impl LoadedObject {
         Some(segment.offset + (address - segment.memory.start) as u64)
     }
 
-    /// The file it was loaded from. The kernel knows: the loader has no name for
-    /// the program, which need not be what the kernel started either (a program
-    /// may be run by naming the loader).
+    /// The file it was loaded from. The loader tells where it has a whole path; else the
+    /// kernel knows: the loader has no name for the program, which need not be what the
+    /// kernel started either (a program may be run by naming the loader).
     pub(crate) fn file(&self) -> Option<PathBuf> {
+        if self.name.to_bytes().starts_with(b"/") {
+            return Some(PathBuf::from(OsStr::from_bytes(self.name.to_bytes())));
+        }
         let start = self.bounds()?.start;
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         maps.lines().find_map(|line| {
@@ -115,20 +122,20 @@ pub(crate) fn unloads() -> u64 {
         LoadedObject::containing(unloads as *const () as usize)
             .is_some_and(|ours| ours.holds(first))
     });
-    if *come_by_us { CLOSINGS.load(Ordering::Acquire) } else { unloads_by_the_loader() }
+    if *come_by_us { CLOSINGS.load(Ordering::Acquire) } else { changes().1 }
 }
 
-/// The same by the loader's own count.
-fn unloads_by_the_loader() -> u64 {
+/// How many objects the loader has loaded and unloaded so far.
+pub(crate) fn changes() -> (u64, u64) {
     extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
-        // SAFETY: the loader hands a valid `info`, and `out` is the number below.
-        unsafe { *out.cast::<u64>() = (*info).dlpi_subs };
+        // SAFETY: the loader hands a valid `info`, and `out` are the numbers below.
+        unsafe { *out.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
         1
     }
-    let mut count = 0_u64;
-    // SAFETY: the callback matches and only writes `count`.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
-    count
+    let mut counts = (0_u64, 0_u64);
+    // SAFETY: the callback matches and only writes `counts`.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut counts).cast()) };
+    counts
 }
 
 /// The paths of everything loaded, as the loader names them.

@@ -51,14 +51,14 @@ impl NearPage {
         self.start + self.used
     }
 
-    /// Adds code, before the page is sealed. False when it is full.
-    pub(crate) fn push(&mut self, code: &[u8]) -> bool {
-        if self.used + code.len() > page_bytes() {
+    /// Adds code in so much room, before the page is sealed. False when it is full.
+    pub(crate) fn push(&mut self, code: &[u8], room: usize) -> bool {
+        if code.len() > room || self.used + room > page_bytes() {
             return false;
         }
         // SAFETY: inside our own mapping, which is writable until `seal`.
         unsafe { ptr::copy_nonoverlapping(code.as_ptr(), self.next() as *mut u8, code.len()) };
-        self.used += code.len().next_multiple_of(16);
+        self.used += room.next_multiple_of(16);
         true
     }
 

@@ -31,14 +31,13 @@ pub(crate) fn functions(object: &LoadedObject, wanted: impl Fn(&[u8]) -> bool) -
     elf.map(|elf| elf.functions(object, &wanted)).unwrap_or_default()
 }
 
-/// Whether one of the names is among those of the object's symbols. Far quicker
-/// than looking for the function.
-pub(crate) fn may_define(object: &LoadedObject, names: &[&CStr]) -> bool {
+/// Whether one of the names is among those of symbols that the object need not show.
+/// Far quicker than looking for the function; most libraries have no such table at all.
+pub(crate) fn may_hide(object: &LoadedObject, names: &[&CStr]) -> bool {
     let elf = object.file().and_then(|path| Elf::open(path.as_os_str()));
     elf.is_some_and(|elf| {
-        elf.tables()
-            .filter_map(|(_, texts)| elf.read(texts))
-            .any(|texts| names.iter().any(|name| contains(&texts, name.to_bytes_with_nul())))
+        let all = elf.tables().filter(|(table, _)| table.kind == SYMTAB);
+        all.into_iter().any(|(_, texts)| elf.holds_text(texts, names))
     })
 }
 
@@ -49,9 +48,11 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     !found.is_null()
 }
 
-/// Symbol tables larger than this are left alone: a gigabyte of names is no
-/// program that can wait for us.
-const LARGEST_TABLE: u64 = 512 << 20;
+/// Symbol tables larger than this are left alone: a program that opens such a library
+/// cannot wait for us. That of a browser with all of its symbols is smaller.
+const LARGEST_TABLE: u64 = 128 << 20;
+/// So much of a table is looked at at once.
+const PIECE: usize = 1 << 20;
 
 struct Elf {
     file: File,
@@ -129,6 +130,22 @@ impl Elf {
             && code == function.code()[changeable..]
     }
 
+    /// Whether one of the names, each shorter than a piece, is in the section.
+    fn holds_text(&self, section: Section, names: &[&CStr]) -> bool {
+        if section.bytes > LARGEST_TABLE {
+            return false;
+        }
+        let longest = names.iter().map(|name| name.count_bytes()).max().unwrap_or(0);
+        let mut piece = vec![0; PIECE.min(section.bytes as usize)];
+        // Pieces overlap: a name may lie across a border.
+        (0..section.bytes).step_by(PIECE - longest).any(|at| {
+            let bytes = piece.len().min((section.bytes - at) as usize);
+            let piece = &mut piece[..bytes];
+            self.file.read_exact_at(piece, section.offset + at).is_ok()
+                && names.iter().any(|name| contains(piece, name.to_bytes_with_nul()))
+        })
+    }
+
     fn read(&self, section: Section) -> Option<Vec<u8>> {
         if section.bytes > LARGEST_TABLE {
             return None;
@@ -186,7 +203,8 @@ mod tests {
         let found = functions(&here, |name| name == b"ggprof_function_for_a_test");
         assert_eq!(found.iter().map(|function| function.address).collect::<Vec<_>>(), [address]);
         assert!(!found[0].code().is_empty());
-        assert!(may_define(&here, &[c"ggprof_function_for_a_test"]));
+        assert!(may_hide(&here, &[c"ggprof_function_for_a_test"]));
+        assert!(!may_hide(&here, &[c"ggprof_function_for_no_test"]));
         assert!(functions(&here, |name| name == b"no such function").is_empty());
     }
 }

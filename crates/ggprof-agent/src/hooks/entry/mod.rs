@@ -1,0 +1,130 @@
+//! The entry points of ggml that programs call across library borders. The
+//! dynamic linker binds every caller to these, libraries opened later included.
+//!
+//! Behind each exported symbol is a shim of a few instructions: it notes where the
+//! call came from, which Rust cannot ask, and jumps to the function that does the
+//! work, with every argument where it was.
+
+use std::ffi::CStr;
+
+use crate::recorder::this_thread::ThisThread;
+
+extern "C" fn note_caller(return_address: usize) {
+    ThisThread::with(|this| this.caller.set(return_address));
+}
+
+/// A shim: notes where the call came from, then jumps to the function that does
+/// the work.
+macro_rules! shim {
+    ($caller:literal, $body:ident) => {
+        naked_asm!(
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "push rcx",
+            "push r8",
+            "push r9",
+            "sub rsp, 8",
+            $caller,
+            "call {note}",
+            "add rsp, 8",
+            "pop r9",
+            "pop r8",
+            "pop rcx",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "jmp {body}",
+            note = sym note_caller,
+            body = sym $body,
+        )
+    };
+}
+
+/// An entry point as `linked_in` and `late` hook it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) symbol: &'static CStr,
+    /// Stands in for a function where it is called.
+    pub(super) called: unsafe extern "C-unwind" fn(),
+    /// Stands in for a function at its own address.
+    pub(super) shim: unsafe extern "C-unwind" fn(),
+}
+
+/// Declares the exported shim, the real function's record, and its signature.
+macro_rules! entry {
+    ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
+        /// The shim that stands in for ggml's function of this name.
+        ///
+        /// # Safety
+        /// Called by programs as ggml's own; never from Rust.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $symbol() {
+            std::arch::naked_asm!("jmp {called}", called = sym $real::called)
+        }
+
+        #[allow(non_snake_case)]
+        mod $real {
+            use super::*;
+            use std::ffi::CStr;
+            use crate::ffi::real_function::RealFunction;
+            use crate::hooks::entry::{Entry, note_caller};
+            use crate::quiet_log;
+            use crate::recorder::this_thread::ThisThread;
+            use std::arch::naked_asm;
+
+            /// The same under no exported name: the address of an exported one is that of
+            /// whoever comes first in the process.
+            #[unsafe(naked)]
+            pub(super) unsafe extern "C-unwind" fn called() {
+                shim!("mov rdi, [rsp + 56]", $body)
+            }
+
+            pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
+
+            const SYMBOL: &CStr = match CStr::from_bytes_with_nul(
+                concat!(stringify!($symbol), "\0").as_bytes(),
+            ) {
+                Ok(name) => name,
+                Err(_) => panic!("names end in one zero byte"),
+            };
+
+            static REAL: RealFunction = RealFunction::new(SYMBOL);
+
+            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, shim: linked_in };
+
+            /// The same for a call that arrived at the function itself: with the way past
+            /// the hook in `r11`, which is marked (`real_function::PAST_A_HOOK`).
+            #[unsafe(naked)]
+            unsafe extern "C-unwind" fn linked_in() {
+                shim!("mov rdi, r11\n bts rdi, 62", $body)
+            }
+
+            /// The function the caller would have reached without us.
+            pub(super) fn find() -> Option<Function> {
+                let address = REAL.for_caller(ThisThread::with(|this| this.caller.get()));
+                if address == 0 {
+                    quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
+                }
+                // SAFETY: the address of the symbol of this name in the caller's
+                // scope, which has this signature in ggml's headers.
+                unsafe { std::mem::transmute::<usize, Option<Function>>(address) }
+            }
+        }
+    };
+}
+
+// Behind the macros, which they use.
+mod callbacks;
+mod graphs;
+mod tensors;
+
+pub(super) use callbacks::set_abort_callback;
+
+/// All of them.
+pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
+    let groups: [&'static [&'static Entry]; 3] =
+        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES];
+    groups.into_iter().flatten().copied()
+}

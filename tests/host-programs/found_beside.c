@@ -1,0 +1,4 @@
+// For `opens_beside_itself.c`.
+int answer(void) {
+    return 42;
+}
