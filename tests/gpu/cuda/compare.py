@@ -25,7 +25,7 @@ VARIANTS = [
     ("sample", "sample", {}),
     ("graph", "graph", {}),
     ("full", "full", {}),
-    ("full, short", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "64"}),
+    ("full, 512", "full", {"GGML_CUDA_GRAPH_CHUNK_SIZE": "512"}),
     ("graphs off", None, {"GGML_CUDA_DISABLE_GRAPHS": "1"}),
 ]
 TOKENS = 256
