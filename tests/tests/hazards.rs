@@ -360,3 +360,15 @@ fn a_killed_program_keeps_every_completed_graph() {
         }
     }
 }
+
+/// What was announced to Vulkan lies beside the recordings; a program that becomes another does
+/// not end in between.
+#[test]
+fn programs_that_become_others_leave_nothing_behind() {
+    let mut shell = UnderAgent::new("sh");
+    shell.command.args(["-c", "exec env sh -c 'exec true'"]);
+    shell.run_well();
+    let left: Vec<_> =
+        std::fs::read_dir(shell.directory()).expect("it is ours").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -1,8 +1,8 @@
 //! A program or library that has ggml linked into itself may call ggml's functions
 //! directly: it hides them, or was linked with `-Bsymbolic`. Then the dynamic linker
-//! binds nothing, and no call would ever arrive at `entry`. If it kept its symbols, the entry points are hooked where they are: those
-//! of the program and of what it links before `main`, those of a library that is opened
-//! later before it is used (`opened`).
+//! binds nothing, and no call would ever arrive at `entry`. If it kept its symbols, the
+//! entry points are hooked where they are: those of the program and of what it links
+//! before `main`, those of a library that is opened later before it is used (`opened`).
 
 use std::ffi::CStr;
 use std::sync::{Mutex, PoisonError};

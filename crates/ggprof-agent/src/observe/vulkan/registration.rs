@@ -10,7 +10,7 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -22,7 +22,9 @@ use crate::patch::loaded_object::LoadedObject;
 
 pub(crate) const LAYER: &str = "VK_LAYER_GGPROF_timestamps";
 const DIRECTORY: &str = "vulkan-layer";
-/// Directories of processes that had the same number and were killed.
+/// Access for the user, and for nobody else.
+const OURS_ALONE: u32 = 0o700;
+/// Others may have taken the name, where anyone can write.
 const MOST_ATTEMPTS: u32 = 10;
 const MANIFEST: &str = "ggprof.json";
 
@@ -87,12 +89,12 @@ pub(crate) fn withdraw() {
     }
 }
 
-/// The manifest in a fresh directory, which is returned.
+/// The manifest in a directory of ours, which is returned.
 fn provide(recordings: &Path) -> io::Result<PathBuf> {
     let library =
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
-    let directory = fresh_directory(recordings)?;
+    let directory = own_directory(recordings)?;
     let manifest = directory.join(MANIFEST);
     let made = Made {
         manifest: CString::new(manifest.as_os_str().as_bytes())?,
@@ -100,22 +102,34 @@ fn provide(recordings: &Path) -> io::Result<PathBuf> {
         pid: std::process::id(),
     };
     let _ = MADE.set(made);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(manifest)?;
+    let mut open = OpenOptions::new();
+    open.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let mut file = open.open(manifest)?;
     file.write_all(text(&library.to_string_lossy()).as_bytes())?;
     Ok(directory)
 }
 
-fn fresh_directory(recordings: &Path) -> io::Result<PathBuf> {
-    let mut made = Err(io::ErrorKind::AlreadyExists.into());
+/// A directory that only the user can write to. There is one already where this process was
+/// another program before.
+fn own_directory(recordings: &Path) -> io::Result<PathBuf> {
     for attempt in 0..MOST_ATTEMPTS {
-        let name = format!("{DIRECTORY}-{}-{attempt}", std::process::id());
-        let directory = recordings.join(name);
-        made = DirBuilder::new().mode(0o700).create(&directory).map(|()| directory);
-        if !matches!(&made, Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists) {
-            break;
+        let directory = recordings.join(format!("{DIRECTORY}-{}-{attempt}", std::process::id()));
+        match DirBuilder::new().mode(OURS_ALONE).create(&directory) {
+            Ok(()) => return Ok(directory),
+            Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => return Err(problem),
+            Err(_) if is_ours_alone(&directory) => return Ok(directory),
+            Err(_) => {}
         }
     }
-    made
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+fn is_ours_alone(directory: &Path) -> bool {
+    // SAFETY: a system call without arguments.
+    let user = unsafe { libc::geteuid() };
+    directory.symlink_metadata().is_ok_and(|it| {
+        it.is_dir() && it.uid() == user && it.permissions().mode() & 0o777 == OURS_ALONE
+    })
 }
 
 fn text(library: &str) -> String {
