@@ -155,8 +155,14 @@ fn weight(tables: &Tables, trace: &Trace, record: &layout::DeviceWork) -> u64 {
     let bytes = |type_id: u32, ne| {
         trace.types.bytes_of(&crate::model::Tensor { type_id: type_id as i32, ne }).unwrap_or(0)
     };
-    let read = sources.iter().map(|source| bytes(source.type_id, source.ne));
-    read.fold(bytes(node.type_id, node.ne), u64::saturating_add)
+    let output = bytes(node.type_id, node.ne);
+    let mut read = sources.iter().map(|source| bytes(source.type_id, source.ne));
+    match tables.text(node.op_name) {
+        // Of the large tensor only these rows are touched.
+        "GET_ROWS" => output.saturating_mul(2),
+        "SET_ROWS" => read.next().unwrap_or(0).saturating_mul(2),
+        _ => read.fold(output, u64::saturating_add),
+    }
 }
 
 /// First start, last end, and the sum of the charges.
