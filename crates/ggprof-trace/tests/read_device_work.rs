@@ -152,6 +152,25 @@ fn work_timed_together_is_shared_out_and_said_to_be() {
     assert!(trace.device_work.iter().all(|work| work.concurrent));
 }
 
+/// The cache that rows are written to is large, and nothing else of it is touched.
+#[test]
+fn ops_of_rows_are_weighed_by_their_rows() {
+    let mut file = recording();
+    file.text(MUL_MAT, "SET_ROWS");
+    let cache = [1 << 20, 1, 1, 1];
+    let node =
+        layout::Node { sources: 1, node: 1, op_name: MUL_MAT, ne: cache, ..Default::default() };
+    let rows = layout::Source { ne: [48, 1, 1, 1], ..Default::default() };
+    file.put(&node.encode(), &rows.encode());
+    for position in [0, 1] {
+        let flags = layout::WORK_CONCURRENT;
+        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, 0, 100) });
+    }
+    let charged: Vec<u64> = events(&file.read()).iter().map(|event| event.3).collect();
+    // 48 elements read and as many written, against 96.
+    assert_eq!(charged, [100, 100]);
+}
+
 /// A device that writes timestamps in their order shows the second as short, whatever it took.
 #[test]
 fn work_that_nothing_kept_apart_is_never_called_measured() {
