@@ -154,14 +154,18 @@ impl Recording {
     /// and skip all others.
     pub fn working_positions(&self, split: &Split) -> BTreeSet<u32> {
         let flags = |position| self.node_at(split, position).map_or(0, |node| node.flags);
-        // A batch of which no output is wanted has nodes without rows: ggml passes over them.
-        let empty = |position| self.node_at(split, position).is_some_and(|n| n.ne.contains(&0));
         let marked = (0..split.begin.nodes).any(|position| flags(position) & FLAG_COMPUTE != 0);
         (0..split.begin.nodes)
             .filter(|&position| !IDLE.contains(&self.op_name(split, position)))
             .filter(|&position| !marked || flags(position) & FLAG_COMPUTE != 0)
-            .filter(|&position| !empty(position))
+            .filter(|&position| !self.is_empty(split, position))
             .collect()
+    }
+
+    /// A batch of which no output is wanted has nodes without rows. ggml passes over them, but
+    /// for those that it fuses.
+    fn is_empty(&self, split: &Split, position: u32) -> bool {
+        self.node_at(split, position).is_some_and(|node| node.ne.contains(&0))
     }
 
     /// Positions recorded as computed, fused ones included, that do work.
@@ -174,7 +178,9 @@ impl Recording {
                 positions.extend(members.into_iter().flatten());
             }
         }
-        positions.retain(|&position| !IDLE.contains(&self.op_name(split, position)));
+        positions.retain(|&position| {
+            !IDLE.contains(&self.op_name(split, position)) && !self.is_empty(split, position)
+        });
         positions
     }
 
