@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::real_function;
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
 
@@ -160,17 +161,25 @@ impl Drop for Scope {
 /// As for libc's.
 pub(crate) unsafe fn close(handle: Pointer) -> c_int {
     static REAL: AtomicUsize = AtomicUsize::new(0);
-    let mut real = REAL.load(Ordering::Relaxed);
-    if real == 0 {
-        // SAFETY: a look-up by a C string, behind us in the global scope.
-        real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) } as usize;
-        REAL.store(real, Ordering::Relaxed);
+    if REAL.load(Ordering::Relaxed) == 0 {
+        REAL.store(libcs_close(), Ordering::Relaxed);
     }
     type Close = unsafe extern "C-unwind" fn(Pointer) -> c_int;
     // SAFETY: libc's function of this name has this signature.
-    let real = unsafe { std::mem::transmute::<usize, Option<Close>>(real) };
+    let real = unsafe { std::mem::transmute::<usize, Option<Close>>(REAL.load(Ordering::Relaxed)) };
     // SAFETY: the caller's contract.
     real.map_or(-1, |close| unsafe { close(handle) })
+}
+
+/// Behind us in the order of symbols, or before us: libggml-profiler may be linked behind libc.
+fn libcs_close() -> usize {
+    let find = |where_: Pointer| {
+        // SAFETY: a look-up by a C string.
+        unsafe { libc::dlsym(where_, c"dlclose".as_ptr()) as usize }
+    };
+    let places = [libc::RTLD_NEXT, libc::RTLD_DEFAULT];
+    let found = places.into_iter().map(find).find(|&it| it != 0 && !real_function::is_ours(it));
+    found.unwrap_or(0)
 }
 
 /// Text from ggml, empty for null. ggml's names live as long as its library.
