@@ -162,8 +162,7 @@ impl Recording {
             .collect()
     }
 
-    /// A batch of which no output is wanted has nodes without rows. ggml passes over them, but
-    /// for those that it fuses.
+    /// A batch of which no output is wanted has nodes without rows: ggml passes over them.
     fn is_empty(&self, split: &Split, position: u32) -> bool {
         self.node_at(split, position).is_some_and(|node| node.ne.contains(&0))
     }
@@ -171,16 +170,15 @@ impl Recording {
     /// Positions recorded as computed, fused ones included, that do work.
     pub fn recorded_positions(&self, split: &Split) -> BTreeSet<u32> {
         let mut positions = BTreeSet::new();
-        for op in &split.ops {
+        // ggml looks for fusions before it looks for rows.
+        for op in split.ops.iter().filter(|op| !(op.fused && self.is_empty(split, op.position))) {
             positions.insert(op.position);
             if op.fused {
                 let members = self.fusions.get(&(split.begin.shape, op.position));
                 positions.extend(members.into_iter().flatten());
             }
         }
-        positions.retain(|&position| {
-            !IDLE.contains(&self.op_name(split, position)) && !self.is_empty(split, position)
-        });
+        positions.retain(|&position| !IDLE.contains(&self.op_name(split, position)));
         positions
     }
 
