@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
 use ggprof_e2e::built;
-use ggprof_e2e::published_ggml::{self, NEWEST, VERSIONS};
+use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_spool::layout::{Covered, CoveredHow, StopReason};
@@ -119,6 +119,26 @@ fn ggml_before_main_and_after_exit_is_recorded() {
     let Some(mut program) = host("before_main_and_after_exit.c") else { return };
     program.run_well();
     assert_eq!(completed(&program.recording()), 3);
+}
+
+#[test]
+fn nobody_waits_for_us_while_we_wait_for_the_loader() {
+    let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl", "-lpthread"];
+    let program = built::linked_program("opens_while_others_ask.c", "program", &flags);
+    let opened = built::host_library("calls_back_when_opened.c");
+    for version in [BEFORE_ANNOUNCED_OPS, NEWEST] {
+        let Some(libraries) = published_ggml::libraries(version) else { continue };
+        for question in 1.. {
+            let mut program = UnderAgent::new(&program);
+            program.command.arg(&libraries).arg(&opened).arg(question.to_string());
+            let output = program.run_well();
+            assert_eq!(completed(&program.recording()), 2, "{version}, question {question}");
+            if output.stdout == b"asked=0\n" {
+                assert!(question > 1, "{version}: the loader was never asked");
+                break;
+            }
+        }
+    }
 }
 
 #[test]

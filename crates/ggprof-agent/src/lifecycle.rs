@@ -20,7 +20,7 @@
 //!   the file's pages.
 //! * **a second agent** in the process, from another installation: the first in
 //!   the order of symbols records, the other passes every call on.
-//! * **dlclose** of ggml: `hooks::library` and `ffi::real_function` notice, as every
+//! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, as every
 //!   `dlclose` comes by `hooks::unloading`.
 //!
 //! Within `Recording`, `recorder::gate` says whether anything is written just now.
@@ -33,10 +33,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, CudaLevel, Purpose, Vulkan};
-use crate::ffi::real_function;
 use crate::hooks::opened;
 use crate::observe::cuda::{self, graph_length};
 use crate::observe::vulkan::registration;
+use crate::patch::loaded_object;
 use crate::recorder::Recorder;
 use crate::{clock, fail_open, quiet_log, toggle_signal};
 
@@ -54,6 +54,7 @@ pub(crate) extern "C" fn on_load() {
     // A panic must not print: the guard reports it in our own words. This is
     // our copy of the standard library, not the program's.
     std::panic::set_hook(Box::new(|_| {}));
+    loaded_object::learn_who_closes();
     if another_agent_comes_first() || runs_with_more_rights() {
         return;
     }
@@ -149,7 +150,7 @@ pub(crate) fn record_for_library(on: bool) {
 fn another_agent_comes_first() -> bool {
     // SAFETY: a look-up by a C string.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_control".as_ptr()) };
-    !first.is_null() && !real_function::is_ours(first as usize)
+    !first.is_null() && !loaded_object::is_ours(first as usize)
 }
 
 /// Whether the program has rights that its user has not: then the environment, which

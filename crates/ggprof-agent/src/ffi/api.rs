@@ -4,8 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::real_function;
-use crate::patch::loaded_object::LoadedObject;
+use crate::patch::loaded_object::{LoadedObject, is_ours};
 use crate::patch::symbols::{self, Function};
 
 pub(crate) type Pointer = *mut c_void;
@@ -178,7 +177,7 @@ fn libcs_close() -> usize {
         unsafe { libc::dlsym(where_, c"dlclose".as_ptr()) as usize }
     };
     let places = [libc::RTLD_NEXT, libc::RTLD_DEFAULT];
-    let found = places.into_iter().map(find).find(|&it| it != 0 && !real_function::is_ours(it));
+    let found = places.into_iter().map(find).find(|&it| it != 0 && !is_ours(it));
     found.unwrap_or(0)
 }
 

@@ -9,6 +9,5 @@ pub(crate) mod cuda_driver;
 pub(crate) mod cupti;
 pub(crate) mod graph;
 pub(crate) mod probe;
-pub(crate) mod real_function;
 pub(crate) mod tensor;
 pub(crate) mod vulkan;

@@ -102,6 +102,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); SLOTS] = [
 
 /// Hooks the library's calls; false where it makes none by a slot.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
+    got::bind(object, |name| CALLS.iter().any(|(call, _)| name == *call));
     let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = Some((object.name.clone(), object.base));
     let mut found = false;

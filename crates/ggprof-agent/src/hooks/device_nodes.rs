@@ -52,6 +52,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
 
 /// Hooks the library's questions; false where it asks none that can be seen.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
+    got::bind(object, |name| name == IS_EMPTY);
     let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
     let key = Some((object.name.clone(), object.base));
     let own = hooked.iter().position(|library| *library == key);

@@ -2,8 +2,7 @@
 //! library, and where ggml comes before it in the order of symbols, calls go past us. Then
 //! the slots that lead to ggml's functions are changed, in everything that is loaded.
 
-use super::entry;
-use crate::ffi::real_function;
+use super::{entry, real_function};
 use crate::patch::{got, loaded_object};
 
 /// Leads every call of ggml's entry points to us. What leads to another profiler is left

@@ -50,11 +50,13 @@ pub(super) struct Hooks {
     forwards: [Option<u8>; FORWARDS],
 }
 
+/// Never held while the loader is asked for anything: it may be waiting for us.
 static HOOKS: Mutex<Hooks> =
     Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
 /// Hooks the library that holds a backend of the host's processor, once.
 pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
+    got::bind(object, |name| name == EXTRA || name == BARRIER || is_forward(name));
     let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(number) = hooks.number_for(object) else {
         return Hooked::not("too many CPU libraries at once");
@@ -161,7 +163,7 @@ impl Hooks {
             } else if slot.name == BARRIER {
                 let hook = cpu_ops::barrier_hook(number);
                 hooked.barrier |= replace(object, slot, hook, &cpu_ops::BARRIER[number]);
-            } else if slot.name.to_bytes().starts_with(FORWARD_PREFIX)
+            } else if is_forward(slot.name)
                 && let Some(place) = self.take_forward(number)
             {
                 let hook = cpu_ops::forward_hook(place);
@@ -175,15 +177,19 @@ impl Hooks {
     }
 }
 
-/// Keeps the real function, then puts the hook in its place.
+fn is_forward(name: &CStr) -> bool {
+    name.to_bytes().starts_with(FORWARD_PREFIX)
+}
+
+/// Keeps the real function, then puts the hook in its place. The slot is bound, if it can be.
 pub(super) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,
     hook: usize,
     kept: &std::sync::atomic::AtomicUsize,
 ) -> bool {
-    let real = slot.leads_to(object);
-    if real == 0 {
+    let real = slot.value();
+    if real == 0 || !slot.is_bound(object) {
         return false;
     }
     kept.store(real, Ordering::Release);

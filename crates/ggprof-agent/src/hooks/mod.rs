@@ -17,6 +17,7 @@ pub(crate) mod library;
 pub(crate) mod linked_in;
 pub(crate) mod opened;
 mod process_end;
+pub(crate) mod real_function;
 mod shim;
 mod unloading;
 pub(crate) mod vulkan;

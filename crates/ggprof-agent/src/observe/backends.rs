@@ -5,20 +5,16 @@
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use ggprof_spool::layout::{self, Covered, CoveredHow, LossKind};
+use ggprof_spool::layout::{self, LossKind};
 
-use super::instance::{Instance, file_name};
-use super::vulkan::{label_switch, registration};
+use super::backend_facts::{BackendFacts, OwnFunctions};
+use super::instance::Instance;
 use super::{cuda, devices, schedulers};
-use crate::ffi::api::{Pointer, text};
+use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
-use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::backend_table::Synchronize;
-use crate::hooks::library::Hooked;
-use crate::hooks::{backend_table, cuda_calls, device_nodes, library};
-use crate::patch::loaded_object::LoadedObject;
+use crate::hooks::abort_callback::Setter;
+use crate::hooks::backend_table::{self, Synchronize};
 use crate::recorder::definitions::Owner;
-use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
 
@@ -50,6 +46,8 @@ pub(crate) struct Adopted {
 }
 
 static ADOPTED: [Adopted; MOST_BACKENDS] = [const { Adopted::none() }; MOST_BACKENDS];
+/// How many were taken in. Never held while the loader is asked for anything: it may be
+/// waiting for us.
 static ADOPTING: Mutex<u32> = Mutex::new(0);
 
 /// The backend behind a pointer, if we know it. Lock-free: hooks need it.
@@ -133,8 +131,16 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     }
     let Some(recorder) = lifecycle::start_recording() else { return layout::NONE };
     let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return layout::NONE };
-    let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
+    let own = own_functions(backend, instance);
+    let facts = BackendFacts::of(instance, backend, own);
+    let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another thread may have come here at the same time.
+    if let Some(entry) = find(backend)
+        && entry.is_hooked(backend)
+    {
+        return entry.id();
+    }
     let free = |entry: &&Adopted| {
         let taken = entry.backend.load(Ordering::Acquire);
         taken == 0 || taken == backend as usize
@@ -144,9 +150,47 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
         return layout::NONE;
     };
     *count += 1;
-    entry.take_in(backend, *count, instance, &lane);
+    entry.take_in(backend, *count, instance, own, &facts);
+    facts.write(*count, instance, &lane);
     note_change();
     entry.id()
+}
+
+/// What its library put into a live backend's table.
+fn own_functions(backend: Pointer, instance: &Instance) -> OwnFunctions {
+    let own = |offset: usize, hook: usize, kept: fn(&Adopted) -> &AtomicUsize| {
+        // SAFETY: the caller of `adopt` holds a live backend of `instance`.
+        let slot = unsafe { BackendSlot::at(backend, offset) };
+        let function = slot.map_or(0, BackendSlot::get);
+        if function != hook {
+            return function;
+        }
+        // A struct that was copied with our hooks in it has its originals elsewhere.
+        alike(get_name_of(backend)).map_or(0, |other| kept(other).load(Ordering::Acquire))
+    };
+    let Hooks { graph_compute, cpy_tensor_async, free } = hooks();
+    let at = instance.backend;
+    OwnFunctions {
+        graph_compute: own(at.graph_compute, graph_compute, |entry| &entry.graph_compute),
+        cpy_tensor_async: own(at.cpy_tensor_async, cpy_tensor_async, |it| &it.cpy_tensor_async),
+        free: own(at.free, free, |entry| &entry.free),
+        synchronize: own(at.synchronize, 0, |entry| &entry.synchronize),
+    }
+}
+
+/// What we put there.
+struct Hooks {
+    graph_compute: usize,
+    cpy_tensor_async: usize,
+    free: usize,
+}
+
+fn hooks() -> Hooks {
+    Hooks {
+        graph_compute: backend_table::graph_compute as *const () as usize,
+        cpy_tensor_async: backend_table::cpy_tensor_async as *const () as usize,
+        free: backend_table::free as *const () as usize,
+    }
 }
 
 impl Adopted {
@@ -188,155 +232,46 @@ impl Adopted {
         slot.is_some_and(|slot| slot.get() == backend_table::graph_compute as *const () as usize)
     }
 
-    fn take_in(&self, backend: Pointer, id: u32, instance: &'static Instance, lane: &HeldLane<'_>) {
-        let offsets = instance.backend;
+    fn take_in(
+        &self,
+        backend: Pointer,
+        id: u32,
+        instance: &'static Instance,
+        own: OwnFunctions,
+        facts: &BackendFacts,
+    ) {
         self.id.store(id, Ordering::Relaxed);
         self.instance.store(std::ptr::from_ref(instance).cast_mut(), Ordering::Release);
-        self.device.store(devices::device_of(instance, backend) as usize, Ordering::Relaxed);
-        let hooks: [(&AtomicUsize, usize, usize); 4] = [
-            (&self.free, offsets.free, backend_table::free as *const () as usize),
-            (&self.synchronize, offsets.synchronize, 0),
-            (
-                &self.cpy_tensor_async,
-                offsets.cpy_tensor_async,
-                backend_table::cpy_tensor_async as *const () as usize,
-            ),
-            (
-                &self.graph_compute,
-                offsets.graph_compute,
-                backend_table::graph_compute as *const () as usize,
-            ),
-        ];
-        // A struct that was copied with our hooks in it has its originals elsewhere.
-        let get_name = get_name_of(backend);
-        let copied_from = alike(get_name);
-        self.get_name.store(get_name, Ordering::Relaxed);
+        self.get_name.store(get_name_of(backend), Ordering::Relaxed);
+        self.take_facts(facts);
         // All originals are kept before the entry can be found, and the entry
         // can be found before the first hook can be called.
-        for (original, offset, hook) in hooks {
+        self.graph_compute.store(own.graph_compute, Ordering::Release);
+        self.cpy_tensor_async.store(own.cpy_tensor_async, Ordering::Release);
+        self.synchronize.store(own.synchronize, Ordering::Release);
+        self.free.store(own.free, Ordering::Release);
+        self.backend.store(backend as usize, Ordering::Release);
+        let (hooks, at) = (hooks(), instance.backend);
+        for (own, offset, hook) in [
+            (own.free, at.free, hooks.free),
+            (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async),
+            (own.graph_compute, at.graph_compute, hooks.graph_compute),
+        ] {
             // SAFETY: the caller of `adopt` holds a live backend of `instance`.
             let slot = unsafe { BackendSlot::at(backend, offset) };
-            let function = slot.map_or(0, BackendSlot::get);
-            if function != hook {
-                original.store(function, Ordering::Release);
-            }
-        }
-        if let Some(other) = copied_from {
-            self.take_missing_originals(other);
-        }
-        self.backend.store(backend as usize, Ordering::Release);
-        for (original, offset, hook) in hooks {
-            // SAFETY: as above.
-            let slot = unsafe { BackendSlot::at(backend, offset) };
-            if hook != 0 && original.load(Ordering::Relaxed) != 0 {
-                slot.inspect(|slot| slot.set(hook));
-            }
-        }
-        self.describe(backend, instance, lane);
-    }
-
-    fn take_missing_originals(&self, other: &Adopted) {
-        let pairs = [
-            (&self.free, &other.free),
-            (&self.cpy_tensor_async, &other.cpy_tensor_async),
-            (&self.graph_compute, &other.graph_compute),
-        ];
-        for (own, other) in pairs {
-            if own.load(Ordering::Relaxed) == 0 {
-                own.store(other.load(Ordering::Acquire), Ordering::Release);
-            }
+            slot.filter(|_| own != 0).inspect(|slot| slot.set(hook));
         }
     }
 
-    fn describe(&self, backend: Pointer, instance: &Instance, lane: &HeldLane<'_>) {
-        let object = LoadedObject::containing(self.graph_compute.load(Ordering::Relaxed));
-        let api = &instance.api;
-        let device: Pointer = self.device.load(Ordering::Relaxed) as Pointer;
-        let device_type = devices::device_type(instance, backend, device);
-        // Several backends may be in one library, or in the program: what is done to
-        // see the processor's ops tells nothing of the others'.
-        let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
-        let hooked = match &object {
-            Some(object) if on_processor => library::hook_ops(object),
-            _ => Hooked::not(library::UNSEEN),
-        };
-        self.ops_seen.store(hooked.ops && instance.layouts.is_some(), Ordering::Relaxed);
-        let mut interner = lane.recorder.interner();
-        let ask = |function: Option<unsafe extern "C-unwind" fn(Pointer) -> *const _>,
-                   of: Pointer| {
-            let function = function.filter(|_| !of.is_null());
-            // SAFETY: a live object of this instance, and its own function.
-            function.map_or(&b""[..], |name| text(unsafe { name(of) }))
-        };
-        let library = object.as_ref().map(file_name).unwrap_or_default();
-        let library = interner.lasting_text(lane, &library);
-        // ggml ends the program if the backend is another's.
-        let may_tick = device_type == devices::CPU && !hooked.ops;
-        let setter = object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in);
-        let setter = setter.map_or(0, |setter| setter as usize);
+    fn take_facts(&self, facts: &BackendFacts) {
+        self.device.store(facts.device as usize, Ordering::Relaxed);
+        self.is_cpu.store(facts.device_type == devices::CPU, Ordering::Relaxed);
+        self.is_cuda.store(facts.is_cuda, Ordering::Relaxed);
+        self.is_host_accelerator.store(facts.is_host_accelerator, Ordering::Relaxed);
+        self.ops_seen.store(facts.ops_seen, Ordering::Relaxed);
+        let setter = facts.tick_setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
-        self.is_cpu.store(device_type == devices::CPU, Ordering::Relaxed);
-        let synchronous = self.synchronize.load(Ordering::Relaxed) == 0;
-        let on_host = device_type == devices::ACCELERATOR
-            && synchronous
-            && devices::uses_host(instance, device);
-        self.is_host_accelerator.store(on_host, Ordering::Relaxed);
-        let asks = device_type != 0 && object.as_ref().is_some_and(device_nodes::hook);
-        self.asks_about_nodes.store(asks, Ordering::Relaxed);
-        object.iter().filter(|_| device_type != 0).for_each(label_switch::look_in);
-        let is_cuda = device_type != 0 && object.as_ref().is_some_and(cuda_calls::hook);
-        self.is_cuda.store(is_cuda, Ordering::Relaxed);
-        let record = layout::Backend {
-            device_type,
-            backend: self.id(),
-            instance: instance.id,
-            name: interner.lasting_text(lane, ask(api.ggml_backend_name, backend)),
-            device: interner.lasting_text(lane, ask(api.ggml_backend_dev_name, device)),
-            description: interner.lasting_text(lane, ask(api.ggml_backend_dev_description, device)),
-            library,
-            ..Default::default()
-        };
-        lane.define_lasting(Owner::Backend(self.id()), &record.encode());
-        let mut cover = |what: Covered, how: CoveredHow, count: u32, reason: &str| {
-            let record = layout::Coverage {
-                how: how as u8,
-                what: what as u16,
-                backend: self.id(),
-                instance: instance.id,
-                library,
-                reason: interner.lasting_text(lane, reason.as_bytes()),
-                count,
-                ..Default::default()
-            };
-            lane.define_lasting(Owner::Backend(self.id()), &record.encode());
-        };
-        cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
-        let copies = self.cpy_tensor_async.load(Ordering::Relaxed) != 0;
-        if copies {
-            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
-        }
-        if let Some(why) = object.as_ref().and_then(registration::why_unseen) {
-            cover(Covered::Kernels, CoveredHow::Not, 0, why);
-        }
-        let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
-        if self.ops_seen.load(Ordering::Relaxed) {
-            cover(Covered::Ops, hooked.how, 1, "");
-            let why = if hooked.barrier { "" } else { "the library has no call of ggml_barrier" };
-            cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
-            let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
-            cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
-        } else if setter != 0 && instance.layouts.is_some() {
-            cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
-            let why = "only the first thread's progress is seen; waits are part of the ops";
-            cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
-        } else if on_host && instance.layouts.is_some() {
-            let by = object.as_ref().and_then(devices::blas_behind).unwrap_or_default();
-            cover(Covered::Ops, CoveredHow::NodeByNode, 1, &by);
-        } else if lane.recorder.serialize {
-            cover(Covered::Ops, CoveredHow::Serialized, 1, "");
-        } else if !is_cuda || !cuda::is_wanted(lane) {
-            cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
-        }
+        self.asks_about_nodes.store(facts.asks_about_nodes, Ordering::Relaxed);
     }
 
     /// It computes a graph in the host's memory, and has when it returns: ggml's

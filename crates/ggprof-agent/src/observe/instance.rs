@@ -3,7 +3,7 @@
 //! wheels, for one), so nothing about ggml is global.
 
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 
@@ -11,9 +11,8 @@ use crate::ffi::api::Api;
 use crate::ffi::canary::BackendLayout;
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe;
-use crate::ffi::real_function;
 use crate::ffi::tensor::TensorLayout;
-use crate::hooks::linked_in;
+use crate::hooks::{linked_in, real_function};
 use crate::patch::got;
 use crate::patch::loaded_object::{self, LoadedObject};
 use crate::recorder::definitions::Owner;
@@ -41,6 +40,7 @@ struct Known {
     unloads: u64,
 }
 
+/// Never held while the loader is asked for anything: it may be waiting for us.
 static KNOWN: Mutex<Known> =
     Mutex::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 
@@ -48,33 +48,29 @@ impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
         let function = linked_in::function_behind(function);
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(instance) = known.recall(function) {
-            return Some(instance);
-        }
-        let instance = Instance::find_or_probe(&mut known, function, lane)?;
-        known.asked.push((function, instance));
-        Some(instance)
+        let recalled = known().recall(function);
+        recalled.or_else(|| Instance::find_or_probe(function, lane))
     }
 
     #[cold]
-    fn find_or_probe(
-        known: &mut Known,
-        function: usize,
-        lane: &HeldLane<'_>,
-    ) -> Option<&'static Instance> {
+    fn find_or_probe(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
         let object = LoadedObject::containing(function)?;
-        if let Some(instance) = known.find(&object) {
+        if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
         // Where another profiler stands in between, the function is its own.
         let object = LoadedObject::containing(real_function::of_ggml(function))?;
-        if let Some(instance) = known.find(&object) {
+        if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
         let api = Api::of(&object)?;
         let backend = BackendLayout::probe(&api)?;
         let probed = probe::probe(&api);
+        let mut known = known();
+        // Another thread may have come here at the same time.
+        if let Some(instance) = known.find(&object, function) {
+            return Some(instance);
+        }
         let instance: &'static Instance = Box::leak(Box::new(Instance {
             id: known.instances.len() as u32 + 1,
             api,
@@ -85,7 +81,7 @@ impl Instance {
         }));
         known.instances.push(instance);
         instance.write(lane, &object, probed.err());
-        Some(instance)
+        known.find(&object, function)
     }
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
@@ -137,10 +133,17 @@ impl Known {
         self.asked.iter().find(|(asked, _)| *asked == function).map(|(_, instance)| *instance)
     }
 
-    fn find(&self, object: &LoadedObject) -> Option<&'static Instance> {
+    /// The copy in an object, which the function leads to; remembered.
+    fn find(&mut self, object: &LoadedObject, function: usize) -> Option<&'static Instance> {
         let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
-        self.instances.iter().find(same).copied()
+        let instance = *self.instances.iter().find(same)?;
+        self.asked.push((function, instance));
+        Some(instance)
     }
+}
+
+fn known() -> MutexGuard<'static, Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";

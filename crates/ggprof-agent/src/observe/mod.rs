@@ -1,7 +1,7 @@
 //! What the pointers that hooks were given mean.
 //!
 //! * `instance`: a copy of ggml in this process;
-//! * `backends`, `schedulers`: its long-lived objects;
+//! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
@@ -12,6 +12,7 @@
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
+mod backend_facts;
 pub(crate) mod backends;
 pub(crate) mod budget;
 pub(crate) mod copies;

@@ -8,7 +8,7 @@ use ggprof_spool::layout;
 use super::{backends, cuda};
 use crate::control::FREED;
 use crate::ffi::api::{Api, Pointer};
-use crate::ffi::real_function;
+use crate::hooks::real_function;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;

@@ -24,14 +24,19 @@ impl Slot<'_> {
         self.word().load(Ordering::Relaxed)
     }
 
-    /// What the slot leads to. A slot not yet bound leads back into the library's own
-    /// stubs, which would bind it and so undo a hook: then the function is looked up as
-    /// the loader would, in the global scope first, then in the scope of a library that
-    /// was opened for itself.
-    pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
+    /// Whether the slot leads to its function: at first it may lead back into the library's
+    /// own stubs, which bind it when they are called, and so would undo a hook.
+    pub(crate) fn is_bound(&self, object: &LoadedObject) -> bool {
         let value = self.value();
-        if value == self.own_definition || !object.holds(value) {
-            return value;
+        value == self.own_definition || !object.holds(value)
+    }
+
+    /// What the slot leads to. The function of one that is not yet bound is looked up as the
+    /// loader would, in the global scope first, then in the scope of a library that was
+    /// opened for itself.
+    pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
+        if self.is_bound(object) {
+            return self.value();
         }
         // SAFETY: a look-up by a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
@@ -93,6 +98,19 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
             }
         }
     }
+}
+
+/// Binds the slots of these names, as their first calls would. The loader is asked, which may
+/// be locked by a thread that waits for us: no lock of ours may be held.
+pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
+    for_each(object, |slot| {
+        if wanted(slot.name) && !slot.is_bound(object) {
+            let function = slot.leads_to(object);
+            if function != 0 {
+                slot.replace(object, function);
+            }
+        }
+    });
 }
 
 #[derive(Default)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::page_bytes;
 
@@ -105,8 +105,24 @@ pub(crate) fn all() -> Vec<LoadedObject> {
     objects
 }
 
-/// Calls that may have unloaded something, where all of them come by us.
+/// Whether an address lies in this library.
+pub(crate) fn is_ours(address: usize) -> bool {
+    static OURS: OnceLock<Option<LoadedObject>> = OnceLock::new();
+    let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
+    ours.as_ref().is_some_and(|object| object.holds(address))
+}
+
+/// Whether the calls that unload something come by us.
+static COME_BY_US: AtomicBool = AtomicBool::new(false);
+/// How many did.
 static CLOSINGS: AtomicU64 = AtomicU64::new(0);
+
+/// Asks the loader, so not when others may wait for the answer: before `main`.
+pub(crate) fn learn_who_closes() {
+    // SAFETY: a look-up by a C string, as the program's libraries do it.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) } as usize;
+    COME_BY_US.store(is_ours(first), Ordering::Release);
+}
 
 pub(crate) fn note_closing() {
     CLOSINGS.fetch_add(1, Ordering::AcqRel);
@@ -115,14 +131,7 @@ pub(crate) fn note_closing() {
 /// Stands still as long as no address has changed its meaning by an object that was
 /// unloaded.
 pub(crate) fn unloads() -> u64 {
-    static COME_BY_US: OnceLock<bool> = OnceLock::new();
-    let come_by_us = COME_BY_US.get_or_init(|| {
-        // SAFETY: a look-up by a C string, as the program's libraries do it.
-        let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) } as usize;
-        LoadedObject::containing(unloads as *const () as usize)
-            .is_some_and(|ours| ours.holds(first))
-    });
-    if *come_by_us { CLOSINGS.load(Ordering::Acquire) } else { changes().1 }
+    if COME_BY_US.load(Ordering::Acquire) { CLOSINGS.load(Ordering::Acquire) } else { changes().1 }
 }
 
 /// How many objects the loader has loaded and unloaded so far.

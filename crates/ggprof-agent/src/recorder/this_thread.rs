@@ -31,7 +31,7 @@ pub(crate) struct ThisThread {
     pub(crate) copying: Cell<u8>,
     pub(crate) copy_start: Cell<u64>,
     /// Where the real function called last on this thread lives: see
-    /// `ffi::real_function` on tail calls.
+    /// `hooks::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,
     /// Where the call that is being answered came from (`hooks::entry`).
     pub(crate) caller: Cell<usize>,

@@ -68,7 +68,7 @@ macro_rules! entry {
         mod $real {
             use super::*;
             use std::ffi::CStr;
-            use crate::ffi::real_function::RealFunction;
+            use crate::hooks::real_function::RealFunction;
             use crate::hooks::entry::{Entry, note_caller};
             use crate::quiet_log;
             use crate::recorder::this_thread::ThisThread;

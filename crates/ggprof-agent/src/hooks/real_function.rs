@@ -11,9 +11,9 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::api::Scope;
-use crate::hooks::linked_in;
-use crate::patch::loaded_object::{self, LoadedObject};
+use super::linked_in;
+use crate::ffi::api::Scope;
+use crate::patch::loaded_object::{self, LoadedObject, is_ours};
 use crate::recorder::this_thread::ThisThread;
 
 /// Marks what `for_caller` is given for a call that arrived at the entry of a hooked
@@ -108,13 +108,6 @@ impl RealFunction {
         }
         function
     }
-}
-
-/// Whether an address lies in this library.
-pub(crate) fn is_ours(address: usize) -> bool {
-    static OURS: std::sync::OnceLock<Option<LoadedObject>> = std::sync::OnceLock::new();
-    let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
-    ours.as_ref().is_some_and(|object| object.holds(address))
 }
 
 /// The symbol as code at `address` would see it, never our own.

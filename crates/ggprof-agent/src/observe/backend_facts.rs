@@ -1,0 +1,163 @@
+//! What is to be known of a backend, found out before it is taken in: the loader and ggml are
+//! asked, and the backend's library is hooked. No lock of ours is held meanwhile, as the
+//! loader may be waiting for us.
+
+use ggprof_spool::layout::{self, Covered, CoveredHow};
+
+use super::instance::{Instance, file_name};
+use super::vulkan::{label_switch, registration};
+use super::{cuda, devices};
+use crate::ffi::api::{Pointer, text};
+use crate::hooks::abort_callback::{self, Setter};
+use crate::hooks::library::{self, Hooked};
+use crate::hooks::{cuda_calls, device_nodes};
+use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::definitions::Owner;
+use crate::recorder::lane::HeldLane;
+
+#[derive(Debug)]
+pub(super) struct BackendFacts {
+    pub(super) device: Pointer,
+    pub(super) device_type: u8,
+    /// Every node is seen as it is computed.
+    pub(super) ops_seen: bool,
+    /// The way to set its abort callback, where ops are seen by ticks only.
+    pub(super) tick_setter: Option<Setter>,
+    /// It computes in the host's memory, and has when it returns.
+    pub(super) is_host_accelerator: bool,
+    /// A device's: its library tells which node it works on.
+    pub(super) asks_about_nodes: bool,
+    /// Its library hands work to CUDA devices.
+    pub(super) is_cuda: bool,
+    copies: bool,
+    hooked: Hooked,
+    /// Why the kernels of a device cannot be seen, if they cannot.
+    why_no_kernels: Option<&'static str>,
+    blas: String,
+    name: Vec<u8>,
+    device_name: Vec<u8>,
+    description: Vec<u8>,
+    library: Vec<u8>,
+}
+
+/// Functions of a backend's table, as its library set them; 0 for none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OwnFunctions {
+    pub(super) graph_compute: usize,
+    pub(super) cpy_tensor_async: usize,
+    pub(super) free: usize,
+    pub(super) synchronize: usize,
+}
+
+impl BackendFacts {
+    /// Finds out about a live backend of the instance.
+    pub(super) fn of(instance: &Instance, backend: Pointer, own: OwnFunctions) -> BackendFacts {
+        let object = LoadedObject::containing(own.graph_compute);
+        let device = devices::device_of(instance, backend);
+        let device_type = devices::device_type(instance, backend, device);
+        // Several backends may be in one library, or in the program: what is done to
+        // see the processor's ops tells nothing of the others'.
+        let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
+        let hooked = match &object {
+            Some(object) if on_processor => library::hook_ops(object),
+            _ => Hooked::not(library::UNSEEN),
+        };
+        // ggml ends the program if the backend is another's.
+        let may_tick = device_type == devices::CPU && !hooked.ops;
+        let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
+        on_device.into_iter().for_each(label_switch::look_in);
+        let is_host_accelerator = device_type == devices::ACCELERATOR
+            && own.synchronize == 0
+            && devices::uses_host(instance, device);
+        let blas = object.as_ref().filter(|_| is_host_accelerator).and_then(devices::blas_behind);
+        let api = &instance.api;
+        let ask = |function: Option<unsafe extern "C-unwind" fn(Pointer) -> *const _>,
+                   of: Pointer| {
+            let function = function.filter(|_| !of.is_null());
+            // SAFETY: a live object of this instance, and its own function.
+            function.map_or(&b""[..], |name| text(unsafe { name(of) })).to_vec()
+        };
+        BackendFacts {
+            device,
+            device_type,
+            ops_seen: hooked.ops && instance.layouts.is_some(),
+            tick_setter: object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in),
+            is_host_accelerator,
+            asks_about_nodes: on_device.is_some_and(device_nodes::hook),
+            is_cuda: on_device.is_some_and(cuda_calls::hook),
+            copies: own.cpy_tensor_async != 0,
+            hooked,
+            why_no_kernels: object.as_ref().and_then(registration::why_unseen),
+            blas: blas.unwrap_or_default(),
+            name: ask(api.ggml_backend_name, backend),
+            device_name: ask(api.ggml_backend_dev_name, device),
+            description: ask(api.ggml_backend_dev_description, device),
+            library: object.as_ref().map(file_name).unwrap_or_default(),
+        }
+    }
+
+    /// Describes the backend in the recording, and what is seen of its work.
+    pub(super) fn write(&self, id: u32, instance: &Instance, lane: &HeldLane<'_>) {
+        let mut interner = lane.recorder.interner();
+        let library = interner.lasting_text(lane, &self.library);
+        let record = layout::Backend {
+            device_type: self.device_type,
+            backend: id,
+            instance: instance.id,
+            name: interner.lasting_text(lane, &self.name),
+            device: interner.lasting_text(lane, &self.device_name),
+            description: interner.lasting_text(lane, &self.description),
+            library,
+            ..Default::default()
+        };
+        lane.define_lasting(Owner::Backend(id), &record.encode());
+        self.cover(instance, lane, |what, how, count, reason| {
+            let record = layout::Coverage {
+                how: how as u8,
+                what: what as u16,
+                backend: id,
+                instance: instance.id,
+                library,
+                reason: interner.lasting_text(lane, reason.as_bytes()),
+                count,
+                ..Default::default()
+            };
+            lane.define_lasting(Owner::Backend(id), &record.encode());
+        });
+    }
+
+    /// Tells what is seen, how, by how many hooks, and if it is not, why.
+    fn cover(
+        &self,
+        instance: &Instance,
+        lane: &HeldLane<'_>,
+        mut cover: impl FnMut(Covered, CoveredHow, u32, &str),
+    ) {
+        let hooked = &self.hooked;
+        cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
+        if self.copies {
+            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
+        }
+        if let Some(why) = self.why_no_kernels {
+            cover(Covered::Kernels, CoveredHow::Not, 0, why);
+        }
+        let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
+        if self.ops_seen {
+            cover(Covered::Ops, hooked.how, 1, "");
+            let why = if hooked.barrier { "" } else { "the library has no call of ggml_barrier" };
+            cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
+            let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
+            cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
+        } else if self.tick_setter.is_some() && instance.layouts.is_some() {
+            cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
+            let why = "only the first thread's progress is seen; waits are part of the ops";
+            cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
+        } else if self.is_host_accelerator && instance.layouts.is_some() {
+            cover(Covered::Ops, CoveredHow::NodeByNode, 1, &self.blas);
+        } else if lane.recorder.serialize {
+            cover(Covered::Ops, CoveredHow::Serialized, 1, "");
+        } else if !self.is_cuda || !cuda::is_wanted(lane) {
+            cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
+        }
+    }
+}
