@@ -1,6 +1,7 @@
 //! Backends that are neither the CPU's nor a GPU's: BLAS on the host, RPC to a server, and one
 //! that computes late and fails.
 
+use ggprof_e2e::built;
 use ggprof_e2e::debian_sid;
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::{Recording, Split};
@@ -9,7 +10,7 @@ use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_spool::layout::{Covered, CoveredHow, MEASURED_HOST, MEASURED_SERIALIZED};
 use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The numbers of all backends with a name; each context has its own.
@@ -60,6 +61,20 @@ fn how_ops(recording: &Recording, backend: &str) -> Vec<u8> {
     ops.map(|covered| covered.how).collect::<BTreeSet<u8>>().into_iter().collect()
 }
 
+/// The graph runs whose results the program waited for.
+fn waited_for(program: &UnderAgent) -> BTreeSet<u64> {
+    let [spool] = &*program.files() else { panic!("one recording") };
+    let converted = program.directory().join("converted.json");
+    let mut convert = Command::new(built::ggprof());
+    let status = convert.arg("convert").arg(spool).arg("-o").arg(&converted).status();
+    assert!(status.expect("ggprof starts").success());
+    let text = std::fs::read_to_string(converted).expect("it was written");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let tasks = trace["ggprof"]["host_tasks"].as_array().expect("a list");
+    let waits = tasks.iter().filter(|task| task[0] == "Wait");
+    waits.map(|wait| wait[3].as_u64().expect("a graph run")).collect()
+}
+
 #[test]
 fn rpc_is_recorded_on_both_sides() {
     let Some(server) = debian_sid::command("ggml-rpc-server", &["cpu", "rpc"]) else { return };
@@ -83,6 +98,9 @@ fn rpc_is_recorded_on_both_sides() {
         client.command.args(["--repetitions", "1", "--n-gpu-layers", "99"]);
         client.command.args(["--rpc", &format!("127.0.0.1:{port}"), "--model"]).arg(&model);
         client.run_well();
+        if serialize == "0" {
+            assert_eq!(waited_for(&client), (0..client.recording().runs.len() as u64).collect());
+        }
         sides.push(client.recording());
     }
     serving.kill().and_then(|()| serving.wait()).expect("the server can be ended");

@@ -5,6 +5,7 @@
 //! the last product, which makes the output, gives one for each of them: then every token
 //! is the newest of a sequence of its own, as when a server answers several requests.
 
+use crate::done::done;
 use crate::sampling::runs_like_sampled;
 use crate::totals::percentile;
 use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
@@ -109,6 +110,7 @@ pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
 
 pub fn phases(trace: &Trace) -> Phases {
     let batches = batches(trace);
+    let done = done(trace);
     let mut order: Vec<usize> = (0..trace.graph_runs.len()).collect();
     order.sort_by_key(|&at| trace.graph_runs[at].start_ns);
     let previous = previous_of_scheduler(trace, &order);
@@ -134,7 +136,8 @@ pub fn phases(trace: &Trace) -> Phases {
         let before = previous[place].map(|place| order[place]);
         let goes_on =
             previous[place].is_some_and(|previous| !others_between(trace, &order, previous, place));
-        walk.step(at, &trace.graph_runs[at], kind, &batches[at], before, goes_on);
+        let run = GraphRun { end_ns: done[at], ..trace.graph_runs[at] };
+        walk.step(at, &run, kind, &batches[at], before, goes_on);
     }
     walk.finish(batches.iter().map(|batch| batch.tokens).collect())
 }
@@ -231,8 +234,8 @@ struct Walk {
 }
 
 impl Walk {
-    /// Takes the next run. `before` is the run that its scheduler did before; `goes_on` says
-    /// that nothing else was done in between.
+    /// Takes the next run, which ends when it is done. `before` is the run that its scheduler
+    /// did before; `goes_on` says that nothing else was done in between.
     fn step(
         &mut self,
         at: usize,

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy give what a device did for it,
-//! and `concurrent` or `stream=N` behind them how.
+//! and `concurrent` or `stream=N` behind them how. `wait 10..20 run=N`: the program waits for a
+//! run's results.
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the
 //! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
@@ -18,7 +19,7 @@
 use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId,
-    Measured, NewEvent, Signature, Source, Tensor, Trace, WorkKind,
+    HostTask, Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind,
 };
 
 /// Builds the trace that the text describes.
@@ -37,6 +38,7 @@ pub fn parse(text: &str) -> Trace {
             }
             "op" | "copy" => event(&words, &mut trace),
             "kernel" | "copied" => device_work(&words, &mut trace),
+            "wait" => wait(&words, &mut trace),
             other => panic!("a fixture line begins with {other}"),
         }
     }
@@ -57,6 +59,19 @@ fn backend(words: &[&str]) -> Backend {
         device: words[2].to_owned(),
         device_type,
     }
+}
+
+fn wait(words: &[&str], trace: &mut Trace) {
+    let (start_ns, end_ns) = times(words[1]);
+    let run = words[2].strip_prefix("run=").and_then(|run| run.parse().ok());
+    trace.host_tasks.push(HostTask {
+        what: TaskKind::Wait,
+        name: trace.strings.intern(""),
+        thread: 1,
+        graph_run: run.map(GraphRunId),
+        start_ns,
+        duration_ns: end_ns - start_ns,
+    });
 }
 
 fn times(word: &str) -> (u64, u64) {

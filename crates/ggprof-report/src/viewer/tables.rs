@@ -4,7 +4,7 @@ use super::device::{host_tasks, kernel_names};
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
-use ggprof_analysis::{Module, Phases, Wall, phases, wall, work_of};
+use ggprof_analysis::{Module, Phases, Wall, done, phases, wall, work_of};
 use ggprof_trace::{Measured, Trace, shape_text};
 use serde_json::{Value, json};
 
@@ -77,8 +77,8 @@ fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
     phases.phases.iter().map(phase).collect()
 }
 
-/// The graph runs as columns. A run is `done` when its last op is: where a device computes,
-/// that is after the host's end of it.
+/// The graph runs as columns. Where a device computes, a run is `done` after the host's end of
+/// it.
 fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
     json!({
@@ -89,16 +89,6 @@ fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
         "phase": phases.phase_of_run,
         "tokens": phases.tokens_of_run,
     })
-}
-
-fn done(trace: &Trace) -> Vec<u64> {
-    let mut done: Vec<u64> = trace.graph_runs.iter().map(|run| run.end_ns).collect();
-    for event in trace.events.iter() {
-        if let Some(end_ns) = event.graph_run.and_then(|run| done.get_mut(run.0 as usize)) {
-            *end_ns = event.end_ns().max(*end_ns);
-        }
-    }
-    done
 }
 
 fn nodes(trace: &Trace) -> Value {

@@ -36,17 +36,20 @@ pub enum WorkKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum TaskKind {
     PipelineCompile,
+    /// The program waits for a graph run's results.
+    Wait,
 }
 
 impl TaskKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::PipelineCompile => "pipeline compile",
+            Self::Wait => "wait for results",
         }
     }
 }
 
-/// Work of the host that a device waits for, such as compiling a pipeline.
+/// What a thread of the host does for a device's work: compiling a pipeline, waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostTask {
     pub what: TaskKind,

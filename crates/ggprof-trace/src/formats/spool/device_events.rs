@@ -4,9 +4,11 @@ use super::copies::direction;
 use super::device::{self, Timed};
 use super::events::{Builder, Place};
 use crate::model::{
-    EventKind, HostTask, LossKind, Measured, NewEvent, NodeId, Signature, TaskKind, Trace,
+    EventKind, GraphRunId, HostTask, LossKind, Measured, NewEvent, NodeId, Signature, TaskKind,
+    Trace,
 };
 use ggprof_spool::layout;
+use hashbrown::HashMap;
 
 /// The name of an event for kernels of which it is not known what they belong to.
 const UNATTRIBUTED: &str = "unattributed";
@@ -104,6 +106,40 @@ impl Builder<'_> {
                 start_ns,
                 duration_ns,
             });
+        }
+    }
+
+    /// How long the program waited for the results of graph runs that went on when their calls
+    /// had returned: those of devices.
+    pub(super) fn waits(&self, trace: &mut Trace) {
+        let mut goes_on = vec![false; trace.graph_runs.len()];
+        for event in trace.events.iter() {
+            if matches!(event.measured, Measured::HostCall | Measured::Device)
+                && let Some(run) = event.graph_run
+            {
+                goes_on[run.0 as usize] = true;
+            }
+        }
+        let mut runs: HashMap<u32, Vec<GraphRunId>> = HashMap::new();
+        for (run, id) in trace.graph_runs.iter().zip((0..).map(GraphRunId)) {
+            runs.entry(run.scheduler).or_default().push(id);
+        }
+        for wait in &self.tables.waits {
+            let Some(runs) = runs.get(&wait.scheduler) else { continue };
+            let (start_ns, duration_ns) = self.span(wait.start, wait.end);
+            let before =
+                runs.partition_point(|run| trace.graph_runs[run.0 as usize].start_ns <= start_ns);
+            let Some(&run) = before.checked_sub(1).map(|last| &runs[last]) else { continue };
+            if goes_on[run.0 as usize] {
+                trace.host_tasks.push(HostTask {
+                    what: TaskKind::Wait,
+                    name: trace.strings.intern(""),
+                    thread: wait.os_thread,
+                    graph_run: Some(run),
+                    start_ns,
+                    duration_ns,
+                });
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn all(
     builder.copies(trace);
     builder.stray_work(trace);
     builder.host_tasks(trace);
+    builder.waits(trace);
     builder.shares(trace);
     Ok(())
 }

@@ -33,6 +33,7 @@ pub(super) struct Tables {
     pub(super) device_clocks: Vec<layout::DeviceClock>,
     pub(super) device_work: Vec<layout::DeviceWork>,
     pub(super) host_tasks: Vec<layout::HostTask>,
+    pub(super) waits: Vec<layout::Synchronize>,
 }
 
 #[derive(Debug)]
@@ -81,6 +82,7 @@ impl Tables {
         self.shares.retain(|share| self.splits.contains_key(&share.split));
         self.device_work.retain(|work| self.splits.contains_key(&work.split));
         self.host_tasks.retain(|task| self.splits.contains_key(&task.split));
+        self.waits.retain(|wait| wait.scheduler == selection.scheduler);
         self.copies.retain(|copy| self.runs.contains_key(&copy.run));
         self.members.retain(|member| member.scheduler == selection.scheduler);
         let members = &self.members;
@@ -145,11 +147,11 @@ impl Tables {
             Record::DeviceClock(sample) => self.device_clocks.push(sample),
             Record::DeviceWork(work) => self.device_work.push(work),
             Record::HostTask(task) => self.host_tasks.push(task),
+            Record::Synchronize(wait) => self.waits.push(wait),
             Record::SchedulerNew(_)
             | Record::SchedulerReset(_)
             | Record::SchedulerFree(_)
             | Record::BackendFree(_)
-            | Record::Synchronize(_)
             | Record::Unknown { .. } => {}
         }
     }
