@@ -1,7 +1,9 @@
 //! Where the wall time went: each backend is computing, copying or idle, and the three add
-//! up to the recording's span.
+//! up to the recording's span. A backend of which only the calls are known that start its work
+//! may be computing or idle at any time.
 
-use ggprof_trace::{BackendIndex, Event, EventKind, Trace};
+use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
+use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wall {
@@ -10,8 +12,10 @@ pub struct Wall {
     pub wall_ns: u64,
     /// Sum of all times, which counts twice what several backends do at once.
     pub sum_ns: u128,
-    /// Time in which at least one backend was computing or copying.
+    /// Time in which at least one backend was computing or copying, as far as known.
     pub active_ns: u64,
+    /// Time in which the program waited for the results of a graph run.
+    pub waited_ns: u64,
     /// One entry per backend that has events, in the recording's order.
     pub backends: Vec<BackendTime>,
 }
@@ -23,12 +27,12 @@ pub struct BackendTime {
     pub copies: u64,
     pub ops_ns: u128,
     pub copies_ns: u128,
-    /// At least one op was running.
-    pub busy_ns: u64,
+    /// At least one op was running. Not known where only the starts of work are.
+    pub busy_ns: Option<u64>,
     /// A copy was running and no op.
     pub copying_ns: u64,
     /// Neither.
-    pub idle_ns: u64,
+    pub idle_ns: Option<u64>,
 }
 
 pub fn wall(trace: &Trace) -> Wall {
@@ -50,7 +54,20 @@ pub fn wall(trace: &Trace) -> Wall {
         times.push(spans.finish(BackendIndex(at as u16), wall_ns));
     }
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
-    Wall { start_ns, wall_ns, sum_ns, active_ns: active.total_ns(), backends: times }
+    let (active_ns, waited_ns) = (active.total_ns(), waited_ns(trace, start_ns..end_ns));
+    Wall { start_ns, wall_ns, sum_ns, active_ns, waited_ns, backends: times }
+}
+
+fn waited_ns(trace: &Trace, span: Range<u64>) -> u64 {
+    let waits = trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait);
+    let within = waits.map(|wait| {
+        let end_ns = wait.start_ns.saturating_add(wait.duration_ns);
+        let inside = |ns: u64| ns.clamp(span.start, span.end);
+        (inside(wait.start_ns), inside(end_ns))
+    });
+    let mut waited = Coverage::default();
+    waited.add_all(&within.collect::<Vec<_>>());
+    waited.total_ns()
 }
 
 /// The events of one backend as intervals.
@@ -58,6 +75,8 @@ pub fn wall(trace: &Trace) -> Wall {
 struct Spans {
     ops: Kind,
     copies: Kind,
+    /// How many of the ops are calls that only start work.
+    calls: u64,
 }
 
 #[derive(Default)]
@@ -73,6 +92,7 @@ impl Spans {
             EventKind::Op => &mut self.ops,
             EventKind::Copy => &mut self.copies,
         };
+        self.calls += u64::from(event.is_op() && event.measured == Measured::HostCall);
         kind.count += 1;
         kind.total_ns += u128::from(event.charged_ns);
         // Between its kernels an op does nothing.
@@ -86,7 +106,10 @@ impl Spans {
 
     fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
         let mut coverage = Coverage::default();
-        coverage.add_all(&self.ops.spans);
+        let known = self.ops.count == 0 || self.calls < self.ops.count;
+        if known {
+            coverage.add_all(&self.ops.spans);
+        }
         let busy_ns = coverage.total_ns();
         coverage.add_all(&self.copies.spans);
         let occupied_ns = coverage.total_ns();
@@ -96,9 +119,9 @@ impl Spans {
             copies: self.copies.count,
             ops_ns: self.ops.total_ns,
             copies_ns: self.copies.total_ns,
-            busy_ns,
+            busy_ns: known.then_some(busy_ns),
             copying_ns: occupied_ns - busy_ns,
-            idle_ns: wall_ns - occupied_ns,
+            idle_ns: known.then_some(wall_ns - occupied_ns),
         }
     }
 }
@@ -140,7 +163,10 @@ mod tests {
         let times: Vec<_> = wall
             .backends
             .iter()
-            .map(|time| (time.busy_ns, time.copying_ns, time.idle_ns))
+            .map(|time| {
+                let known = |ns: Option<u64>| ns.expect("the work itself was timed");
+                (known(time.busy_ns), time.copying_ns, known(time.idle_ns))
+            })
             .collect();
         assert_eq!(times, expected);
         for (busy, copying, idle) in times {
@@ -189,5 +215,22 @@ mod tests {
         );
         let wall = wall(&trace);
         assert_eq!((wall.wall_ns, wall.active_ns, wall.sum_ns), (30, 25, 30));
+    }
+
+    #[test]
+    fn a_backend_of_which_only_calls_are_known_is_neither_busy_nor_idle() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             op GPU SPLIT 0..10 x measured=host_call
+             copy GPU H2D 5..25 100 y
+             op GPU SPLIT 90..100 x measured=host_call
+             wait 10..40 run=0
+             wait 30..60 run=0
+             wait 95..200 run=1",
+        );
+        let wall = wall(&trace);
+        let time = &wall.backends[0];
+        assert_eq!((time.busy_ns, time.copying_ns, time.idle_ns), (None, 20, None));
+        assert_eq!(wall.waited_ns, 50 + 5);
     }
 }

@@ -58,16 +58,17 @@ pub(super) fn wall_times(document: &mut Document, trace: &Trace, wall: &Wall) {
         .iter()
         .map(|time| {
             let backend = trace.backend(time.backend);
+            let nanos = |ns: Option<u64>| Cell::or_nothing(ns, |ns| Cell::Nanos(ns as f64));
             vec![
                 Cell::Number(backend.id.into()),
                 Cell::text(backend.label()),
                 Cell::text(backend.device_type.name()),
-                Cell::Nanos(time.busy_ns as f64),
-                share(time.busy_ns),
+                nanos(time.busy_ns),
+                Cell::or_nothing(time.busy_ns, share),
                 Cell::Nanos(time.copying_ns as f64),
                 share(time.copying_ns),
-                Cell::Nanos(time.idle_ns as f64),
-                share(time.idle_ns),
+                nanos(time.idle_ns),
+                Cell::or_nothing(time.idle_ns, share),
                 Cell::Count(time.ops.into()),
                 Cell::Count(time.copies.into()),
             ]

@@ -61,16 +61,25 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
     let words =
         if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
     document.fact("graph_runs", "graph runs", vec![Fact::new("count", runs, words)]);
-    document.fact(
-        "time",
-        "wall time",
-        vec![
-            Fact::new("wall_ns", Cell::Nanos(wall.wall_ns as f64), "{}"),
-            Fact::new("active_ns", Cell::Nanos(wall.active_ns as f64), "a backend working for {}"),
-            Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all times {}"),
-        ],
-    );
+    document.fact("time", "wall time", times(wall));
     document
+}
+
+fn times(wall: &Wall) -> Vec<Fact> {
+    let all_known = wall.backends.iter().all(|time| time.busy_ns.is_some());
+    let active =
+        if all_known { "a backend working for {}" } else { "a backend working for {} at least" };
+    let waited = Some(wall.waited_ns).filter(|&ns| ns > 0);
+    vec![
+        Fact::new("wall_ns", Cell::Nanos(wall.wall_ns as f64), "{}"),
+        Fact::new("active_ns", Cell::Nanos(wall.active_ns as f64), active),
+        Fact::new(
+            "waited_ns",
+            Cell::or_nothing(waited, |ns| Cell::Nanos(ns as f64)),
+            "the program waiting for results for {}",
+        ),
+        Fact::new("sum_ns", Cell::Nanos(wall.sum_ns as f64), "sum of all times {}"),
+    ]
 }
 
 fn program(document: &mut Document, provenance: &Provenance) {
