@@ -49,8 +49,12 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
             Fact::new("file", Cell::text(name), ""),
             Fact::new("writer", Cell::text(&trace.writer), "by {}"),
             Fact::new("version", Cell::or_nothing(version, |version| version), "format {}"),
-            Fact::new("ops", Cell::Count(ops.into()), "{} ops"),
-            Fact::new("copies", Cell::Count(copies.into()), "{} copies"),
+            Fact::new("ops", Cell::Count(ops.into()), if ops == 1 { "{} op" } else { "{} ops" }),
+            Fact::new(
+                "copies",
+                Cell::Count(copies.into()),
+                if copies == 1 { "{} copy" } else { "{} copies" },
+            ),
         ],
     );
     if let Some(provenance) = &trace.provenance {

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 const MOST_INTERPRETERS: usize = 4;
 /// Program headers lie at the beginning of a file.
 const HEAD_BYTES: u64 = 64 * 1024;
+/// A name that only glibc's loader shows.
+const LOADERS_OWN: &[u8] = b"\0_rtld_global\0";
 
 /// Why the agent cannot get into a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +135,9 @@ fn loading(head: &[u8]) -> Option<Obstacle> {
             return is_musl.then_some(Obstacle::Musl);
         }
     }
-    Some(Obstacle::Static)
+    // Started with another program as its argument, glibc's loader loads the agent into that.
+    let is_loader = head.windows(LOADERS_OWN.len()).any(|part| part == LOADERS_OWN);
+    (!is_loader).then_some(Obstacle::Static)
 }
 
 fn number(head: &[u8], at: u64, bytes: usize) -> Option<u64> {
@@ -157,6 +161,8 @@ mod tests {
         assert_eq!(examine(program.as_os_str()), Some((program, None)));
         assert_eq!(examine("sh".as_ref()).map(|(_, obstacle)| obstacle), Some(None));
         assert_eq!(examine("no-such-command".as_ref()), None);
+        let loader = "/lib64/ld-linux-x86-64.so.2";
+        assert_eq!(examine(loader.as_ref()).map(|(_, obstacle)| obstacle), Some(None));
     }
 
     #[test]

@@ -93,7 +93,7 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
         place.file("p.json", content);
         let ran = place.run(&["p.json"]);
         assert_eq!((ran.code, ran.err.as_str()), (Some(3), ""), "{what}: {ran:?}");
-        assert!(ran.out.contains(&format!("{events} ops")), "{what}: {}", ran.out);
+        assert!(ran.out.contains(&format!("· {events} op")), "{what}: {}", ran.out);
         let warning: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("! ")).collect();
         assert_eq!(warning.len(), 1, "{what}: {}", ran.out);
         warnings.push_str(&format!("{what}: {}\n", warning[0]));
