@@ -4,11 +4,14 @@
 //! multiply the weights with. One token is generation. Several tokens are a prompt, unless
 //! the last product, which makes the output, gives one for each of them: then every token
 //! is the newest of a sequence of its own, as when a server answers several requests.
+//!
+//! Where no product was seen, because only the calls are known that start a device's work, the
+//! rows tell that are looked up for the tokens: llama.cpp leaves that to the CPU.
 
 use crate::done::done;
 use crate::sampling::runs_like_sampled;
 use crate::totals::percentile;
-use ggprof_trace::{GraphRun, GraphRunId, Signature, Trace};
+use ggprof_trace::{GraphRun, GraphRunId, Signature, Tensor, Trace};
 use hashbrown::HashMap;
 
 /// Larger batches with an output for every token come from measuring perplexity or making
@@ -212,15 +215,48 @@ fn batches(trace: &Trace) -> Vec<Batch> {
             batches[run.0 as usize] = batches[like.0 as usize];
         }
     }
+    for (batch, looked_up) in batches.iter_mut().zip(looked_up(trace)) {
+        if batch.tokens.is_none() {
+            *batch = looked_up;
+        }
+    }
     batches
+}
+
+/// What each run looks up first, and what its last split on a device gives out.
+fn looked_up(trace: &Trace) -> Vec<Batch> {
+    let mut batches = vec![Batch::default(); trace.graph_runs.len()];
+    for event in trace.events.iter().filter(|event| event.is_op()) {
+        let Some(run) = event.graph_run else { continue };
+        let batch = &mut batches[run.0 as usize];
+        let signature = trace.signature(event.node);
+        match (trace.text(signature.op), &*signature.sources) {
+            ("GET_ROWS", [table, rows]) if is_flat(&table.tensor) && is_list(&rows.tensor) => {
+                batch.tokens = batch.tokens.or(Some(rows.tensor.ne[0] as u64));
+            }
+            (Signature::WHOLE_SPLIT, _) if is_flat(&signature.output) => {
+                batch.outputs = Some(signature.output.ne[1] as u64);
+            }
+            _ => {}
+        }
+    }
+    batches
+}
+
+fn is_list(tensor: &Tensor) -> bool {
+    is_flat(tensor) && tensor.ne[1] == 1
+}
+
+fn is_flat(tensor: &Tensor) -> bool {
+    let ne = &tensor.ne;
+    ne[0] > 0 && ne[1] > 0 && ne[2] <= 1 && ne[3] <= 1
 }
 
 /// Columns that a product of weights with activations has; `None` for other ops.
 fn columns(trace: &Trace, signature: &Signature) -> Option<u64> {
     let [weights, activations, ..] = &*signature.sources else { return None };
-    let flat = |ne: &[i64; 4]| ne[0] > 0 && ne[1] > 0 && ne[2] <= 1 && ne[3] <= 1;
     let product = trace.text(signature.op) == "MUL_MAT";
-    (product && flat(&weights.tensor.ne) && flat(&activations.tensor.ne))
+    (product && is_flat(&weights.tensor) && is_flat(&activations.tensor))
         .then_some(activations.tensor.ne[1] as u64)
 }
 
@@ -333,6 +369,28 @@ mod tests {
         write!(text, "first {:?} between {:?}", found.first_token_ns, found.between_tokens_ns)
             .unwrap();
         expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn where_products_are_out_of_sight_lookups_tell() {
+        let mut fixture = "backend 0 GPU gpu\nbackend 1 CPU cpu\n".to_owned();
+        for (run, tokens) in [7, 1, 1].into_iter().enumerate() {
+            let start = run * 100;
+            let [looked_up, started, waited] = [start + 4, start + 6, start + 90];
+            write!(
+                fixture,
+                "run {start}..{started}
+                 op CPU GET_ROWS {start}..{looked_up} embd run={run} f32[8,{tokens}] <- q4_0[8,99] i32[{tokens}]
+                 op GPU SPLIT {looked_up}..{started} measured=host_call run={run} f32[99,1] <- f32[8,{tokens}]
+                 wait {started}..{waited} run={run}
+                "
+            )
+            .unwrap();
+        }
+        let found = phases(&text_fixture::parse(&fixture));
+        let phases: Vec<_> = found.phases.iter().map(|it| (it.label(), it.wall_ns())).collect();
+        assert_eq!(phases, [("pp7".to_owned(), 90), ("tg2".to_owned(), 190)]);
+        assert_eq!(found.between_tokens_ns, [100, 100]);
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn overview(
     let runs = runs.map(|(at, run)| (format!("graph run {at}"), run.start_ns, run.end_ns));
     let tasks = trace.host_tasks.iter().map(|task| {
         let name = format!("{} {}", task.what.name(), trace.text(task.name));
-        (name, task.start_ns, task.start_ns.saturating_add(task.duration_ns))
+        (name.trim_end().to_owned(), task.start_ns, task.start_ns.saturating_add(task.duration_ns))
     });
     let next = writer.slices(OVERVIEW, "phases", 1, phases.collect())?;
     let next = writer.slices(OVERVIEW, "graph runs", next, runs.collect())?;

@@ -110,32 +110,35 @@ impl Builder<'_> {
     }
 
     /// How long the program waited for the results of graph runs that went on when their calls
-    /// had returned: those of devices.
+    /// had returned: those of devices. Who waits a second time finds them there.
     pub(super) fn waits(&self, trace: &mut Trace) {
-        let mut goes_on = vec![false; trace.graph_runs.len()];
+        let mut pending = vec![false; trace.graph_runs.len()];
         for event in trace.events.iter() {
             if matches!(event.measured, Measured::HostCall | Measured::Device)
                 && let Some(run) = event.graph_run
             {
-                goes_on[run.0 as usize] = true;
+                pending[run.0 as usize] = true;
             }
         }
         let mut runs: HashMap<u32, Vec<GraphRunId>> = HashMap::new();
         for (run, id) in trace.graph_runs.iter().zip((0..).map(GraphRunId)) {
             runs.entry(run.scheduler).or_default().push(id);
         }
-        for wait in &self.tables.waits {
+        let mut waits: Vec<&layout::Synchronize> = self.tables.waits.iter().collect();
+        waits.sort_by_key(|wait| wait.start);
+        for wait in waits {
             let Some(runs) = runs.get(&wait.scheduler) else { continue };
             let (start_ns, duration_ns) = self.span(wait.start, wait.end);
-            let before =
-                runs.partition_point(|run| trace.graph_runs[run.0 as usize].start_ns <= start_ns);
-            let Some(&run) = before.checked_sub(1).map(|last| &runs[last]) else { continue };
-            if goes_on[run.0 as usize] {
+            let run_at = |id: &GraphRunId| &trace.graph_runs[id.0 as usize];
+            let begun = runs.partition_point(|run| run_at(run).start_ns <= start_ns);
+            let Some(&id) = begun.checked_sub(1).map(|last| &runs[last]) else { continue };
+            if pending[id.0 as usize] {
+                pending[id.0 as usize] = start_ns < run_at(&id).end_ns;
                 trace.host_tasks.push(HostTask {
                     what: TaskKind::Wait,
                     name: trace.strings.intern(""),
                     thread: wait.os_thread,
-                    graph_run: Some(run),
+                    graph_run: Some(id),
                     start_ns,
                     duration_ns,
                 });
