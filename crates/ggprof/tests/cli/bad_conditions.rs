@@ -75,6 +75,9 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
     let whole = profile(&[RECORD, RECORD, RECORD]);
     let with =
         |part: &str, replacement: &str| profile(&[&RECORD.replace(part, replacement), RECORD]);
+    let added = |entry: &str| {
+        profile(&[RECORD]).replacen('{', &format!("{{\"ggprof\": {{\"version\": 1, {entry}}}, "), 1)
+    };
     let mut invalid_utf8 = with("Qcur-0", "QcurXX").into_bytes();
     let at = invalid_utf8.windows(2).position(|pair| pair == b"XX").unwrap();
     invalid_utf8[at] = 0xff;
@@ -89,6 +92,12 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
         ("invalid UTF-8", invalid_utf8, 2),
         ("nothing recorded", profile(&[]).into_bytes(), 0),
         ("something behind", format!("{}x", profile(&[RECORD])).into_bytes(), 1),
+        ("an end before its start", added("\"graph_runs\": [[0, 200, 100]]").into_bytes(), 1),
+        (
+            "an endless wait",
+            added("\"host_tasks\": [[\"Wait\", \"\", 1, 0, 18446744073709551615, 9]]").into_bytes(),
+            1,
+        ),
     ] {
         place.file("p.json", content);
         let ran = place.run(&["p.json"]);
@@ -115,6 +124,8 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
         invalid UTF-8: ! Names are not proper text in 1 of the records (the first: the record at byte 123): they are shown with replacement characters, the figures are complete.
         nothing recorded: ! The recording has no events: check that the program computed something while it ran.
         something behind: ! Parts of the file around the records make no sense (at byte 518 stands `x`, which does not belong there). The figures cover all records that were found.
+        an end before its start: ! Parts of the file around the records make no sense (a graph run ends before it begins). The figures cover all records that were found.
+        an endless wait: ! Parts of the file around the records make no sense (a task of the host never ends). The figures cover all records that were found.
     "#]].assert_eq(&warnings);
 }
 

@@ -77,6 +77,11 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         trace.types.insert(TypeInfo { id, name, block_elements, block_bytes });
     }
     for (scheduler, start_ns, end_ns) in additions.graph_runs {
+        if end_ns < start_ns {
+            trace.lose(LossKind::DamagedHeader, || "a graph run ends before it begins".to_owned());
+        }
+        // It stays: records count the runs.
+        let end_ns = end_ns.max(start_ns);
         trace.graph_runs.push(GraphRun { scheduler, start_ns, end_ns });
     }
     for (graph_run, index, backend_id, start_ns, end_ns) in additions.splits {
@@ -90,6 +95,10 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         trace.lose_many(loss.kind, loss.count, || loss.detail);
     }
     for (what, name, thread, run, start_ns, duration_ns) in additions.host_tasks {
+        if start_ns.checked_add(duration_ns).is_none() {
+            trace.lose(LossKind::DamagedHeader, || "a task of the host never ends".to_owned());
+            continue;
+        }
         let (name, graph_run) = (trace.strings.intern(&name), run.map(GraphRunId));
         trace.host_tasks.push(HostTask { what, name, thread, graph_run, start_ns, duration_ns });
     }
