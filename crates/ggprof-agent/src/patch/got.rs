@@ -5,6 +5,7 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
@@ -56,13 +57,31 @@ impl Slot<'_> {
 
     /// Puts another function in. False when the page cannot be opened.
     pub(crate) fn replace(&self, object: &LoadedObject, function: usize) -> bool {
+        self.write(object, |word| word.store(function, Ordering::Release))
+    }
+
+    /// Binds a slot that is not yet, unless another thread was quicker, and put a hook in.
+    fn bind(&self, object: &LoadedObject) {
+        let stub = self.value();
+        let function = self.leads_to(object);
+        if function != 0 && function != stub {
+            self.write(object, |word| {
+                let _ = word.compare_exchange(stub, function, Ordering::AcqRel, Ordering::Relaxed);
+            });
+        }
+    }
+
+    fn write(&self, object: &LoadedObject, write: impl FnOnce(&AtomicUsize)) -> bool {
+        /// Who closes a page must not close it for another thread that writes to it.
+        static OPENED: Mutex<()> = Mutex::new(());
         if !object.relro.contains(&self.address) {
-            self.word().store(function, Ordering::Release);
+            write(self.word());
             return true;
         }
+        let _alone = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
         let opened = protect(self.address, libc::PROT_READ | libc::PROT_WRITE);
         if opened {
-            self.word().store(function, Ordering::Release);
+            write(self.word());
             protect(self.address, libc::PROT_READ);
         }
         opened
@@ -104,11 +123,8 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
 /// be locked by a thread that waits for us: no lock of ours may be held.
 pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
     for_each(object, |slot| {
-        if wanted(slot.name) && !slot.is_bound(object) {
-            let function = slot.leads_to(object);
-            if function != 0 {
-                slot.replace(object, function);
-            }
+        if wanted(slot.name) {
+            slot.bind(object);
         }
     });
 }
