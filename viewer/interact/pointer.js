@@ -78,7 +78,7 @@ export function handlePointer(canvas, scene, store, actions) {
     const now = Math.abs(point.x - other.x);
     if (before > 0 && now > 0) actions.zoom(before / now, (point.fraction + other.fraction) / 2);
     pointers.set(id, point);
-    drag.moved = true;
+    if (drag) drag.moved = true;
   }
 
   function click(point) {

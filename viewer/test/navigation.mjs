@@ -149,8 +149,7 @@ export const smallWindow = {
 
 export const touch = {
   "fingers pan, pinch and tap": async (page) => {
-    const session = await page.context().newCDPSession(page);
-    const fingers = (type, ...places) => session.send("Input.dispatchTouchEvent", { type, touchPoints: places.map(([x, y], id) => ({ x, y, id })) });
+    const fingers = await touching(page);
     const box = await stage(page);
     const y = await rowAt(page, "ops 1");
     const whole = await viewOf(page);
@@ -173,4 +172,21 @@ export const touch = {
     await drawn(page);
     assert.match(await page.locator(".details").innerText(), /^MUL_MAT/);
   },
+  "of three fingers one can be lifted": async (page) => {
+    const fingers = await touching(page);
+    const y = await rowAt(page, "ops 1");
+    const whole = await viewOf(page);
+    await fingers("touchStart", [500, y], [700, y], [900, y]);
+    await fingers("touchEnd", [900, y, 2]);
+    await fingers("touchMove", [400, y], [800, y]);
+    await fingers("touchEnd");
+    const near = await viewOf(page);
+    assert.ok(Math.abs(length(near) - length(whole) / 2) < length(whole) / 50, JSON.stringify(near));
+  },
 };
+
+// Places are of the first finger, the second and so on, or of the one that they name.
+async function touching(page) {
+  const session = await page.context().newCDPSession(page);
+  return (type, ...places) => session.send("Input.dispatchTouchEvent", { type, touchPoints: places.map(([x, y, id], at) => ({ x, y, id: id ?? at })) });
+}
