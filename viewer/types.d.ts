@@ -8,6 +8,9 @@ type Store = import("./state.js").Store;
 type Actions = import("./interact/actions.js").Actions;
 type Theme = ReturnType<typeof import("./draw/canvas.js").theme>;
 
+/** Whether an event is one of those that are looked for. */
+type Question = (event: number) => boolean;
+
 type Column = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 type Columns = { [name: string]: Column };
 
@@ -77,15 +80,19 @@ type Group = { key: string; label: string; backend: Backend | null; summary: Row
 type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme; toX: (time: number) => number };
 /** A line of the statistics. */
 type Total = {
-  name: string; level: string; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
+  name: string; level: Level; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
   count: number; total: number; share: number; average: number; min: number; p50: number; p95: number; max: number;
   bandwidth: number | null; compute: number | null;
 };
 
 type Box = { x: number; y: number; width: number; height: number };
+/** What the events of an op and a shape did on a backend. */
+type ShapeWork = { op: number; shape: number; backend: number; count: number; total: number; moved: number; flops: number };
 type Gap = Span & { backend: number; before: number; after: number };
 type Peaks = { [backend: number]: { bandwidth?: number; compute?: number } };
-type Path = { level: string; key: number }[];
+/** By what events are put into groups. */
+type Level = "op" | "backend" | "shape" | "layer" | "phase";
+type Path = { level: Level; key: number }[];
 type Hovered = { x: number; y: number; width: number; row?: PlacedRow; place: number; event: number };
 
 /** What the page shows. */

@@ -1,6 +1,9 @@
 // Columns of numbers from the bytes that the page carries: planes of low bytes, next bytes,
 // and so on; `steps` hold the difference to the number before, its sign in the lowest bit.
 
+/** @typedef {{ name: string, coding: "plain" | "steps", width: number, length: number, wide: boolean }} Described */
+
+/** @param {Described[]} descriptions @param {Uint8Array} data */
 export function decodeColumns(descriptions, data) {
   /** @type {Columns} */
   const columns = {};
@@ -13,6 +16,7 @@ export function decodeColumns(descriptions, data) {
   return columns;
 }
 
+/** @param {Uint8Array} data @param {number} offset @param {number} width @param {number} length */
 function join(data, offset, width, length) {
   const Numbers = width <= 1 ? Uint8Array : width === 2 ? Uint16Array : Uint32Array;
   const numbers = new Numbers(length);
@@ -24,6 +28,7 @@ function join(data, offset, width, length) {
   return numbers;
 }
 
+/** @param {Uint8Array} data @param {number} offset @param {number} width @param {number} length */
 function joinWide(data, offset, width, length) {
   const numbers = new Float64Array(length);
   for (let plane = 0; plane < width; plane += 1) {
@@ -34,6 +39,7 @@ function joinWide(data, offset, width, length) {
   return numbers;
 }
 
+/** @param {Column} steps @param {boolean} wide */
 function accumulate(steps, wide) {
   const numbers = wide ? new Float64Array(steps.length) : new Uint32Array(steps.length);
   let number = 0;

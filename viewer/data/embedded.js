@@ -2,15 +2,17 @@
 
 import { decodeColumns } from "./columns.js";
 
+/** @param {string} base64 */
 export async function readEmbedded(base64) {
   const inflated = await inflate(toBytes(base64));
   const length = new DataView(inflated).getUint32(0, true);
-  /** @type {Tables & { columns: any }} */
+  /** @type {Tables & { columns: import("./columns.js").Described[] }} */
   const tables = JSON.parse(new TextDecoder().decode(new Uint8Array(inflated, 4, length)));
   const columns = decodeColumns(tables.columns, new Uint8Array(inflated, 4 + length));
   return { tables, columns };
 }
 
+/** @param {string} base64 */
 function toBytes(base64) {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);
@@ -18,6 +20,7 @@ function toBytes(base64) {
   return bytes;
 }
 
+/** @param {BlobPart} bytes */
 function inflate(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).arrayBuffer();

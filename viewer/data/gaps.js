@@ -9,6 +9,7 @@ export function largestGaps(recording, range) {
   const [from, to] = range ? [range.start, range.end] : [0, Infinity];
   /** @type {({ event: number, end: number } | null)[]} */
   const last = recording.backends.map(() => null);
+  /** @type {Gap[]} */
   const gaps = [];
   eachBusy(recording, (event, start, end) => {
     const before = last[backend[event]];
@@ -21,7 +22,7 @@ export function largestGaps(recording, range) {
 
 // Calls `take(event, start, end)` for each time in which something was done, by start: events,
 // or their kernels where these are known, because between them nothing is done.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {(event: number, start: number, end: number) => void} take */
 function eachBusy(recording, take) {
   const { device } = recording;
   let work = 0;
@@ -33,6 +34,7 @@ function eachBusy(recording, take) {
 }
 
 // Sorting now and then keeps the list short without sorting for every gap.
+/** @param {Gap[]} gaps @param {Gap} gap */
 function keep(gaps, gap) {
   gaps.push(gap);
   if (gaps.length < 20 * SHOWN) return;
@@ -40,6 +42,7 @@ function keep(gaps, gap) {
   gaps.length = SHOWN;
 }
 
+/** @param {Span} gap */
 function length(gap) {
   return gap.end - gap.start;
 }

@@ -6,9 +6,10 @@
 
 import { parseDuration } from "./units.js";
 
-/** @param {Recording} recording */
+/** @param {string} text @param {Recording} recording @returns {Question | null} */
 export function parseQuery(text, recording) {
   const parts = text.trim().split(/\s+/).filter((part) => part !== "");
+  /** @type {Question[]} */
   const questions = parts.map((part) => {
     if (part.length > 1 && part.startsWith("-")) {
       const question = parsePart(part.slice(1), recording);
@@ -19,7 +20,7 @@ export function parseQuery(text, recording) {
   return questions.length === 0 ? null : (event) => questions.every((question) => question(event));
 }
 
-/** @param {Recording} recording */
+/** @param {string} part @param {Recording} recording @returns {Question} */
 function parsePart(part, recording) {
   const compared = /^dur([<>])(.+)$/.exec(part);
   const limit = compared && parseDuration(compared[2]);
@@ -28,6 +29,7 @@ function parsePart(part, recording) {
     return (event) => recording.duration(event) > limit === longer;
   }
   const [key, value] = split(part);
+  /** @param {(node: number) => string} text */
   const node = (text) => nodesMatching(recording, text, value);
   const { columns } = recording;
   switch (key) {
@@ -44,6 +46,7 @@ function parsePart(part, recording) {
 
 const KEYS = ["op", "tensor", "shape", "kernel", "backend", "layer", "phase"];
 
+/** @param {string} part */
 function split(part) {
   const at = part.indexOf(":");
   const key = part.slice(0, at).toLowerCase();
@@ -51,33 +54,34 @@ function split(part) {
 }
 
 // Names repeat for every token: they are compared once per node, not once per event.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {(node: number) => string} text @param {string} value */
 function nodesMatching(recording, text, value) {
   return Uint8Array.from(recording.nodes.signature, (_, node) => (text(node).toLowerCase().includes(value) ? 1 : 0));
 }
 
+/** @param {Columns} columns @param {Uint8Array} matching @returns {Question} */
 function ofNode(columns, matching) {
   return (event) => matching[columns.node[event]] === 1;
 }
 
-/** @param {DeviceWork} device */
+/** @param {DeviceWork} device @param {string} value @returns {Question} */
 function ofKernels(device, value) {
   const matching = device.names.map((name) => name.toLowerCase().includes(value));
   return (event) => device.of(event).some((work) => matching[device.columns.work_name[work]]);
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} node */
 function opText(recording, node) {
   const { op, sub, extra } = recording.signatures[recording.nodes.signature[node]];
   return `${op} ${sub ?? ""} ${extra ?? ""}`;
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} node */
 function shapeText(recording, node) {
   return recording.shapes[recording.shapeOfNode[node]];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} node */
 function everything(recording, node) {
   return `${opText(recording, node)} ${recording.nodes.name[node] ?? ""} ${shapeText(recording, node)}`;
 }

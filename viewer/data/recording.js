@@ -45,8 +45,8 @@ export class Recording {
 
   // Ops and shapes get numbers, so that events are grouped without comparing text.
   indexSignatures() {
-    const ops = new Map();
-    const shapes = new Map();
+    /** @type {Map<string, number>[]} */
+    const [ops, shapes] = [new Map(), new Map()];
     for (const signature of this.signatures) {
       this.opOfSignature.push(number(ops, this.opNames, signature.op));
       const text = signature.sources.filter((source) => source !== "").join(" × ") || signature.output || "unknown shape";
@@ -54,41 +54,50 @@ export class Recording {
     }
   }
 
+  /** @param {number} event */
   start(event) {
     return this.columns.start[event];
   }
 
+  /** @param {number} event */
   end(event) {
     return this.columns.start[event] + this.columns.duration[event];
   }
 
+  /** @param {number} event */
   duration(event) {
     return this.columns.duration[event];
   }
 
   // The time that counts as the event's when times are added up: overlapping time counts once,
   // gaps between an op's kernels not at all.
+  /** @param {number} event */
   charged(event) {
     return this.columns.duration[event] - this.columns.uncharged[event];
   }
 
+  /** @param {number} event */
   op(event) {
     return this.opOfNode[this.columns.node[event]];
   }
 
+  /** @param {number} event */
   shape(event) {
     return this.shapeOfNode[this.columns.node[event]];
   }
 
+  /** @param {number} event */
   signature(event) {
     return this.signatures[this.nodes.signature[this.columns.node[event]]];
   }
 
+  /** @param {number} event */
   isCopy(event) {
     return this.columns.kind[event] === COPY;
   }
 
   // The fusion where there is one: it says more than the op alone.
+  /** @param {number} event */
   label(event) {
     const { op, sub, extra } = this.signature(event);
     if (extra && !this.isCopy(event)) return extra;
@@ -96,54 +105,63 @@ export class Recording {
   }
 
   // The ops of a fusion; empty for what was not fused.
+  /** @param {number} event */
   parts(event) {
     const { extra } = this.signature(event);
     return extra && !this.isCopy(event) && extra.includes("+") ? extra.split("+") : [];
   }
 
+  /** @param {number} event */
   tensor(event) {
     return this.nodes.name[this.columns.node[event]] ?? "";
   }
 
   // Label and tensor: what tells an event from others of its op.
+  /** @param {number} event */
   fullName(event) {
     return [this.label(event), this.tensor(event)].filter(Boolean).join(" ");
   }
 
+  /** @param {number} event */
   backend(event) {
     return this.backends[this.columns.backend[event]];
   }
 
   // null where the tensor's name does not tell.
+  /** @param {number} event */
   layer(event) {
     const layer = this.columns.layer[event];
     return layer === 0 ? null : layer - 1;
   }
 
+  /** @param {number} event */
   phase(event) {
     const run = this.columns.run[event];
     return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
   }
 
   // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.
+  /** @param {number} event */
   hasRate(event) {
     return this.columns.measured[event] !== this.hostCall;
   }
 
   // Bytes read and written; what a copy moves is its size. NaN if unknown.
+  /** @param {number} event */
   moved(event) {
     return this.isCopy(event) ? this.columns.bytes[event] : this.movedOfNode[this.columns.node[event]];
   }
 
+  /** @param {number} event */
   flops(event) {
     return this.isCopy(event) ? 0 : this.flopsOfNode[this.columns.node[event]];
   }
 }
 
+/** @param {Map<string, number>} known @param {string[]} list @param {string} text */
 function number(known, list, text) {
-  if (!known.has(text)) {
-    known.set(text, list.length);
-    list.push(text);
-  }
-  return known.get(text);
+  const before = known.get(text);
+  if (before !== undefined) return before;
+  known.set(text, list.length);
+  return list.push(text) - 1;
 }

@@ -6,6 +6,7 @@
 /** @param {Recording} recording @param {Span | null} range */
 export function workByShape(recording, range) {
   const { columns, backends, opNames } = recording;
+  /** @type {Map<number, ShapeWork>} */
   const found = new Map();
   for (let event = 0; event < recording.count; event += 1) {
     if (recording.isCopy(event) || !recording.hasRate(event)) continue;
@@ -24,7 +25,7 @@ export function workByShape(recording, range) {
 }
 
 // Per backend `{ bandwidth, compute }` in GB/s and GFLOP/s, and which of them were given.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {ShapeWork[]} work @param {Peaks} given */
 export function roofs(recording, work, given) {
   const best = recording.backends.map(() => ({ bandwidth: 0, compute: 0 }));
   for (const { backend, total, moved, flops } of work) {

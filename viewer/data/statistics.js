@@ -2,12 +2,14 @@
 // operation; or phase, operation. Percentiles are exact.
 
 // Ways to group: for each level how an event's group is named, by a number.
+/** @type {{ [name: string]: { title: string, levels: Level[] } }} */
 export const GROUPINGS = {
   op: { title: "Operation → Backend → Shape", levels: ["op", "backend", "shape"] },
   layer: { title: "Layer → Operation", levels: ["layer", "op"] },
   phase: { title: "Phase → Operation", levels: ["phase", "op"] },
 };
 
+/** @type {Record<Level, (recording: Recording) => (event: number) => number>} */
 const KEYS = {
   op: (recording) => (event) => recording.op(event),
   backend: (recording) => (event) => recording.columns.backend[event],
@@ -16,6 +18,7 @@ const KEYS = {
   phase: (recording) => (event) => phaseNumber(recording, event),
 };
 
+/** @type {Record<Level, (recording: Recording, key: number) => string>} */
 const NAMES = {
   op: (recording, key) => recording.opNames[key],
   backend: (recording, key) => recording.backends[key].label,
@@ -24,14 +27,14 @@ const NAMES = {
   phase: (recording, key) => recording.phases[key - 1]?.label ?? "no phase",
 };
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function phaseNumber(recording, event) {
   const run = recording.columns.run[event];
   return run === 0 ? 0 : recording.runs.phase[run - 1] + 1;
 }
 
 // Events that overlap `range` and satisfy `keep`, in groups of groups.
-/** @param {Recording} recording @param {Span | null} range */
+/** @param {Recording} recording @param {string} grouping @param {Span | null} range @param {Question | null} keep */
 export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
   const wall = range ? range.end - range.start : recording.wall;
@@ -40,7 +43,7 @@ export function statistics(recording, grouping, range, keep) {
   return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };
 }
 
-/** @param {Recording} recording @param {Span | null} range */
+/** @param {Recording} recording @param {Span | null} range @param {Question | null} keep */
 export function eventsIn(recording, range, keep) {
   const { start, duration } = recording.columns;
   const events = new Uint32Array(recording.count);
@@ -54,7 +57,7 @@ export function eventsIn(recording, range, keep) {
   return events.subarray(0, length);
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Level[]} levels @param {Uint32Array} events @param {number} wall @param {Path} path @returns {Total[]} */
 function group(recording, levels, events, wall, path) {
   const [level, ...deeper] = levels;
   const parts = partition(events, KEYS[level](recording));
@@ -71,24 +74,28 @@ function group(recording, levels, events, wall, path) {
 }
 
 // Events by key, in two passes and one array.
+/** @param {Uint32Array} events @param {(event: number) => number} keyOf @returns {[number, Uint32Array][]} */
 function partition(events, keyOf) {
   const keys = new Uint32Array(events.length);
+  /** @type {Map<number, number>} */
   const counts = new Map();
   for (let at = 0; at < events.length; at += 1) {
     keys[at] = keyOf(events[at]);
     counts.set(keys[at], (counts.get(keys[at]) ?? 0) + 1);
   }
+  /** @type {Map<number, { events: Uint32Array, next: number }>} */
   const parts = new Map();
   for (const [key, count] of counts) parts.set(key, { events: new Uint32Array(count), next: 0 });
   for (let at = 0; at < events.length; at += 1) {
     const part = parts.get(keys[at]);
+    if (!part) continue;
     part.events[part.next] = events[at];
     part.next += 1;
   }
   return [...parts].map(([key, part]) => [key, part.events]);
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Uint32Array} events @param {number} wall */
 function summary(recording, events, wall) {
   const { duration, uncharged } = recording.columns;
   // Whole numbers sort faster, and most recordings have no others.
@@ -120,6 +127,7 @@ function summary(recording, events, wall) {
 }
 
 // An amount per time; null for what is unknown or nothing.
+/** @param {number} amount @param {number} total */
 function per(amount, total) {
   return amount > 0 && total > 0 ? amount / total : null;
 }
@@ -133,14 +141,15 @@ export function opsByTime(recording) {
 }
 
 // The smallest value that at least `percent` of the sorted values do not exceed.
+/** @param {Column} sorted @param {number} percent */
 function percentile(sorted, percent) {
   const rank = Math.max(Math.ceil((sorted.length * percent) / 100), 1);
   return sorted[rank - 1] ?? 0;
 }
 
 // Whether an event belongs to a row.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Path} path @returns {Question} */
 export function matches(recording, path) {
-  const tests = path.map(({ level, key }) => [KEYS[level](recording), key]);
-  return (event) => tests.every(([keyOf, key]) => keyOf(event) === key);
+  const tests = path.map(({ level, key }) => ({ keyOf: KEYS[level](recording), key }));
+  return (event) => tests.every(({ keyOf, key }) => keyOf(event) === key);
 }

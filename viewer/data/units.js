@@ -3,6 +3,7 @@
 const TIMES = [{ size: 1e9, unit: "s" }, { size: 1e6, unit: "ms" }, { size: 1e3, unit: "µs" }, { size: 1, unit: "ns" }];
 const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6, unit: "M" }, { size: 1e3, unit: "k" }];
 
+/** @param {number | null} ns */
 export function duration(ns) {
   if (ns === null || !Number.isFinite(ns)) return "";
   if (ns === 0) return "0";
@@ -11,10 +12,12 @@ export function duration(ns) {
 }
 
 // The largest unit of which a time is at least one.
+/** @param {number} ns */
 export function timeUnit(ns) {
   return TIMES.find(({ size }) => ns >= size) ?? TIMES[3];
 }
 
+/** @param {number | null} count */
 export function bytes(count) {
   if (count === null) return "";
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -26,20 +29,24 @@ export function bytes(count) {
   return `${significant(count)} ${units[at]}`;
 }
 
+/** @param {number} number */
 export function count(number) {
   return String(Math.round(number)).replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
+/** @param {number} fraction */
 export function percent(fraction) {
   return `${(fraction * 100).toFixed(1)} %`;
 }
 
 // A rate in billions per second: bytes or operations per nanosecond are just that.
+/** @param {number | null} perNs */
 export function rate(perNs) {
   return perNs === null || !Number.isFinite(perNs) ? "" : significant(perNs);
 }
 
 // Flops with their magnitude: `8.39 M`.
+/** @param {number | null} number */
 export function magnitude(number) {
   if (number === null) return "";
   const found = POWERS.find(({ size }) => number >= size);
@@ -47,6 +54,7 @@ export function magnitude(number) {
 }
 
 // Three digits, which is what can be compared at a glance.
+/** @param {number} number */
 export function significant(number) {
   const size = Math.abs(number);
   if (size >= 1000) return count(number);
@@ -54,9 +62,11 @@ export function significant(number) {
   return number.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
+/** @type {{ [unit: string]: number }} */
 const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 };
 
 // `50us` in nanoseconds; null for what is no time.
+/** @param {string} text */
 export function parseDuration(text) {
   const found = /^([0-9.]+)\s*(ns|us|µs|ms|s)$/.exec(text);
   return found ? Number(found[1]) * UNITS[found[2]] : null;
