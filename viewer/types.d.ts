@@ -58,7 +58,7 @@ type Row = {
   kind: "phases" | "runs" | "group" | "lane" | "thread" | "stream" | "counter";
   label: string;
   what?: string;
-  key?: string;
+  key: string;
   backend?: number;
   top?: boolean;
   pinned?: boolean;
@@ -73,6 +73,7 @@ type Row = {
   perSecond?: number;
 };
 type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
+type LaneRow = Row & Required<Pick<Row, "lane">>;
 type PlacedRow = Row & { y: number; height: number; fixed: boolean };
 type Group = { key: string; label: string; backend: Backend | null; summary: Row; rows: Row[] };
 
@@ -85,11 +86,14 @@ type Total = {
   bandwidth: number | null; compute: number | null;
 };
 
-type Box = { x: number; y: number; width: number; height: number };
+type Size = { width: number; height: number };
+type Box = Size & { x: number; y: number };
 /** What the events of an op and a shape did on a backend. */
 type ShapeWork = { op: number; shape: number; backend: number; count: number; total: number; moved: number; flops: number };
 type Gap = Span & { backend: number; before: number; after: number };
-type Peaks = { [backend: number]: { bandwidth?: number; compute?: number } };
+/** The most that a backend reaches, in GB/s and GFLOP/s. */
+type Roof = { bandwidth: number; compute: number };
+type Peaks = { [backend: number]: Partial<Roof> };
 /** By what events are put into groups. */
 type Level = "op" | "backend" | "shape" | "layer" | "phase";
 type Path = { level: Level; key: number }[];

@@ -38,7 +38,7 @@ export function drawBars(context, lane, box, view, look) {
 }
 
 // The first text that fits; else the last, cut. `texts` is one text or several.
-/** @param {CanvasRenderingContext2D} context */
+/** @param {CanvasRenderingContext2D} context @param {string | string[]} texts @param {string} colour @param {Box} box */
 function drawLabel(context, texts, colour, { x, y, width, height }) {
   const room = width - 8;
   const all = [texts].flat();
@@ -47,14 +47,14 @@ function drawLabel(context, texts, colour, { x, y, width, height }) {
   context.fillText(text, x + 4, y + height / 2 + 0.5);
 }
 
-/** @param {CanvasRenderingContext2D} context */
+/** @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
 function cut(context, text, room) {
   const letters = Math.floor((text.length * room) / context.measureText(text).width) - 1;
   return letters < FEWEST_LETTERS ? "" : `${text.slice(0, letters)}…`;
 }
 
 // Waiting at the barrier follows the work, as a thin line.
-/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Float64Array} waits */
+/** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Float64Array} waits @param {number} at @param {Box} box @param {Span} view */
 function drawWait(context, lane, waits, at, box, view) {
   const scale = box.width / (view.end - view.start);
   const x = (lane.starts[at] + lane.durations[at] - view.start) * scale;

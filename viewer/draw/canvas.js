@@ -25,6 +25,7 @@ export function prepare(canvas) {
 // The colours that the style sheet chose for light or dark.
 export function theme() {
   const style = getComputedStyle(document.documentElement);
+  /** @param {string} name */
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
   return {
     back: colour("back"), panel: colour("panel"), text: colour("text"), faint: colour("faint"),

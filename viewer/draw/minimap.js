@@ -28,7 +28,7 @@ export function drawMinimap(canvas, scene) {
 }
 
 // The part that is shown, on a canvas of its own above.
-/** @param {HTMLCanvasElement} canvas @param {Scene} scene */
+/** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {State} state */
 export function drawViewport(canvas, scene, { view, range }) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();

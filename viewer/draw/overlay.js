@@ -9,6 +9,7 @@ import { GUTTER, prepare, RULER, theme } from "./canvas.js";
 export function drawOverlay(canvas, scene, state) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();
+  /** @type {Place} */
   const place = { context, height, colours, toX: (time) => GUTTER + ((time - state.view.start) / (state.view.end - state.view.start)) * (width - GUTTER) };
   context.beginPath();
   context.rect(GUTTER, 0, width - GUTTER, height);
@@ -61,19 +62,19 @@ function drawGap({ context, colours, toX }, scene, gap, scroll) {
   if (context.measureText(text).width + 8 < right - left) context.fillText(text, Math.max(left, GUTTER) + 5, RULER + top + first.height / 2);
 }
 
-/** @param {Place} place @param {Scene} scene @param {State} state */
+/** @param {Place} place @param {Scene} scene @param {State} state @param {number} event @param {string} colour @param {number} thickness */
 function frameEvent(place, scene, state, event, colour, thickness) {
   const { recording } = scene;
   frame(place, scene, state, scene.rowOf(event), recording.start(event), recording.end(event), colour, thickness);
 }
 
-/** @param {Place} place @param {Scene} scene @param {State} state */
+/** @param {Place} place @param {Scene} scene @param {State} state @param {string} colour */
 function frameWork(place, scene, state, colour) {
   const { device } = scene.recording;
   frame(place, scene, state, scene.rowOfWork(state.work), device.start(state.work), device.end(state.work), colour, 2);
 }
 
-/** @param {Place} place @param {Scene} scene @param {State} state @param {PlacedRow | undefined} row */
+/** @param {Place} place @param {Scene} scene @param {State} state @param {PlacedRow | undefined} row @param {number} start @param {number} end @param {string} colour @param {number} thickness */
 function frame({ context, toX }, scene, state, row, start, end, colour, thickness) {
   if (!row) return;
   const left = toX(start);
@@ -86,10 +87,11 @@ function frame({ context, toX }, scene, state, row, start, end, colour, thicknes
   context.strokeRect(left - 0.5, RULER + top + 0.5, width, row.height - 1);
 }
 
-/** @param {Place} place @param {Scene} scene @param {State} state */
+/** @param {Place} place @param {Scene} scene @param {State} state @param {number} copy @param {number} op */
 function arrow({ context, toX, colours }, scene, state, copy, op) {
   const [from, to] = [scene.rowOf(copy), scene.rowOf(op)];
   if (!from || !to) return;
+  /** @param {PlacedRow} row */
   const middle = (row) => RULER + topOf(row, state.scroll) + row.height / 2;
   const [x, y] = [toX(scene.recording.end(copy)), middle(from)];
   const [tipX, tipY] = [toX(scene.recording.start(op)), middle(to)];

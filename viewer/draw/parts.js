@@ -8,7 +8,7 @@ const PADDING = 4;
 const LOWEST = 20;
 
 // Whether there was room for all names.
-/** @param {CanvasRenderingContext2D} context */
+/** @param {CanvasRenderingContext2D} context @param {string[]} parts @param {string} colour @param {Box} box */
 export function drawParts(context, parts, colour, { x, y, width, height }) {
   if (height < LOWEST) return false;
   const wide = parts.map((part) => context.measureText(part).width + 2 * PADDING);

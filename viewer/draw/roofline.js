@@ -4,10 +4,14 @@ import { significant } from "../data/units.js";
 import { backendColour } from "../layout/colours.js";
 import { prepare, theme } from "./canvas.js";
 
+/** @typedef {{ intensity: number, compute: number, share: number, path: Path, colour: string, text: string }} Dot */
+/** @typedef {Roof & { backend: number, label: string, given: boolean }} NamedRoof */
+/** @typedef {ReturnType<typeof axis>} Axis */
+
 const MARGIN = { left: 64, right: 20, top: 26, bottom: 40 };
 
 // Draws and returns where the dots are.
-/** @param {HTMLCanvasElement} canvas */
+/** @param {HTMLCanvasElement} canvas @param {Dot[]} dots @param {NamedRoof[]} roofs */
 export function drawRoofline(canvas, dots, roofs) {
   const { context, width, height } = prepare(canvas);
   if (dots.length === 0) return [];
@@ -24,7 +28,7 @@ export function drawRoofline(canvas, dots, roofs) {
   return [...dots].sort((a, b) => b.share - a.share).map((dot) => drawDot(context, x, y, dot, colours));
 }
 
-/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {Dot} dot @param {Theme} colours */
 function drawDot(context, x, y, dot, colours) {
   const place = { x: x.place(dot.intensity), y: y.place(dot.compute), r: 3 + Math.sqrt(Math.min(dot.share, 1)) * 16, dot };
   context.globalAlpha = 0.8;
@@ -39,7 +43,7 @@ function drawDot(context, x, y, dot, colours) {
   return place;
 }
 
-/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {Size} size @param {Theme} colours */
 function drawAxes(context, x, y, { width, height }, colours) {
   context.strokeStyle = colours.line;
   context.fillStyle = colours.faint;
@@ -59,7 +63,7 @@ function drawAxes(context, x, y, { width, height }, colours) {
 }
 
 // Rising with the bandwidth, level at the computing rate; named at its right end.
-/** @param {CanvasRenderingContext2D} context @param {Theme} colours */
+/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {NamedRoof} roof @param {Theme} colours */
 function drawRoof(context, x, y, { backend, label, compute, bandwidth, given }, colours) {
   const colour = backendColour(backend);
   const ridge = compute / bandwidth;
@@ -79,10 +83,12 @@ function drawRoof(context, x, y, { backend, label, compute, bandwidth, given }, 
 }
 
 // A logarithmic axis over all values, in whole powers of ten, with room above for names.
+/** @param {number[]} values @param {number} from @param {number} to */
 function axis(values, from, to) {
   const known = values.filter((value) => value > 0 && Number.isFinite(value));
   const low = 10 ** Math.floor(Math.log10(Math.min(...known)));
   const high = 10 ** Math.max(Math.ceil(Math.log10(Math.max(...known) * 1.5)), Math.log10(low) + 1);
+  /** @param {number} value */
   const place = (value) => from + (Math.log10(value / low) / Math.log10(high / low)) * (to - from);
   const ticks = [];
   for (let power = Math.round(Math.log10(low)); 10 ** power <= high * 1.01; power += 1) ticks.push(Number(`1e${power}`));

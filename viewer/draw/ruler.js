@@ -3,9 +3,10 @@
 import { ticks } from "../layout/ticks.js";
 import { GUTTER, RULER } from "./canvas.js";
 
-/** @param {CanvasRenderingContext2D} context @param {Span} view @param {Theme} colours */
+/** @param {CanvasRenderingContext2D} context @param {Size} size @param {Span} view @param {Theme} colours */
 export function drawRuler(context, size, view, colours) {
   const width = size.width - GUTTER;
+  /** @param {number} time */
   const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * width;
   context.fillStyle = colours.panel;
   context.fillRect(0, 0, size.width, RULER);

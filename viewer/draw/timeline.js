@@ -21,7 +21,7 @@ export function drawTimeline(canvas, scene, state) {
 }
 
 // Draws rows, as far as they are below `top`.
-/** @param {ReturnType<typeof prepare>} size @param {PlacedRow[]} rows @param {Scene} scene @param {State} state @param {Theme} colours */
+/** @param {ReturnType<typeof prepare>} size @param {PlacedRow[]} rows @param {number} top @param {Scene} scene @param {State} state @param {Theme} colours */
 function drawRows({ context, width, height }, rows, top, scene, state, colours) {
   context.save();
   context.beginPath();
@@ -78,7 +78,7 @@ function drawGroup(context, row, box, colours) {
   context.fillText(parts.join("   "), box.x + 6, box.y + box.height / 2);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {string} remark @param {Theme} colours */
 function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
   context.fillStyle = isGroup ? colours.panel : colours.back;

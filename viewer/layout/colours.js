@@ -13,6 +13,7 @@ const OTHERS = [
   "#c49a6c", "#b8a1d9", "#8fbf9f", "#d9a0a0", "#8aa9c7", "#c9c27a", "#d6a5c9", "#7fb5b5", "#b3b3b3", "#a8c686",
 ];
 
+/** @type {{ [op: string]: string }} */
 const KNOWN = {
   MUL_MAT: "#4477aa", MUL_MAT_ID: "#7a68c7", FLASH_ATTN_EXT: "#ee6677", SOFT_MAX: "#cc6677",
   RMS_NORM: "#ccbb44", NORM: "#ccbb44", ADD: "#66ccee", MUL: "#44bb99", ROPE: "#aa3377",
@@ -21,6 +22,7 @@ const KNOWN = {
 };
 
 // Black or white, whichever is easier to read on a colour.
+/** @param {string} colour */
 export function textOn(colour) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   return 0.299 * red + 0.587 * green + 0.114 * blue > 125 ? "#000" : "#fff";
@@ -30,16 +32,18 @@ export function textOn(colour) {
 const SCALE = ["#e8601c", "#f6c141", "#cae0ab", "#7bafde", "#1965b0"];
 const UNKNOWN = "#999999";
 
+/** @param {string} name */
 export function colourOfName(name) {
   return KNOWN[name] ?? OTHERS[hash(name) % OTHERS.length];
 }
 
+/** @param {number} backend */
 export function backendColour(backend) {
   return PALETTE[backend % PALETTE.length];
 }
 
 // What the colours mean where they are not those of ops: `{ colour, text }` each.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {string} by */
 export function colourKey(recording, by) {
   switch (by) {
     case "backend":
@@ -56,7 +60,7 @@ export function colourKey(recording, by) {
 }
 
 // A function from an event to its colour.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {string} by @param {Peaks} peaks @returns {(event: number) => string} */
 export function colouring(recording, by, peaks) {
   const { columns } = recording;
   switch (by) {
@@ -76,10 +80,11 @@ export function colouring(recording, by, peaks) {
 }
 
 // How close an event is to the roof of its backend: by bandwidth or by computing, whichever is closer.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Roof[]} roofs @returns {(event: number) => string} */
 function efficiency(recording, roofs) {
   return (event) => {
     const roof = roofs[recording.columns.backend[event]];
+    /** @param {number} amount @param {number} most */
     const reached = (amount, most) => (most > 0 ? amount / recording.charged(event) / most : 0);
     const share = Math.max(reached(recording.moved(event), roof.bandwidth), reached(recording.flops(event) || 0, roof.compute));
     if (!recording.hasRate(event) || Number.isNaN(share)) return UNKNOWN;
@@ -91,6 +96,7 @@ function efficiency(recording, roofs) {
 export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#999999"];
 
 // FNV-1a.
+/** @param {string} text */
 function hash(text) {
   let value = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) value = Math.imul(value ^ text.charCodeAt(at), 0x01000193);

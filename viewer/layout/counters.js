@@ -3,12 +3,14 @@
 
 import { visibleBars } from "./visible.js";
 
+/** @typedef {(thing: number) => number | null} Amount */
+
 // Pixels to a step: areas need no finer ones, and half as many are drawn in half the time.
 export const STEP = 2;
 
 // A row for the things in `lanes`; null if none of them has an amount. `perSecond` is what one
 // amount per nanosecond is shown as.
-/** @param {Lane[]} lanes @returns {CounterRow | null} */
+/** @param {string} prefix @param {string} label @param {Lane[]} lanes @param {Amount} amountOf @param {number} [perSecond] @returns {CounterRow | null} */
 export function counterRow(prefix, label, lanes, amountOf, perSecond = 1) {
   const amounts = lanes.map((lane) => running(lane.events, amountOf));
   if (!amounts.some((sums) => sums[sums.length - 1] > 0)) return null;
@@ -21,6 +23,7 @@ export function isCounter(row) {
 }
 
 // Sums up to each thing; what is unknown adds nothing.
+/** @param {Uint32Array} things @param {Amount} amountOf */
 function running(things, amountOf) {
   const sums = new Float64Array(things.length + 1);
   for (let at = 0; at < things.length; at += 1) sums[at + 1] = sums[at] + (amountOf(things[at]) || 0);
@@ -28,7 +31,7 @@ function running(things, amountOf) {
 }
 
 // The rate in each step of the width, in the row's unit.
-/** @param {CounterRow} row @param {Span} view */
+/** @param {CounterRow} row @param {Span} view @param {number} width */
 export function rates(row, view, width) {
   const steps = new Float64Array(Math.max(Math.ceil(width / STEP), 1));
   const perStep = ((view.end - view.start) / width) * STEP;
@@ -45,6 +48,7 @@ export function rates(row, view, width) {
 }
 
 // Adds a rate to the steps from `left` to `right`, in part where they are covered in part.
+/** @param {Float64Array} steps @param {number} left @param {number} right @param {number} rate */
 function spread(steps, left, right, rate) {
   const last = Math.min(Math.ceil(right), steps.length);
   for (let step = Math.max(Math.floor(left), 0); step < last; step += 1) {

@@ -6,8 +6,10 @@ import { counterRow } from "./counters.js";
 import { flattened, lane, split } from "./lanes.js";
 import { hostGroup, streamRows } from "./streams.js";
 
+/** @typedef {{ all: Uint32Array, ops: Uint32Array, copies: Uint32Array }} Events */
+
 // `colour` is asked for an event's colour when it is drawn.
-/** @param {Recording} recording @returns {Group[]} */
+/** @param {Recording} recording @param {number} drawn @param {(event: number) => string} colour @returns {Group[]} */
 export function allGroups(recording, drawn, colour) {
   const events = eventsByBackend(recording, drawn);
   const threads = threadLanes(recording);
@@ -18,18 +20,21 @@ export function allGroups(recording, drawn, colour) {
   return ofHost ? [...ofBackends, ofHost] : ofBackends;
 }
 
-/** @returns {Row[]} */
+/** @param {[number, Lane][]} threads @param {number} backend @returns {Row[]} */
 function threadRows(threads, backend) {
   return threads.map(([thread, one]) => ({ kind: "thread", what: "thread", label: `thread ${thread}`, lane: one, key: `${backend}/thread ${thread}`, backend }));
 }
 
 // `parts` are the rows of who did the work: streams or threads.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Backend} backend @param {number} at @param {Events} events @param {Row[]} parts @returns {Group} */
 function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
+  /** @param {Row["kind"]} kind @param {string} what @param {string} label @param {Lane} lane */
   const row = (kind, what, label, lane) => ({ kind, what, label, lane, key: `${at}/${label}`, backend: at });
+  /** @param {Lane[]} lanes @param {string} what */
   const named = (lanes, what) => lanes.map((one, number) => row("lane", what, lanes.length > 1 ? `${what} ${number + 1}` : what, one));
   const working = [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies")];
   const lanes = working.map(({ lane }) => lane);
+  /** @type {(amount: (event: number) => number) => (event: number) => number} */
   const rated = (amount) => (event) => (recording.hasRate(event) ? amount(event) : 0);
   const counters = [
     counterRow(`${at}`, "GB/s", lanes, rated((event) => recording.moved(event))),
@@ -44,7 +49,7 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   };
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} drawn @returns {Events[]} */
 function eventsByBackend(recording, drawn) {
   const { kind, backend, duration } = recording.columns;
   const counts = new Uint32Array(recording.backends.length);
@@ -59,24 +64,30 @@ function eventsByBackend(recording, drawn) {
     events[at][next[at]] = event;
     next[at] += 1;
   }
+  /** @param {Uint32Array} all @param {number} wanted */
   const ofKind = (all, wanted) => all.filter((event) => kind[event] === wanted);
   return events.map((all) => ({ all, ops: ofKind(all, OP), copies: ofKind(all, COPY) }));
 }
 
 // Per backend, pairs of a thread's number and its lane.
-/** @param {Recording} recording */
+/** @param {Recording} recording @returns {[number, Lane][][]} */
 function threadLanes(recording) {
   const { share_event, share_thread, share_offset, share_duration, share_wait } = recording.columns;
+  /** @type {Map<number, number[]>[]} */
   const threads = recording.backends.map(() => new Map());
   const order = Uint32Array.from(share_event, (_, at) => at);
+  /** @param {number} at */
   const start = (at) => recording.start(share_event[at]) + share_offset[at];
   order.sort((a, b) => start(a) - start(b));
   for (const at of order) {
     const of = threads[recording.columns.backend[share_event[at]]];
-    if (!of.has(share_thread[at])) of.set(share_thread[at], []);
-    of.get(share_thread[at]).push(at);
+    const shares = of.get(share_thread[at]);
+    if (shares) shares.push(at);
+    else of.set(share_thread[at], [at]);
   }
+  /** @param {number[]} shares @returns {Lane} */
   const toLane = (shares) => {
+    /** @param {(at: number) => number} value */
     const column = (value) => Float64Array.from(shares, value);
     const one = lane(column(start), column((at) => share_duration[at]), Uint32Array.from(shares, (at) => share_event[at]));
     return { ...one, waits: column((at) => share_wait[at]) };
@@ -85,7 +96,7 @@ function threadLanes(recording) {
 }
 
 // The least duration that still is drawn, so that at most `most` events are.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number | null} most */
 export function leastDrawn(recording, most) {
   if (most === null || recording.count <= most) return 0;
   const durations = Float64Array.from(recording.columns.duration).sort();

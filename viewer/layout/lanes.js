@@ -8,6 +8,7 @@ const MOST_LANES = 250;
 export const BLOCK = 64;
 
 // One lane from arrays of equal length, by start.
+/** @param {Float64Array} starts @param {Float64Array} durations @param {Uint32Array} events @returns {Lane} */
 export function lane(starts, durations, events) {
   const blocks = Math.ceil(events.length / BLOCK);
   const longest = new Uint32Array(blocks);
@@ -21,12 +22,13 @@ export function lane(starts, durations, events) {
 }
 
 // A lane of those events, which must be by start.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Uint32Array} events */
 export function laneOf(recording, events) {
   return laneFrom(events, recording.columns.start, recording.columns.duration);
 }
 
 // A lane of things, by start, whose times stand in columns.
+/** @param {Uint32Array} things @param {ArrayLike<number>} starts @param {ArrayLike<number>} durations */
 export function laneFrom(things, starts, durations) {
   const [own, lasting] = [new Float64Array(things.length), new Float64Array(things.length)];
   // A loop: `from` with a function takes ten times as long.
@@ -39,9 +41,10 @@ export function laneFrom(things, starts, durations) {
 
 // As few lanes as it takes for things, by start, not to overlap: the things of each. Columns
 // instead of functions, because there can be millions.
+/** @param {ArrayLike<number>} things @param {ArrayLike<number>} starts @param {ArrayLike<number>} durations */
 export function apart(things, starts, durations) {
-  const ends = [];
-  const counts = [];
+  /** @type {number[][]} */
+  const [ends, counts] = [[], []];
   const chosen = new Uint8Array(things.length);
   for (let place = 0; place < things.length; place += 1) {
     const thing = things[place];
@@ -63,7 +66,7 @@ export function apart(things, starts, durations) {
 }
 
 // Lanes of events, by start.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Uint32Array} events */
 export function split(recording, events) {
   const { start, duration } = recording.columns;
   return apart(events, start, duration).map((events) => laneOf(recording, events));
@@ -71,14 +74,14 @@ export function split(recording, events) {
 
 // One lane of events that may overlap: where they do, the one that started last is in front, and
 // what it covers goes on behind it.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Uint32Array} events */
 export function flattened(recording, events) {
   const whole = laneOf(recording, events);
   if (!overlap(whole)) return whole;
   /** @type {number[][]} */
-  const [starts, durations, shown] = [[], [], []];
-  const running = [];
+  const [starts, durations, shown, running] = [[], [], [], []];
   let now = 0;
+  /** @param {number} event @param {number} until */
   const show = (event, until) => {
     if (until <= now) return;
     starts.push(now);
@@ -86,6 +89,7 @@ export function flattened(recording, events) {
     shown.push(event);
     now = until;
   };
+  /** @param {number} until */
   const goOn = (until) => {
     for (let last = running.pop(); last !== undefined; last = running.pop()) {
       show(last, Math.min(recording.end(last), until));
@@ -103,6 +107,7 @@ export function flattened(recording, events) {
   return lane(Float64Array.from(starts), Float64Array.from(durations), Uint32Array.from(shown));
 }
 
+/** @param {Lane} lane */
 function overlap({ starts, durations }) {
   for (let at = 1; at < starts.length; at += 1) {
     if (starts[at] < starts[at - 1] + durations[at - 1]) return true;
@@ -111,6 +116,7 @@ function overlap({ starts, durations }) {
 }
 
 // The part of a lane that satisfies `keep`.
+/** @param {Lane} whole @param {(thing: number) => boolean} keep @returns {Lane} */
 export function filter(whole, keep) {
   const kept = new Uint32Array(whole.events.length);
   let length = 0;
@@ -119,11 +125,12 @@ export function filter(whole, keep) {
     kept[length] = place;
     length += 1;
   }
-  const pick = (from) => {
-    const picked = new from.constructor(length);
+  /** @template {Column} Numbers @param {Column} from @param {Numbers} picked */
+  const pick = (from, picked) => {
     for (let at = 0; at < length; at += 1) picked[at] = from[kept[at]];
     return picked;
   };
-  const part = lane(pick(whole.starts), pick(whole.durations), pick(whole.events));
-  return whole.waits ? { ...part, waits: pick(whole.waits) } : part;
+  const numbers = () => new Float64Array(length);
+  const part = lane(pick(whole.starts, numbers()), pick(whole.durations, numbers()), pick(whole.events, new Uint32Array(length)));
+  return whole.waits ? { ...part, waits: pick(whole.waits, numbers()) } : part;
 }

@@ -3,6 +3,7 @@
 const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
 
 // The rows that are shown, with their places, pinned ones first.
+/** @param {Row[]} top @param {Group[]} groups @param {State} state */
 export function arrange(top, groups, { collapsed, pinned }) {
   const rows = [...top];
   const every = groups.flatMap((group) => [group.summary, ...group.rows].map((row) => ({ ...row, group })));
@@ -15,7 +16,7 @@ export function arrange(top, groups, { collapsed, pinned }) {
   return place(rows);
 }
 
-/** @param {PlacedRow[]} rows */
+/** @param {Row[]} rows */
 function place(rows) {
   let y = 0;
   let fixed = 0;
@@ -31,13 +32,13 @@ function place(rows) {
 }
 
 // Where a row begins now, from the top of all rows.
-/** @param {PlacedRow} row */
+/** @param {PlacedRow} row @param {number} scroll */
 export function topOf(row, scroll) {
   return row.fixed ? row.y : row.y - scroll;
 }
 
 // The row at a height from the top of all rows.
-/** @param {PlacedRow[]} rows */
+/** @param {PlacedRow[]} rows @param {number} fixed @param {number} scroll @param {number} y */
 export function rowAtHeight(rows, fixed, scroll, y) {
   return rows.find((row) => row.fixed === y < fixed && y >= topOf(row, scroll) && y < topOf(row, scroll) + row.height);
 }

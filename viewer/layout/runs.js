@@ -7,13 +7,14 @@ import { apart, laneFrom } from "./lanes.js";
 
 const UNKNOWN_PHASE = 3;
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @returns {Row[]} */
 export function topRows(recording) {
   const { phases, runs } = recording;
   const spansOfPhases = lanesOf(phases.map(({ start }) => start), phases.map(({ start, end }) => end - start));
   const spansOfRuns = lanesOf(runs.start, runs.end.map((end, at) => end - runs.start[at]));
+  /** @param {Row["kind"]} kind @param {string} label @param {Lane[]} lanes @param {Look} look @returns {Row[]} */
   const named = (kind, label, lanes, look) =>
-    lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true }));
+    lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true, key: `top/${label}/${at}` }));
   const tokens = counterRow("top", "tokens/s", lanesOf(runs.start, periods(runs)), (run) => runs.tokens[run], 1e9);
   return [
     ...named("phases", "phases", spansOfPhases, phaseLook(phases)),
@@ -24,8 +25,10 @@ export function topRows(recording) {
 
 // How long each run kept the next token waiting: until the next run of its phase started, with
 // whatever came between them, or else until its work was done.
+/** @param {Tables["runs"]} runs */
 function periods(runs) {
   const next = runs.done.slice();
+  /** @type {Map<number, number>} */
   const last = new Map();
   for (const run of Uint32Array.from(runs.start.keys()).sort((a, b) => runs.start[a] - runs.start[b])) {
     const before = last.get(runs.phase[run]);
@@ -36,12 +39,15 @@ function periods(runs) {
 }
 
 // Schedulers can work at the same time: what overlaps gets lanes of its own.
+/** @param {number[]} starts @param {number[]} durations */
 function lanesOf(starts, durations) {
   const order = Uint32Array.from(starts, (_, at) => at).sort((a, b) => starts[a] - starts[b]);
   return apart(order, starts, durations).map((things) => laneFrom(things, starts, durations));
 }
 
+/** @param {Phase[]} phases @returns {Look} */
 function phaseLook(phases) {
+  /** @param {number} at */
   const label = (at) => {
     const { label, rate } = phases[at];
     return rate ? [`${label} · ${significant(rate)} tokens/s`, label] : [label];
@@ -52,7 +58,9 @@ function phaseLook(phases) {
   };
 }
 
+/** @param {Recording} recording @returns {Look} */
 function runLook({ phases, runs }) {
+  /** @param {number} at */
   const lasted = (at) => duration(runs.end[at] - runs.start[at]);
   return {
     // Neighbours differ, so that single runs can be told apart.
@@ -62,6 +70,7 @@ function runLook({ phases, runs }) {
   };
 }
 
+/** @param {number | null} tokens */
 function tokenText(tokens) {
   return tokens === null ? "" : `, ${tokens} ${tokens === 1 ? "token" : "tokens"}`;
 }

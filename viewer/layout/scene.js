@@ -17,22 +17,29 @@ export class Scene {
     this.recording = recording;
     this.top = topRows(recording);
     this.groups = allGroups(recording, leastDrawn(recording, recording.drawn), (event) => this.colour(event));
+    /** @param {number} event */
     this.label = (event) => recording.label(event);
+    /** @param {number} event */
     this.parts = (event) => recording.parts(event);
-    this.lanes = this.groups.flatMap((group) => group.rows.filter((row) => row.kind === "lane"));
+    this.lanes = this.groups.flatMap((group) => group.rows.filter(isLane));
     this.laneOfEvent = numberLanes(recording, this.lanes);
     this.links = linksByEvent(recording.columns);
     // What follows changes with the state.
+    /** @type {(event: number) => string} */
     this.colour = (_event) => "";
     /** @type {PlacedRow[]} */
     this.rows = [];
+    /** @type {Map<string, PlacedRow>} */
     this.rowByKey = new Map();
     this.height = 0;
     this.fixed = 0;
+    /** @type {Question | null} */
     this.keep = null;
+    /** @type {Map<string, Lane | undefined>} */
     this.found = new Map();
   }
 
+  /** @param {State} state */
   setColours({ colourBy, peaks }) {
     this.colour = colouring(this.recording, colourBy, peaks);
   }
@@ -41,6 +48,7 @@ export class Scene {
   /** @param {State} state */
   setRows(state) {
     const { rows, height, fixed } = arrange(this.top, this.groups, state);
+    /** @param {number} event */
     const shown = (event) => !state.hidden.has(this.recording.op(event));
     this.rows = state.hidden.size === 0 ? rows : rows.map((row) => filtered(row, shown));
     this.height = height;
@@ -49,6 +57,7 @@ export class Scene {
     this.found = new Map();
   }
 
+  /** @param {State} state */
   setSearch({ query, highlight }) {
     const searched = parseQuery(query, this.recording);
     const clicked = highlight && matches(this.recording, highlight.path);
@@ -69,12 +78,14 @@ export class Scene {
 
   // The lane in which an event has its neighbours: that of its row, or if the group is collapsed
   // the one where it would be.
+  /** @param {number} event */
   laneWith(event) {
     const row = this.rowOf(event);
     return row?.what === "summary" ? this.lanes[this.laneOfEvent[event]].lane : row?.lane;
   }
 
   // The row in which an event is drawn now; undefined if it is not drawn.
+  /** @param {number} event */
   rowOf(event) {
     const home = this.lanes[this.laneOfEvent[event]];
     if (!home) return undefined;
@@ -82,18 +93,25 @@ export class Scene {
   }
 
   // The row in which a piece of a device's work is drawn now.
+  /** @param {number} work */
   rowOfWork(work) {
     return this.rows.find(({ eventOf, spans }) => eventOf && spans && spans.events[lowerBound(spans.events, work, 0)] === work);
   }
 
   // Pairs of a copy and the op that waits for it, of which the event is one.
+  /** @param {number} event */
   linksOf(event) {
     return this.links.get(event) ?? [];
   }
 }
 
+/** @param {Row} row @returns {row is LaneRow} */
+function isLane(row) {
+  return row.kind === "lane";
+}
+
 // A row with those of its things whose events satisfy `keep`.
-/** @param {PlacedRow} row */
+/** @param {PlacedRow} row @param {Question} keep */
 function filtered(row, keep) {
   if (row.lane) return { ...row, lane: filter(row.lane, keep) };
   const { eventOf, spans } = row;
@@ -101,7 +119,7 @@ function filtered(row, keep) {
 }
 
 // Which lane each event is in, to find its row without searching.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {LaneRow[]} lanes */
 function numberLanes(recording, lanes) {
   const numbers = new Uint16Array(recording.count).fill(NO_LANE);
   lanes.forEach(({ lane: { events } }, number) => {
@@ -112,7 +130,9 @@ function numberLanes(recording, lanes) {
 
 /** @param {Columns} columns */
 function linksByEvent({ link_copy, link_op }) {
+  /** @type {Map<number, [number, number][]>} */
   const links = new Map();
+  /** @param {number} event @param {[number, number]} link */
   const add = (event, link) => links.set(event, [...(links.get(event) ?? []), link]);
   link_copy.forEach((copy, at) => {
     add(copy, [copy, link_op[at]]);

@@ -7,15 +7,17 @@ import { apart, laneFrom } from "./lanes.js";
 const TASK_COLOUR = "#b3a1c9";
 
 // The streams of a backend. `colour` is that of the event a piece of work belongs to.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} backend @param {(event: number) => string} colour @returns {Row[]} */
 export function streamRows(recording, backend, colour) {
   const { device } = recording;
   const { work_start: starts, work_duration: durations } = recording.columns;
+  /** @type {Map<number, number[]>} */
   const streams = new Map();
   for (let work = 0; work < device.count; work += 1) {
     if (recording.columns.backend[device.event(work)] !== backend) continue;
-    if (!streams.has(device.stream(work))) streams.set(device.stream(work), []);
-    streams.get(device.stream(work)).push(work);
+    const works = streams.get(device.stream(work));
+    if (works) works.push(work);
+    else streams.set(device.stream(work), [work]);
   }
   const look = workLook(recording, colour);
   return [...streams].sort(([a], [b]) => a - b).flatMap(([stream, works]) => {
@@ -28,7 +30,7 @@ export function streamRows(recording, backend, colour) {
   });
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {(event: number) => string} colour @returns {Look} */
 function workLook(recording, colour) {
   const { device } = recording;
   return {
@@ -43,7 +45,7 @@ function workLook(recording, colour) {
 }
 
 // What to know about a piece of work, as sentences without their ends.
-/** @param {DeviceWork} device */
+/** @param {DeviceWork} device @param {number} work */
 export function remarks(device, work) {
   return [
     device.isConcurrent(work) ? "∥ beside other work, so that its own time is not exact" : "",
@@ -55,6 +57,7 @@ export function remarks(device, work) {
 /** @param {Recording} recording @returns {Group | null} */
 export function hostGroup({ tasks }) {
   if (tasks.length === 0) return null;
+  /** @type {Look} */
   const look = {
     alpha: 1, labels: true, colour: () => TASK_COLOUR, label: (at) => [`${tasks[at].what} ${tasks[at].name}`, tasks[at].name],
     tip: (at) => [`${tasks[at].what} ${duration(tasks[at].duration)}`, tasks[at].name, `thread ${tasks[at].thread}`],
@@ -62,7 +65,7 @@ export function hostGroup({ tasks }) {
   const [starts, durations] = [tasks.map(({ start }) => start), tasks.map(({ duration }) => duration)];
   const all = Uint32Array.from(tasks.keys());
   const lanes = apart(all, starts, durations);
-  /** @returns {Row} */
+  /** @param {string} label @param {Uint32Array} things @returns {Row} */
   const row = (label, things) => ({ kind: "stream", what: "tasks", label, spans: laneFrom(things, starts, durations), look, key: `host/${label}` });
   return {
     key: "host", label: "Host", backend: null, summary: row("all", all),

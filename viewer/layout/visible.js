@@ -6,7 +6,7 @@ import { BLOCK } from "./lanes.js";
 
 // Calls `emit(x, width, at, count, filled, from)` for each bar: `at` is the place in the lane of
 // what it shows, `from` the first of the `count` places that it stands for.
-/** @param {Lane} lane @param {Span} view */
+/** @param {Lane} lane @param {Span} view @param {number} width @param {(x: number, width: number, at: number, count: number, filled: number, from: number) => void} emit */
 export function visibleBars(lane, view, width, emit) {
   const scale = width / (view.end - view.start);
   let at = firstVisible(lane, view.start);
@@ -28,7 +28,7 @@ export function visibleBars(lane, view, width, emit) {
 }
 
 // The place in the lane of what is drawn at `x`; -1 for nothing.
-/** @param {Lane} lane @param {Span} view */
+/** @param {Lane} lane @param {Span} view @param {number} width @param {number} x */
 export function placeAt(lane, view, width, x) {
   const perPixel = (view.end - view.start) / width;
   const time = view.start + x * perPixel;
@@ -40,13 +40,13 @@ export function placeAt(lane, view, width, x) {
   return from < to ? sharing(lane, from, to).longest : -1;
 }
 
-/** @param {Lane} lane */
+/** @param {Lane} lane @param {number} time */
 function firstVisible(lane, time) {
   const at = lowerBound(lane.starts, time, 0);
   return at > 0 && lane.starts[at - 1] + lane.durations[at - 1] > time ? at - 1 : at;
 }
 
-/** @param {Lane} lane */
+/** @param {Lane} lane @param {number} at @param {number} time @param {number} scale */
 function endOfPixel(lane, at, time, scale) {
   const next = Math.max(lowerBound(lane.starts, time, at), at + 1);
   // The last one may reach into the next pixels: then it has a bar of its own.
@@ -54,9 +54,10 @@ function endOfPixel(lane, at, time, scale) {
 }
 
 // The longest of the places from `from` to before `to`, and the sum of their durations.
-/** @param {Lane} lane */
+/** @param {Lane} lane @param {number} from @param {number} to */
 function sharing(lane, from, to) {
   let [longest, busy, at] = [from, 0, from];
+  /** @param {number} place */
   const consider = (place) => {
     if (lane.durations[place] > lane.durations[longest]) longest = place;
   };
@@ -75,6 +76,7 @@ function sharing(lane, from, to) {
 }
 
 // The first place from `from` whose value is not below `value`.
+/** @param {Column} sorted @param {number} value @param {number} from */
 export function lowerBound(sorted, value, from) {
   let [low, high] = [from, sorted.length];
   while (low < high) {
