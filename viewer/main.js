@@ -50,6 +50,7 @@ function takeBlock() {
   return text;
 }
 
+/** @param {string} name @param {string} [label] */
 function canvas(name, label) {
   return element("canvas", { class: name, ...(label ? { role: "img", "aria-label": label, tabindex: 0 } : { "aria-hidden": "true" }) });
 }
@@ -97,7 +98,7 @@ function buildPanels(scene, store, actions) {
 /** @type {(keyof State)[]} */
 const DRAWN = ["view", "scroll", "collapsed", "pinned", "hidden", "colourBy", "peaks", "query", "highlight"];
 
-/** @param {Scene} scene @param {Store} store */
+/** @param {Scene} scene @param {Store} store @param {ReturnType<typeof buildTimeline>} surfaces */
 function draw(scene, store, { minimap, viewport, timeline, overlay }) {
   const under = () => drawTimeline(timeline, scene, store.state);
   const over = () => drawOverlay(overlay, scene, store.state);

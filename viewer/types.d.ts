@@ -99,6 +99,20 @@ type Level = "op" | "backend" | "shape" | "layer" | "phase";
 type Path = { level: Level; key: number }[];
 type Hovered = { x: number; y: number; width: number; row?: PlacedRow; place: number; event: number };
 
+/** What an element is made with: attributes, and what to do when something happens to it. */
+type Attributes = {
+  class?: string; id?: string; role?: string; title?: string; tabindex?: number; open?: boolean; scope?: "col";
+  type?: string; value?: string; placeholder?: string; inputmode?: string; min?: number; step?: string;
+  [name: `aria-${string}`]: string | number;
+  onclick?: (event: MouseEvent) => void;
+  onkeydown?: (event: KeyboardEvent) => void;
+  oninput?: () => void;
+  onchange?: () => void;
+};
+
+/** One of the tabs; what has an `update` is filled when it is opened, and when what it depends on changes. */
+type Panel = { panel: HTMLElement; update?: () => void; dependsOn?: (keyof State)[] };
+
 /** What the page shows. */
 type State = {
   view: Span;

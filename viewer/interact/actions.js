@@ -19,6 +19,7 @@ export class Actions {
     return this.store.state;
   }
 
+  /** @param {number} start @param {number} end */
   show(start, end) {
     const span = Math.min(Math.max(end - start, SHORTEST_VIEW), this.wall);
     const middle = (start + end) / 2;
@@ -40,12 +41,14 @@ export class Actions {
       const middle = (recording.start(selected) + recording.end(selected)) / 2;
       target = { start: middle - room, end: middle + room };
     }
+    /** @param {number} a @param {number} b */
     const close = (a, b) => Math.abs(a - b) < (view.end - view.start) / 50;
     if (!target || (close(view.start, target.start) && close(view.end, target.end))) this.fit();
     else this.show(target.start, target.end);
   }
 
   // Zooms so that `fraction` of the width stays where it is.
+  /** @param {number} factor @param {number} fraction */
   zoom(factor, fraction) {
     const { start, end } = this.state.view;
     const span = Math.min(Math.max((end - start) * factor, SHORTEST_VIEW), this.wall);
@@ -53,6 +56,7 @@ export class Actions {
     this.show(at - span * fraction, at + span * (1 - fraction));
   }
 
+  /** @param {number} length */
   span(length) {
     const { view, selected } = this.state;
     const { recording } = this.scene;
@@ -60,6 +64,7 @@ export class Actions {
     this.show(middle - length / 2, middle + length / 2);
   }
 
+  /** @param {number} fraction */
   pan(fraction) {
     const { start, end } = this.state.view;
     const shift = (end - start) * fraction;
@@ -67,21 +72,25 @@ export class Actions {
     this.store.update({ view: { start: start + allowed, end: end + allowed } });
   }
 
+  /** @param {number} pixels @param {number} visible */
   scroll(pixels, visible) {
     const most = Math.max(this.scene.height - visible, 0);
     this.store.update({ scroll: Math.min(Math.max(this.state.scroll + pixels, 0), most) });
   }
 
+  /** @param {number} event */
   select(event) {
     this.store.update({ selected: event, work: -1 });
   }
 
   // A kernel is selected together with the event that it was done for.
+  /** @param {number} work */
   selectWork(work) {
     this.store.update({ selected: this.scene.recording.device.event(work), work });
   }
 
   // Shows an idle time with what is on both sides of it.
+  /** @param {Gap} gap */
   showGap(gap) {
     const room = (gap.end - gap.start) / 2;
     this.show(gap.start - room, gap.end + room);
@@ -89,6 +98,7 @@ export class Actions {
   }
 
   // Selects an event and brings it into view if it is not.
+  /** @param {number} event */
   goTo(event) {
     const { view } = this.state;
     const { recording } = this.scene;
@@ -102,6 +112,7 @@ export class Actions {
   }
 
   // The next event of the same lane, or the one before.
+  /** @param {number} direction */
   step(direction) {
     const { selected, view } = this.state;
     const lane = selected >= 0 ? this.scene.laneWith(selected) : this.scene.rows.find((row) => row.kind === "lane")?.lane;
@@ -111,6 +122,7 @@ export class Actions {
   }
 
   // The next event that is searched, or the one before, from the selected one on.
+  /** @param {number} direction */
   stepMatch(direction) {
     // Enter can come in the same frame as the last letter.
     this.store.flush();
@@ -137,6 +149,7 @@ export class Actions {
     else this.select(-1);
   }
 
+  /** @param {"collapsed" | "pinned"} name @param {string} key */
   toggle(name, key) {
     const set = new Set(this.state[name]);
     if (!set.delete(key)) set.add(key);

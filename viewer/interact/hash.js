@@ -22,6 +22,7 @@ export function readHash(recording) {
 }
 
 // `12-345`, as far as it is below `most`; null for anything else.
+/** @param {string | null} text @param {number} most */
 function span(text, most) {
   const found = /^(\d+)-(\d+)$/.exec(text ?? "");
   if (!found) return null;
@@ -30,7 +31,7 @@ function span(text, most) {
 }
 
 // `backend:GB/s:GFLOP/s`, either of them may be missing.
-/** @param {Recording} recording */
+/** @param {string[]} texts @param {Recording} recording */
 function readPeaks(texts, recording) {
   /** @type {Peaks} */
   const peaks = {};
@@ -61,6 +62,7 @@ export function keepHash(store) {
   });
 }
 
+/** @param {Span} span */
 function text({ start, end }) {
   return `${Math.round(start)}-${Math.round(end)}`;
 }

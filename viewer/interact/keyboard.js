@@ -12,8 +12,9 @@ export const HELP = [
   ["/", "search"], ["Enter / Shift + Enter", "next / previous match"], ["Esc", "clear search, range, selection"], ["?", "this list"],
 ];
 
-/** @param {Actions} actions */
+/** @param {Actions} actions @param {{ openSearch: () => void, toggleHelp: () => void, closeHelp: () => boolean }} panels */
 export function handleKeys(actions, { openSearch, toggleHelp, closeHelp }) {
+  /** @type {{ [code: string]: () => void }} */
   const byCode = {
     KeyW: () => actions.zoom(ZOOM, 0.5),
     KeyS: () => actions.zoom(1 / ZOOM, 0.5),
@@ -22,6 +23,7 @@ export function handleKeys(actions, { openSearch, toggleHelp, closeHelp }) {
     KeyF: () => actions.focus(),
     Escape: () => closeHelp() || actions.clear(),
   };
+  /** @type {{ [sign: string]: () => void }} */
   const bySign = {
     ".": () => actions.step(1),
     ",": () => actions.step(-1),

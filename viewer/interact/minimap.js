@@ -7,7 +7,9 @@ const CLICK = 4;
 
 /** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function handleMinimap(canvas, scene, store, actions) {
+  /** @type {{ time: number, x: number, view: Span, moves: boolean } | null} */
   let drag = null;
+  /** @param {PointerEvent} event */
   const timeAt = (event) => {
     const box = canvas.getBoundingClientRect();
     const fraction = (event.clientX - box.left - GUTTER) / (box.width - GUTTER);

@@ -4,14 +4,20 @@ import { GUTTER, RULER } from "../draw/canvas.js";
 import { rowAtHeight } from "../layout/rows.js";
 import { placeAt } from "../layout/visible.js";
 
+/** @typedef {Box & { fraction: number, time: number }} Point */
+/** @typedef {{ from: Point, last: Point, selecting: boolean, moved: boolean }} Drag */
+
 // Movements below this are a click.
 const CLICK = 4;
 
 /** @param {HTMLCanvasElement} canvas @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function handlePointer(canvas, scene, store, actions) {
+  /** @type {Map<number, Point>} */
   const pointers = new Map();
+  /** @type {Drag | null} */
   let drag = null;
 
+  /** @param {MouseEvent} event @returns {Point} */
   const at = (event) => {
     const box = canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
@@ -36,18 +42,19 @@ export function handlePointer(canvas, scene, store, actions) {
     const point = at(event);
     pointers.set(event.pointerId, point);
     const selecting = event.shiftKey || point.y < RULER;
-    drag = { from: point, last: point, selecting, moved: false, view: store.state.view };
+    drag = { from: point, last: point, selecting, moved: false };
   });
 
   canvas.addEventListener("pointermove", (event) => {
     const point = at(event);
     if (pointers.size === 2 && pointers.has(event.pointerId)) pinch(event.pointerId, point);
-    else if (drag && pointers.has(event.pointerId)) move(point);
+    else if (drag && pointers.has(event.pointerId)) move(drag, point);
     else store.update({ hovered: { x: point.x, y: point.y, width: point.width, ...hit(scene, store.state, point) } });
   });
 
   canvas.addEventListener("pointerleave", () => store.update({ hovered: null }));
 
+  /** @param {PointerEvent} event */
   const release = (event) => {
     pointers.delete(event.pointerId);
     if (drag && !drag.moved && event.type === "pointerup") click(at(event));
@@ -57,7 +64,8 @@ export function handlePointer(canvas, scene, store, actions) {
   canvas.addEventListener("pointercancel", release);
   canvas.addEventListener("dblclick", () => actions.focus());
 
-  function move(point) {
+  /** @param {Drag} drag @param {Point} point */
+  function move(drag, point) {
     drag.moved ||= Math.hypot(point.x - drag.from.x, point.y - drag.from.y) > CLICK;
     if (!drag.moved) return;
     if (drag.selecting) {
@@ -72,15 +80,17 @@ export function handlePointer(canvas, scene, store, actions) {
   }
 
   // Two fingers: what is between them stays between them.
+  /** @param {number} id @param {Point} point */
   function pinch(id, point) {
     const [other] = [...pointers].filter(([key]) => key !== id).map(([, value]) => value);
-    const before = Math.abs(pointers.get(id).x - other.x);
+    const before = Math.abs((pointers.get(id) ?? point).x - other.x);
     const now = Math.abs(point.x - other.x);
     if (before > 0 && now > 0) actions.zoom(before / now, (point.fraction + other.fraction) / 2);
     pointers.set(id, point);
     if (drag) drag.moved = true;
   }
 
+  /** @param {Point} point */
   function click(point) {
     const { row, place, event } = hit(scene, store.state, point);
     if (row?.kind === "group") actions.toggle("collapsed", row.key);
@@ -92,19 +102,20 @@ export function handlePointer(canvas, scene, store, actions) {
   }
 
   // A click on a phase or a graph run makes it the range.
+  /** @param {Lane} spans @param {number} place */
   function selectSpan(spans, place) {
     const span = () => ({ start: Math.max(spans.starts[place], 0), end: spans.starts[place] + spans.durations[place] });
     store.update({ range: place === -1 ? null : span() });
   }
 }
 
-/** @param {Scene} scene @param {State} state */
+/** @param {Scene} scene @param {State} state @param {Point} point */
 function rowAt(scene, state, { y }) {
   return y < RULER ? undefined : rowAtHeight(scene.rows, scene.fixed, state.scroll, y - RULER);
 }
 
 // What is under the pointer: the row, the place in its lane and the event there, -1 for none.
-/** @param {Scene} scene @param {State} state */
+/** @param {Scene} scene @param {State} state @param {Point} point */
 function hit(scene, state, point) {
   const row = rowAt(scene, state, point);
   const lane = row?.lane ?? row?.spans;

@@ -6,6 +6,7 @@ import { element } from "./element.js";
 import { histogram } from "./histogram.js";
 import { kernelTable } from "./kernels.js";
 
+/** @type {{ [how: string]: string }} */
 const MEASURED = {
   unknown: "the recording does not say",
   device: "the device's clock",
@@ -15,7 +16,7 @@ const MEASURED = {
   modelled: "worked out from other measurements",
 };
 
-/** @param {Scene} scene @param {Store} store */
+/** @param {HTMLElement} panel @param {Scene} scene @param {Store} store */
 export function details(panel, scene, store) {
   store.on(["selected", "work"], ({ selected, work }) => {
     panel.replaceChildren(...(selected < 0 ? hint() : describe(scene, store, selected, work)));
@@ -26,7 +27,7 @@ function hint() {
   return [element("p", { class: "faint" }, "Click an event to see what it is; shift-drag to select a range; ? shows the keys.")];
 }
 
-/** @param {Scene} scene @param {Store} store */
+/** @param {Scene} scene @param {Store} store @param {number} event @param {number} work */
 function describe(scene, store, event, work) {
   const { recording } = scene;
   const { op, sub } = recording.signature(event);
@@ -42,11 +43,13 @@ function describe(scene, store, event, work) {
 }
 
 // Lines without a text are left out.
+/** @param {string[][]} lines */
 function list(lines) {
   return element("dl", {}, ...lines.filter(([, text]) => text !== "").flatMap(([name, text]) => [element("dt", {}, name), element("dd", {}, text)]));
 }
 
 // The parts of a fused op. They ran as one, and so have one time.
+/** @param {string[]} parts */
 function fusion(parts) {
   if (parts.length === 0) return [];
   const chips = parts.map((part) => {
@@ -58,7 +61,7 @@ function fusion(parts) {
   return [element("p", { class: "fusion" }, ...chips, element("span", { class: "faint" }, "fused: one measurement for all"))];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function place(recording, event) {
   const { columns } = recording;
   const layer = recording.layer(event);
@@ -74,17 +77,18 @@ function place(recording, event) {
   ];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function tensors(recording, event) {
   const { output, sources } = recording.signature(event);
   const names = recording.nodes.sources[recording.columns.node[event]];
   return [["output", output], ...sources.map((source, at) => [`source ${at}`, [source, names[at]].filter(Boolean).join("  ")])];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function amounts(recording, event) {
   const { columns } = recording;
   const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.charged(event)];
+  /** @param {number} amount */
   const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? rate(amount / ns) : "");
   return [
     ["bytes", Number.isNaN(moved) ? "" : bytes(moved)],
@@ -96,14 +100,14 @@ function amounts(recording, event) {
   ];
 }
 
-/** @param {Scene} scene */
+/** @param {Scene} scene @param {number} event */
 function links(scene, event) {
   const { recording } = scene;
   return scene.linksOf(event).map(([copy, op]) =>
     (copy === event ? ["waited for by", recording.fullName(op)] : ["waits for", `copy of ${recording.tensor(copy) || recording.label(copy)}`]));
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function backendText(recording, event) {
   const { label, name } = recording.backend(event);
   const from = recording.columns.source_backend[event];
@@ -111,6 +115,7 @@ function backendText(recording, event) {
   return from === 0 ? text : `${recording.backends[from - 1].label} → ${text}`;
 }
 
+/** @param {Columns} columns @param {number} event */
 function threadText(columns, event) {
   const threads = columns.threads[event];
   if (threads === 0) return "";

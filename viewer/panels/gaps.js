@@ -4,11 +4,12 @@ import { largestGaps } from "../data/gaps.js";
 import { duration, percent } from "../data/units.js";
 import { element } from "./element.js";
 
-/** @param {Scene} scene @param {Store} store @param {Actions} actions */
+/** @param {Scene} scene @param {Store} store @param {Actions} actions @returns {Panel} */
 export function gapsPanel(scene, store, actions) {
   const { recording } = scene;
   const body = element("tbody", {});
   const caption = element("p", { class: "faint" });
+  /** @param {Gap} gap @param {number} wall */
   const line = (gap, wall) => {
     const cells = [
       duration(gap.end - gap.start), percent((gap.end - gap.start) / wall), recording.backends[gap.backend].label,

@@ -6,12 +6,14 @@ import { element } from "./element.js";
 const BARS = 24;
 
 // Calls of the same op, shape and backend by duration; the selected one's bar is marked.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 export function histogram(recording, event) {
   const alike = durationsAlike(recording, event);
   if (alike.length < 2) return [];
   const [low, high] = [alike[0], alike[alike.length - 1]];
+  /** @param {number} ns */
   const bar = (ns) => (high > low ? Math.min(Math.floor(((ns - low) / (high - low)) * BARS), BARS - 1) : 0);
+  /** @type {number[]} */
   const counts = new Array(BARS).fill(0);
   alike.forEach((ns) => (counts[bar(ns)] += 1));
   const most = Math.max(...counts);
@@ -29,7 +31,7 @@ export function histogram(recording, event) {
   ];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function durationsAlike(recording, event) {
   const [op, shape, backend] = [recording.op(event), recording.shape(event), recording.columns.backend[event]];
   const found = [];

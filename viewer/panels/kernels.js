@@ -7,12 +7,13 @@ import { element } from "./element.js";
 // Prompts on some backends launch thousands for one op.
 const SHOWN = 100;
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event @param {number} selected @param {(work: number) => void} choose */
 export function kernelTable(recording, event, selected, choose) {
   const { device } = recording;
   const works = [...device.of(event)];
   if (works.length === 0) return [];
   const all = works.reduce((sum, work) => sum + device.charged(work), 0);
+  /** @param {number} work */
   const line = (work) => {
     const what = device.kind(work) === "kernel" ? device.name(work) : `${device.kind(work)} ${bytes(device.bytes(work))}`;
     const cells = [String(device.stream(work)), duration(device.duration(work)), percent(all > 0 ? device.charged(work) / all : 0)];

@@ -22,19 +22,22 @@ export function legend(scene, store) {
   return element("div", { class: "legend", role: "group", "aria-label": "Operations: click hides, shift-click isolates" }, key, ...chips);
 }
 
+/** @param {string} colour */
 function swatchOf(colour) {
   const swatch = element("i", { class: "swatch" });
   swatch.style.background = colour;
   return swatch;
 }
 
-/** @param {Recording} recording @param {Store} store */
+/** @param {Recording} recording @param {Store} store @param {number} op */
 function chip(recording, store, op) {
   const swatch = swatchOf(colourOfName(recording.opNames[op]));
+  /** @param {MouseEvent} event */
   const onclick = (event) => store.update({ hidden: event.shiftKey ? isolate(recording, store.state.hidden, op) : toggle(store.state.hidden, op) });
   return element("button", { type: "button", class: "chip", title: "Click hides, shift-click isolates", onclick }, swatch, recording.opNames[op]);
 }
 
+/** @param {Set<number>} hidden @param {number} op */
 function toggle(hidden, op) {
   const changed = new Set(hidden);
   if (!changed.delete(op)) changed.add(op);
@@ -42,7 +45,7 @@ function toggle(hidden, op) {
 }
 
 // Isolating what is isolated shows all again.
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Set<number>} hidden @param {number} op */
 function isolate(recording, hidden, op) {
   const others = recording.opNames.map((_, at) => at).filter((at) => at !== op);
   const isolated = !hidden.has(op) && others.every((at) => hidden.has(at));

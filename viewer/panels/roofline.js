@@ -10,11 +10,12 @@ import { element } from "./element.js";
 const HINT = "Each dot is an op with a shape, as large as its share of the time. Point at one; a click highlights its events. Dashed roofs are the best seen in this recording.";
 const NOTHING = "No op here has a known amount of work and a measured time.";
 
-/** @param {Scene} scene @param {Store} store */
+/** @param {Scene} scene @param {Store} store @returns {Panel} */
 export function rooflinePanel(scene, store) {
   const canvas = element("canvas", { class: "roofline", role: "img", "aria-label": "Computing rate over operations per byte" });
   const told = element("p", { class: "faint told", "aria-live": "polite" });
   const inputs = element("div", { class: "peaks" });
+  /** @type {ReturnType<typeof drawRoofline>} */
   let places = [];
   const update = () => {
     const { recording } = scene;
@@ -28,6 +29,7 @@ export function rooflinePanel(scene, store) {
     places = drawRoofline(canvas, dots, shown);
     told.textContent = dots.length === 0 ? NOTHING : HINT;
   };
+  /** @param {MouseEvent} event */
   const near = ({ offsetX, offsetY }) => [...places].reverse().find(({ x, y, r }) => Math.hypot(x - offsetX, y - offsetY) < r + 3);
   canvas.addEventListener("pointermove", (event) => {
     const found = near(event);
@@ -43,7 +45,7 @@ export function rooflinePanel(scene, store) {
   return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks"] };
 }
 
-/** @param {Recording} recording @param {Span | null} range */
+/** @param {Recording} recording @param {ShapeWork[]} work @param {Span | null} range @returns {import("../draw/roofline.js").Dot[]} */
 function allDots(recording, work, range) {
   const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
   return work.filter(({ flops }) => flops > 0).map(({ op, shape, backend, total, moved, flops }) => ({
@@ -57,8 +59,9 @@ function allDots(recording, work, range) {
 }
 
 // Peaks of a backend: empty means the best that was seen, which stands there in grey.
-/** @param {Store} store */
+/** @param {Store} store @param {{ backend: number, label: string, seen: Roof }} roof */
 function peakInputs(store, { backend, label, seen }) {
+  /** @param {keyof Roof} what @param {string} unit */
   const input = (what, unit) => {
     const field = element("input", {
       type: "number", min: 0, step: "any", inputmode: "decimal", "aria-label": `Peak ${unit} of ${label}`, placeholder: significant(seen[what]).replaceAll(",", ""),
@@ -70,6 +73,7 @@ function peakInputs(store, { backend, label, seen }) {
   return [element("span", {}, `Peaks of ${label}: `), input("bandwidth", "GB/s"), input("compute", "GFLOP/s")];
 }
 
+/** @param {Peaks} peaks @param {number} backend @param {keyof Roof} what @param {number} value @returns {Peaks} */
 function withPeak(peaks, backend, what, value) {
   const { [what]: _before, ...others } = peaks[backend] ?? {};
   const peak = value > 0 ? { ...others, [what]: value } : others;

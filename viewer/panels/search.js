@@ -21,7 +21,7 @@ export function searchBox(scene, store, actions) {
   return { box, open: () => input.focus() };
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {Uint32Array} events */
 function words(recording, events) {
   const total = events.reduce((sum, event) => sum + recording.charged(event), 0);
   return events.length === 0 ? "no match" : `${count(events.length)} found, ${duration(total)}`;

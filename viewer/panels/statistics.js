@@ -5,6 +5,7 @@ import { GROUPINGS, statistics } from "../data/statistics.js";
 import { count, duration, percent, rate } from "../data/units.js";
 import { button, element } from "./element.js";
 
+/** @type {{ title: string, value: (row: Total) => string | number, text: (row: Total) => string }[]} */
 const COLUMNS = [
   { title: "Name", value: (row) => row.name, text: (row) => row.name },
   { title: "% wall", value: (row) => row.share, text: (row) => percent(row.share) },
@@ -22,12 +23,15 @@ const COLUMNS = [
 /** @param {Scene} scene @param {Store} store */
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };
+  /** @type {Set<string>} */
   const open = new Set();
-  let answer = null;
+  /** @type {ReturnType<typeof statistics>} */
+  let answer = { rows: [], total: 0, count: 0 };
   const caption = element("span", { class: "faint" });
   const table = element("table", { class: "statistics", role: "treegrid" });
   const bar = element("div", { class: "bar" }, grouping(store), button("Copy as markdown", "Copy the table as markdown", () => copy(visibleRows())), caption);
 
+  /** @param {Total[]} rows */
   const sorted = (rows) => [...rows].sort((a, b) => {
     const value = COLUMNS[sorting.column].value;
     const order = value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0;
@@ -35,7 +39,9 @@ export function statisticsPanel(scene, store) {
   });
 
   function visibleRows() {
+    /** @type {{ row: Total, depth: number }[]} */
     const rows = [];
+    /** @param {Total[]} list @param {number} depth */
     const add = (list, depth) => sorted(list).forEach((row) => {
       rows.push({ row, depth });
       if (open.has(key(row))) add((row.opened ??= row.children()), depth + 1);
@@ -62,7 +68,7 @@ export function statisticsPanel(scene, store) {
     return element("thead", {}, element("tr", {}, ...cells));
   }
 
-  /** @param {Total} row */
+  /** @param {Total} row @param {number} depth @param {boolean} marked */
   function line(row, depth, marked) {
     const toggle = row.leaf ? null : button(open.has(key(row)) ? "▾" : "▸", `Open or close ${row.name}`, (event) => {
       event.stopPropagation();
@@ -79,11 +85,12 @@ export function statisticsPanel(scene, store) {
     const choose = () => store.update({ highlight: marked ? null : { path: row.path, name: row.name } });
     return element("tr", {
       class: marked ? "marked" : "", tabindex: 0, "aria-level": depth + 1, onclick: choose,
-      onkeydown: (event) => event.key === "Enter" && event.target.tagName === "TR" && choose(),
+      onkeydown: (event) => event.key === "Enter" && event.target === event.currentTarget && choose(),
     }, name, ...cells);
   }
 
   store.on(["range", "groupBy", "hidden"], ({ range, groupBy, hidden }) => {
+    /** @type {Question | null} */
     const keep = hidden.size === 0 ? null : (event) => !hidden.has(scene.recording.op(event));
     answer = statistics(scene.recording, groupBy, range, keep);
     const where = range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording";
@@ -97,9 +104,11 @@ export function statisticsPanel(scene, store) {
 /** @param {Store} store */
 function grouping(store) {
   const options = Object.entries(GROUPINGS).map(([value, { title }]) => element("option", { value }, title));
-  return element("select", { "aria-label": "Group by", onchange: (event) => store.update({ groupBy: event.target.value, highlight: null }) }, ...options);
+  const select = element("select", { "aria-label": "Group by", onchange: () => store.update({ groupBy: select.value, highlight: null }) }, ...options);
+  return select;
 }
 
+/** @param {{ path: Path }} row */
 function key({ path }) {
   return path.map(({ level, key }) => `${level}=${key}`).join("/");
 }

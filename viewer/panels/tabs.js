@@ -3,7 +3,7 @@
 
 import { element } from "./element.js";
 
-/** @param {Store} store */
+/** @param {Store} store @param {(Panel & { title: string })[]} list */
 export function tabs(store, list) {
   let chosen = 0;
   const buttons = list.map(({ title }, at) => element("button", { type: "button", role: "tab", onclick: () => open(at), onkeydown: (event) => move(event, at) }, title));
@@ -21,6 +21,7 @@ export function tabs(store, list) {
     });
   }
 
+  /** @param {number} at */
   function open(at) {
     chosen = at;
     show();
@@ -28,8 +29,9 @@ export function tabs(store, list) {
   }
 
   // Arrow keys go from one tab to the next, as in other programs.
+  /** @param {KeyboardEvent} event @param {number} at */
   function move(event, at) {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     if (!step) return;
     const next = (at + step + list.length) % list.length;
     open(next);
@@ -45,7 +47,7 @@ export function tabs(store, list) {
 
   show();
   list.forEach(({ update, dependsOn }, at) => {
-    if (update) store.on(dependsOn, () => at === chosen && update());
+    if (update && dependsOn) store.on(dependsOn, () => at === chosen && update());
   });
   return element("section", { class: "tabs" }, element("nav", { role: "tablist" }, ...buttons), ...list.map(({ panel }) => panel));
 }

@@ -5,7 +5,7 @@ import { GUTTER } from "../draw/canvas.js";
 import { isCounter, rates, STEP } from "../layout/counters.js";
 import { element } from "./element.js";
 
-/** @param {Scene} scene @param {Store} store */
+/** @param {Scene} scene @param {Store} store @param {HTMLElement} surface */
 export function tooltip(scene, store, surface) {
   const box = element("div", { class: "tooltip", "aria-hidden": "true" });
   store.on(["hovered"], ({ hovered, view }) => {
@@ -32,7 +32,7 @@ function words(recording, { row, place, event, x, width }, view) {
   return row.spans && place !== -1 ? row.look?.tip?.(row.spans.events[place]) ?? [] : [];
 }
 
-/** @param {Recording} recording */
+/** @param {Recording} recording @param {number} event */
 function eventWords(recording, event) {
   const where = recording.tensor(event) || recording.backend(event).label;
   return [`${recording.label(event)} ${duration(recording.duration(event))}`, where, recording.shapes[recording.shape(event)]];
@@ -52,7 +52,7 @@ function nameWords(row) {
   return row.top ? [row.label] : [row.label, row.pinned ? "click: unpin" : "click: pin to the top"];
 }
 
-/** @param {CounterRow} row @param {Span} view */
+/** @param {CounterRow} row @param {Span} view @param {number} x @param {number} width */
 function counterWords(row, view, x, width) {
   const rate = rates(row, view, width)[Math.floor(x / STEP)] ?? 0;
   return rate > 0 ? [`${significant(rate)} ${row.what}`] : [];
