@@ -18,7 +18,8 @@ pub struct Causality {
 /// Looks at all pairs within each graph run.
 pub fn causality(trace: &Trace) -> Causality {
     let tolerance_ns = trace.provenance.as_ref().map_or(0, |provenance| {
-        provenance.clock_error_ns.unwrap_or(0) + provenance.device_clock_error_ns.unwrap_or(0)
+        let errors = [provenance.clock_error_ns, provenance.device_clock_error_ns];
+        errors.into_iter().flatten().fold(0, u64::saturating_add)
     });
     let mut runs: HashMap<GraphRunId, Vec<Event>> = HashMap::new();
     for event in trace.events.iter().filter(is_timed) {
@@ -77,7 +78,7 @@ fn copied_name(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{Provenance, text_fixture};
 
     #[track_caller]
     fn check(events: &str, expected: (u64, u64, u64)) {
@@ -96,6 +97,15 @@ mod tests {
              op GPU ADD 15..30 r from=q,embd measured=device run=0",
             (3, 1, 5),
         );
+    }
+
+    #[test]
+    fn clocks_of_a_damaged_file_may_be_off_without_end() {
+        let mut trace = text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 0..10 x");
+        let (clock_error_ns, device_clock_error_ns) = (Some(u64::MAX), Some(u64::MAX));
+        trace.provenance =
+            Some(Provenance { clock_error_ns, device_clock_error_ns, ..Provenance::default() });
+        assert_eq!(causality(&trace), Causality::default());
     }
 
     #[test]
