@@ -4,7 +4,8 @@
 //! records; `any_input` takes files as they are.
 #![no_main]
 
-use ggprof_report::documents;
+mod everything;
+
 use ggprof_spool::layout::{self, BLOCK_HEAD_BYTES, header};
 use ggprof_trace::formats;
 use libfuzzer_sys::fuzz_target;
@@ -39,6 +40,6 @@ fuzz_target!(|data: &[u8]| {
         file.extend(block);
     }
     let Ok(trace) = formats::read(file.as_slice()) else { return };
-    documents::summary(&trace, "name");
+    everything::ask(&trace);
     formats::ggml_json::write(&trace, std::io::sink()).expect("a sink takes everything");
 });

@@ -1,0 +1,32 @@
+//! All that can be asked of a recording and written about it.
+
+use ggprof_analysis::{copy_consumers, phases};
+use ggprof_report::documents::{self, By};
+use ggprof_report::render::{self, Style};
+use ggprof_report::viewer;
+use ggprof_trace::Trace;
+use ggprof_trace::formats::{chrome, csv};
+use std::io::sink;
+
+pub fn ask(trace: &Trace) {
+    let mut all = vec![documents::summary(trace, "name"), documents::inefficiency(trace, 3)];
+    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase] {
+        all.push(documents::by(trace, by));
+    }
+    all.push(documents::top_ops(trace, 2));
+    all.push(documents::top_kernels(trace, 2));
+    for document in &all {
+        let text = render::console(document, &Style { width: Some(80), colour: false });
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+        render::markdown(document);
+        render::csv(document);
+    }
+    render::json(&all);
+    ggprof_report::text::text(trace);
+    phases(trace);
+    viewer::write(trace, "name", Some(100), &mut sink()).expect("a sink takes everything");
+    let links = copy_consumers(trace);
+    let annotations = chrome::Annotations { phases: Vec::new(), links };
+    chrome::write(trace, &annotations, sink()).expect("a sink takes everything");
+    csv::write(trace, sink()).expect("a sink takes everything");
+}
