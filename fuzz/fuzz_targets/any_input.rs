@@ -8,6 +8,6 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(trace) = formats::read(data) {
-        everything::ask(&trace);
+        everything::ask(&trace, data);
     }
 });

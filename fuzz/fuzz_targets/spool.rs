@@ -40,6 +40,6 @@ fuzz_target!(|data: &[u8]| {
         file.extend(block);
     }
     let Ok(trace) = formats::read(file.as_slice()) else { return };
-    everything::ask(&trace);
+    everything::ask(&trace, data);
     formats::ggml_json::write(&trace, std::io::sink()).expect("a sink takes everything");
 });
