@@ -150,9 +150,8 @@ fn ops_and_waits_explain_the_graphs_time() {
             let text = format!("{version}, {threads} threads, explained: {shares:.4?}");
             println!("{text}");
             assert!(shares.iter().all(|share| *share < 1.001), "{text}");
-            // On a busy machine a thread may lose its core between two ops: that is no fault of
-            // the recording. What it misses by itself is missing in every graph.
-            assert!(shares.iter().any(|share| *share > 0.95), "{text}");
+            let all = shares.iter().sum::<f64>() / shares.len() as f64;
+            assert!(all > 0.95, "{text}");
         }
     }
 }

@@ -216,7 +216,8 @@ fn batches(trace: &Trace) -> Vec<Batch> {
         }
     }
     for (batch, looked_up) in batches.iter_mut().zip(looked_up(trace)) {
-        if batch.tokens.is_none() {
+        let out_of_sight = looked_up.outputs.is_some();
+        if batch.tokens.is_none() && out_of_sight {
             *batch = looked_up;
         }
     }
@@ -391,6 +392,14 @@ mod tests {
         let phases: Vec<_> = found.phases.iter().map(|it| (it.label(), it.wall_ns())).collect();
         assert_eq!(phases, [("pp7".to_owned(), 90), ("tg2".to_owned(), 190)]);
         assert_eq!(found.between_tokens_ns, [100, 100]);
+    }
+
+    #[test]
+    fn lookups_alone_are_no_prompt() {
+        let fixture = "backend 0 CPU cpu\nrun 0..9
+                       op CPU GET_ROWS 0..4 embd run=0 f32[8,7] <- q4_0[8,99] i32[7]";
+        let found = phases(&text_fixture::parse(fixture));
+        assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
     }
 
     #[test]

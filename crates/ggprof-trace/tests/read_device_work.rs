@@ -1,7 +1,7 @@
 //! What devices did, from the recording file into the trace.
 
 use ggprof_spool::layout::{self, BLOCK_BYTES, HEADER_BYTES, NO_NODE, UNIT, header};
-use ggprof_trace::{EventKind, LossKind, Measured, Trace, formats};
+use ggprof_trace::{EventKind, GraphRunId, LossKind, Measured, TaskKind, Trace, formats};
 
 /// A recording file of one block, record by record.
 struct File {
@@ -150,6 +150,26 @@ fn work_timed_together_is_shared_out_and_said_to_be() {
         ]
     );
     assert!(trace.device_work.iter().all(|work| work.concurrent));
+}
+
+/// Inside the call, behind it, and once more; a second scheduler's is not this run's.
+#[test]
+fn a_run_of_a_device_is_waited_for_once_behind_its_call() {
+    let mut file = recording();
+    for position in [0, 1] {
+        let flags = layout::WORK_CONCURRENT;
+        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, 0, 100) });
+    }
+    for (scheduler, start, end) in [(0, 1300, 1310), (0, 1000, 1200), (0, 910, 920), (7, 995, 999)]
+    {
+        let wait = layout::Synchronize { scheduler, start, end, ..Default::default() };
+        file.put(&wait.encode(), &[]);
+    }
+    let waits = file.read().host_tasks;
+    assert!(waits.iter().all(|wait| wait.what == TaskKind::Wait));
+    assert!(waits.iter().all(|wait| wait.graph_run == Some(GraphRunId(0))));
+    let times: Vec<_> = waits.iter().map(|wait| (wait.start_ns, wait.duration_ns)).collect();
+    assert_eq!(times, [(910, 10), (1000, 200)]);
 }
 
 /// The cache that rows are written to is large, and nothing else of it is touched.

@@ -128,6 +128,10 @@ impl Symbols {
 }
 
 /// A loaded object's view of symbols: itself, then what it links to.
+///
+/// To open, ask and close one takes the loader's lock, and a thread inside a library's
+/// constructor holds that: it must never wait for a lock of ours that is held meanwhile. (A walk
+/// through what is loaded takes another lock, which nobody holds for long.)
 pub(crate) struct Scope(Pointer);
 
 impl Scope {

@@ -50,7 +50,7 @@ pub(super) struct Hooks {
     forwards: [Option<u8>; FORWARDS],
 }
 
-/// Never held while the loader is asked for anything: it may be waiting for us.
+/// Never held while a `Scope` is asked.
 static HOOKS: Mutex<Hooks> =
     Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 

@@ -36,7 +36,7 @@ struct HookedFunction {
     past: usize,
 }
 
-/// Never held while the loader is asked for anything: it may be waiting for us.
+/// Never held while a `Scope` is asked.
 static HOOKED: Mutex<Vec<Hooked>> = Mutex::new(Vec::new());
 
 /// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of

@@ -46,8 +46,7 @@ pub(crate) struct Adopted {
 }
 
 static ADOPTED: [Adopted; MOST_BACKENDS] = [const { Adopted::none() }; MOST_BACKENDS];
-/// How many were taken in. Never held while the loader is asked for anything: it may be
-/// waiting for us.
+/// How many were taken in. Never held while a `Scope` is asked.
 static ADOPTING: Mutex<u32> = Mutex::new(0);
 
 /// The backend behind a pointer, if we know it. Lock-free: hooks need it.
@@ -158,10 +157,12 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
 
 /// What its library put into a live backend's table.
 fn own_functions(backend: Pointer, instance: &Instance) -> OwnFunctions {
-    let own = |offset: usize, hook: usize, kept: fn(&Adopted) -> &AtomicUsize| {
+    let there = |offset: usize| {
         // SAFETY: the caller of `adopt` holds a live backend of `instance`.
-        let slot = unsafe { BackendSlot::at(backend, offset) };
-        let function = slot.map_or(0, BackendSlot::get);
+        unsafe { BackendSlot::at(backend, offset) }.map_or(0, BackendSlot::get)
+    };
+    let own = |offset: usize, hook: usize, kept: fn(&Adopted) -> &AtomicUsize| {
+        let function = there(offset);
         if function != hook {
             return function;
         }
@@ -174,7 +175,7 @@ fn own_functions(backend: Pointer, instance: &Instance) -> OwnFunctions {
         graph_compute: own(at.graph_compute, graph_compute, |entry| &entry.graph_compute),
         cpy_tensor_async: own(at.cpy_tensor_async, cpy_tensor_async, |it| &it.cpy_tensor_async),
         free: own(at.free, free, |entry| &entry.free),
-        synchronize: own(at.synchronize, 0, |entry| &entry.synchronize),
+        synchronize: there(at.synchronize),
     }
 }
 

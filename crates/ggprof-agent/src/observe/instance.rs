@@ -40,7 +40,7 @@ struct Known {
     unloads: u64,
 }
 
-/// Never held while the loader is asked for anything: it may be waiting for us.
+/// Never held while a `Scope` is asked.
 static KNOWN: Mutex<Known> =
     Mutex::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 

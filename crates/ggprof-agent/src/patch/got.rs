@@ -119,8 +119,8 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
     }
 }
 
-/// Binds the slots of these names, as their first calls would. The loader is asked, which may
-/// be locked by a thread that waits for us: no lock of ours may be held.
+/// Binds the slots of these names, as their first calls would. Not to be called with a lock of
+/// ours held: a `Scope` is asked.
 pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
     for_each(object, |slot| {
         if wanted(slot.name) {

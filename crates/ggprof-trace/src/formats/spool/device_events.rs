@@ -114,9 +114,9 @@ impl Builder<'_> {
     pub(super) fn waits(&self, trace: &mut Trace) {
         let mut pending = vec![false; trace.graph_runs.len()];
         for event in trace.events.iter() {
-            if matches!(event.measured, Measured::HostCall | Measured::Device)
-                && let Some(run) = event.graph_run
-            {
+            const ELSEWHERE: [Measured; 3] =
+                [Measured::HostCall, Measured::Device, Measured::Modelled];
+            if let Some(run) = event.graph_run.filter(|_| ELSEWHERE.contains(&event.measured)) {
                 pending[run.0 as usize] = true;
             }
         }
@@ -126,6 +126,7 @@ impl Builder<'_> {
         }
         let mut waits: Vec<&layout::Synchronize> = self.tables.waits.iter().collect();
         waits.sort_by_key(|wait| wait.start);
+        let name = trace.strings.intern("");
         for wait in waits {
             let Some(runs) = runs.get(&wait.scheduler) else { continue };
             let (start_ns, duration_ns) = self.span(wait.start, wait.end);
@@ -136,7 +137,7 @@ impl Builder<'_> {
                 pending[id.0 as usize] = start_ns < run_at(&id).end_ns;
                 trace.host_tasks.push(HostTask {
                     what: TaskKind::Wait,
-                    name: trace.strings.intern(""),
+                    name,
                     thread: wait.os_thread,
                     graph_run: Some(id),
                     start_ns,
