@@ -4,6 +4,7 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::patch::inline;
 use crate::patch::loaded_object::{LoadedObject, is_ours};
 use crate::patch::symbols::{self, Function};
 
@@ -13,31 +14,45 @@ pub(crate) type Pointer = *mut c_void;
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct InitParams {
-    pub(crate) bytes: usize,
-    pub(crate) buffer: Pointer,
-    pub(crate) no_alloc: bool,
+    bytes: usize,
+    buffer: Pointer,
+    no_alloc: bool,
+    /// Zeros for fields that a fork may have added.
+    more: [usize; 8],
 }
 
-macro_rules! api {
-    ($($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// Functions of ggml's base library.
+impl InitParams {
+    /// A context in memory of ours.
+    pub(crate) fn new(bytes: usize, buffer: Pointer) -> InitParams {
+        InitParams { bytes, buffer, no_alloc: false, more: [0; 8] }
+    }
+
+    /// A context for tensors that have no data yet.
+    pub(crate) fn without_data(bytes: usize) -> InitParams {
+        InitParams { bytes, buffer: std::ptr::null_mut(), no_alloc: true, more: [0; 8] }
+    }
+}
+
+macro_rules! functions {
+    ($(#[$doc:meta])* $group:ident {
+        $($name:ident: fn($($argument:ty),*) $(-> $result:ty)?;)*
+    }) => {
+        $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         #[allow(clippy::type_complexity)]
-        pub(crate) struct Api {
+        pub(crate) struct $group {
             $(pub(crate) $name: Option<unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?>,)*
         }
 
-        impl Api {
-            /// Looks every function up in the object and what it links to.
-            pub(crate) fn of(object: &LoadedObject) -> Option<Api> {
-                let scope = Symbols::of(object)?;
-                // SAFETY: a symbol of this name in a ggml library has this
-                // signature in all versions from late 2024 on (ggml's headers);
-                // a null address becomes `None`.
-                Some(unsafe { Api {
+        impl $group {
+            /// Looks every function up.
+            pub(crate) fn of(symbols: &Symbols) -> $group {
+                // SAFETY: a symbol of this name in a ggml library has this signature in all
+                // versions that have backends (ggml's headers); a null address becomes `None`.
+                unsafe { $group {
                     $($name: std::mem::transmute::<usize, Option<_>>(
-                        scope.find(const { as_c_str(concat!(stringify!($name), "\0")) })),)*
-                } })
+                        symbols.find(const { as_c_str(concat!(stringify!($name), "\0")) })),)*
+                } }
             }
         }
     };
@@ -50,53 +65,72 @@ pub(super) const fn as_c_str(name: &'static str) -> &'static CStr {
     }
 }
 
-api! {
-    ggml_init: fn(InitParams) -> Pointer;
-    ggml_free: fn(Pointer);
-    ggml_tensor_overhead: fn() -> usize;
-    ggml_new_tensor_1d: fn(Pointer, c_int, i64) -> Pointer;
-    ggml_new_tensor_4d: fn(Pointer, c_int, i64, i64, i64, i64) -> Pointer;
-    ggml_get_name: fn(Pointer) -> *const c_char;
-    ggml_set_name: fn(Pointer, *const c_char) -> Pointer;
-    ggml_get_data: fn(Pointer) -> Pointer;
-    ggml_add: fn(Pointer, Pointer, Pointer) -> Pointer;
-    ggml_mul: fn(Pointer, Pointer, Pointer) -> Pointer;
-    ggml_sqr: fn(Pointer, Pointer) -> Pointer;
-    ggml_scale: fn(Pointer, Pointer, f32) -> Pointer;
-    ggml_view_1d: fn(Pointer, Pointer, i64, usize) -> Pointer;
-    ggml_set_input: fn(Pointer);
-    ggml_op_name: fn(c_int) -> *const c_char;
-    ggml_op_desc: fn(Pointer) -> *const c_char;
-    ggml_type_name: fn(c_int) -> *const c_char;
-    ggml_blck_size: fn(c_int) -> i64;
-    ggml_type_size: fn(c_int) -> usize;
-    ggml_nbytes: fn(Pointer) -> usize;
-    ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
-    ggml_build_forward_expand: fn(Pointer, Pointer);
-    ggml_graph_n_nodes: fn(Pointer) -> c_int;
-    ggml_graph_nodes: fn(Pointer) -> Pointer;
-    ggml_version: fn() -> *const c_char;
-    ggml_commit: fn() -> *const c_char;
-    ggml_backend_name: fn(Pointer) -> *const c_char;
-    ggml_backend_free: fn(Pointer);
-    ggml_backend_is_cpu: fn(Pointer) -> bool;
-    ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
-    ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
-    ggml_backend_synchronize: fn(Pointer);
-    ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
-    ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
-    ggml_backend_get_device: fn(Pointer) -> Pointer;
-    ggml_backend_dev_name: fn(Pointer) -> *const c_char;
-    ggml_backend_dev_description: fn(Pointer) -> *const c_char;
-    ggml_backend_dev_type: fn(Pointer) -> c_int;
-    ggml_backend_dev_buffer_type: fn(Pointer) -> Pointer;
-    ggml_backend_buft_is_host: fn(Pointer) -> bool;
-    ggml_backend_buft_get_device: fn(Pointer) -> Pointer;
-    ggml_backend_buffer_get_type: fn(Pointer) -> Pointer;
-    ggml_backend_buffer_is_host: fn(Pointer) -> bool;
-    ggml_backend_buffer_free: fn(Pointer);
-    ggml_backend_cpu_buffer_from_ptr: fn(Pointer, usize) -> Pointer;
-    ggml_backend_tensor_alloc: fn(Pointer, Pointer, Pointer);
+functions! {
+    /// What is asked of the program's own objects.
+    Api {
+        ggml_op_name: fn(c_int) -> *const c_char;
+        ggml_op_desc: fn(Pointer) -> *const c_char;
+        ggml_type_name: fn(c_int) -> *const c_char;
+        ggml_blck_size: fn(c_int) -> i64;
+        ggml_type_size: fn(c_int) -> usize;
+        ggml_nbytes: fn(Pointer) -> usize;
+        ggml_version: fn() -> *const c_char;
+        ggml_commit: fn() -> *const c_char;
+        ggml_backend_name: fn(Pointer) -> *const c_char;
+        ggml_backend_is_cpu: fn(Pointer) -> bool;
+        ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
+        ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
+        ggml_backend_get_device: fn(Pointer) -> Pointer;
+        ggml_backend_dev_name: fn(Pointer) -> *const c_char;
+        ggml_backend_dev_description: fn(Pointer) -> *const c_char;
+        ggml_backend_dev_type: fn(Pointer) -> c_int;
+        ggml_backend_dev_buffer_type: fn(Pointer) -> Pointer;
+        ggml_backend_buft_is_host: fn(Pointer) -> bool;
+        ggml_backend_buft_get_device: fn(Pointer) -> Pointer;
+        ggml_backend_buffer_get_type: fn(Pointer) -> Pointer;
+        ggml_backend_buffer_is_host: fn(Pointer) -> bool;
+    }
+}
+
+functions! {
+    /// What makes or takes objects of ours. Called in children only (`probe`).
+    Makers {
+        ggml_init: fn(InitParams) -> Pointer;
+        ggml_new_tensor: fn(Pointer, c_int, c_int, *const i64) -> Pointer;
+        ggml_new_tensor_1d: fn(Pointer, c_int, i64) -> Pointer;
+        ggml_new_tensor_2d: fn(Pointer, c_int, i64, i64) -> Pointer;
+        ggml_new_tensor_3d: fn(Pointer, c_int, i64, i64, i64) -> Pointer;
+        ggml_new_tensor_4d: fn(Pointer, c_int, i64, i64, i64, i64) -> Pointer;
+        ggml_set_name: fn(Pointer, *const c_char) -> Pointer;
+        ggml_format_name: fn(Pointer, *const c_char) -> Pointer;
+        ggml_op_name: fn(c_int) -> *const c_char;
+        ggml_add: fn(Pointer, Pointer, Pointer) -> Pointer;
+        ggml_sub: fn(Pointer, Pointer, Pointer) -> Pointer;
+        ggml_mul: fn(Pointer, Pointer, Pointer) -> Pointer;
+        ggml_div: fn(Pointer, Pointer, Pointer) -> Pointer;
+        ggml_mul_mat: fn(Pointer, Pointer, Pointer) -> Pointer;
+        ggml_sqr: fn(Pointer, Pointer) -> Pointer;
+        ggml_sqrt: fn(Pointer, Pointer) -> Pointer;
+        ggml_cont: fn(Pointer, Pointer) -> Pointer;
+        ggml_rms_norm: fn(Pointer, Pointer, f32) -> Pointer;
+        ggml_norm: fn(Pointer, Pointer, f32) -> Pointer;
+        ggml_scale: fn(Pointer, Pointer, f32) -> Pointer;
+        ggml_view_1d: fn(Pointer, Pointer, i64, usize) -> Pointer;
+        ggml_view_2d: fn(Pointer, Pointer, i64, i64, usize, usize) -> Pointer;
+        ggml_transpose: fn(Pointer, Pointer) -> Pointer;
+        ggml_set_input: fn(Pointer);
+        ggml_set_output: fn(Pointer);
+        ggml_new_graph: fn(Pointer) -> Pointer;
+        ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
+        ggml_build_forward_expand: fn(Pointer, Pointer);
+        ggml_backend_free: fn(Pointer);
+        ggml_backend_synchronize: fn(Pointer);
+        ggml_backend_graph_compute: fn(Pointer, Pointer) -> c_int;
+        ggml_backend_graph_compute_async: fn(Pointer, Pointer) -> c_int;
+        ggml_backend_tensor_copy_async: fn(Pointer, Pointer, Pointer, Pointer);
+        ggml_backend_cpu_buffer_from_ptr: fn(Pointer, usize) -> Pointer;
+        ggml_backend_tensor_alloc: fn(Pointer, Pointer, Pointer);
+    }
 }
 
 /// An object's functions by name, even if it hides them; or, if it does not, also
@@ -115,13 +149,16 @@ impl Symbols {
         Some(Symbols { scope, hidden })
     }
 
-    /// The function's address, 0 when it is not there.
+    /// Where the function can be called, past a hook of ours; 0 when it is not there.
     pub(crate) fn find(&self, name: &CStr) -> usize {
+        inline::way_past(self.address_of(name))
+    }
+
+    fn address_of(&self, name: &CStr) -> usize {
         if self.hidden.is_empty() {
             return self.scope.find(name);
         }
-        // One that hides its functions has all of them; under these names the
-        // scope would find our own.
+        // Under these names the scope would find our own.
         let own = self.hidden.iter().find(|function| function.name == name.to_bytes());
         own.map_or(0, |function| function.address)
     }
@@ -193,4 +230,12 @@ pub(crate) fn text<'a>(text: *const c_char) -> &'a [u8] {
     // SAFETY: ggml's name functions return C strings from static tables or from
     // the object asked, which the caller keeps alive while using the result.
     unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// What `ggml_version` and the like return, or nothing.
+pub(crate) fn optional_text(
+    function: Option<unsafe extern "C-unwind" fn() -> *const c_char>,
+) -> &'static [u8] {
+    // SAFETY: a function without arguments that returns a static C string.
+    function.map_or(b"", |function| text(unsafe { function() }))
 }

@@ -17,10 +17,27 @@ pub(crate) struct TensorLayout {
     pub(crate) src: usize,
     pub(crate) max_src: usize,
     pub(crate) view_src: usize,
-    pub(crate) view_offs: usize,
-    pub(crate) data: usize,
     pub(crate) name: usize,
     pub(crate) name_bytes: usize,
+    /// Where all that says what a node is has an end (`with_head`).
+    pub(crate) head_bytes: usize,
+}
+
+impl TensorLayout {
+    /// With the end of all that says what a node is: type, shape, op, sources and view.
+    pub(crate) fn with_head(self) -> TensorLayout {
+        let ends = [
+            self.type_id + 4,
+            self.ne + 32,
+            self.nb + 32,
+            self.op + 4,
+            self.op_params + 64,
+            self.flags + 4,
+            self.src + self.max_src * size_of::<usize>(),
+            self.view_src + size_of::<usize>(),
+        ];
+        TensorLayout { head_bytes: ends.into_iter().max().unwrap_or_default(), ..self }
+    }
 }
 
 /// A live tensor.
@@ -123,10 +140,9 @@ impl<'l> Tensor<'l> {
         &field[..end]
     }
 
-    /// All that says what the node is: from its type to its view, without the
-    /// data pointer and what lies behind it.
+    /// All that says what the node is: from its type to its view.
     pub(crate) fn head(self) -> &'l [u8] {
-        self.bytes(0, self.layout.data)
+        self.bytes(0, self.layout.head_bytes)
     }
 
     pub(crate) fn name_field(self) -> &'l [u8] {

@@ -82,10 +82,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
             part: None,
             may_be_pending: true,
         };
-        guard(None, |this| {
-            let base_function = adopted.instance()?.api.ggml_backend_synchronize?;
-            copies::note(this, base_function as usize, copy)
-        });
+        guard(None, |this| copies::note(this, |_| adopted.instance(), copy));
     }
     copied
 }

@@ -5,7 +5,7 @@
 //!
 //! # Hot path: no allocation, no locks, no panics, but where CUDA graphs are captured
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use super::library;
 use super::shim::observe_then_jump;
 use crate::fail_open;
 use crate::patch::got;
-use crate::patch::loaded_object::LoadedObject;
+use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
 
 /// Slots over all CUDA libraries of the process: one has up to six.
@@ -50,7 +50,7 @@ const STREAM_IN_CONFIGURATION: usize = 32;
 static REAL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 /// Whom each slot serves.
-static HOOKED: Mutex<[Option<(CString, usize)>; SLOTS]> = Mutex::new([const { None }; SLOTS]);
+static HOOKED: Mutex<[Option<Place>; SLOTS]> = Mutex::new([const { None }; SLOTS]);
 
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const SLOT: usize>() {
@@ -104,7 +104,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); SLOTS] = [
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| CALLS.iter().any(|(call, _)| name == *call));
     let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = Some((object.name.clone(), object.base));
+    let key = Some(object.place());
     let mut found = false;
     got::for_each(object, |slot| {
         let Some((_, call)) = CALLS.iter().find(|(name, _)| slot.name == *name) else { return };

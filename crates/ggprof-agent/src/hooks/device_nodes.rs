@@ -3,14 +3,14 @@
 //! `observe::visits` tells the questions that count from the others.
 
 use std::arch::naked_asm;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::library;
 use crate::ffi::api::Pointer;
 use crate::patch::got;
-use crate::patch::loaded_object::LoadedObject;
+use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
 
 const IS_EMPTY: &CStr = c"ggml_is_empty";
@@ -22,8 +22,7 @@ type IsEmpty = unsafe extern "C-unwind" fn(Pointer) -> bool;
 /// The real function of each library, kept before its hook can be called.
 static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 /// Name and place of each library, so that one opened again keeps its number.
-static HOOKED: Mutex<[Option<(CString, usize)>; LIBRARIES]> =
-    Mutex::new([const { None }; LIBRARIES]);
+static HOOKED: Mutex<[Option<Place>; LIBRARIES]> = Mutex::new([const { None }; LIBRARIES]);
 
 /// The shim in the slot: the question has one argument, so there is room to pass
 /// on where it came from, which Rust cannot ask.
@@ -54,7 +53,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| name == IS_EMPTY);
     let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = Some((object.name.clone(), object.base));
+    let key = Some(object.place());
     let own = hooked.iter().position(|library| *library == key);
     let free = || hooked.iter().position(|library| library.as_ref().is_none_or(library::is_gone));
     let Some(number) = own.or_else(free) else { return false };

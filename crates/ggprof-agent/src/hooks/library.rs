@@ -3,7 +3,7 @@
 //! entries (`inline_ops`). Decided by symbol names and by looking at the calls: no
 //! library name, no version.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,8 +38,7 @@ impl Hooked {
 }
 
 struct Library {
-    base: usize,
-    name: CString,
+    place: Place,
     hooked: Hooked,
     inline: Option<InlineHooks>,
 }
@@ -74,8 +73,8 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
             Err(reason) => return Hooked::not(reason),
         }
     };
-    let (base, name) = (object.base, object.name.clone());
-    hooks.libraries[number] = Some(Library { base, name, hooked: hooked.clone(), inline });
+    let place = object.place();
+    hooks.libraries[number] = Some(Library { place, hooked: hooked.clone(), inline });
     hooked
 }
 
@@ -92,8 +91,9 @@ pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
 pub(crate) fn unhook_forward(place: usize) {
     let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
     for library in hooks.libraries.iter().flatten() {
-        let object = LoadedObject::containing(library.base);
-        let Some(object) = object.filter(|object| object.name == library.name) else { continue };
+        let (name, start) = &library.place;
+        let object = LoadedObject::containing(*start);
+        let Some(object) = object.filter(|object| object.name == *name) else { continue };
         got::for_each(&object, |slot| {
             if slot.value() == cpu_ops::forward_hook(place) {
                 slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
@@ -103,8 +103,8 @@ pub(crate) fn unhook_forward(place: usize) {
 }
 
 /// Nothing of this name is loaded there any more.
-pub(super) fn is_gone((name, base): &Place) -> bool {
-    LoadedObject::containing(*base).is_none_or(|now| now.name != *name)
+pub(super) fn is_gone((name, start): &Place) -> bool {
+    LoadedObject::containing(*start).is_none_or(|now| now.name != *name)
 }
 
 impl Library {
@@ -124,18 +124,13 @@ impl Library {
 impl Hooks {
     /// The library's number: its own, a free one, or that of one that is gone.
     fn number_for(&self, object: &LoadedObject) -> Option<usize> {
-        let is_this =
-            |library: &Library| library.base == object.base && library.name == object.name;
+        let place = object.place();
+        let is_this = |library: &Library| library.place == place;
         let own = self.libraries.iter().position(|library| library.as_ref().is_some_and(is_this));
         let free = || self.libraries.iter().position(Option::is_none);
-        let gone = || {
-            self.libraries.iter().position(|library| {
-                library.as_ref().is_some_and(|library| {
-                    let now = LoadedObject::containing(library.base);
-                    now.is_none_or(|now| now.name != library.name)
-                })
-            })
-        };
+        let is_gone = |library: &Library| is_gone(&library.place);
+        let gone =
+            || self.libraries.iter().position(|library| library.as_ref().is_some_and(is_gone));
         own.or_else(free).or_else(gone)
     }
 

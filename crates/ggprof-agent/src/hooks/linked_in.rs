@@ -24,16 +24,8 @@ const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compu
 #[derive(Debug)]
 struct Hooked {
     object: LoadedObject,
-    functions: Vec<HookedFunction>,
+    functions: Vec<&'static CStr>,
     hooks: InlineHooks,
-}
-
-#[derive(Debug)]
-struct HookedFunction {
-    symbol: &'static CStr,
-    address: usize,
-    /// Where the function goes on behind its hook.
-    past: usize,
 }
 
 /// Never held while a `Scope` is asked.
@@ -86,10 +78,7 @@ fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static st
         let Some(entry) = entry_named(&function.name) else { continue };
         let hook = Hook::Function(entry.shim as *const () as usize);
         match hooks.prepare(&Wanted { function, hook }) {
-            Ok(past) => {
-                let (symbol, address) = (entry.symbol, function.address);
-                functions.push(HookedFunction { symbol, address, past });
-            }
+            Ok(_) => functions.push(entry.symbol),
             Err(reason) => refused = reason,
         }
     }
@@ -134,20 +123,6 @@ fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
     HOOKED.lock().unwrap_or_else(PoisonError::into_inner).iter().find_map(wanted)
 }
 
-/// Where a call by name goes on: past the hook, if the function has one.
-pub(crate) fn way_past(function: usize) -> usize {
-    let past =
-        search(|hooked| hooked.functions.iter().find(|f| f.address == function)?.past.into());
-    past.unwrap_or(function)
-}
-
-/// The function that a way past a hook leads to; any other address is itself.
-pub(crate) fn function_behind(address: usize) -> usize {
-    let behind =
-        search(|hooked| hooked.functions.iter().find(|f| f.past == address)?.address.into());
-    behind.unwrap_or(address)
-}
-
 /// Whether a function is of a ggml that is hooked where it is linked in.
 pub(crate) fn holds(function: usize) -> bool {
     search(|hooked| hooked.object.holds(function).then_some(())).is_some()
@@ -157,7 +132,7 @@ pub(crate) fn holds(function: usize) -> bool {
 pub(crate) fn is_hooked(object: &LoadedObject, symbol: &CStr) -> bool {
     let is_in = |hooked: &Hooked| {
         let is_this = hooked.object.place() == object.place();
-        (is_this && hooked.functions.iter().any(|function| function.symbol == symbol)).then_some(())
+        (is_this && hooked.functions.contains(&symbol)).then_some(())
     };
     search(is_in).is_some()
 }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::linked_in;
 use crate::ffi::api::Scope;
+use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject, is_ours};
 use crate::recorder::this_thread::ThisThread;
 
@@ -96,7 +97,7 @@ impl RealFunction {
 
     #[cold]
     fn find_and_remember(&self, site: usize) -> usize {
-        let function = linked_in::way_past(find_from(site & !BEHIND_OURS, self.symbol));
+        let function = inline::way_past(find_from(site & !BEHIND_OURS, self.symbol));
         let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;
             // A mark no return address has, until the function is filled in.
@@ -131,7 +132,7 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
 /// A function of the ggml that a function leads to: itself, or where it is another
 /// profiler's, one of the ggml behind that. What has ggml linked in is its ggml.
 pub(crate) fn of_ggml(function: usize) -> usize {
-    let function = linked_in::function_behind(function);
+    let function = inline::function_behind(function);
     if is_ggmls(function) || linked_in::holds(function) {
         return function;
     }

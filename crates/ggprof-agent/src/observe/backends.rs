@@ -14,6 +14,7 @@ use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::Setter;
 use crate::hooks::backend_table::{self, Synchronize};
+use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
@@ -131,7 +132,7 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     let Some(recorder) = lifecycle::start_recording() else { return layout::NONE };
     let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return layout::NONE };
     let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
-    let own = own_functions(backend, instance);
+    let Some(own) = own_functions(backend, instance) else { return layout::NONE };
     let facts = BackendFacts::of(instance, backend, own);
     let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
     // Another thread may have come here at the same time.
@@ -155,8 +156,10 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     entry.id()
 }
 
-/// What its library put into a live backend's table.
-fn own_functions(backend: Pointer, instance: &Instance) -> OwnFunctions {
+/// What its library put into a live backend's table. `None` where the table is not known, or
+/// what stands in it computes nothing.
+fn own_functions(backend: Pointer, instance: &Instance) -> Option<OwnFunctions> {
+    let at = instance.backend?;
     let there = |offset: usize| {
         // SAFETY: the caller of `adopt` holds a live backend of `instance`.
         unsafe { BackendSlot::at(backend, offset) }.map_or(0, BackendSlot::get)
@@ -170,13 +173,16 @@ fn own_functions(backend: Pointer, instance: &Instance) -> OwnFunctions {
         alike(get_name_of(backend)).map_or(0, |other| kept(other).load(Ordering::Acquire))
     };
     let Hooks { graph_compute, cpy_tensor_async, free } = hooks();
-    let at = instance.backend;
-    OwnFunctions {
+    let own = OwnFunctions {
         graph_compute: own(at.graph_compute, graph_compute, |entry| &entry.graph_compute),
         cpy_tensor_async: own(at.cpy_tensor_async, cpy_tensor_async, |it| &it.cpy_tensor_async),
         free: own(at.free, free, |entry| &entry.free),
         synchronize: there(at.synchronize),
-    }
+    };
+    let is_code = |function| {
+        LoadedObject::containing(function).is_some_and(|object| object.holds_code(function))
+    };
+    is_code(own.graph_compute).then_some(own)
 }
 
 /// What we put there.
@@ -226,10 +232,12 @@ impl Adopted {
 
     /// A freed backend's memory may hold a new one, with a fresh table.
     fn is_hooked(&self, backend: Pointer) -> bool {
-        let Some(instance) = self.instance() else { return false };
+        let Some(layout) = self.instance().and_then(|instance| instance.backend) else {
+            return false;
+        };
         // SAFETY: the caller holds the backend, which is of this instance or, if
         // its memory was reused, at least as large as one of this instance.
-        let slot = unsafe { BackendSlot::at(backend, instance.backend.graph_compute) };
+        let slot = unsafe { BackendSlot::at(backend, layout.graph_compute) };
         slot.is_some_and(|slot| slot.get() == backend_table::graph_compute as *const () as usize)
     }
 
@@ -252,7 +260,7 @@ impl Adopted {
         self.synchronize.store(own.synchronize, Ordering::Release);
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
-        let (hooks, at) = (hooks(), instance.backend);
+        let (hooks, at) = (hooks(), instance.backend.unwrap_or_default());
         for (own, offset, hook) in [
             (own.free, at.free, hooks.free),
             (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async),

@@ -66,11 +66,16 @@ pub(crate) struct Copied {
     pub(crate) may_be_pending: bool,
 }
 
-pub(crate) fn note(this: &ThisThread, real: usize, copied: Copied) -> Option<()> {
+/// `of` is asked for the ggml that made the copy.
+pub(crate) fn note(
+    this: &ThisThread,
+    of: impl FnOnce(&HeldLane<'_>) -> Option<&'static Instance>,
+    copied: Copied,
+) -> Option<()> {
     let end = clock::ticks();
     let recorder = lifecycle::start_recording()?;
     let lane = recorder.lane(this.preferred_lane.get()).filter(HeldLane::writes)?;
-    let instance = Instance::holding(real, &lane)?;
+    let instance = of(&lane)?;
     let (layout, _) = instance.layouts.as_ref()?;
     let side = |tensor: Pointer, backend: Pointer| {
         // SAFETY: the program handed the tensor to the copy that has just

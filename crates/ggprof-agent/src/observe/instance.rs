@@ -7,14 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 
-use crate::ffi::api::Api;
-use crate::ffi::canary::BackendLayout;
+use crate::ffi::api::{Api, Symbols, optional_text};
 use crate::ffi::graph::GraphLayout;
-use crate::ffi::probe;
+use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
 use crate::hooks::{linked_in, real_function};
-use crate::patch::got;
-use crate::patch::loaded_object::{self, LoadedObject};
+use crate::patch::loaded_object::{self, LoadedObject, Place};
+use crate::patch::{got, inline};
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -23,11 +22,11 @@ use crate::recorder::lane::HeldLane;
 pub(crate) struct Instance {
     pub(crate) id: u32,
     pub(crate) api: Api,
-    pub(crate) backend: BackendLayout,
+    /// `None` when a slot could not be confirmed: then no backend is touched.
+    pub(crate) backend: Option<BackendLayout>,
     /// `None` when a field could not be confirmed: then no node is read.
     pub(crate) layouts: Option<(TensorLayout, GraphLayout)>,
-    base: usize,
-    name: std::ffi::CString,
+    place: Place,
 }
 
 /// All copies, and the functions for which their copy was asked: every copy of a tensor
@@ -47,7 +46,7 @@ static KNOWN: Mutex<Known> =
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
-        let function = linked_in::function_behind(function);
+        let function = inline::function_behind(function);
         let recalled = known().recall(function);
         recalled.or_else(|| Instance::find_or_probe(function, lane))
     }
@@ -63,9 +62,8 @@ impl Instance {
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
-        let api = Api::of(&object)?;
-        let backend = BackendLayout::probe(&api)?;
-        let probed = probe::probe(&api);
+        let symbols = Symbols::of(&object)?;
+        let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
         let mut known = known();
         // Another thread may have come here at the same time.
         if let Some(instance) = known.find(&object, function) {
@@ -74,21 +72,20 @@ impl Instance {
         let instance: &'static Instance = Box::leak(Box::new(Instance {
             id: known.instances.len() as u32 + 1,
             api,
-            backend,
-            layouts: probed.ok(),
-            base: object.base,
-            name: object.name.clone(),
+            backend: probed.backend.ok(),
+            layouts: probed.layouts.ok(),
+            place: object.place(),
         }));
         known.instances.push(instance);
-        instance.write(lane, &object, probed.err());
+        instance.write(lane, &object, &probed);
         known.find(&object, function)
     }
 
-    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, problem: Option<&str>) {
+    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed) {
         let mut interner = lane.recorder.interner();
         let library = interner.lasting_text(lane, &file_name(object));
-        let version = interner.lasting_text(lane, probe::optional_text(self.api.ggml_version));
-        let commit = interner.lasting_text(lane, probe::optional_text(self.api.ggml_commit));
+        let version = interner.lasting_text(lane, optional_text(self.api.ggml_version));
+        let commit = interner.lasting_text(lane, optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -112,7 +109,10 @@ impl Instance {
             };
             lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
-        cover(Covered::Layout, CoveredHow::Probed, problem);
+        cover(Covered::Layout, CoveredHow::Probed, probed.layouts.err());
+        if let Err(problem) = probed.backend {
+            cover(Covered::Splits, CoveredHow::Not, Some(problem));
+        }
         if linked_in::is_hooked(object, COPY) {
             cover(Covered::Copies, CoveredHow::InlineHook, None);
         } else {
@@ -135,7 +135,8 @@ impl Known {
 
     /// The copy in an object, which the function leads to; remembered.
     fn find(&mut self, object: &LoadedObject, function: usize) -> Option<&'static Instance> {
-        let same = |seen: &&&Instance| seen.base == object.base && seen.name == object.name;
+        let place = object.place();
+        let same = |seen: &&&Instance| seen.place == place;
         let instance = *self.instances.iter().find(same)?;
         self.asked.push((function, instance));
         Some(instance)

@@ -7,7 +7,7 @@ use ggprof_spool::layout;
 
 use super::{backends, cuda};
 use crate::control::FREED;
-use crate::ffi::api::{Api, Pointer};
+use crate::ffi::api::{Api, Pointer, Symbols};
 use crate::hooks::real_function;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
@@ -88,7 +88,8 @@ pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer) -> u32 {
 /// # Safety
 /// The scheduler is a live one of the ggml that holds the function.
 unsafe fn members_of(scheduler: Pointer, base_function: usize) -> Vec<Pointer> {
-    let api = LoadedObject::containing(base_function).and_then(|object| Api::of(&object));
+    let symbols = LoadedObject::containing(base_function).and_then(|object| Symbols::of(&object));
+    let api = symbols.map(|symbols| Api::of(&symbols));
     let count = api.and_then(|api| api.ggml_backend_sched_get_n_backends);
     let get = api.and_then(|api| api.ggml_backend_sched_get_backend);
     let (Some(count), Some(get)) = (count, get) else { return Vec::new() };

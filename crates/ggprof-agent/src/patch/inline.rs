@@ -9,6 +9,7 @@
 
 use std::ops::Range;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use super::entry_code::{EntryCode, JUMP, jump_anywhere, load_r11};
 use super::loaded_object::LoadedObject;
@@ -30,6 +31,9 @@ const WAY_IN: usize = 32;
 /// What a function's entry is overwritten with, and what was there.
 #[derive(Debug)]
 struct Jump {
+    function: usize,
+    /// Where the function goes on behind the jump.
+    real: usize,
     at: usize,
     bytes: [u8; JUMP],
     before: [u8; JUMP],
@@ -60,7 +64,8 @@ impl InlineHooks {
     /// Prepares a hook. Returns where the real function can be called once the
     /// hooks are installed.
     pub(crate) fn prepare(&mut self, wanted: &Wanted<'_>) -> Result<usize, &'static str> {
-        let entry = EntryCode::read(wanted.function.code(), wanted.function.address)?;
+        let address = wanted.function.address;
+        let entry = EntryCode::read(wanted.function.code(), address)?;
         let bytes = entry.jump_to(self.page.next())?;
         let full = "too many functions to hook";
         let real = self.page.next() + WAY_IN;
@@ -78,7 +83,7 @@ impl InlineHooks {
         let code = entry.moved_to(real)?;
         self.page.push(&code, code.len()).then_some(()).ok_or(full)?;
         let before = entry.overwritten();
-        self.jumps.push(Jump { at: entry.at, bytes, before });
+        self.jumps.push(Jump { function: address, real, at: entry.at, bytes, before });
         Ok(real)
     }
 
@@ -105,6 +110,7 @@ impl InlineHooks {
                 return Err(reason);
             }
         }
+        all_hooked().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
         Ok(())
     }
 
@@ -117,6 +123,35 @@ impl InlineHooks {
             object.holds_code(jump.at) && now() == jump.bytes
         })
     }
+}
+
+impl Drop for InlineHooks {
+    fn drop(&mut self) {
+        let is_ours = |(_, real): &(usize, usize)| self.jumps.iter().any(|jump| jump.real == *real);
+        all_hooked().retain(|hooked| !is_ours(hooked));
+    }
+}
+
+/// Every hooked function of the process, with where it goes on behind its hook. Whoever looks a
+/// function up to call it must not arrive at our own hook.
+static HOOKED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
+
+fn all_hooked() -> std::sync::MutexGuard<'static, Vec<(usize, usize)>> {
+    HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Where a call of the function goes on: past its hook, if it has one.
+pub(crate) fn way_past(function: usize) -> usize {
+    let hooked = all_hooked();
+    let known = hooked.iter().find(|(hooked, _)| *hooked == function);
+    known.map_or(function, |(_, past)| *past)
+}
+
+/// The function that a way past a hook leads to; any other address is itself.
+pub(crate) fn function_behind(address: usize) -> usize {
+    let hooked = all_hooked();
+    let known = hooked.iter().find(|(_, past)| *past == address);
+    known.map_or(address, |(function, _)| *function)
 }
 
 /// # Safety

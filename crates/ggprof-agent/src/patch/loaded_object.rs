@@ -22,7 +22,8 @@ pub(crate) struct LoadedObject {
     segments: Vec<Segment>,
 }
 
-/// The loader's name of an object and where it is: another one may be there later.
+/// The loader's name of an object and its first address: another one may be there later. Not its
+/// base, which is 0 for a program that is loaded where it was linked to be.
 pub(crate) type Place = (CString, usize);
 
 /// A part of the file in memory.
@@ -41,7 +42,7 @@ impl LoadedObject {
     }
 
     pub(crate) fn place(&self) -> Place {
-        (self.name.clone(), self.base)
+        (self.name.clone(), self.bounds().map_or(0, |bounds| bounds.start))
     }
 
     pub(crate) fn holds(&self, address: usize) -> bool {

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::observe::copies::{self, Copied, Underway};
+use crate::observe::instance::Instance;
 
 pub(super) static ENTRIES: [&Entry; 5] = [
     &tensor_copy_real::ENTRY,
@@ -33,7 +34,7 @@ unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
             part: None,
             may_be_pending: false,
         };
-        copies::note(this, real as usize, copy)
+        copies::note(this, |lane| Instance::holding(real as usize, lane), copy)
     });
 }
 
@@ -64,7 +65,7 @@ unsafe extern "C-unwind" fn tensor_set_async(
             part: Some((offset, bytes)),
             may_be_pending: true,
         };
-        copies::note(this, real as usize, copy)
+        copies::note(this, |lane| Instance::holding(real as usize, lane), copy)
     });
 }
 

@@ -1,0 +1,142 @@
+//! A backend that tells what is done with it, in a child.
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::table::FUNCTIONS;
+use crate::ffi::api::Pointer;
+use crate::ffi::rehearsal::{self, Stage, end_child};
+
+/// Words of the fake; real backends have 17 to 19.
+pub(super) const WORDS: usize = 48;
+/// Calls that one function makes through the table: more are not kept.
+pub(super) const CALLS: usize = 4;
+/// From one word's page to the next: further than any field of a struct is from its start.
+const SPACING: usize = 64 * 1024;
+
+/// What a word of the fake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Word {
+    Untouchable,
+    Nothing,
+    Zeros,
+}
+
+/// What the functions did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    /// The words that each of them called, in order; 0 for none.
+    pub(super) calls: [[usize; CALLS]; FUNCTIONS],
+    /// The function that did not return, and why.
+    pub(super) stop: Option<(usize, Stop)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop {
+    /// It followed a word that is no function of the table.
+    Followed(usize),
+    FollowedNothing,
+    Crashed,
+}
+
+#[derive(Debug)]
+pub(super) struct Fake {
+    words: [usize; WORDS],
+    /// Where the first word's page is.
+    pages: usize,
+    function: AtomicUsize,
+    calls: [[AtomicUsize; CALLS]; FUNCTIONS],
+    stage: *mut Stage<Found>,
+}
+
+static FAKE: AtomicPtr<Fake> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Makes the fake of this child, and answers what happens to it from now on.
+pub(super) fn install(words: &[Word; WORDS], stage: *mut Stage<Found>) -> &'static Fake {
+    let pages = reserve(WORDS * SPACING, libc::PROT_NONE);
+    let zeros = reserve(SPACING, libc::PROT_READ | libc::PROT_WRITE);
+    let words = std::array::from_fn(|word| match words[word] {
+        Word::Untouchable => pages + word * SPACING,
+        Word::Nothing => 0,
+        Word::Zeros => zeros,
+    });
+    let (function, calls) = Default::default();
+    let fake = Box::leak(Box::new(Fake { words, pages, function, calls, stage }));
+    FAKE.store(fake, Ordering::Release);
+    rehearsal::handle_faults(on_fault);
+    fake
+}
+
+impl Fake {
+    pub(super) fn backend(&self) -> Pointer {
+        self.words.as_ptr().cast_mut().cast()
+    }
+
+    /// What happens from now on is of this function.
+    pub(super) fn begin(&self, function: usize) {
+        self.function.store(function, Ordering::Relaxed);
+    }
+
+    pub(super) fn found(&self) -> Found {
+        let calls = |words: &[AtomicUsize; CALLS]| {
+            words.each_ref().map(|word| word.load(Ordering::Relaxed))
+        };
+        Found { calls: self.calls.each_ref().map(calls), stop: None }
+    }
+
+    /// Whose page the address is in.
+    fn word_at(&self, address: usize) -> Option<usize> {
+        let word = address.checked_sub(self.pages)? / SPACING;
+        (word < WORDS).then_some(word)
+    }
+
+    fn note_call(&self, word: usize) {
+        let calls = self.calls.get(self.function.load(Ordering::Relaxed));
+        let free = calls.iter().flat_map(|calls| calls.iter());
+        let free = free.into_iter().find(|place| place.load(Ordering::Relaxed) == 0);
+        free.into_iter().for_each(|place| place.store(word, Ordering::Relaxed));
+    }
+
+    fn stop(&self, why: Stop) -> ! {
+        let stop = Some((self.function.load(Ordering::Relaxed), why));
+        // SAFETY: this child's stage.
+        unsafe { Stage::finish(self.stage, Found { stop, ..self.found() }) }
+    }
+}
+
+fn reserve(bytes: usize, access: c_int) -> usize {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        end_child();
+    }
+    at as usize
+}
+
+/// Something touched what cannot be touched, or gave up.
+unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+    /// Where no memory ever is.
+    const NOTHING: usize = 64 * 1024;
+    // SAFETY: set before the handler was, and never freed.
+    let fake = unsafe { &*FAKE.load(Ordering::Acquire) };
+    if !matches!(signal, libc::SIGSEGV | libc::SIGBUS) {
+        fake.stop(Stop::Crashed);
+    }
+    // SAFETY: the kernel's own arguments.
+    let (address, context) = unsafe { ((*info).si_addr() as usize, &mut *context.cast()) };
+    match fake.word_at(address) {
+        Some(word) if rehearsal::is_call_of(context, address) => {
+            fake.note_call(word);
+            rehearsal::go_on_in(context, answer as *const () as usize);
+        }
+        Some(word) => fake.stop(Stop::Followed(word)),
+        None if address < NOTHING => fake.stop(Stop::FollowedNothing),
+        None => fake.stop(Stop::Crashed),
+    }
+}
+
+/// What every function of the fake answers: "done", so that ggml tries nothing else.
+extern "C" fn answer() -> usize {
+    1
+}

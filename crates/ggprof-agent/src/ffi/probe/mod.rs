@@ -1,0 +1,56 @@
+//! Where the fields of ggml's structs are, and the slots of a backend's function table. ggml's
+//! own version says nothing reliable: one version number was published with two layouts, and
+//! forks change what they like. So a child (`rehearsal`) builds tensors, graphs and a fake backend
+//! with known values and looks where the values are. What cannot be confirmed is not read, and
+//! the reason goes into the coverage manifest.
+//!
+//! * `workbench`: making tensors and graphs with whatever functions this ggml has;
+//! * `words`: looking at their bytes;
+//! * `tensors`, `graphs`: the fields of the two;
+//! * `table`, `fake`: the slots of a backend.
+
+mod fake;
+mod graphs;
+mod table;
+mod tensors;
+mod words;
+mod workbench;
+
+use super::api::{Makers, Symbols};
+use super::graph::GraphLayout;
+use super::rehearsal::{self, Failure};
+use super::tensor::TensorLayout;
+pub(crate) use table::BackendLayout;
+use workbench::Workbench;
+
+/// What was found out about one copy of ggml, each part or why not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Probed {
+    pub(crate) layouts: Result<(TensorLayout, GraphLayout), &'static str>,
+    pub(crate) backend: Result<BackendLayout, &'static str>,
+}
+
+pub(crate) fn probe(symbols: &Symbols) -> Probed {
+    let makers = Makers::of(symbols);
+    let layouts = rehearsal::rehearse(|_| find_layouts(&makers));
+    Probed {
+        layouts: layouts.unwrap_or_else(|failure| Err(why(failure))),
+        backend: table::find(&makers),
+    }
+}
+
+fn find_layouts(makers: &Makers) -> Result<(TensorLayout, GraphLayout), &'static str> {
+    let bench = Workbench::new(makers)?;
+    let graph = graphs::find(&bench)?;
+    Ok((tensors::find(&bench, &graph)?, graph))
+}
+
+fn why(failure: Failure) -> &'static str {
+    match failure {
+        Failure::NoChild => {
+            "the system made no child process in which ggml could be tried out first"
+        }
+        Failure::TooLong => "trying out this ggml in a child process did not come to an end",
+        Failure::Crashed => "trying out this ggml in a child process crashed that process",
+    }
+}

@@ -1,0 +1,298 @@
+//! The gate for everything that is tried out on foreign code. What ggml does with an object that
+//! we made up, or where it puts the fields of one that it made for us, is found out in a child
+//! that lives for that alone: a copy of this process, in which everything is loaded and linked as
+//! it is here. What the child finds comes back; if it crashes or hangs, that is the answer, and
+//! nothing was ever tried in the program itself.
+//!
+//! A child rather than a helper that loads the same library: a ggml that is linked into the
+//! program, or hidden in a library that needs its program, can be loaded by nobody else. A child
+//! rather than reading the code: what a function does with a struct that somebody changed need
+//! not be understood, only survived.
+//!
+//! The program notices nothing of the child: no signal when it ends, nothing for the program's
+//! `wait`, none of its fork handlers, no output, no core file.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A child that waits for a lock which a thread of the program held when the child was made waits
+/// for ever; the next one will not.
+const ATTEMPTS: u32 = 3;
+/// A rehearsal takes some milliseconds; a machine may be busy.
+const LONGEST_SECONDS: libc::time_t = 2;
+/// Room for a signal handler: the state of the largest vector registers is eleven kilobytes.
+const STACK_BYTES: usize = 64 * 1024;
+
+/// Why there is no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The system made no child.
+    NoChild,
+    /// It did not come to an end.
+    TooLong,
+    /// It crashed, or ended before there was a result.
+    Crashed,
+}
+
+/// The stage of a child: where it leaves what it found.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Stage<T> {
+    is_filled: AtomicU32,
+    found: MaybeUninit<T>,
+}
+
+impl<T: Copy> Stage<T> {
+    /// Leaves the result and ends the child, also out of a signal handler.
+    ///
+    /// # Safety
+    /// `stage` is that of this child.
+    pub(crate) unsafe fn finish(stage: *mut Stage<T>, found: T) -> ! {
+        // SAFETY: the caller's contract; the parent reads when the child has ended.
+        unsafe {
+            (*stage).found.write(found);
+            (*stage).is_filled.store(1, Ordering::Release);
+        }
+        end_child()
+    }
+}
+
+/// Runs `work` in a child and gives its result. References in it to what both processes have,
+/// such as constants, mean the same in both.
+pub(crate) fn rehearse<T: Copy>(work: impl Fn(*mut Stage<T>) -> T) -> Result<T, Failure> {
+    let stage = SharedStage::new().ok_or(Failure::NoChild)?;
+    let mut failure = Failure::TooLong;
+    for _ in 0..ATTEMPTS {
+        match run_once(&stage, &work) {
+            Ok(found) => return Ok(found),
+            Err(Failure::TooLong) => {}
+            Err(other) => {
+                failure = other;
+                break;
+            }
+        }
+    }
+    Err(failure)
+}
+
+fn run_once<T: Copy>(
+    stage: &SharedStage<T>,
+    work: &impl Fn(*mut Stage<T>) -> T,
+) -> Result<T, Failure> {
+    let status = with_signals_blocked(|| {
+        // By number and without flags: a child as `fork` makes it, but whose end sends no signal,
+        // and for which the program's fork handlers do not run.
+        // SAFETY: the child has a copy of our memory and stack, and never returns from here.
+        let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as c_int;
+        if pid == 0 {
+            be_the_child(stage.0, work);
+        }
+        (pid > 0).then(|| wait_for(pid))
+    });
+    let status = status.ok_or(Failure::NoChild)?;
+    if let Some(found) = stage.found() {
+        return Ok(found);
+    }
+    let too_long = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGALRM;
+    Err(if too_long { Failure::TooLong } else { Failure::Crashed })
+}
+
+/// Never returns: what follows in the caller is the program's.
+fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> T) -> ! {
+    be_unseen();
+    if let Ok(found) = catch_unwind(AssertUnwindSafe(|| work(stage))) {
+        // SAFETY: this child's stage.
+        unsafe { Stage::finish(stage, found) };
+    }
+    end_child()
+}
+
+/// Whatever goes wrong in the child is nobody's business but ours. Every call changes this
+/// process only, which shares nothing with its parent but open files.
+fn be_unseen() {
+    static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
+    static mut ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
+    unsafe extern "C" {
+        static mut environ: *mut *const c_char;
+    }
+    // SAFETY: system calls on constants and on memory of this single-threaded process.
+    unsafe {
+        libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
+        // ggml would start a debugger to print where it gave up.
+        ENVIRONMENT[0] = NO_BACKTRACE.as_ptr().cast();
+        environ = &raw mut ENVIRONMENT as *mut *const c_char;
+        let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+            if nowhere < 0 || libc::dup2(nowhere, output) < 0 {
+                libc::close(output);
+            }
+        }
+        let mut limit: libc::itimerval = std::mem::zeroed();
+        limit.it_value.tv_sec = LONGEST_SECONDS;
+        let fatal = [
+            libc::SIGSEGV,
+            libc::SIGBUS,
+            libc::SIGILL,
+            libc::SIGFPE,
+            libc::SIGABRT,
+            libc::SIGTRAP,
+            libc::SIGSYS,
+            libc::SIGALRM,
+        ];
+        let (mut deadly, default): (libc::sigset_t, libc::sigaction) = std::mem::zeroed();
+        libc::sigemptyset(&mut deadly);
+        for signal in fatal {
+            libc::sigaction(signal, &default, std::ptr::null_mut());
+            libc::sigaddset(&mut deadly, signal);
+        }
+        libc::sigprocmask(libc::SIG_UNBLOCK, &deadly, std::ptr::null_mut());
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
+    }
+}
+
+/// In a child: calls `handler` for faults and when something gives up, on a stack of its own.
+pub(crate) fn handle_faults(
+    handler: unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void),
+) {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping that stays; the structs are ours, all-zero is valid for them, and the
+    // handler has the signature that SA_SIGINFO asks for.
+    unsafe {
+        let stack = libc::mmap(std::ptr::null_mut(), STACK_BYTES, access, flags, -1, 0);
+        if stack == libc::MAP_FAILED {
+            end_child();
+        }
+        let stack = libc::stack_t { ss_sp: stack, ss_flags: 0, ss_size: STACK_BYTES };
+        libc::sigaltstack(&stack, std::ptr::null_mut());
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
+        for signal in faults {
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Whether the fault was a call of the address.
+pub(crate) fn is_call_of(context: &libc::ucontext_t, address: usize) -> bool {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize == address
+}
+
+/// Lets the thread go on at the start of another function, which returns to whoever called.
+pub(crate) fn go_on_in(context: &mut libc::ucontext_t, function: usize) {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] = function as i64;
+}
+
+pub(crate) fn end_child() -> ! {
+    loop {
+        // By number: exit handlers and the function of this name are the program's.
+        // SAFETY: ends this process.
+        unsafe { libc::syscall(libc::SYS_exit_group, 0) };
+    }
+}
+
+/// Neither does a handler of the program run in the child, nor anything between the child's end
+/// and our wait for it.
+fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: all-zero is a valid set, both are ours; this thread's mask only, and it is put back.
+    unsafe {
+        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
+}
+
+/// Waits for the child, which ends by itself or by its timer. Its status; 0 where another wait of
+/// the program's got it, for children of any kind.
+fn wait_for(pid: c_int) -> c_int {
+    let mut status = 0;
+    loop {
+        // By number: the function is a place where the program may cancel this thread.
+        // SAFETY: `status` is ours.
+        let ended = unsafe {
+            let null = std::ptr::null_mut::<c_void>();
+            libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WCLONE, null)
+        };
+        // SAFETY: this thread's own error number.
+        if ended == i64::from(pid) || unsafe { *libc::__errno_location() } != libc::EINTR {
+            return status;
+        }
+    }
+}
+
+/// A stage that parent and child both see.
+struct SharedStage<T>(*mut Stage<T>);
+
+impl<T: Copy> SharedStage<T> {
+    fn new() -> Option<SharedStage<T>> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let (anywhere, bytes) = (std::ptr::null_mut(), size_of::<Stage<T>>());
+        // SAFETY: a new mapping of zeros, which is an empty stage.
+        let at = unsafe { libc::mmap(anywhere, bytes, access, flags, -1, 0) };
+        (at != libc::MAP_FAILED).then_some(SharedStage(at.cast()))
+    }
+
+    /// What the child left, once it has ended.
+    fn found(&self) -> Option<T> {
+        // SAFETY: our mapping; the child wrote the result before the mark.
+        unsafe {
+            let is_filled = (*self.0).is_filled.swap(0, Ordering::Acquire) == 1;
+            is_filled.then(|| (*self.0).found.assume_init_read())
+        }
+    }
+}
+
+impl<T> Drop for SharedStage<T> {
+    fn drop(&mut self) {
+        // SAFETY: our mapping, and the child has ended.
+        unsafe { libc::munmap(self.0.cast(), size_of::<Stage<T>>()) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_result_comes_back_and_nothing_else_does() {
+        let mut touched = 1;
+        let place = &raw mut touched;
+        let found = rehearse(|_| {
+            // SAFETY: a copy of this process writes to its copy of the number.
+            unsafe { place.write(2) };
+            ("constants mean the same", 42_u64)
+        });
+        assert_eq!(found, Ok(("constants mean the same", 42)));
+        assert_eq!(touched, 1);
+    }
+
+    #[test]
+    fn whatever_a_child_dies_of_is_the_answer() {
+        let crash = |_| {
+            // SAFETY: crashes, which is what the child is for.
+            unsafe { std::ptr::without_provenance::<u64>(8).read_volatile() }
+        };
+        assert_eq!(rehearse(crash), Err(Failure::Crashed));
+        // SAFETY: ends the child.
+        assert_eq!(rehearse(|_| unsafe { libc::abort() }), Err::<(), _>(Failure::Crashed));
+        assert_eq!(rehearse(|_| -> u32 { panic!("on purpose") }), Err(Failure::Crashed));
+        assert_eq!(rehearse(|_| -> u32 { end_child() }), Err(Failure::Crashed));
+    }
+
+    #[test]
+    fn the_program_has_no_child_to_wait_for() {
+        assert_eq!(rehearse(|_| 1), Ok(1));
+        // SAFETY: asks for any child; others may be those of tests beside this one, which are
+        // waited for by their number.
+        let none = unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) };
+        assert!(none <= 0);
+    }
+}
