@@ -89,9 +89,12 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
 
 pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
     let Some(adopted) = backends::originals_of(backend) else { return };
-    guard((), |this| adopted.note_free(this));
     // SAFETY: taken from this slot of a backend's table.
-    if let Some(real) = unsafe { original::<Free>(&adopted.free) } {
+    let real = unsafe { original::<Free>(&adopted.free) };
+    if adopted.is_of(backend) {
+        guard((), |this| adopted.note_free(this));
+    }
+    if let Some(real) = real {
         // SAFETY: what ggml would have called, with what it passed.
         unsafe { real(backend) };
     }

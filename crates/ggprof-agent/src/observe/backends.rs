@@ -3,9 +3,9 @@
 //! are kept here, for as long as the process lives: a hook must always find them.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use ggprof_spool::layout::{self, LossKind};
+use ggprof_spool::layout;
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
 use super::instance::Instance;
@@ -19,7 +19,10 @@ use crate::recorder::definitions::Owner;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, lifecycle};
 
-const MOST_BACKENDS: usize = 256;
+/// Entries that are made at once.
+const CHUNK: usize = 64;
+/// Instead of the address of a backend, in an entry that is about to get another one.
+const NOBODY: usize = 1;
 
 /// A backend whose table we changed, and what was in it.
 #[derive(Debug)]
@@ -44,19 +47,53 @@ pub(crate) struct Adopted {
     pub(crate) cpy_tensor_async: AtomicUsize,
     pub(crate) synchronize: AtomicUsize,
     pub(crate) free: AtomicUsize,
+    /// The program has freed it.
+    is_freed: AtomicBool,
 }
 
-static ADOPTED: [Adopted; MOST_BACKENDS] = [const { Adopted::none() }; MOST_BACKENDS];
+/// Entries in the order in which they were taken: the first that is not ends the list.
+struct Chunk {
+    entries: [Adopted; CHUNK],
+    next: OnceLock<Box<Chunk>>,
+}
+
+static ADOPTED: Chunk = Chunk::new();
+
+impl Chunk {
+    const fn new() -> Chunk {
+        Chunk { entries: [const { Adopted::none() }; CHUNK], next: OnceLock::new() }
+    }
+
+    fn next_or_new(&self) -> &Chunk {
+        self.next.get_or_init(|| Box::new(Chunk::new()))
+    }
+}
+
+/// All entries that were taken.
+fn adopted() -> impl Iterator<Item = &'static Adopted> {
+    let chunks =
+        std::iter::successors(Some(&ADOPTED), |chunk| chunk.next.get().map(|next| &**next));
+    chunks.flat_map(|chunk| &chunk.entries).take_while(|it| it.backend.load(Ordering::Acquire) != 0)
+}
+
+/// An entry that nobody has taken yet.
+fn new_entry() -> &'static Adopted {
+    let mut chunk = &ADOPTED;
+    loop {
+        let is_unused = |entry: &&Adopted| entry.backend.load(Ordering::Acquire) == 0;
+        match chunk.entries.iter().find(is_unused) {
+            Some(entry) => return entry,
+            None => chunk = chunk.next_or_new(),
+        }
+    }
+}
 /// How many were taken in. Never held while a `Scope` is asked.
 static ADOPTING: Mutex<u32> = Mutex::new(0);
 
 /// The backend behind a pointer, if we know it. Lock-free: hooks need it.
 pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
     let wanted = backend as usize;
-    ADOPTED
-        .iter()
-        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
-        .find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
+    adopted().find(|entry| entry.backend.load(Ordering::Acquire) == wanted)
 }
 
 /// The entry that keeps what a hooked table held: the backend's own or, for a struct that a
@@ -66,10 +103,7 @@ pub(crate) fn originals_of(backend: Pointer) -> Option<&'static Adopted> {
 }
 
 fn alike(get_name: usize) -> Option<&'static Adopted> {
-    ADOPTED
-        .iter()
-        .take_while(|entry| entry.backend.load(Ordering::Acquire) != 0)
-        .find(|entry| entry.get_name.load(Ordering::Relaxed) == get_name)
+    adopted().find(|entry| entry.get_name.load(Ordering::Relaxed) == get_name)
 }
 
 /// The second word of every backend, in all versions, is the function that names it.
@@ -89,14 +123,13 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
             !device.is_null() && entry.device.load(Ordering::Relaxed) == device as usize
         }
     };
-    let known = || ADOPTED.iter().take_while(|entry| entry.backend.load(Ordering::Acquire) != 0);
-    let own = known().filter(fits).find(|entry| schedulers::may_hold(scheduler, entry.id()));
-    own.or_else(|| known().find(fits)).map_or(layout::NONE, Adopted::id)
+    let own = adopted().filter(fits).find(|entry| schedulers::may_hold(scheduler, entry.id()));
+    own.or_else(|| adopted().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
 /// Waits until every CUDA backend has nothing left to do.
 pub(crate) fn synchronize_cuda() {
-    for entry in ADOPTED.iter().filter(|entry| entry.is_cuda()) {
+    for entry in adopted().filter(|entry| entry.is_cuda()) {
         let backend = entry.backend.load(Ordering::Acquire) as Pointer;
         // SAFETY: taken from this slot of the backend's table.
         let real = unsafe { backend_table::original::<Synchronize>(&entry.synchronize) };
@@ -141,14 +174,8 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     {
         return entry.id();
     }
-    let free = |entry: &&Adopted| {
-        let taken = entry.backend.load(Ordering::Acquire);
-        taken == 0 || taken == backend as usize
-    };
-    let Some(entry) = ADOPTED.iter().find(free) else {
-        recorder.lose(LossKind::NoBackendSlot, 1);
-        return layout::NONE;
-    };
+    let entry = find(backend).or_else(|| adopted().find(|entry| entry.can_serve(backend, own)));
+    let entry = entry.unwrap_or_else(new_entry);
     *count += 1;
     entry.take_in(backend, *count, instance, own, &facts);
     facts.write(*count, instance, &lane);
@@ -218,7 +245,20 @@ impl Adopted {
             cpy_tensor_async: AtomicUsize::new(0),
             synchronize: AtomicUsize::new(0),
             free: AtomicUsize::new(0),
+            is_freed: AtomicBool::new(false),
         }
+    }
+
+    /// Whether the entry can go over to another backend: its own was freed, and for copies of its
+    /// own's struct the new one's functions are the same.
+    fn can_serve(&self, backend: Pointer, own: OwnFunctions) -> bool {
+        let is = |kept: &AtomicUsize, function| kept.load(Ordering::Acquire) == function;
+        self.is_freed.load(Ordering::Acquire)
+            && is(&self.get_name, get_name_of(backend))
+            && is(&self.graph_compute, own.graph_compute)
+            && is(&self.cpy_tensor_async, own.cpy_tensor_async)
+            && is(&self.synchronize, own.synchronize)
+            && is(&self.free, own.free)
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -249,6 +289,10 @@ impl Adopted {
         own: OwnFunctions,
         facts: &BackendFacts,
     ) {
+        if self.backend.load(Ordering::Acquire) != 0 {
+            self.backend.store(NOBODY, Ordering::Release);
+        }
+        self.is_freed.store(false, Ordering::Release);
         self.id.store(id, Ordering::Relaxed);
         self.instance.store(std::ptr::from_ref(instance).cast_mut(), Ordering::Release);
         self.get_name.store(get_name_of(backend), Ordering::Relaxed);
@@ -306,11 +350,22 @@ impl Adopted {
         unsafe { std::mem::transmute::<usize, Option<Setter>>(setter) }
     }
 
+    /// Whether the entry is this backend's own.
+    pub(crate) fn is_of(&self, backend: Pointer) -> bool {
+        self.backend.load(Ordering::Acquire) == backend as usize
+    }
+
     /// The program frees the backend: its number ends here.
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
         note_change();
+        self.write_free(this);
+        // From here on the entry may go over to another backend; who frees this one knows how.
+        self.is_freed.store(true, Ordering::Release);
+    }
+
+    fn write_free(&self, this: &ThisThread) {
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
         if self.is_cuda() {

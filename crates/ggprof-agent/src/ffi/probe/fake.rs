@@ -131,6 +131,10 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
             rehearsal::go_on_in(context, answer as *const () as usize);
         }
         Some(word) => fake.stop(Stop::Followed(word)),
+        // A function that a struct of zeros should have had.
+        None if address == 0 && rehearsal::is_call_of(context, address) => {
+            rehearsal::go_on_in(context, answer as *const () as usize);
+        }
         None if address < NOTHING => fake.stop(Stop::FollowedNothing),
         None => fake.stop(Stop::Crashed),
     }
