@@ -16,6 +16,9 @@ use crate::patch::symbols::{self, Function};
 /// They are the ones that no announcement comes before; every function would do,
 /// but each changed entry is a risk.
 const FUSED: &[u8] = b"fused";
+/// Computes a node of any op. Where it is called directly it is ggml's own and not exported; a
+/// name with a suffix is a clone by the compiler, whose arguments may be others.
+const ANY_OP: &[u8] = b"ggml_compute_forward";
 
 /// Hooks the library. It must not have computed anything yet: adoption comes
 /// before the first graph of a library that is reached through a backend.
@@ -25,21 +28,15 @@ pub(super) fn hook(
     number: usize,
 ) -> Result<(Hooked, InlineHooks), &'static str> {
     let functions = symbols::functions(object, is_wanted);
-    let extra = named(&functions, EXTRA.to_bytes());
-    let extra = extra.ok_or(UNSEEN)?;
-    if !direct_calls::reach(object, extra.address) {
-        return Err("the library's compiler left no call that announces an op");
-    }
     let mut inline = InlineHooks::new(object)?;
-    let hook = Hook::Function(cpu_ops::extra_hook(number));
-    prepare(&mut inline, extra, hook, &cpu_ops::EXTRA[number])?;
+    hooks.free_forwards_of(number);
+    announce(hooks, &mut inline, object, number, &functions)?;
     let barrier = named(&functions, BARRIER.to_bytes());
     let barrier = barrier.filter(|barrier| direct_calls::reach(object, barrier.address));
     let barrier = barrier.is_some_and(|barrier| {
         let hook = Hook::KeepsRegisters(cpu_ops::barrier_hook_at_entry(number));
         prepare(&mut inline, barrier, hook, &cpu_ops::BARRIER[number]).is_ok()
     });
-    hooks.free_forwards_of(number);
     let mut forward = 0;
     for fused in functions.iter().filter(|function| is_fused(&function.name)) {
         let Some(place) = hooks.take_forward(number) else { break };
@@ -54,8 +51,36 @@ pub(super) fn hook(
     Ok((Hooked { how, ops: true, barrier, forward, reason: "" }, inline))
 }
 
+/// Hooks what is called first for every op: the announcing function, or, in versions and forks
+/// without, the one that computes any op.
+fn announce(
+    hooks: &mut Hooks,
+    inline: &mut InlineHooks,
+    object: &LoadedObject,
+    number: usize,
+    functions: &[Function],
+) -> Result<(), &'static str> {
+    let called = |name| {
+        let function = named(functions, name);
+        function.map(|function| (function, direct_calls::reach(object, function.address)))
+    };
+    match (called(EXTRA.to_bytes()), called(ANY_OP)) {
+        (Some((extra, true)), _) => {
+            let hook = Hook::Function(cpu_ops::extra_hook(number));
+            prepare(inline, extra, hook, &cpu_ops::EXTRA[number])
+        }
+        (_, Some((any_op, true))) => {
+            let place = hooks.take_forward(number).ok_or("too many functions are hooked")?;
+            let hook = Hook::Function(cpu_ops::forward_hook(place));
+            prepare(inline, any_op, hook, &cpu_ops::FORWARD[place])
+        }
+        (None, None) => Err(UNSEEN),
+        _ => Err("the library's compiler left no call that announces an op"),
+    }
+}
+
 fn is_wanted(name: &[u8]) -> bool {
-    name == EXTRA.to_bytes() || name == BARRIER.to_bytes() || is_fused(name)
+    [EXTRA.to_bytes(), BARRIER.to_bytes(), ANY_OP].contains(&name) || is_fused(name)
 }
 
 fn is_fused(name: &[u8]) -> bool {

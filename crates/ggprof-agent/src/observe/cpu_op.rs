@@ -8,12 +8,22 @@ use crate::recorder::this_thread::ThisThread;
 use crate::recorder::thread_log::ThreadLog;
 use crate::{clock, fail_open, lifecycle};
 
-/// The first two fields of ggml's `ggml_compute_params`, in all versions.
+/// The first fields of ggml's `ggml_compute_params`: a thread's number and how many there are;
+/// before mid-2024 a stage of the work stood in front of them.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ComputeParams {
-    pub(crate) thread_index: i32,
-    pub(crate) n_threads: i32,
+    fields: [i32; 3],
+}
+
+impl ComputeParams {
+    /// Number and count of the thread, as good as can be told: a number is less than the count.
+    /// Behind a stage, numbers above the stage's are taken for counts. They only label threads.
+    fn thread(&self) -> (u32, u32) {
+        let [first, second, third] = self.fields;
+        let (index, count) = if second > first { (first, second) } else { (second, third) };
+        (index.max(0) as u32, count.max(1) as u32)
+    }
 }
 
 /// This thread begins its share of the node.
@@ -99,10 +109,10 @@ fn join_run_of(
         return None;
     };
     if !log.takes_part_in(slot, generation) {
-        // SAFETY: ggml passes its parameters by a pointer that is valid for the
-        // call; the two numbers at its start are in all versions.
-        let (thread_index, n_threads) = unsafe { ((*params).thread_index, (*params).n_threads) };
-        log.join(slot, generation, thread_index as u32, n_threads as u32);
+        // SAFETY: ggml passes its parameters by a pointer that is valid for the call, as the
+        // tensor beside it, which is known, shows; they are longer in all versions.
+        let (thread_index, n_threads) = unsafe { (*params).thread() };
+        log.join(slot, generation, thread_index, n_threads);
         if !slot.register(log) {
             lose(LossKind::NoLog);
             return None;

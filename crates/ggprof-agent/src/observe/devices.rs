@@ -17,10 +17,11 @@ pub(super) const UNKNOWN: u8 = u8::MAX;
 
 /// The type of a backend's device. ggml put the integrated GPU in front of the
 /// accelerator at some point, so a 2 is told by whether its memory is the host's.
-/// Before there were accelerators, a 2 was the processor.
+/// Before there were accelerators, a 2 was the processor; before there were devices,
+/// ggml knew only whether a backend is the processor's.
 pub(super) fn device_type(instance: &Instance, backend: Pointer, device: Pointer) -> u8 {
     let Some(get_type) = instance.api.ggml_backend_dev_type.filter(|_| !device.is_null()) else {
-        return UNKNOWN;
+        return if is_cpu(instance, backend) { CPU } else { UNKNOWN };
     };
     // SAFETY: a live device of this instance; devices are never freed.
     match unsafe { get_type(device) } {
