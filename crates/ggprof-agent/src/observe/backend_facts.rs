@@ -141,6 +141,11 @@ impl BackendFacts {
         if let Some(why) = self.why_no_kernels {
             cover(Covered::Kernels, CoveredHow::Not, 0, why);
         }
+        if instance.layouts.is_none() {
+            let why = "the fields of this ggml's tensors and graphs are not known";
+            cover(Covered::Ops, CoveredHow::Not, 0, why);
+            return;
+        }
         let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen {
             cover(Covered::Ops, hooked.how, 1, "");
@@ -148,11 +153,11 @@ impl BackendFacts {
             cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
             let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
             cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
-        } else if self.tick_setter.is_some() && instance.layouts.is_some() {
+        } else if self.tick_setter.is_some() {
             cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
             let why = "only the first thread's progress is seen; waits are part of the ops";
             cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
-        } else if self.is_host_accelerator && instance.layouts.is_some() {
+        } else if self.is_host_accelerator {
             cover(Covered::Ops, CoveredHow::NodeByNode, 1, &self.blas);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");

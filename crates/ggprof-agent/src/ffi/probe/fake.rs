@@ -7,8 +7,8 @@ use super::table::FUNCTIONS;
 use crate::ffi::api::Pointer;
 use crate::ffi::rehearsal::{self, Stage, end_child};
 
-/// Words of the fake; real backends have 17 to 19.
-pub(super) const WORDS: usize = 48;
+/// Words of the fake; real backends have 17 to 19, but forks put what they like before the table.
+pub(super) const WORDS: usize = 1024;
 /// Calls that one function makes through the table: more are not kept.
 pub(super) const CALLS: usize = 4;
 /// From one word's page to the next: further than any field of a struct is from its start.
