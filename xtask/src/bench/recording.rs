@@ -79,7 +79,9 @@ impl Bench {
         self.with_agent(&mut command, agent);
         let output = command.output().context("valgrind cannot be started")?;
         let errors = String::from_utf8_lossy(&output.stderr);
-        let refs = errors.lines().find_map(|line| line.split_once("refs:")).context("no count")?.1;
+        // The agent's short-lived children are counted too, each by itself; the program ends last.
+        let counts = errors.lines().filter_map(|line| line.split_once("refs:"));
+        let refs = counts.last().context("no count")?.1;
         let refs = refs.trim().replace(',', "").parse()?;
         Ok((refs, value(&String::from_utf8_lossy(&output.stdout), "computed=")? as u64))
     }

@@ -2,9 +2,10 @@
 //! in a child, and the slot is where the call arrives. The table grew in the middle between
 //! versions, so counting is no way.
 //!
-//! Every word of the fake leads to a page of its own that cannot be touched (`fake`). A call to
-//! one tells the slot, and is answered. A function that follows a word as a pointer to something
-//! (forks keep things behind the table) tells that too: then the next child's fake has nothing
+//! In the first child every word of the fake is a function that tells its number (`fake`). If that
+//! crashes, somebody follows a word as a pointer to something else: forks keep things behind the
+//! table. Then every word leads to a page of its own that cannot be touched: a call to one tells
+//! the slot, and is answered; whoever follows one tells that, and the next child's fake has nothing
 //! there, or, where ggml insists, zeros.
 
 use super::fake::{self, CALLS, Found, Stop, WORDS, Word};
@@ -50,8 +51,14 @@ pub(super) fn find(makers: &Makers) -> Result<BackendLayout, &'static str> {
 
 /// The words that each function calls, in order.
 fn find_calls(makers: &Makers) -> Result<[[usize; CALLS]; FUNCTIONS], &'static str> {
-    let mut words = [Word::Untouchable; WORDS];
     let mut left_out = [false; FUNCTIONS];
+    let functions = [Word::Function; WORDS];
+    if let Ok(Found { calls, stop: None }) =
+        rehearse(|stage| call_all(makers, &functions, left_out, stage))
+    {
+        return Ok(calls);
+    }
+    let mut words = [Word::Untouchable; WORDS];
     for _ in 0..MOST_CHILDREN {
         let tried = rehearse(|stage| call_all(makers, &words, left_out, stage));
         let Found { calls, stop } = tried.map_err(why)?;
