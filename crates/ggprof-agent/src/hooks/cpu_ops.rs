@@ -9,18 +9,18 @@ use std::arch::naked_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::{keep_registers, observe_then_jump, restore_registers};
+use super::shim::{
+    keep_arguments, keep_registers, observe_then_jump, restore_arguments, restore_registers,
+};
 use crate::fail_open;
-use crate::ffi::api::Pointer;
 use crate::observe::cpu_op::{self, ComputeParams};
+use crate::recorder::this_thread::ThisThread;
+use crate::recorder::thread_log::ThreadLog;
 
 /// Libraries with ops hooked at the same time.
 pub(crate) const LIBRARIES: usize = 8;
 /// `ggml_compute_forward_*` slots over all libraries: a build has about 120.
 pub(crate) const FORWARDS: usize = 512;
-
-type Extra = unsafe extern "C-unwind" fn(*const ComputeParams, Pointer) -> bool;
-type Barrier = unsafe extern "C-unwind" fn(Pointer);
 
 pub(crate) static EXTRA: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 pub(crate) static BARRIER: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
@@ -56,26 +56,56 @@ pub(crate) fn barrier_hook_at_entry(library: usize) -> usize {
 
 /// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
 /// it is about to compute, on every thread.
-unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>(
-    params: *const ComputeParams,
-    tensor: Pointer,
-) -> bool {
-    fail_open::hot((), |this| cpu_op::begin(this, params, tensor as usize));
-    let real = EXTRA[LIBRARY].load(Ordering::Relaxed);
-    // SAFETY: `library::hook_ops` stored the real function before it installed
-    // this one; the arguments are ggml's own.
-    unsafe { std::mem::transmute::<usize, Extra>(real)(params, tensor) }
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>() {
+    observe_then_jump!(announced, LIBRARY, "mov edx, {slot}")
 }
 
-/// `ggml_barrier`: where a thread waits for the others.
-unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>(threadpool: Pointer) {
-    let timed = fail_open::hot(false, cpu_op::reach_barrier);
-    let real = BARRIER[LIBRARY].load(Ordering::Relaxed);
-    // SAFETY: as in `extra_compute_forward`.
-    unsafe { std::mem::transmute::<usize, Barrier>(real)(threadpool) };
-    if timed {
-        fail_open::hot((), cpu_op::leave_barrier);
-    }
+/// Returns the real function, which `library::hook_ops` stored before it installed the hook. That
+/// the arguments are these shows where the second one is a node of a running graph.
+extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize, library: u32) -> usize {
+    fail_open::hot((), |this| cpu_op::begin(this, params, tensor));
+    EXTRA.get(library as usize).map_or(0, |real| real.load(Ordering::Relaxed))
+}
+
+/// `ggml_barrier`: where a thread waits for the others. Its arguments are passed on as they are,
+/// and a thread that has nobody to wait for goes straight to the real one.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+        "mov rax, qword ptr fs:[rax + {log}]",
+        "test rax, rax",
+        "je 3f",
+        "cmp dword ptr [rax + {n_threads}], 1",
+        "jbe 3f",
+        "push rbx",
+        ".cfi_adjust_cfa_offset 8",
+        ".cfi_rel_offset rbx, 0",
+        keep_arguments!(),
+        "call {reach}",
+        "mov ebx, eax",
+        restore_arguments!(),
+        "call qword ptr [rip + {barrier} + {offset}]",
+        "test bl, bl",
+        "je 2f",
+        "call {leave}",
+        "2:",
+        "pop rbx",
+        ".cfi_adjust_cfa_offset -8",
+        ".cfi_restore rbx",
+        "ret",
+        "3:",
+        "jmp qword ptr [rip + {barrier} + {offset}]",
+        ".cfi_endproc",
+        log = const ThisThread::LOG,
+        n_threads = const ThreadLog::N_THREADS,
+        reach = sym reach_barrier,
+        leave = sym leave_barrier,
+        barrier = sym BARRIER,
+        offset = const LIBRARY * size_of::<AtomicUsize>(),
+    )
 }
 
 /// The same at the function's own entry. There callers may count on all registers that the

@@ -61,6 +61,9 @@ const _: () = assert!(align_of::<ThisThread>() <= 16);
 static END_OF_THREAD: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
 
 impl ThisThread {
+    /// Where its log is, for hooks that look before they call: null without one.
+    pub(crate) const LOG: usize = std::mem::offset_of!(ThisThread, log);
+
     #[inline(always)]
     pub(crate) fn with<R>(work: impl FnOnce(&ThisThread) -> R) -> R {
         let this: *const ThisThread;

@@ -62,6 +62,9 @@ pub(crate) struct ThreadLog {
 unsafe impl Sync for ThreadLog {}
 
 impl ThreadLog {
+    /// Where the number of threads is, for hooks that look before they call.
+    pub(crate) const N_THREADS: usize = std::mem::offset_of!(ThreadLog, n_threads);
+
     const fn new() -> Self {
         ThreadLog {
             owner: AtomicU32::new(0),
