@@ -12,27 +12,40 @@ use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::serialize;
 use crate::observe::split::Split;
 
-pub(crate) type GraphCompute = unsafe extern "C-unwind" fn(Pointer, Pointer) -> c_int;
+/// What lies in the registers behind the known arguments, should there be more of them.
+pub(crate) type More = [usize; 4];
+pub(crate) type GraphCompute =
+    unsafe extern "C-unwind" fn(Pointer, Pointer, usize, usize, usize, usize) -> c_int;
 pub(crate) type Synchronize = unsafe extern "C-unwind" fn(Pointer);
 type Free = unsafe extern "C-unwind" fn(Pointer);
-type CpyTensorAsync = unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer) -> bool;
+type CpyTensorAsync =
+    unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer, usize, usize) -> bool;
 
 /// ggml's `GGML_STATUS_FAILED`.
 const FAILED: c_int = -1;
 
-pub(crate) unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Pointer) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn graph_compute(
+    backend: Pointer,
+    graph: Pointer,
+    w3: usize,
+    w4: usize,
+    w5: usize,
+    w6: usize,
+) -> c_int {
     let Some(adopted) = backends::originals_of(backend) else { return FAILED };
     // SAFETY: taken from this slot of a backend's table.
     let Some(real) = (unsafe { original::<GraphCompute>(&adopted.graph_compute) }) else {
         return FAILED;
     };
     let split = guard(None, |this| Split::begin(this, adopted, backend, graph));
-    if let Some(status) = compute_serialized(split.as_ref(), adopted, backend, graph, real) {
+    if let Some(status) =
+        compute_serialized(split.as_ref(), adopted, (backend, graph, [w3, w4, w5, w6]), real)
+    {
         split.into_iter().for_each(|split| split.finish(status));
         return status;
     }
     // SAFETY: what ggml would have called, with what it passed.
-    let status = unsafe { real(backend, graph) };
+    let status = unsafe { real(backend, graph, w3, w4, w5, w6) };
     split.into_iter().for_each(|split| split.finish(status));
     status
 }
@@ -40,8 +53,7 @@ pub(crate) unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Po
 fn compute_serialized(
     split: Option<&Split>,
     adopted: &Adopted,
-    backend: Pointer,
-    graph: Pointer,
+    arguments: (Pointer, Pointer, More),
     real: GraphCompute,
 ) -> Option<c_int> {
     let split = split?;
@@ -52,7 +64,7 @@ fn compute_serialized(
     }
     // SAFETY: taken from this slot of a backend's table; optional in ggml.
     let synchronize = unsafe { original::<Synchronize>(&adopted.synchronize) };
-    serialize::compute(split, adopted, backend, graph, real, synchronize)
+    serialize::compute(split, adopted, arguments, real, synchronize)
 }
 
 pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
@@ -60,6 +72,8 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     target_backend: Pointer,
     source: Pointer,
     target: Pointer,
+    w5: usize,
+    w6: usize,
 ) -> bool {
     // ggml calls the function of the target's table.
     let Some(adopted) = backends::originals_of(target_backend) else { return false };
@@ -70,7 +84,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     let start = clock::ticks();
     let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what ggml would have called, with what it passed.
-    let copied = unsafe { real(source_backend, target_backend, source, target) };
+    let copied = unsafe { real(source_backend, target_backend, source, target, w5, w6) };
     drop(underway);
     if copied {
         let copy = Copied {

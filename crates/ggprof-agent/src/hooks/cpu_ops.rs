@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
 use super::shim::{
-    keep_arguments, keep_registers, observe_then_jump, restore_arguments, restore_registers,
+    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
+    restore_registers,
 };
 use crate::fail_open;
 use crate::observe::cpu_op::{self, ComputeParams};
@@ -87,7 +88,7 @@ unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>() {
         "call {reach}",
         "mov ebx, eax",
         restore_arguments!(),
-        "call qword ptr [rip + {barrier} + {offset}]",
+        call_with_stack!("[rip + {barrier} + {offset}]"),
         "test bl, bl",
         "je 2f",
         "call {leave}",
@@ -121,7 +122,7 @@ unsafe extern "C-unwind" fn barrier_at_entry<const LIBRARY: usize>() {
         "call {reach}",
         "mov ebx, eax",
         restore_registers!(),
-        "call qword ptr [rip + {barrier} + {offset}]",
+        call_with_stack!("[rip + {barrier} + {offset}]"),
         "test bl, bl",
         "je 2f",
         keep_registers!(),

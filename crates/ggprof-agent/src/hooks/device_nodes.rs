@@ -2,13 +2,12 @@
 //! it first asks ggml whether the node is empty, through a slot of its own.
 //! `observe::visits` tells the questions that count from the others.
 
-use std::arch::naked_asm;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::library;
-use crate::ffi::api::Pointer;
+use super::shim::observe_then_jump;
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -17,33 +16,27 @@ const IS_EMPTY: &CStr = c"ggml_is_empty";
 /// Device libraries at once in one process.
 const LIBRARIES: usize = 8;
 
-type IsEmpty = unsafe extern "C-unwind" fn(Pointer) -> bool;
-
 /// The real function of each library, kept before its hook can be called.
 static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 /// Name and place of each library, so that one opened again keeps its number.
 static HOOKED: Mutex<[Option<Place>; LIBRARIES]> = Mutex::new([const { None }; LIBRARIES]);
 
-/// The shim in the slot: the question has one argument, so there is room to pass
-/// on where it came from, which Rust cannot ask.
+/// The shim in the slot passes on where the question came from, which Rust cannot ask.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const N: usize>() {
-    naked_asm!("mov rsi, [rsp]", "jmp {body}", body = sym is_empty::<N>)
+    observe_then_jump!(asked, N, "mov rsi, [rsp + 0xb8]", "mov edx, {slot}")
 }
 
-unsafe extern "C-unwind" fn is_empty<const N: usize>(node: Pointer, return_address: usize) -> bool {
+/// Returns the real function, which was kept before the shim was put into the slot.
+extern "C-unwind" fn asked(node: usize, return_address: usize, library: u32) -> usize {
     ThisThread::with(|this| {
         // SAFETY: set for the length of the graph by the split that owns it, on
         // this thread only.
         if let Some(visits) = unsafe { this.visits.get().as_mut() } {
-            visits.visit(node as usize, return_address);
+            visits.visit(node, return_address);
         }
     });
-    // SAFETY: kept before the shim was put into the slot; ggml's function of this
-    // name has this signature.
-    let real: IsEmpty = unsafe { std::mem::transmute(REAL[N].load(Ordering::Acquire)) };
-    // SAFETY: what the library would have called, with what it passed.
-    unsafe { real(node) }
+    REAL.get(library as usize).map_or(0, |real| real.load(Ordering::Acquire))
 }
 
 static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =

@@ -163,6 +163,31 @@ macro_rules! restore_registers {
     };
 }
 
+/// Calls a function from a shim that has pushed one register, with the caller's first eight words
+/// on the stack, should there be arguments among them. The caller is a loop over nodes, whose own
+/// variables are more than that.
+macro_rules! call_with_stack {
+    ($function:literal) => {
+        concat!(
+            "push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             push qword ptr [rsp + 72]
+             .cfi_adjust_cfa_offset 64
+             call qword ptr ",
+            $function,
+            "
+             add rsp, 64
+             .cfi_adjust_cfa_offset -64"
+        )
+    };
+}
+
 pub(super) use {
-    keep_arguments, keep_registers, observe_then_jump, restore_arguments, restore_registers,
+    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
+    restore_registers,
 };

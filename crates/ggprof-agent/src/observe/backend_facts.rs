@@ -59,11 +59,12 @@ impl BackendFacts {
         // see the processor's ops tells nothing of the others'.
         let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
         let hooked = match &object {
-            Some(object) if on_processor => library::hook_ops(object),
+            // Without the fields of its nodes nothing could be told of an op.
+            Some(object) if on_processor && instance.layouts.is_some() => library::hook_ops(object),
             _ => Hooked::not(library::UNSEEN),
         };
         // ggml ends the program if the backend is another's.
-        let may_tick = device_type == devices::CPU && !hooked.ops;
+        let may_tick = device_type == devices::CPU && !hooked.ops && instance.layouts.is_some();
         let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
         on_device.into_iter().for_each(label_switch::look_in);
         let is_host_accelerator = device_type == devices::ACCELERATOR
@@ -80,7 +81,7 @@ impl BackendFacts {
         BackendFacts {
             device,
             device_type,
-            ops_seen: hooked.ops && instance.layouts.is_some(),
+            ops_seen: hooked.ops,
             tick_setter: object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in),
             is_host_accelerator,
             asks_about_nodes: on_device.is_some_and(device_nodes::hook),

@@ -16,13 +16,23 @@ pub(crate) struct ComputeParams {
     fields: [i32; 3],
 }
 
+/// ggml's own limit of threads per graph.
+const MOST_THREADS: i32 = 512;
+
 impl ComputeParams {
     /// Number and count of the thread, as good as can be told: a number is less than the count.
     /// Behind a stage, numbers above the stage's are taken for counts. They only label threads.
     fn thread(&self) -> (u32, u32) {
         let [first, second, third] = self.fields;
-        let (index, count) = if second > first { (first, second) } else { (second, third) };
-        (index.max(0) as u32, count.max(1) as u32)
+        let is_pair = |index: i32, count: i32| index >= 0 && index < count && count <= MOST_THREADS;
+        if is_pair(first, second) {
+            (first as u32, second as u32)
+        } else if is_pair(second, third) {
+            (second as u32, third as u32)
+        } else {
+            // Unknown: its waits are timed, should there be others.
+            (0, 2)
+        }
     }
 }
 

@@ -16,15 +16,14 @@ use crate::clock;
 use crate::fail_open;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::{Graph, GraphHead};
-use crate::hooks::backend_table::{GraphCompute, Synchronize};
+use crate::hooks::backend_table::{GraphCompute, More, Synchronize};
 use crate::recorder::fold::op_of_one_thread;
 
 /// Computes the graph node by node; the first failure ends it, as in ggml.
 pub(crate) fn compute(
     split: &Split,
     adopted: &Adopted,
-    backend: Pointer,
-    graph: Pointer,
+    (backend, graph, more): (Pointer, Pointer, More),
     real: GraphCompute,
     synchronize: Option<Synchronize>,
 ) -> Option<i32> {
@@ -44,9 +43,10 @@ pub(crate) fn compute(
     for position in working {
         graph.single_node(position, &mut single);
         let start = clock::ticks();
+        let [w3, w4, w5, w6] = more;
         // SAFETY: the backend's own functions, on a graph with one of the nodes
         // it was given. May unwind: no guard is around it.
-        let status = unsafe { real(backend, (&raw mut single).cast()) };
+        let status = unsafe { real(backend, (&raw mut single).cast(), w3, w4, w5, w6) };
         if let Some(synchronize) = synchronize {
             // SAFETY: as above.
             unsafe { synchronize(backend) };

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::Entry;
+use super::{Entry, OnStack, Word};
 use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
@@ -26,21 +26,22 @@ pub(super) static ENTRIES: [&Entry; 9] = [
 const FAILED: c_int = -1;
 
 entry!(ggml_backend_sched_new, sched_new_real:
-    fn(*const Pointer, Pointer, c_int, usize, bool, bool) -> Pointer, sched_new);
+    fn(*const Pointer, Pointer, c_int, usize, Word, Word, OnStack) -> Pointer, sched_new);
 
-/// Older versions take one argument less; a register too many does no harm.
+/// The number of arguments grew over time, and may again.
 unsafe extern "C-unwind" fn sched_new(
     members: *const Pointer,
     buffer_types: Pointer,
     n_members: c_int,
     graph_size: usize,
-    parallel: bool,
-    op_offload: bool,
+    parallel: Word,
+    op_offload: Word,
+    more: OnStack,
 ) -> Pointer {
     let Some(real) = sched_new_real::find() else { return std::ptr::null_mut() };
     // SAFETY: what the program would have called, with what it passed.
     let scheduler =
-        unsafe { real(members, buffer_types, n_members, graph_size, parallel, op_offload) };
+        unsafe { real(members, buffer_types, n_members, graph_size, parallel, op_offload, more) };
     guard((), |this| {
         if members.is_null() || scheduler.is_null() {
             return;
@@ -52,92 +53,152 @@ unsafe extern "C-unwind" fn sched_new(
     scheduler
 }
 
-entry!(ggml_backend_sched_free, sched_free_real: fn(Pointer), sched_free);
+entry!(ggml_backend_sched_free, sched_free_real:
+    fn(Pointer, Word, Word, Word, Word, Word), sched_free);
 
-unsafe extern "C-unwind" fn sched_free(scheduler: Pointer) {
+unsafe extern "C-unwind" fn sched_free(
+    scheduler: Pointer,
+    w2: Word,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) {
     if let Some(real) = sched_free_real::find() {
         let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
         // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler) };
+        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
         if was_last {
             guard((), |_| lifecycle::between_schedulers());
         }
     }
 }
 
-entry!(ggml_backend_sched_reset, sched_reset_real: fn(Pointer), sched_reset);
+entry!(ggml_backend_sched_reset, sched_reset_real:
+    fn(Pointer, Word, Word, Word, Word, Word), sched_reset);
 
-unsafe extern "C-unwind" fn sched_reset(scheduler: Pointer) {
+unsafe extern "C-unwind" fn sched_reset(
+    scheduler: Pointer,
+    w2: Word,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) {
     if let Some(real) = sched_reset_real::find() {
         guard((), |this| schedulers::note_reset(this, scheduler));
         // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler) };
+        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
     }
 }
 
-entry!(ggml_backend_sched_synchronize, sched_synchronize_real: fn(Pointer), sched_synchronize);
+entry!(ggml_backend_sched_synchronize, sched_synchronize_real:
+    fn(Pointer, Word, Word, Word, Word, Word), sched_synchronize);
 
-unsafe extern "C-unwind" fn sched_synchronize(scheduler: Pointer) {
+unsafe extern "C-unwind" fn sched_synchronize(
+    scheduler: Pointer,
+    w2: Word,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) {
     let start = clock::ticks();
     if let Some(real) = sched_synchronize_real::find() {
         // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler) };
+        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
         guard((), |this| schedulers::note_synchronize(this, scheduler, start));
     }
 }
 
 entry!(ggml_backend_sched_graph_compute, sched_graph_compute_real:
-    fn(Pointer, Pointer) -> c_int, sched_graph_compute);
+    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, sched_graph_compute);
 
-unsafe extern "C-unwind" fn sched_graph_compute(scheduler: Pointer, graph: Pointer) -> c_int {
+unsafe extern "C-unwind" fn sched_graph_compute(
+    scheduler: Pointer,
+    graph: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) -> c_int {
     let Some(real) = sched_graph_compute_real::find() else { return FAILED };
     let run = guard(None, |this| Run::begin(this, scheduler));
     // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { real(scheduler, graph) };
+    let status = unsafe { real(scheduler, graph, w3, w4, w5, w6) };
     run.into_iter().for_each(|run| run.finish(status));
     status
 }
 
 entry!(ggml_backend_sched_graph_compute_async, sched_graph_compute_async_real:
-    fn(Pointer, Pointer) -> c_int, sched_graph_compute_async);
+    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, sched_graph_compute_async);
 
-unsafe extern "C-unwind" fn sched_graph_compute_async(scheduler: Pointer, graph: Pointer) -> c_int {
+unsafe extern "C-unwind" fn sched_graph_compute_async(
+    scheduler: Pointer,
+    graph: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) -> c_int {
     let Some(real) = sched_graph_compute_async_real::find() else { return FAILED };
     let run = guard(None, |this| Run::begin(this, scheduler));
     // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { real(scheduler, graph) };
+    let status = unsafe { real(scheduler, graph, w3, w4, w5, w6) };
     run.into_iter().for_each(|run| run.finish(status));
     status
 }
 
 entry!(ggml_backend_graph_compute, graph_compute_real:
-    fn(Pointer, Pointer) -> c_int, graph_compute);
+    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, graph_compute);
 
 /// The backend's own function, reached behind this, records the graph; here a
 /// backend that was made out of our sight is taken in.
-unsafe extern "C-unwind" fn graph_compute(backend: Pointer, graph: Pointer) -> c_int {
+unsafe extern "C-unwind" fn graph_compute(
+    backend: Pointer,
+    graph: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) -> c_int {
     let Some(real) = graph_compute_real::find() else { return FAILED };
     guard((), |this| _ = backends::adopt(this, backend, real as usize));
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, graph) }
+    unsafe { real(backend, graph, w3, w4, w5, w6) }
 }
 
 entry!(ggml_backend_graph_compute_async, graph_compute_async_real:
-    fn(Pointer, Pointer) -> c_int, graph_compute_async);
+    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, graph_compute_async);
 
-unsafe extern "C-unwind" fn graph_compute_async(backend: Pointer, graph: Pointer) -> c_int {
+unsafe extern "C-unwind" fn graph_compute_async(
+    backend: Pointer,
+    graph: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) -> c_int {
     let Some(real) = graph_compute_async_real::find() else { return FAILED };
     guard((), |this| _ = backends::adopt(this, backend, real as usize));
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, graph) }
+    unsafe { real(backend, graph, w3, w4, w5, w6) }
 }
 
-entry!(ggml_backend_dev_init, dev_init_real: fn(Pointer, Pointer) -> Pointer, dev_init);
+entry!(ggml_backend_dev_init, dev_init_real:
+    fn(Pointer, Pointer, Word, Word, Word, Word) -> Pointer, dev_init);
 
-unsafe extern "C-unwind" fn dev_init(device: Pointer, parameters: Pointer) -> Pointer {
+unsafe extern "C-unwind" fn dev_init(
+    device: Pointer,
+    parameters: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) -> Pointer {
     let Some(real) = dev_init_real::find() else { return std::ptr::null_mut() };
     // SAFETY: what the program would have called, with what it passed.
-    let backend = unsafe { real(device, parameters) };
+    let backend = unsafe { real(device, parameters, w3, w4, w5, w6) };
     guard((), |this| _ = backends::adopt(this, backend, real as usize));
     backend
 }

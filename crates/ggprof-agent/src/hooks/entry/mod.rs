@@ -9,6 +9,15 @@ use std::ffi::CStr;
 
 use crate::recorder::this_thread::ThisThread;
 
+/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
+/// known ones is passed on, should a version or a fork have added to a function's arguments.
+pub(super) type Word = usize;
+
+/// The same on the stack, behind a function whose known arguments fill the registers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnStack([Word; 4]);
+
 extern "C" fn note_caller(return_address: usize) {
     ThisThread::with(|this| this.caller.set(return_address));
 }

@@ -1,6 +1,6 @@
 //! What moves tensors: between backends, to and from the program.
 
-use super::Entry;
+use super::{Entry, Word};
 use crate::clock;
 use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
@@ -15,14 +15,22 @@ pub(super) static ENTRIES: [&Entry; 5] = [
     &tensor_get_async_real::ENTRY,
 ];
 
-entry!(ggml_backend_tensor_copy, tensor_copy_real: fn(Pointer, Pointer), tensor_copy);
+entry!(ggml_backend_tensor_copy, tensor_copy_real:
+    fn(Pointer, Pointer, Word, Word, Word, Word), tensor_copy);
 
-unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
+unsafe extern "C-unwind" fn tensor_copy(
+    source: Pointer,
+    target: Pointer,
+    w3: Word,
+    w4: Word,
+    w5: Word,
+    w6: Word,
+) {
     let Some(real) = tensor_copy_real::find() else { return };
     let start = clock::ticks();
     let underway = Underway::new(copies::COPYING, start);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(source, target) };
+    unsafe { real(source, target, w3, w4, w5, w6) };
     drop(underway);
     guard(None, |this| {
         let copy = Copied {
@@ -39,7 +47,7 @@ unsafe extern "C-unwind" fn tensor_copy(source: Pointer, target: Pointer) {
 }
 
 entry!(ggml_backend_tensor_set_async, tensor_set_async_real:
-    fn(Pointer, Pointer, Pointer, usize, usize), tensor_set_async);
+    fn(Pointer, Pointer, Pointer, usize, usize, Word), tensor_set_async);
 
 /// Runs of experts are copied through this: each call is one event.
 unsafe extern "C-unwind" fn tensor_set_async(
@@ -48,12 +56,13 @@ unsafe extern "C-unwind" fn tensor_set_async(
     data: Pointer,
     offset: usize,
     bytes: usize,
+    w6: Word,
 ) {
     let Some(real) = tensor_set_async_real::find() else { return };
     let start = clock::ticks();
     let underway = Underway::new(copies::WRITING, start);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, target, data, offset, bytes) };
+    unsafe { real(backend, target, data, offset, bytes, w6) };
     drop(underway);
     guard(None, |this| {
         let copy = Copied {
@@ -70,7 +79,7 @@ unsafe extern "C-unwind" fn tensor_set_async(
 }
 
 entry!(ggml_backend_tensor_set, tensor_set_real:
-    fn(Pointer, Pointer, usize, usize), tensor_set);
+    fn(Pointer, Pointer, usize, usize, Word, Word), tensor_set);
 
 /// No event: programs fill every weight through this. It tells which way a device copies.
 unsafe extern "C-unwind" fn tensor_set(
@@ -78,30 +87,34 @@ unsafe extern "C-unwind" fn tensor_set(
     data: Pointer,
     offset: usize,
     bytes: usize,
+    w5: Word,
+    w6: Word,
 ) {
     let Some(real) = tensor_set_real::find() else { return };
     let _underway = Underway::new(copies::WRITING, 0);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(target, data, offset, bytes) };
+    unsafe { real(target, data, offset, bytes, w5, w6) };
 }
 
 entry!(ggml_backend_tensor_get, tensor_get_real:
-    fn(Pointer, Pointer, usize, usize), tensor_get);
+    fn(Pointer, Pointer, usize, usize, Word, Word), tensor_get);
 
 unsafe extern "C-unwind" fn tensor_get(
     source: Pointer,
     data: Pointer,
     offset: usize,
     bytes: usize,
+    w5: Word,
+    w6: Word,
 ) {
     let Some(real) = tensor_get_real::find() else { return };
     let _underway = Underway::new(copies::READING, 0);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(source, data, offset, bytes) };
+    unsafe { real(source, data, offset, bytes, w5, w6) };
 }
 
 entry!(ggml_backend_tensor_get_async, tensor_get_async_real:
-    fn(Pointer, Pointer, Pointer, usize, usize), tensor_get_async);
+    fn(Pointer, Pointer, Pointer, usize, usize, Word), tensor_get_async);
 
 unsafe extern "C-unwind" fn tensor_get_async(
     backend: Pointer,
@@ -109,9 +122,10 @@ unsafe extern "C-unwind" fn tensor_get_async(
     data: Pointer,
     offset: usize,
     bytes: usize,
+    w6: Word,
 ) {
     let Some(real) = tensor_get_async_real::find() else { return };
     let _underway = Underway::new(copies::READING, 0);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, source, data, offset, bytes) };
+    unsafe { real(backend, source, data, offset, bytes, w6) };
 }
