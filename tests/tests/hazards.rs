@@ -192,6 +192,25 @@ fn the_programs_own_abort_callback_counts() {
     }
 }
 
+/// Recorded throughout, in some graphs only, and not at all any more.
+#[test]
+fn abort_callbacks_are_those_of_their_backends() {
+    let source = built::host_program("changes_abort_callbacks.c");
+    let windows =
+        [("GGPROF_FIRST_GRAPH", "0"), ("GGPROF_FIRST_GRAPH", "4"), ("GGPROF_LAST_GRAPH", "3")];
+    let Some(libraries) = published_ggml::libraries(BEFORE_ANNOUNCED_OPS) else { return };
+    let alone = std::process::Command::new(&source).arg(&libraries).output();
+    let alone = String::from_utf8(alone.expect("the program starts").stdout).expect("it is text");
+    assert!(alone.contains("another backend at its place: status=0 stops=0"), "{alone}");
+    for window in windows {
+        let mut program = UnderAgent::new(&source);
+        program.command.arg(&libraries).envs([window]);
+        let output = program.run_well();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), alone, "{window:?}");
+        assert!(completed(&program.recording()) > 0);
+    }
+}
+
 #[test]
 fn libraries_are_found_by_who_opens_them() {
     let library = built::host_library("found_beside.c");

@@ -3,18 +3,22 @@
 //! calls after each node it has computed. `observe::ticks` turns the moments into
 //! ops.
 //!
-//! The callback belongs to the program, and there is only one. Ours is put in
-//! before a graph and calls the program's; to know the program's, the two ways of
-//! setting it are stood in for. Libraries whose ops are seen otherwise are left
-//! alone.
+//! The callback belongs to the program, and there is only one. Ours is in for the
+//! length of a graph that is recorded and calls the program's; to know the
+//! program's, the two ways of setting it are stood in for. Between graphs ggml has
+//! what the program gave it, so nothing of ours is left when recording stops or a
+//! backend goes. Libraries whose ops are seen otherwise are left alone.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::{entry, library};
 use crate::clock;
 use crate::ffi::api::{Pointer, Symbols};
 use crate::observe::backends;
+use crate::observe::ticks::Ticks;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
 
@@ -33,34 +37,81 @@ pub(crate) struct Programs {
     data: usize,
 }
 
+/// Those of live backends.
 static PROGRAMS: Mutex<Vec<Programs>> = Mutex::new(Vec::new());
+/// How often they changed.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// Puts our callback in for the next graph of the backend, and gives the program's.
-///
-/// # Safety
-/// `setter` belongs to the live backend's own library.
-pub(crate) unsafe fn install(setter: Setter, backend: Pointer) -> Option<Programs> {
-    // SAFETY: the caller's contract; the backend is also the callback's data.
-    unsafe { setter(backend, Some(tick), backend) };
-    programs(backend as usize)
+/// Our callback is in a backend for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Ticking {
+    setter: Setter,
+    backend: Pointer,
+    ticks: NonNull<Ticks>,
 }
 
-/// ggml has computed a node on this thread. True would stop the graph, and only
-/// the program may ask for that.
-unsafe extern "C-unwind" fn tick(backend: *mut c_void) -> bool {
-    let programs = ThisThread::with(|this| {
-        // SAFETY: set for the length of the graph by the split that owns it, on
-        // this thread only (`observe::ticks`).
-        match unsafe { this.ticks.get().as_mut() } {
-            Some(ticks) => {
-                ticks.note(clock::ticks());
-                ticks.programs
+impl Ticking {
+    /// For the next graph of the backend, with room for the ticks of so many nodes.
+    ///
+    /// # Safety
+    /// `setter` belongs to the backend's own library, and the backend outlives the value.
+    pub(crate) unsafe fn begin(
+        this: &ThisThread,
+        setter: Setter,
+        backend: Pointer,
+        nodes: usize,
+    ) -> Ticking {
+        let ticks = Ticks::with_room_for(nodes, this, programs(backend as usize));
+        let ticking = Ticking { setter, backend, ticks: NonNull::from(Box::leak(ticks)) };
+        // SAFETY: the caller's contract; the ticks live until the callback is out again.
+        unsafe { setter(backend, Some(tick), ticking.ticks.as_ptr().cast()) };
+        ticking
+    }
+
+    pub(crate) fn ticks(&self) -> &Ticks {
+        // SAFETY: freed by drop only, and only shared references to it are made.
+        unsafe { self.ticks.as_ref() }
+    }
+
+    /// An exception took thread 0 out of the graph. Others may still be in it, and tick.
+    pub(crate) fn end_unwound(self) {
+        self.put_back();
+        std::mem::forget(self);
+    }
+
+    /// Gives ggml the program's callback again: the newest, as the program may set another
+    /// one in the middle, on any thread.
+    fn put_back(&self) {
+        loop {
+            let changes = CHANGES.load(Ordering::Acquire);
+            let own = programs(self.backend as usize);
+            let callback = own.map(|own| own.callback);
+            let data = own.map_or(0, |own| own.data) as *mut c_void;
+            // SAFETY: `begin`'s contract; what the program gave ggml before, or nothing.
+            unsafe { (self.setter)(self.backend, callback, data) };
+            if CHANGES.load(Ordering::Acquire) == changes {
+                return;
             }
-            // A graph that is not recorded: the split did not look it up.
-            None => programs(backend as usize),
         }
-    });
-    match programs {
+    }
+}
+
+impl Drop for Ticking {
+    fn drop(&mut self) {
+        self.put_back();
+        // SAFETY: made by `begin`. ggml has the program's callback again, and the graph that
+        // ran with ours is over.
+        drop(unsafe { Box::from_raw(self.ticks.as_ptr()) });
+    }
+}
+
+/// ggml has computed a node. True would stop the graph, and only the program may ask for
+/// that. Old versions call this on all threads.
+unsafe extern "C-unwind" fn tick(ticks: *mut c_void) -> bool {
+    // SAFETY: in ggml's hands for as long as `Ticking` lives.
+    let ticks = unsafe { &*ticks.cast::<Ticks>() };
+    ThisThread::with(|this| ticks.note(this, clock::ticks()));
+    match ticks.programs {
         // SAFETY: what the program gave ggml to call, with its own data.
         Some(own) => unsafe { (own.callback)(own.data as *mut c_void) },
         None => false,
@@ -72,13 +123,19 @@ fn programs(backend: usize) -> Option<Programs> {
     all.iter().find(|own| own.backend == backend).copied()
 }
 
-/// The program set its callback: remembered, and passed on.
+/// The program sets its callback, which is to be passed on behind this.
 pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: *mut c_void) {
     let mut all = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
     all.retain(|own| own.backend != backend as usize);
     if let Some(callback) = callback {
         all.push(Programs { backend: backend as usize, callback, data: data as usize });
     }
+    CHANGES.fetch_add(1, Ordering::Release);
+}
+
+/// The program frees a backend: whatever is at its address later has no callback yet.
+pub(crate) fn forget(backend: Pointer) {
+    note_programs(backend, None, std::ptr::null_mut());
 }
 
 /// What to give a program that asks ggml for the function of this name. ggml may

@@ -12,7 +12,7 @@ use super::instance::Instance;
 use super::{cuda, devices, schedulers};
 use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
-use crate::hooks::abort_callback::Setter;
+use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::backend_table::{self, Synchronize};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
@@ -359,6 +359,7 @@ impl Adopted {
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
+        abort_callback::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
         self.write_free(this);
         // From here on the entry may go over to another backend; who frees this one knows how.

@@ -7,11 +7,11 @@ use super::backends::Adopted;
 use super::cuda::{self, CudaSplit};
 use super::instance::Instance;
 use super::run::{Run, UNWOUND};
-use super::ticks::{self, Ticks};
+use super::ticks;
 use super::visits::Visits;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
-use crate::hooks::abort_callback;
+use crate::hooks::abort_callback::Ticking;
 use crate::recorder::fold::{self, FoldedSplit};
 use crate::recorder::lane::HeldLane;
 use crate::recorder::run_slot::MAX_NODES;
@@ -27,10 +27,10 @@ pub(crate) struct Split {
     begin_cost: u64,
     graph: Pointer,
     instance: Option<&'static Instance>,
-    /// Where ops are seen by ticks only; on the heap, as ggml's callback is given
-    /// its address.
-    ticks: Option<Box<Ticks>>,
-    /// Where a device's library tells which node it works on; on the heap too.
+    /// Where ops are seen by ticks only.
+    ticking: Option<Ticking>,
+    /// Where a device's library tells which node it works on; on the heap, as hooks
+    /// are given its address.
     visits: Option<Box<Visits>>,
     /// Where the device is one of CUDA's.
     cuda: Option<CudaSplit>,
@@ -62,15 +62,11 @@ impl Split {
         let id = recorder.next_split();
         let index = this.splits_in_run.get();
         this.splits_in_run.set(index + 1);
-        let mut ticks = adopted.tick_setter().map(|setter| {
+        let ticking = adopted.tick_setter().map(|setter| {
             // SAFETY: ggml called us with this live backend, whose library gave
             // the setter when it was adopted.
-            let programs = unsafe { abort_callback::install(setter, backend) };
-            Ticks::with_room_for(nodes + 1, programs)
+            unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
-        if let Some(ticks) = &mut ticks {
-            this.ticks.set(&raw mut **ticks);
-        }
         let instance = adopted.instance();
         let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
@@ -102,7 +98,7 @@ impl Split {
             begin_cost,
             graph,
             instance,
-            ticks,
+            ticking,
             visits,
             cuda,
             lane: Some(lane),
@@ -118,7 +114,7 @@ impl Split {
             begin_cost: 0,
             graph: std::ptr::null_mut(),
             instance: None,
-            ticks: None,
+            ticking: None,
             visits: None,
             cuda: None,
             lane: None,
@@ -143,7 +139,6 @@ impl Split {
     fn write_end(&mut self, this: &ThisThread, status: i32, end: u64) {
         let Some(lane) = self.lane.take() else { return };
         let folded = FoldedSplit { split: self.id, start: self.start, end };
-        this.ticks.set(std::ptr::null_mut());
         this.visits.set(std::ptr::null_mut());
         if let Some(cuda) = self.cuda.take().filter(|_| status != UNWOUND) {
             cuda.end(&lane, self.visits.as_ref().map_or(0, |visits| visits.stream()));
@@ -158,13 +153,16 @@ impl Split {
         if let Some(visits) = self.visits.take().filter(|_| status == 0) {
             visits.fusions(&mut on_fused);
         }
-        let folded = match (&self.ticks, self.instance) {
-            (Some(ticks), Some(instance)) => {
+        let folded = match (&self.ticking, self.instance) {
+            (Some(ticking), Some(instance)) => {
                 let (nodes, _) = nodes_of(instance, self.graph);
-                ticks::write_ops(&lane, folded, ticks, instance, nodes, on_fused)
+                ticks::write_ops(&lane, folded, ticking.ticks(), instance, nodes, on_fused)
             }
             _ => fold::write_ops(&lane, folded, on_fused),
         };
+        if let Some(ticking) = self.ticking.take().filter(|_| status == UNWOUND) {
+            ticking.end_unwound();
+        }
         known.set_fusions_written(self.shape);
         lane.return_known(known);
         lane.end_run();

@@ -4,6 +4,8 @@
 //! number of ticks decides, and when none of the known ways gives that number the
 //! ticks are counted as lost rather than guessed at.
 
+use std::cell::Cell;
+
 use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
@@ -12,25 +14,43 @@ use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::hooks::abort_callback::Programs;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
+use crate::recorder::this_thread::ThisThread;
 
-/// The moments of one graph.
+/// The moments of one graph. ggml's callback is given its address, and may read it on any
+/// thread; cells are those of the thread that computes the graph.
 #[derive(Debug)]
 pub(crate) struct Ticks {
-    moments: Vec<u64>,
+    moments: Box<[Cell<u64>]>,
+    count: Cell<usize>,
+    thread: *const ThisThread,
     /// The callback that the program itself wants called.
     pub(crate) programs: Option<Programs>,
 }
 
 impl Ticks {
-    pub(crate) fn with_room_for(nodes: usize, programs: Option<Programs>) -> Box<Ticks> {
-        Box::new(Ticks { moments: Vec::with_capacity(nodes), programs })
+    pub(crate) fn with_room_for(
+        nodes: usize,
+        thread: &ThisThread,
+        programs: Option<Programs>,
+    ) -> Box<Ticks> {
+        let moments = vec![Cell::new(0); nodes].into_boxed_slice();
+        Box::new(Ticks { moments, count: Cell::new(0), thread, programs })
     }
 
     /// Runs inside ggml's loop: never allocates.
-    pub(crate) fn note(&mut self, now: u64) {
-        if self.moments.len() < self.moments.capacity() {
-            self.moments.push(now);
+    pub(crate) fn note(&self, this: &ThisThread, now: u64) {
+        if !std::ptr::eq(self.thread, this) {
+            return;
         }
+        let count = self.count.get();
+        if let Some(moment) = self.moments.get(count) {
+            moment.set(now);
+            self.count.set(count + 1);
+        }
+    }
+
+    fn moments(&self) -> &[Cell<u64>] {
+        self.moments.get(..self.count.get()).unwrap_or_default()
     }
 }
 
@@ -54,12 +74,13 @@ pub(crate) fn write_ops(
 ) -> Folded {
     let Some((layout, _)) = &instance.layouts else { return Folded::default() };
     let traits = traits_of(instance, layout, nodes);
-    let Some(places) = assign(&traits, ticks.moments.len()) else {
-        lane.recorder.lose(LossKind::OpOutsideRun, ticks.moments.len() as u64);
+    let moments = ticks.moments();
+    let Some(places) = assign(&traits, moments.len()) else {
+        lane.recorder.lose(LossKind::OpOutsideRun, moments.len().max(1) as u64);
         return Folded::default();
     };
     let mut start = split.start;
-    for (&(position, fused), &end) in places.iter().zip(&ticks.moments) {
+    for (&(position, fused), end) in places.iter().zip(moments.iter().map(Cell::get)) {
         if fused != 0 {
             on_fused(position, fused);
         }

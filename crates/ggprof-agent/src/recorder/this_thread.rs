@@ -6,7 +6,6 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 
 use super::thread_log::ThreadLog;
-use crate::observe::ticks::Ticks;
 use crate::observe::visits::Visits;
 use crate::observe::vulkan::command_buffers::CommandBuffer;
 
@@ -21,8 +20,6 @@ pub(crate) struct ThisThread {
     pub(crate) splits_in_run: Cell<u32>,
     /// The scheduler of that run, null without.
     pub(crate) scheduler: Cell<usize>,
-    /// The ticks of the graph being computed, null without (`observe::ticks`).
-    pub(crate) ticks: Cell<*mut Ticks>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
     /// The command buffer used last on this thread (`observe::vulkan`).

@@ -4,13 +4,14 @@ use std::ffi::c_int;
 
 use super::{Entry, OnStack, Word};
 use crate::clock;
-use crate::fail_open::guard;
+use crate::fail_open::{contained, guard};
 use crate::ffi::api::Pointer;
+use crate::hooks::abort_callback;
 use crate::lifecycle;
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
 
-pub(super) static ENTRIES: [&Entry; 9] = [
+pub(super) static ENTRIES: [&Entry; 10] = [
     &sched_new_real::ENTRY,
     &sched_free_real::ENTRY,
     &sched_reset_real::ENTRY,
@@ -20,6 +21,7 @@ pub(super) static ENTRIES: [&Entry; 9] = [
     &graph_compute_real::ENTRY,
     &graph_compute_async_real::ENTRY,
     &dev_init_real::ENTRY,
+    &backend_free_real::ENTRY,
 ];
 
 /// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
@@ -201,4 +203,15 @@ unsafe extern "C-unwind" fn dev_init(
     let backend = unsafe { real(device, parameters, w3, w4, w5, w6) };
     guard((), |this| _ = backends::adopt(this, backend, real as usize));
     backend
+}
+
+entry!(ggml_backend_free, backend_free_real: fn(Pointer), backend_free);
+
+/// Not all backends have our function in their table: some are freed before they compute.
+unsafe extern "C-unwind" fn backend_free(backend: Pointer) {
+    if let Some(real) = backend_free_real::find() {
+        contained((), || abort_callback::forget(backend));
+        // SAFETY: what the program would have called, with what it passed.
+        unsafe { real(backend) };
+    }
 }
