@@ -19,6 +19,18 @@ pub fn agent() -> PathBuf {
     release_directory().join("libggprof_agent.so")
 }
 
+/// The agent with its checks, and with steps that can be made to fail: not as users get it.
+pub fn checked_agent() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let build = || {
+        let arguments = ["build", "--quiet", "--profile", "checked", "-p", "ggprof-agent"];
+        cargo(&[&arguments[..], &["--features", "inject-faults"]].concat());
+        let built = target_directory().join("checked/libggprof_agent.so");
+        built.canonicalize().expect("cargo made it")
+    };
+    BUILT.get_or_init(build).clone()
+}
+
 /// The command; it finds the agent beside itself.
 pub fn ggprof() -> PathBuf {
     release_directory().join("ggprof")
@@ -137,13 +149,15 @@ pub fn fake_cuda() -> (PathBuf, PathBuf) {
 fn release_directory() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let status = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "-p", "ggprof-agent", "-p", "ggprof-workload"])
-            .args(["-p", "ggprof", "-p", "ggml-profiler"])
-            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
-            .status()
-            .expect("cargo runs");
-        assert!(status.success(), "the agent does not build");
+        let agent = ["build", "--quiet", "--release", "-p", "ggprof-agent"];
+        let others = ["-p", "ggprof-workload", "-p", "ggprof", "-p", "ggml-profiler"];
+        cargo(&[&agent[..], &others].concat());
         target_directory().join("release").canonicalize().expect("cargo made the directory")
     })
+}
+
+fn cargo(arguments: &[&str]) {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    assert!(cargo.status().expect("cargo runs").success(), "the agent does not build");
 }

@@ -24,3 +24,4 @@ pub mod source_ggml;
 pub mod tool;
 pub mod under_agent;
 pub mod whisper_model;
+pub mod within;

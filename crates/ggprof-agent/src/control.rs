@@ -51,8 +51,8 @@ extern "C" fn prepare() {
 /// # Safety
 /// The scheduler is one of ggml's, unless it was freed.
 unsafe extern "C" fn follow(scheduler: *mut c_void) -> u32 {
-    lifecycle::arm_for_library();
     guard(0, |this| {
+        lifecycle::arm_for_library();
         late::lead_calls_here();
         // SAFETY: by this function's contract.
         unsafe { schedulers::follow(this, scheduler) }

@@ -14,6 +14,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::fault::fault_point;
+use crate::lock::Tried;
 use crate::recorder::Recorder;
 use crate::spawn::{self, NotStarted};
 use crate::{clock, config, quiet_log};
@@ -34,7 +36,7 @@ pub(crate) struct Delivery {
     /// Where the program was started, which is where its paths are meant.
     directory: CString,
     stdout: Option<(u64, u64)>,
-    busy: AtomicBool,
+    busy: Tried<()>,
     /// Graph runs there were the last time, and whether that time went well.
     runs: AtomicU32,
     went_well: AtomicBool,
@@ -61,7 +63,7 @@ impl Delivery {
             environment: environment.collect(),
             directory: c_string(directory.into_os_string()),
             stdout: identity_of_stdout(),
-            busy: AtomicBool::new(false),
+            busy: Tried::new(()),
             runs: AtomicU32::new(0),
             went_well: AtomicBool::new(true),
             finished_ns: AtomicU64::new(0),
@@ -91,16 +93,21 @@ impl Delivery {
     /// Writes what was asked for, if there are graph runs that were not in it before.
     fn deliver(&self, recorder: &Recorder) {
         let runs = recorder.runs();
-        if runs == self.runs.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
+        if runs == self.runs.load(Ordering::Relaxed) {
             return;
         }
+        // Until it has gone well, the recording is all there is.
+        self.went_well.store(false, Ordering::Relaxed);
+        let Some(_alone) = self.busy.try_lock() else { return };
+        fault_point!();
         let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let went_well = self.run_command(recorder.spool.path());
+        fault_point!();
         self.runs.store(runs, Ordering::Relaxed);
-        self.went_well.store(self.run_command(recorder.spool.path()), Ordering::Relaxed);
+        self.went_well.store(went_well, Ordering::Relaxed);
         let end = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         self.took_ns.store(end - start, Ordering::Relaxed);
         self.finished_ns.store(end, Ordering::Relaxed);
-        self.busy.store(false, Ordering::Release);
     }
 
     fn run_command(&self, spool: &CStr) -> bool {

@@ -60,6 +60,11 @@ pub(crate) fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Faults so far, for a recording that begins only now.
+pub(crate) fn faults() -> u64 {
+    u64::from(FAULTS.load(Ordering::Relaxed))
+}
+
 #[cold]
 fn count_fault() {
     lifecycle::note_fault();

@@ -33,7 +33,9 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, CudaLevel, Purpose, Vulkan};
+use crate::fault::fault_point;
 use crate::hooks::opened;
+use crate::lock::{self, Once, rank};
 use crate::observe::cuda::{self, graph_length};
 use crate::observe::vulkan::registration;
 use crate::patch::loaded_object;
@@ -47,20 +49,35 @@ const OFF: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(INERT);
 static CONFIG: OnceLock<Config> = OnceLock::new();
-static RECORDER: OnceLock<Option<Recorder>> = OnceLock::new();
+static RECORDER: Once<{ rank::RECORDER }, Option<Recorder>> = Once::new();
+
+const NOTHING: &[u8] =
+    b"nothing is recorded, because of an internal fault; the program itself is not affected";
 
 /// Runs when the agent is loaded, before `main`.
 pub(crate) extern "C" fn on_load() {
     // A panic must not print: the guard reports it in our own words. This is
     // our copy of the standard library, not the program's.
     std::panic::set_hook(Box::new(|_| {}));
+    let looked_around = fail_open::contained(false, || {
+        look_around();
+        true
+    });
+    if !looked_around && !is_on() {
+        quiet_log::say(&[NOTHING]);
+    }
+}
+
+fn look_around() {
+    fault_point!();
     loaded_object::learn_who_closes();
     if another_agent_comes_first() || runs_with_more_rights() {
         return;
     }
     if let Some(config) = Config::from_environment() {
-        prepare_environment(&config);
+        fail_open::contained((), || prepare_environment(&config));
         arm(config);
+        fault_point!();
         fail_open::guard((), |_| opened::look());
     }
 }
@@ -68,6 +85,7 @@ pub(crate) extern "C" fn on_load() {
 /// What ggml's libraries are to find in the environment. Before `main` only: later the
 /// program's threads may read it.
 fn prepare_environment(config: &Config) {
+    fault_point!();
     if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
         registration::announce(directory);
     }
@@ -77,6 +95,7 @@ fn prepare_environment(config: &Config) {
 }
 
 fn arm(config: Config) {
+    fault_point!();
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
         // SAFETY: registers a handler that only stores to an atomic.
@@ -84,26 +103,44 @@ fn arm(config: Config) {
     }
 }
 
-/// Runs at a normal exit, or when the agent itself is closed.
+/// Runs at a normal exit, or when the agent itself is closed. What goes wrong in one of the
+/// steps keeps none of the others from being taken.
 pub(crate) extern "C" fn on_exit() {
-    if let Some(recorder) = recording() {
-        recorder.stamp_end();
-    }
-    registration::withdraw();
-    if let Some((purpose, recorder)) = purpose() {
-        finish(purpose, recorder);
-    }
+    fail_open::contained((), || {
+        fault_point!();
+        if let Some(recorder) = recording() {
+            recorder.stamp_end();
+        }
+    });
+    fail_open::contained((), registration::withdraw);
+    fail_open::contained((), || {
+        fault_point!();
+        if let Some((purpose, recorder)) = purpose() {
+            finish(purpose, recorder);
+        }
+    });
+    say_if_all_is_missing();
 }
 
 /// Runs when the program ends without exit handlers, perhaps in a signal handler or in
 /// a child that borrows its parent's memory.
 pub(crate) fn before_immediate_exit() {
-    registration::withdraw();
-    if let Some((purpose, recorder)) = purpose() {
+    fail_open::contained((), registration::withdraw);
+    fail_open::contained((), || {
+        fault_point!();
+        let Some((purpose, recorder)) = purpose() else { return };
         if matches!(purpose, Purpose::Profile(_)) {
             recorder.spool.header.set_end(clock::ticks());
         }
         finish(purpose, recorder);
+    });
+    say_if_all_is_missing();
+}
+
+/// Where there is a recording, that says it.
+fn say_if_all_is_missing() {
+    if is_on() && RECORDER.get().is_none() && fail_open::faults() > 0 {
+        quiet_log::say(&[NOTHING]);
     }
 }
 
@@ -148,6 +185,7 @@ pub(crate) fn record_for_library(on: bool) {
 }
 
 fn another_agent_comes_first() -> bool {
+    lock::before_asking_the_loader();
     // SAFETY: a look-up by a C string.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_control".as_ptr()) };
     !first.is_null() && !loaded_object::is_ours(first as usize)
@@ -203,7 +241,8 @@ fn create_recorder() -> Option<Recorder> {
     clock::choose();
     let recorder = Recorder::create(CONFIG.get()?);
     let next = match &recorder {
-        Ok(_) => {
+        Ok(recorder) => {
+            recorder.spool.header.count_loss(LossKind::Fault, fail_open::faults());
             toggle_signal::arm();
             RECORDING
         }
@@ -236,9 +275,12 @@ pub(crate) fn stop_in_child() {
     STATE.store(OFF, Ordering::Relaxed);
 }
 
+/// Something of ours went wrong. Descriptions may be missing that are thought to be written: all
+/// is described anew.
 pub(crate) fn note_fault() {
     if let Some(recorder) = recording() {
         recorder.spool.header.count_loss(LossKind::Fault, 1);
+        recorder.set_epoch_due();
     }
 }
 

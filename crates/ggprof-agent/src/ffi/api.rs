@@ -4,6 +4,9 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::fail_open::contained;
+use crate::fault::fault_point;
+use crate::lock;
 use crate::patch::inline;
 use crate::patch::loaded_object::{LoadedObject, is_ours};
 use crate::patch::symbols::{self, Function};
@@ -175,6 +178,7 @@ impl Scope {
     /// By the loader's own name for the object, which it compares first. The
     /// program itself has an empty name and sees all that is linked globally.
     pub(crate) fn of(name: &CStr) -> Option<Scope> {
+        lock::before_asking_the_loader();
         let path = if name.is_empty() { std::ptr::null() } else { name.as_ptr() };
         // SAFETY: the name is a C string; NOLOAD never loads or runs anything.
         let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
@@ -183,6 +187,7 @@ impl Scope {
 
     /// The symbol's address, 0 when it is not there.
     pub(crate) fn find(&self, symbol: &CStr) -> usize {
+        lock::before_asking_the_loader();
         // SAFETY: the handle is open until drop, the name a C string.
         unsafe { libc::dlsym(self.0, symbol.as_ptr()) as usize }
     }
@@ -200,9 +205,11 @@ impl Drop for Scope {
 /// # Safety
 /// As for libc's.
 pub(crate) unsafe fn close(handle: Pointer) -> c_int {
+    lock::before_asking_the_loader();
     static REAL: AtomicUsize = AtomicUsize::new(0);
     if REAL.load(Ordering::Relaxed) == 0 {
-        REAL.store(libcs_close(), Ordering::Relaxed);
+        let found = contained(0, libcs_close);
+        REAL.store(if found != 0 { found } else { next_close() }, Ordering::Relaxed);
     }
     type Close = unsafe extern "C-unwind" fn(Pointer) -> c_int;
     // SAFETY: libc's function of this name has this signature.
@@ -213,6 +220,7 @@ pub(crate) unsafe fn close(handle: Pointer) -> c_int {
 
 /// Behind us in the order of symbols, or before us: libggml-profiler may be linked behind libc.
 fn libcs_close() -> usize {
+    fault_point!();
     let find = |where_: Pointer| {
         // SAFETY: a look-up by a C string.
         unsafe { libc::dlsym(where_, c"dlclose".as_ptr()) as usize }
@@ -220,6 +228,13 @@ fn libcs_close() -> usize {
     let places = [libc::RTLD_NEXT, libc::RTLD_DEFAULT];
     let found = places.into_iter().map(find).find(|&it| it != 0 && !is_ours(it));
     found.unwrap_or(0)
+}
+
+/// For when that has failed.
+#[cold]
+fn next_close() -> usize {
+    // SAFETY: a look-up by a C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) as usize }
 }
 
 /// Text from ggml, empty for null. ggml's names live as long as its library.

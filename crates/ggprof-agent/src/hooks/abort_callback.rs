@@ -12,11 +12,11 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::{entry, library};
 use crate::clock;
 use crate::ffi::api::{Pointer, Symbols};
+use crate::lock::{Ranked, rank};
 use crate::observe::backends;
 use crate::observe::ticks::Ticks;
 use crate::patch::loaded_object::LoadedObject;
@@ -38,7 +38,7 @@ pub(crate) struct Programs {
 }
 
 /// Those of live backends.
-static PROGRAMS: Mutex<Vec<Programs>> = Mutex::new(Vec::new());
+static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
 /// How often they changed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -119,13 +119,13 @@ unsafe extern "C-unwind" fn tick(ticks: *mut c_void) -> bool {
 }
 
 fn programs(backend: usize) -> Option<Programs> {
-    let all = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = PROGRAMS.lock();
     all.iter().find(|own| own.backend == backend).copied()
 }
 
 /// The program sets its callback, which is to be passed on behind this.
 pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: *mut c_void) {
-    let mut all = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = PROGRAMS.lock();
     all.retain(|own| own.backend != backend as usize);
     if let Some(callback) = callback {
         all.push(Programs { backend: backend as usize, callback, data: data as usize });

@@ -57,7 +57,7 @@ fn compute_serialized(
     real: GraphCompute,
 ) -> Option<c_int> {
     let split = split?;
-    let asked = split.lane().is_some_and(|lane| lane.recorder.serialize);
+    let asked = split.recorded().is_some_and(|(_, _, lane)| lane.recorder.serialize);
     let seen = adopted.ops_seen.load(Ordering::Relaxed) || adopted.tick_setter().is_some();
     if seen || !(asked || adopted.is_host_accelerator()) {
         return None;

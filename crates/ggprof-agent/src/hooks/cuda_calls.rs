@@ -7,11 +7,12 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::library;
 use super::shim::observe_then_jump;
-use crate::fail_open;
+use crate::fail_open::{self, contained};
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -50,7 +51,8 @@ const STREAM_IN_CONFIGURATION: usize = 32;
 static REAL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 /// Whom each slot serves.
-static HOOKED: Mutex<[Option<Place>; SLOTS]> = Mutex::new([const { None }; SLOTS]);
+static HOOKED: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
+    Ranked::new([const { None }; SLOTS]);
 
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const SLOT: usize>() {
@@ -70,12 +72,12 @@ fn note(this: &ThisThread, slot: usize, first: usize, second: usize, stack: *con
     let Some(visits) = (unsafe { this.visits.get().as_mut() }) else { return };
     let call = CALL.get(slot).map_or(0, |call| call.load(Ordering::Relaxed));
     if call == Call::BeginCapture as usize {
-        visits.cuda_graph.begin(first);
+        contained((), || visits.cuda_graph.begin(first));
     } else if call == Call::EndCapture as usize {
-        visits.cuda_graph.end();
+        contained((), || visits.cuda_graph.end());
     } else if call == Call::Graph as usize {
         visits.note_stream(second);
-        visits.cuda_graph.launch(first);
+        contained((), || visits.cuda_graph.launch(first));
     } else {
         visits.note_stream(stream_of(call, first, stack));
         visits.note_work();
@@ -103,7 +105,8 @@ static SHIMS: [unsafe extern "C-unwind" fn(); SLOTS] = [
 /// Hooks the library's calls; false where it makes none by a slot.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| CALLS.iter().any(|(call, _)| name == *call));
-    let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    fault_point!();
+    let mut hooked = HOOKED.lock();
     let key = Some(object.place());
     let mut found = false;
     got::for_each(object, |slot| {
@@ -117,9 +120,13 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
         let Some(number) = free else { return };
         CALL[number].store(*call as usize, Ordering::Release);
         let shim = SHIMS[number] as *const () as usize;
-        if library::replace(object, slot, shim, &REAL[number]) {
-            hooked[number] = key.clone();
+        // Taken before it is used: no other library may get a number that a slot leads to.
+        hooked[number] = key.clone();
+        fault_point!();
+        if !library::replace(object, slot, shim, &REAL[number]) {
+            hooked[number] = None;
         }
+        fault_point!();
     });
     found
 }

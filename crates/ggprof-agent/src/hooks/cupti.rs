@@ -3,6 +3,7 @@
 
 use std::ffi::c_void;
 
+use crate::fault::fault_point;
 use crate::ffi::cupti::session::{self, Callbacks};
 use crate::observe::cuda;
 use crate::{clock, fail_open};
@@ -16,6 +17,7 @@ extern "C-unwind" fn event(_: *mut c_void, domain: u32, id: u32, data: *const c_
         let Some(cupti) = cuda::cupti() else { return };
         // SAFETY: CUPTI's own arguments, during its call.
         if let Some(event) = unsafe { session::decode(cupti, domain, id, data) } {
+            fault_point!();
             cuda::note_event(this, event);
         }
     });
@@ -26,7 +28,7 @@ extern "C-unwind" fn buffer_requested(
     bytes: *mut usize,
     most_records: *mut usize,
 ) {
-    let (lent, size) = session::lend_buffer();
+    let (lent, size) = fail_open::contained((std::ptr::null_mut(), 0), session::lend_buffer);
     // SAFETY: CUPTI's places for the answer; 0 records means as many as fit.
     unsafe {
         buffer.write(lent);
@@ -44,13 +46,14 @@ extern "C-unwind" fn buffer_completed(
 ) {
     fail_open::contained((), || {
         if let Some(cupti) = cuda::cupti() {
+            fault_point!();
             let dropped = session::dropped(cupti, context, stream);
             // SAFETY: CUPTI hands over the buffer with this much in it.
             unsafe { cuda::take_records(cupti, buffer, valid_bytes, dropped) };
         }
     });
     // SAFETY: lent by `buffer_requested`, and CUPTI is done with it.
-    unsafe { session::take_buffer_back(buffer) };
+    fail_open::contained((), || unsafe { session::take_buffer_back(buffer) });
 }
 
 /// CUPTI stamps with the host's clock, so that devices and host share one.

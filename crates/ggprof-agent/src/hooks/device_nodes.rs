@@ -4,10 +4,11 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::library;
 use super::shim::observe_then_jump;
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -19,7 +20,8 @@ const LIBRARIES: usize = 8;
 /// The real function of each library, kept before its hook can be called.
 static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 /// Name and place of each library, so that one opened again keeps its number.
-static HOOKED: Mutex<[Option<Place>; LIBRARIES]> = Mutex::new([const { None }; LIBRARIES]);
+static HOOKED: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
+    Ranked::new([const { None }; LIBRARIES]);
 
 /// The shim in the slot passes on where the question came from, which Rust cannot ask.
 #[unsafe(naked)]
@@ -45,20 +47,25 @@ static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
 /// Hooks the library's questions; false where it asks none that can be seen.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| name == IS_EMPTY);
-    let mut hooked = HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    fault_point!();
+    let mut hooked = HOOKED.lock();
     let key = Some(object.place());
     let own = hooked.iter().position(|library| *library == key);
     let free = || hooked.iter().position(|library| library.as_ref().is_none_or(library::is_gone));
     let Some(number) = own.or_else(free) else { return false };
     let shim = SHIMS[number] as *const () as usize;
+    // Taken before it is used: no other library may get a number that a slot leads to.
+    hooked[number] = key;
+    fault_point!();
     let mut placed = false;
     got::for_each(object, |slot| {
         if slot.name == IS_EMPTY {
             placed |= slot.value() == shim || library::replace(object, slot, shim, &REAL[number]);
         }
     });
-    if placed {
-        hooked[number] = key;
+    fault_point!();
+    if !placed {
+        hooked[number] = None;
     }
     placed
 }

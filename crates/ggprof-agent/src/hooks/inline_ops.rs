@@ -7,6 +7,7 @@ use ggprof_spool::layout::CoveredHow;
 
 use super::cpu_ops;
 use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks, UNSEEN};
+use crate::fault::fault_point;
 use crate::patch::direct_calls;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::LoadedObject;
@@ -44,9 +45,11 @@ pub(super) fn hook(
         let prepared = prepare(&mut inline, fused, hook, &cpu_ops::FORWARD[place]);
         forward += u32::from(prepared.is_ok());
     }
+    fault_point!();
     // SAFETY: the hooks are those of functions with these names; that no thread is
     // inside the functions is the contract of this one.
     unsafe { inline.install() }?;
+    fault_point!();
     let how = CoveredHow::InlineHook;
     Ok((Hooked { how, ops: true, barrier, forward, reason: "" }, inline))
 }

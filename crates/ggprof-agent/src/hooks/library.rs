@@ -5,12 +5,13 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout::CoveredHow;
 
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
 use crate::patch::loaded_object::{LoadedObject, Place};
@@ -41,6 +42,8 @@ struct Library {
     place: Place,
     hooked: Hooked,
     inline: Option<InlineHooks>,
+    /// Being hooked; or that went wrong, and nobody knows which hooks are in.
+    is_half: bool,
 }
 
 pub(super) struct Hooks {
@@ -49,14 +52,14 @@ pub(super) struct Hooks {
     forwards: [Option<u8>; FORWARDS],
 }
 
-/// Never held while a `Scope` is asked.
-static HOOKS: Mutex<Hooks> =
-    Mutex::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
+static HOOKS: Ranked<{ rank::CPU_LIBRARIES }, Hooks> =
+    Ranked::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
 /// Hooks the library that holds a backend of the host's processor, once.
 pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     got::bind(object, |name| name == EXTRA || name == BARRIER || is_forward(name));
-    let mut hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+    fault_point!();
+    let mut hooks = HOOKS.lock();
     let Some(number) = hooks.number_for(object) else {
         return Hooked::not("too many CPU libraries at once");
     };
@@ -65,16 +68,25 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     {
         return known.hooked.clone();
     }
+    // Taken before it is used: no other library may get a number that some of this one's
+    // calls lead to. Nor is it tried again where it went wrong half-way.
+    hooks.libraries[number] = Some(Library::half_hooked(object));
+    fault_point!();
     let (hooked, inline) = if announces_ops(object) {
         (hooks.replace_slots(object, number), None)
     } else {
         match inline_ops::hook(&mut hooks, object, number) {
             Ok((hooked, inline)) => (hooked, Some(inline)),
-            Err(reason) => return Hooked::not(reason),
+            Err(reason) => {
+                hooks.libraries[number] = None;
+                return Hooked::not(reason);
+            }
         }
     };
+    fault_point!();
     let place = object.place();
-    hooks.libraries[number] = Some(Library { place, hooked: hooked.clone(), inline });
+    let library = Library { place, hooked: hooked.clone(), inline, is_half: false };
+    hooks.libraries[number] = Some(library);
     hooked
 }
 
@@ -89,7 +101,7 @@ pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
 /// back. Most functions are only called for a node that was announced just
 /// before; the hooks that stay are those of fusions.
 pub(crate) fn unhook_forward(place: usize) {
-    let hooks = HOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let hooks = HOOKS.lock();
     for library in hooks.libraries.iter().flatten() {
         let (name, start) = &library.place;
         let object = LoadedObject::containing(*start);
@@ -108,12 +120,17 @@ pub(super) fn is_gone((name, start): &Place) -> bool {
 }
 
 impl Library {
+    fn half_hooked(object: &LoadedObject) -> Library {
+        let hooked = Hooked::not("hooking the library failed half-way");
+        Library { place: object.place(), hooked, inline: None, is_half: true }
+    }
+
     /// A library closed and opened again at the same place is as it was at first.
     fn is_still_hooked(&self, object: &LoadedObject, number: usize) -> bool {
         if let Some(inline) = &self.inline {
             return inline.are_in(object);
         }
-        let mut hooked = false;
+        let mut hooked = self.is_half;
         got::for_each(object, |slot| {
             hooked |= slot.name == EXTRA && slot.value() == cpu_ops::extra_hook(number);
         });
@@ -187,6 +204,7 @@ pub(super) fn replace(
     if real == 0 || !slot.is_bound(object) {
         return false;
     }
+    fault_point!();
     kept.store(real, Ordering::Release);
     slot.replace(object, hook)
 }

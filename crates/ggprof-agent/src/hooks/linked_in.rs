@@ -5,11 +5,11 @@
 //! before `main`, those of a library that is opened later before it is used (`opened`).
 
 use std::ffi::CStr;
-use std::sync::{Mutex, PoisonError};
 
 use super::entry::{self, Entry};
 use super::library::is_gone;
 use crate::ffi::api::Scope;
+use crate::lock::{Ranked, rank};
 use crate::patch::got;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::{LoadedObject, Place};
@@ -28,8 +28,7 @@ struct Hooked {
     hooks: InlineHooks,
 }
 
-/// Never held while a `Scope` is asked.
-static HOOKED: Mutex<Vec<Hooked>> = Mutex::new(Vec::new());
+static HOOKED: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
 
 /// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
 /// its functions: it has just been loaded.
@@ -51,7 +50,7 @@ pub(crate) fn hook_object(object: &LoadedObject) {
         return;
     }
     match hook(object, &functions) {
-        Ok(hooked) => HOOKED.lock().unwrap_or_else(PoisonError::into_inner).push(hooked),
+        Ok(hooked) => HOOKED.lock().push(hooked),
         // Calls from elsewhere still arrive.
         Err(_) if shows && !object.name.is_empty() => {}
         Err(reason) => quiet_log::say(&[
@@ -98,7 +97,7 @@ fn entry_named(name: &[u8]) -> Option<&'static Entry> {
 /// Forgets the hooks of libraries that were closed, even if they were opened again at
 /// the same place, and gives their places.
 pub(crate) fn forget_closed() -> Vec<Place> {
-    let all = || HOOKED.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = || HOOKED.lock();
     let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
     // Those that are there still stay there while their code is looked at.
     let there: Vec<(Place, Scope)> = known
@@ -120,7 +119,7 @@ pub(crate) fn forget_closed() -> Vec<Place> {
 }
 
 fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
-    HOOKED.lock().unwrap_or_else(PoisonError::into_inner).iter().find_map(wanted)
+    HOOKED.lock().iter().find_map(wanted)
 }
 
 /// Whether a function is of a ggml that is hooked where it is linked in.

@@ -8,14 +8,15 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, TryLockError};
 
 use super::library::is_gone;
 use super::linked_in;
 use super::shim::observe_then_jump;
 use crate::fail_open::guard;
+use crate::fault::fault_point;
 use crate::ffi::api::Scope;
 use crate::lifecycle;
+use crate::lock::Tried;
 use crate::patch::got;
 use crate::patch::loaded_object::{self, LoadedObject, Place};
 
@@ -45,7 +46,7 @@ fn loaders_own(number: u32) -> usize {
 /// The loader's counts of what was loaded and unloaded, when it was looked at last.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 static UNLOADED: AtomicU64 = AtomicU64::new(0);
-static SEEN: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+static SEEN: Tried<Vec<Place>> = Tried::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
 pub(crate) fn look() {
@@ -57,13 +58,8 @@ pub(crate) fn look() {
     }
     // Another thread that looks may be waiting for the loader, which this thread may hold:
     // inside a library's constructor. The next question comes soon.
-    let mut seen = match SEEN.try_lock() {
-        Ok(seen) => seen,
-        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        Err(TryLockError::WouldBlock) => return,
-    };
-    LOADED.store(loaded, Ordering::Release);
-    UNLOADED.store(unloaded, Ordering::Release);
+    let Some(mut seen) = SEEN.try_lock() else { return };
+    fault_point!();
     let closed = linked_in::forget_closed();
     let now = loaded_object::all();
     seen.retain(|place| {
@@ -71,10 +67,14 @@ pub(crate) fn look() {
     });
     for object in now {
         if !seen.contains(&object.place()) {
-            look_at(&object);
+            // Before it is looked at: not again where that goes wrong.
             seen.push(object.place());
+            look_at(&object);
         }
     }
+    // What came meanwhile is looked at the next time.
+    LOADED.store(loaded, Ordering::Release);
+    UNLOADED.store(unloaded, Ordering::Release);
 }
 
 fn look_at(object: &LoadedObject) {
@@ -91,5 +91,6 @@ fn look_at(object: &LoadedObject) {
             slot.replace(object, *hook as *const () as usize);
         }
     });
+    fault_point!();
     linked_in::hook_object(object);
 }

@@ -4,14 +4,13 @@
 
 use std::ffi::c_int;
 
-use crate::fail_open::guard;
 use crate::lifecycle;
 
 /// # Safety
 /// Called by programs as libc's own.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn _exit(status: c_int) -> ! {
-    guard((), |_| lifecycle::before_immediate_exit());
+    lifecycle::before_immediate_exit();
     loop {
         // SAFETY: what libc's function does.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };

@@ -12,7 +12,10 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::linked_in;
+use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::ffi::api::Scope;
+use crate::lock;
 use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject, is_ours};
 use crate::recorder::this_thread::ThisThread;
@@ -65,6 +68,19 @@ impl RealFunction {
         if return_address & PAST_A_HOOK != 0 {
             return return_address & !PAST_A_HOOK;
         }
+        // Whatever goes wrong with us, the program must get its function.
+        let function = contained(0, || self.remembered_or_found(return_address));
+        if function != 0 { function } else { self.found_otherwise(return_address) }
+    }
+
+    #[cold]
+    fn found_otherwise(&self, return_address: usize) -> usize {
+        let find = || inline::way_past(find_from(return_address, self.symbol));
+        let function = contained(0, find);
+        if function != 0 { function } else { next(self.symbol) }
+    }
+
+    fn remembered_or_found(&self, return_address: usize) -> usize {
         self.forget_after_unload();
         let site = if is_ours(return_address) {
             // The same wrapper serves every copy of ggml; the function it called tells.
@@ -97,7 +113,9 @@ impl RealFunction {
 
     #[cold]
     fn find_and_remember(&self, site: usize) -> usize {
+        fault_point!();
         let function = inline::way_past(find_from(site & !BEHIND_OURS, self.symbol));
+        fault_point!();
         let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;
             // A mark no return address has, until the function is filled in.
@@ -119,14 +137,19 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
     if found != 0 && !is_ours(found) && is_ggmls(found) {
         return found;
     }
-    // SAFETY: a look-up by a C string, behind us in the global scope.
-    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize };
     let usable = |address: &usize| *address != 0 && !is_ours(*address);
     let elsewhere =
-        Some(next).filter(usable).or_else(|| Some(find_anywhere(symbol)).filter(usable));
+        Some(next(symbol)).filter(usable).or_else(|| Some(find_anywhere(symbol)).filter(usable));
     // Last of all what the caller sees, even if it does not look like a ggml: a program
     // that gets no function at all is worse off.
     elsewhere.or(Some(found).filter(usable)).unwrap_or(0)
+}
+
+/// The symbol behind us in the global scope.
+fn next(symbol: &CStr) -> usize {
+    lock::before_asking_the_loader();
+    // SAFETY: a look-up by a C string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize }
 }
 
 /// A function of the ggml that a function leads to: itself, or where it is another

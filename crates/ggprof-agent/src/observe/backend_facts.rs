@@ -7,6 +7,7 @@ use ggprof_spool::layout::{self, Covered, CoveredHow};
 use super::instance::{Instance, file_name};
 use super::vulkan::{label_switch, registration};
 use super::{cuda, devices};
+use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
 use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::library::{self, Hooked};
@@ -63,6 +64,7 @@ impl BackendFacts {
             Some(object) if on_processor && instance.layouts.is_some() => library::hook_ops(object),
             _ => Hooked::not(library::UNSEEN),
         };
+        fault_point!();
         // ggml ends the program if the backend is another's.
         let may_tick = device_type == devices::CPU && !hooked.ops && instance.layouts.is_some();
         let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
@@ -112,6 +114,7 @@ impl BackendFacts {
             ..Default::default()
         };
         lane.define_lasting(Owner::Backend(id), &record.encode());
+        fault_point!();
         self.cover(instance, lane, |what, how, count, reason| {
             let record = layout::Coverage {
                 how: how as u8,

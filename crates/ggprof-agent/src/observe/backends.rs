@@ -2,18 +2,20 @@
 //! recording, and has its function table changed; the functions that were there
 //! are kept here, for as long as the process lives: a hook must always find them.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ggprof_spool::layout;
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
 use super::instance::Instance;
 use super::{cuda, devices, schedulers};
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::backend_table::{self, Synchronize};
+use crate::lock::{Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::this_thread::ThisThread;
@@ -87,8 +89,9 @@ fn new_entry() -> &'static Adopted {
         }
     }
 }
-/// How many were taken in. Never held while a `Scope` is asked.
-static ADOPTING: Mutex<u32> = Mutex::new(0);
+
+/// How many were taken in.
+static ADOPTING: Ranked<{ rank::ADOPTING }, u32> = Ranked::new(0);
 
 /// The backend behind a pointer, if we know it. Lock-free: hooks need it.
 pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {
@@ -127,17 +130,12 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     own.or_else(|| adopted().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
-/// Waits until every CUDA backend has nothing left to do.
+/// Waits until every CUDA backend has nothing left to do. Called with the lock of CUDA's
+/// state held, without which no backend stops being one (`note_free`).
 pub(crate) fn synchronize_cuda() {
     for entry in adopted().filter(|entry| entry.is_cuda()) {
-        let backend = entry.backend.load(Ordering::Acquire) as Pointer;
-        // SAFETY: taken from this slot of the backend's table.
-        let real = unsafe { backend_table::original::<Synchronize>(&entry.synchronize) };
-        if let Some(synchronize) = real {
-            // SAFETY: the backend's own function; the backend is not freed yet, as
-            // `note_free` has not been called.
-            unsafe { synchronize(backend) };
-        }
+        // SAFETY: whoever frees it would first wait for that lock.
+        unsafe { entry.wait_until_idle() };
     }
 }
 
@@ -167,7 +165,8 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
     let Some(own) = own_functions(backend, instance) else { return layout::NONE };
     let facts = BackendFacts::of(instance, backend, own);
-    let mut count = ADOPTING.lock().unwrap_or_else(PoisonError::into_inner);
+    fault_point!();
+    let mut count = ADOPTING.lock();
     // Another thread may have come here at the same time.
     if let Some(entry) = find(backend)
         && entry.is_hooked(backend)
@@ -177,9 +176,12 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     let entry = find(backend).or_else(|| adopted().find(|entry| entry.can_serve(backend, own)));
     let entry = entry.unwrap_or_else(new_entry);
     *count += 1;
-    entry.take_in(backend, *count, instance, own, &facts);
+    // Described before it can be found: what computes later refers to it.
     facts.write(*count, instance, &lane);
+    fault_point!();
+    entry.take_in(backend, *count, instance, own, &facts);
     note_change();
+    fault_point!();
     entry.id()
 }
 
@@ -304,6 +306,9 @@ impl Adopted {
         self.synchronize.store(own.synchronize, Ordering::Release);
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
+        // Who sees this waits for the backend, and not for the one that had the entry before.
+        self.is_cuda.store(facts.is_cuda, Ordering::Release);
+        fault_point!();
         let (hooks, at) = (hooks(), instance.backend.unwrap_or_default());
         for (own, offset, hook) in [
             (own.free, at.free, hooks.free),
@@ -313,13 +318,13 @@ impl Adopted {
             // SAFETY: the caller of `adopt` holds a live backend of `instance`.
             let slot = unsafe { BackendSlot::at(backend, offset) };
             slot.filter(|_| own != 0).inspect(|slot| slot.set(hook));
+            fault_point!();
         }
     }
 
     fn take_facts(&self, facts: &BackendFacts) {
         self.device.store(facts.device as usize, Ordering::Relaxed);
         self.is_cpu.store(facts.device_type == devices::CPU, Ordering::Relaxed);
-        self.is_cuda.store(facts.is_cuda, Ordering::Relaxed);
         self.is_host_accelerator.store(facts.is_host_accelerator, Ordering::Relaxed);
         self.ops_seen.store(facts.ops_seen, Ordering::Relaxed);
         let setter = facts.tick_setter.map_or(0, |setter| setter as usize);
@@ -340,7 +345,21 @@ impl Adopted {
 
     /// Its work is done by a CUDA device.
     pub(crate) fn is_cuda(&self) -> bool {
-        self.is_cuda.load(Ordering::Relaxed)
+        self.is_cuda.load(Ordering::Acquire)
+    }
+
+    /// Waits until the backend has nothing left to do.
+    ///
+    /// # Safety
+    /// The backend is not freed meanwhile.
+    pub(super) unsafe fn wait_until_idle(&self) {
+        let backend = self.backend.load(Ordering::Acquire) as Pointer;
+        // SAFETY: taken from this slot of the backend's table.
+        let real = unsafe { backend_table::original::<Synchronize>(&self.synchronize) };
+        if let Some(synchronize) = real {
+            // SAFETY: the backend's own function; it lives, by the caller's contract.
+            unsafe { synchronize(backend) };
+        }
     }
 
     /// The setter through which this backend's nodes can be made to tick.
@@ -361,18 +380,25 @@ impl Adopted {
         self.device.store(0, Ordering::Relaxed);
         abort_callback::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
-        self.write_free(this);
+        // Whatever happens below: nobody waits for it any more.
+        let was_cuda = self.is_cuda();
+        if was_cuda {
+            cuda::while_nobody_waits(|| self.is_cuda.store(false, Ordering::Release));
+        }
+        fault_point!();
+        self.write_free(this, was_cuda);
+        fault_point!();
         // From here on the entry may go over to another backend; who frees this one knows how.
         self.is_freed.store(true, Ordering::Release);
     }
 
-    fn write_free(&self, this: &ThisThread) {
+    fn write_free(&self, this: &ThisThread, was_cuda: bool) {
         let Some(recorder) = lifecycle::recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
-        if self.is_cuda() {
-            cuda::before_backend_free(&lane, self.id());
-            self.is_cuda.store(false, Ordering::Relaxed);
+        if was_cuda {
+            cuda::before_backend_free(&lane, self);
         }
+        fault_point!();
         let record =
             layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
         lane.put(&record.encode());

@@ -9,6 +9,7 @@ use super::backends;
 use super::instance::Instance;
 use super::known_copies::{Ends, Key};
 use crate::clock;
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::tensor::Tensor;
 use crate::lifecycle;
@@ -75,6 +76,7 @@ pub(crate) fn note(
     let end = clock::ticks();
     let recorder = lifecycle::start_recording()?;
     let lane = recorder.lane(this.preferred_lane.get()).filter(HeldLane::writes)?;
+    fault_point!();
     let instance = of(&lane)?;
     let (layout, _) = instance.layouts.as_ref()?;
     let side = |tensor: Pointer, backend: Pointer| {
@@ -118,6 +120,7 @@ fn ends(lane: &HeldLane<'_>, instance: &Instance, scheduler: usize, sides: [Side
     }
     let found = sides.map(|side| side.found(instance, scheduler));
     let mut interner = lane.recorder.interner();
+    fault_point!();
     let ends = Ends {
         direction: direction(found[0].0, found[1].0),
         names: sides.map(|side| interner.text(lane, side.name)),

@@ -4,6 +4,7 @@
 
 use ggprof_spool::layout::LossKind;
 
+use crate::fault::fault_point;
 use crate::recorder::this_thread::ThisThread;
 use crate::recorder::thread_log::ThreadLog;
 use crate::{clock, fail_open, lifecycle};
@@ -114,10 +115,12 @@ fn join_run_of(
         Some((slot, generation, position))
     });
     let (slot, generation, position) = running?;
+    fault_point!();
     let Some(log) = this.log_or_take() else {
         lose(LossKind::NoLog);
         return None;
     };
+    fault_point!();
     if !log.takes_part_in(slot, generation) {
         // SAFETY: ggml passes its parameters by a pointer that is valid for the call, as the
         // tensor beside it, which is known, shows; they are longer in all versions.
@@ -128,6 +131,7 @@ fn join_run_of(
             return None;
         }
     }
+    fault_point!();
     log.go_to(position);
     Some(log)
 }

@@ -3,15 +3,16 @@
 //! wheels, for one), so nothing about ggml is global.
 
 use std::ffi::CStr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 
+use crate::fault::fault_point;
 use crate::ffi::api::{Api, Symbols, optional_text};
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
 use crate::hooks::{linked_in, real_function};
+use crate::lock::{Locked, Ranked, rank};
 use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::patch::{got, inline};
 use crate::recorder::definitions::Owner;
@@ -39,9 +40,8 @@ struct Known {
     unloads: u64,
 }
 
-/// Never held while a `Scope` is asked.
-static KNOWN: Mutex<Known> =
-    Mutex::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
+static KNOWN: Ranked<{ rank::INSTANCES }, Known> =
+    Ranked::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
@@ -64,6 +64,7 @@ impl Instance {
         }
         let symbols = Symbols::of(&object)?;
         let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
+        fault_point!();
         let mut known = known();
         // Another thread may have come here at the same time.
         if let Some(instance) = known.find(&object, function) {
@@ -76,8 +77,10 @@ impl Instance {
             layouts: probed.layouts.ok(),
             place: object.place(),
         }));
-        known.instances.push(instance);
+        // Described before it can be found: what computes later refers to it.
         instance.write(lane, &object, &probed);
+        fault_point!();
+        known.instances.push(instance);
         known.find(&object, function)
     }
 
@@ -143,8 +146,8 @@ impl Known {
     }
 }
 
-fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+fn known() -> Locked<'static, { rank::INSTANCES }, Known> {
+    KNOWN.lock()
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";

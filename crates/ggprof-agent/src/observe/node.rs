@@ -4,6 +4,7 @@
 use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 
 use super::instance::Instance;
+use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::intern::{digest, mix};
@@ -79,6 +80,7 @@ pub(crate) fn number(
     if !new {
         return id;
     }
+    fault_point!();
     let tensor_pointer = tensor.address() as Pointer;
     // SAFETY: a live tensor of this instance, which the function only reads.
     let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
@@ -104,6 +106,7 @@ pub(crate) fn number(
             write_type(lane, instance, type_id, name);
         }
     }
+    fault_point!();
     lane.define_long(&mut node.encode(), &tail);
     id
 }

@@ -5,8 +5,9 @@
 use ggprof_spool::layout::{GraphRunBegin, GraphRunEnd, NONE};
 
 use super::schedulers;
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
-use crate::recorder::Recorder;
+use crate::recorder::admission::Admission;
 use crate::recorder::gate::UNRECORDED;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
@@ -15,13 +16,34 @@ use crate::{clock, fail_open, lifecycle};
 /// Status of a run that a C++ exception ended; ggml's own are small.
 pub(crate) const UNWOUND: i32 = i32::MIN;
 
-/// The run this thread is in. Dropped by a passing exception it still ends.
+/// The run this thread is in. Dropped by a passing exception its end is still written;
+/// dropped in the middle of a fault of ours, the thread leaves it all the same.
 #[derive(Debug)]
 pub(crate) struct Run {
+    thread: ThreadInRun,
+    finished: bool,
+}
+
+/// What happens on this thread belongs to the run, until this is dropped.
+#[derive(Debug)]
+struct ThreadInRun {
     /// Or [`UNRECORDED`]: what happens until it ends belongs to it all the same.
     id: u32,
-    recorder: &'static Recorder,
-    finished: bool,
+    _admission: Admission<'static>,
+}
+
+impl ThreadInRun {
+    fn enter(this: &ThisThread, id: u32, admission: Admission<'static>) -> ThreadInRun {
+        this.run.set(id);
+        this.splits_in_run.set(0);
+        ThreadInRun { id, _admission: admission }
+    }
+}
+
+impl Drop for ThreadInRun {
+    fn drop(&mut self) {
+        ThisThread::with(|this| this.run.set(NONE));
+    }
 }
 
 impl Run {
@@ -32,17 +54,18 @@ impl Run {
             return None;
         }
         let ticks = clock::ticks();
+        let admission = recorder.admit_run()?;
+        fault_point!();
         this.scheduler.set(scheduler as usize);
-        this.run.set(UNRECORDED);
-        let mut run = Run { id: UNRECORDED, recorder, finished: false };
-        if recorder.admits_run() {
-            run.id = recorder.next_run();
-            this.run.set(run.id);
-            this.splits_in_run.set(0);
-            if let Some(lane) = recorder.lane(this.preferred_lane.get()) {
-                this.preferred_lane.set(lane.number);
-                run.write_begin(this, &lane, scheduler, ticks);
-            }
+        let id = if admission.writes() { recorder.next_run() } else { UNRECORDED };
+        let run = Run { thread: ThreadInRun::enter(this, id, admission), finished: false };
+        fault_point!();
+        if run.is_recorded()
+            && let Some(lane) = recorder.lane(this.preferred_lane.get())
+        {
+            this.preferred_lane.set(lane.number);
+            run.write_begin(this, &lane, scheduler, ticks);
+            fault_point!();
         }
         Some(run)
     }
@@ -50,19 +73,20 @@ impl Run {
     fn write_begin(&self, this: &ThisThread, lane: &HeldLane<'_>, scheduler: Pointer, ticks: u64) {
         let scheduler =
             if scheduler.is_null() { NONE } else { schedulers::number(scheduler, lane) };
-        let (run, os_thread) = (self.id, this.os_thread());
+        fault_point!();
+        let (run, os_thread) = (self.thread.id, this.os_thread());
         let begin = GraphRunBegin { run, scheduler, os_thread, ticks, ..Default::default() };
         lane.put(&begin.encode());
     }
 
-    pub(crate) fn is_recorded(&self) -> bool {
-        self.id != UNRECORDED
+    fn is_recorded(&self) -> bool {
+        self.thread.id != UNRECORDED
     }
 
     /// Inside a guard, with a lane already held.
     pub(crate) fn finish_in(mut self, this: &ThisThread, lane: &HeldLane<'_>, status: i32) {
+        self.finished = true;
         self.write_end(this, lane, status, clock::ticks());
-        self.leave(this);
     }
 
     /// After the real function, outside any guard.
@@ -71,33 +95,25 @@ impl Run {
     }
 
     fn end(&mut self, status: i32) {
+        self.finished = true;
         let ticks = clock::ticks();
         fail_open::guard((), |this| {
+            fault_point!();
             let recorder = lifecycle::recording().filter(|_| self.is_recorded());
             let lane = recorder.and_then(|recorder| recorder.lane(this.preferred_lane.get()));
             if let Some(lane) = lane {
                 self.write_end(this, &lane, status, ticks);
             }
-            self.leave(this);
         });
     }
 
-    fn write_end(&mut self, this: &ThisThread, lane: &HeldLane<'_>, status: i32, ticks: u64) {
+    fn write_end(&self, this: &ThisThread, lane: &HeldLane<'_>, status: i32, ticks: u64) {
         lane.recorder.sample_clock_if_due(lane);
-        let splits = this.splits_in_run.get();
-        let end = GraphRunEnd { run: self.id, status, splits, ticks, ..Default::default() };
+        fault_point!();
+        let (run, splits) = (self.thread.id, this.splits_in_run.get());
+        let end = GraphRunEnd { run, status, splits, ticks, ..Default::default() };
         lane.put(&end.encode());
-    }
-
-    /// What follows on this thread belongs to the run no more.
-    fn leave(&mut self, this: &ThisThread) {
-        this.run.set(NONE);
-        self.finished = true;
-        if self.is_recorded() {
-            self.recorder.leave();
-        } else {
-            self.recorder.end_unrecorded();
-        }
+        fault_point!();
     }
 }
 

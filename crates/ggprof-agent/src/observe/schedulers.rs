@@ -1,14 +1,14 @@
 //! Schedulers, told apart by number: the same address may be another scheduler
 //! later.
 
-use std::sync::{Mutex, PoisonError};
-
 use ggprof_spool::layout;
 
 use super::{backends, cuda};
 use crate::control::FREED;
+use crate::fault::fault_point;
 use crate::ffi::api::{Api, Pointer, Symbols};
 use crate::hooks::real_function;
+use crate::lock::{Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -35,14 +35,17 @@ struct Live {
 /// Addresses are used again and again, so few are enough.
 const MOST_FREED: usize = 256;
 
-static KNOWN: Mutex<Known> = Mutex::new(Known { live: Vec::new(), freed: Vec::new(), count: 0 });
+static KNOWN: Ranked<{ rank::SCHEDULERS }, Known> =
+    Ranked::new(Known { live: Vec::new(), freed: Vec::new(), count: 0 });
 
 /// The program made a scheduler over these backends.
 pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer], real: usize) {
     let ids: Vec<u32> =
         members.iter().map(|&backend| backends::adopt(this, backend, real)).collect();
     let known = if ids.contains(&layout::NONE) { Vec::new() } else { ids.clone() };
+    fault_point!();
     let id = number_new(scheduler, known, real);
+    fault_point!();
     with_lane(this, |lane| write_new(lane, id, &ids));
 }
 
@@ -68,7 +71,7 @@ fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
 /// The scheduler is one of ggml's, unless it was freed.
 pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer) -> u32 {
     let base_function = {
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = KNOWN.lock();
         if known.freed.contains(&(scheduler as usize)) {
             return FREED;
         }
@@ -110,13 +113,13 @@ pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
 
 /// The number of a scheduler that was not freed.
 pub(crate) fn known_number(scheduler: Pointer) -> Option<u32> {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.lock();
     known.live.iter().find(|live| live.at == scheduler as usize).map(|live| live.id)
 }
 
 /// Whether a backend belongs to the scheduler; yes where its members are unknown.
 pub(crate) fn may_hold(scheduler: usize, backend: u32) -> bool {
-    let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = KNOWN.lock();
     let members = known.live.iter().find(|live| live.at == scheduler).map(|live| &live.members);
     members.is_none_or(|members| members.is_empty() || members.contains(&backend))
 }
@@ -133,7 +136,7 @@ pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
 
 /// The program frees a scheduler; whether it is the last that we know of.
 pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     let place = known.live.iter().position(|live| live.at == scheduler as usize);
     let Some(place) = place else { return false };
     let id = known.live.swap_remove(place).id;
@@ -144,6 +147,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     known.freed.push(scheduler as usize);
     let is_last = known.live.is_empty();
     drop(known);
+    fault_point!();
     with_lane(this, |lane| {
         let record =
             layout::SchedulerFree { scheduler: id, ticks: clock::ticks(), ..Default::default() };
@@ -169,7 +173,7 @@ pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64
 }
 
 fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u32 {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = KNOWN.lock();
     known.count += 1;
     let id = known.count;
     known.live.retain(|live| live.at != scheduler as usize);
@@ -182,6 +186,7 @@ fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u3
 fn with_lane(this: &ThisThread, work: impl FnOnce(&HeldLane<'_>)) {
     let Some(recorder) = lifecycle::recording() else { return };
     if let Some(lane) = recorder.lane(this.preferred_lane.get()) {
+        fault_point!();
         work(&lane);
     }
 }

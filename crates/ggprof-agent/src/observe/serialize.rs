@@ -14,6 +14,7 @@ use super::node;
 use super::split::Split;
 use crate::clock;
 use crate::fail_open;
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::{Graph, GraphHead};
 use crate::hooks::backend_table::{GraphCompute, More, Synchronize};
@@ -34,10 +35,13 @@ pub(crate) fn compute(
     }
     // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
     let graph = unsafe { Graph::new(graph, layout) };
-    // SAFETY: nodes of the graph that ggml is computing, of this instance.
-    let mut working = unsafe { node::working(instance, tensor_layout, graph.nodes()) }.peekable();
+    let working: Vec<usize> = fail_open::guard(Vec::new(), |_| {
+        fault_point!();
+        // SAFETY: nodes of the graph that ggml is computing, of this instance.
+        unsafe { node::working(instance, tensor_layout, graph.nodes()) }.collect()
+    });
     // A graph without work is left to the backend as it is.
-    working.peek()?;
+    working.first()?;
     let mut single = GraphHead([0; 64]);
     let measured = if adopted.is_host_accelerator() { MEASURED_HOST } else { MEASURED_SERIALIZED };
     for position in working {
@@ -61,8 +65,8 @@ pub(crate) fn compute(
 }
 
 fn put_op(split: &Split, measured: u8, position: u32, (start, end): (u64, u64)) {
-    let Some(lane) = split.lane() else { return };
-    let place = (split.id, position);
-    let record = op_of_one_thread(measured, place, start - split.start, end - start);
+    let Some((id, split_start, lane)) = split.recorded() else { return };
+    fault_point!();
+    let record = op_of_one_thread(measured, (id, position), start - split_start, end - start);
     lane.put(&record.encode());
 }

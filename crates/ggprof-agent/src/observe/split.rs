@@ -8,12 +8,13 @@ use super::cuda::{self, CudaSplit};
 use super::instance::Instance;
 use super::run::{Run, UNWOUND};
 use super::ticks;
-use super::visits::Visits;
+use super::visits::{Visiting, Visits};
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
 use crate::hooks::abort_callback::Ticking;
-use crate::recorder::fold::{self, FoldedSplit};
-use crate::recorder::lane::HeldLane;
+use crate::recorder::fold::{self, Folded, FoldedSplit};
+use crate::recorder::lane::{HeldLane, RunningGraph};
 use crate::recorder::run_slot::MAX_NODES;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
@@ -21,22 +22,36 @@ use crate::{clock, fail_open, lifecycle};
 /// A split being computed. Dropped by a passing exception it still ends.
 #[derive(Debug)]
 pub(crate) struct Split {
-    pub(crate) id: u32,
-    pub(crate) start: u64,
+    /// `None` where the split is not recorded, and once it has ended.
+    recorded: Option<Recorded>,
+    /// The run made for a graph that came without one.
+    own_run: Option<Run>,
+}
+
+/// What is known of a split while it is computed.
+#[derive(Debug)]
+struct Recorded {
+    id: u32,
+    start: u64,
     shape: u32,
     begin_cost: u64,
     graph: Pointer,
     instance: Option<&'static Instance>,
+    under_way: UnderWay,
+}
+
+/// What was set and taken for the length of a split. Whenever this is dropped, it is undone
+/// and given back, in this order.
+#[derive(Debug)]
+struct UnderWay {
     /// Where ops are seen by ticks only.
     ticking: Option<Ticking>,
-    /// Where a device's library tells which node it works on; on the heap, as hooks
-    /// are given its address.
-    visits: Option<Box<Visits>>,
+    /// Where a device's library tells which node it works on.
+    visiting: Option<Visiting>,
     /// Where the device is one of CUDA's.
     cuda: Option<CudaSplit>,
-    lane: Option<HeldLane<'static>>,
-    /// The run made for a graph that came without one.
-    own_run: Option<Run>,
+    _running: RunningGraph<'static>,
+    lane: HeldLane<'static>,
 }
 
 impl Split {
@@ -47,37 +62,93 @@ impl Split {
         graph: Pointer,
     ) -> Option<Split> {
         let entered = clock::ticks();
-        let recorder = lifecycle::recording()?;
+        let Some(recorder) = lifecycle::recording() else {
+            cuda::rest();
+            return None;
+        };
         let own_run = Run::begin(this, std::ptr::null_mut());
+        fault_point!();
         let lane = match recorder.lane(this.preferred_lane.get()) {
             Some(lane) if lane.writes() => lane,
             // Of the run only its length is kept in mind.
             _ => {
                 cuda::rest();
-                return own_run.map(Split::unrecorded);
+                return own_run.map(|run| Split { recorded: None, own_run: Some(run) });
             }
         };
         this.preferred_lane.set(lane.number);
+        let recorded = Recorded::begin(this, lane, adopted, (backend, graph), entered);
+        fault_point!();
+        Some(Split { recorded: Some(recorded), own_run })
+    }
+
+    /// Its number, start and lane, where it is recorded.
+    pub(crate) fn recorded(&self) -> Option<(u32, u64, &HeldLane<'static>)> {
+        let recorded = self.recorded.as_ref()?;
+        Some((recorded.id, recorded.start, &recorded.under_way.lane))
+    }
+
+    /// After the real function, outside any guard.
+    pub(crate) fn finish(mut self, status: i32) {
+        self.end(status);
+    }
+
+    fn end(&mut self, status: i32) {
+        let end = clock::ticks();
+        fail_open::guard((), |this| {
+            let Some(mut recorded) = self.recorded.take() else { return };
+            recorded.write_end(status, end);
+            if let Some(run) = self.own_run.take() {
+                run.finish_in(this, &recorded.under_way.lane, status);
+            }
+        });
+        // One that was not recorded, or whose split could not be written.
+        self.own_run.take().into_iter().for_each(|run| run.finish(status));
+    }
+}
+
+impl Drop for Split {
+    fn drop(&mut self) {
+        if self.recorded.is_some() {
+            self.end(UNWOUND);
+        }
+    }
+}
+
+impl Recorded {
+    fn begin(
+        this: &ThisThread,
+        lane: HeldLane<'static>,
+        adopted: &Adopted,
+        (backend, graph): (Pointer, Pointer),
+        entered: u64,
+    ) -> Recorded {
         let (shape, nodes) = describe(&lane, adopted, graph);
-        let id = recorder.next_split();
+        fault_point!();
+        let id = lane.recorder.next_split();
         let index = this.splits_in_run.get();
         this.splits_in_run.set(index + 1);
+        let instance = adopted.instance();
+        let asks = adopted.asks_about_nodes();
+        let running = lane.begin_run(if asks { 0 } else { nodes });
+        fault_point!();
+        let cuda = cuda::begin_split(this, &lane, adopted, id);
+        fault_point!();
+        let visiting = instance.filter(|_| asks).map(|instance| {
+            // SAFETY: the graph stays as it is until `graph_compute` returns, and
+            // the visits are taken off the thread right behind that.
+            let visits =
+                unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph).0) };
+            Visiting::begin(this, visits)
+        });
+        fault_point!();
         let ticking = adopted.tick_setter().map(|setter| {
             // SAFETY: ggml called us with this live backend, whose library gave
             // the setter when it was adopted.
             unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
-        let instance = adopted.instance();
-        let mut visits = instance.filter(|_| adopted.asks_about_nodes()).map(|instance| {
-            // SAFETY: the graph stays as it is until `graph_compute` returns, and
-            // the visits are taken off the thread right behind that.
-            unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph).0) }
-        });
-        if let Some(visits) = &mut visits {
-            this.visits.set(&raw mut **visits);
-        }
-        lane.begin_run(if adopted.asks_about_nodes() { 0 } else { nodes });
-        let cuda = cuda::begin_split(this, &lane, adopted, id);
+        fault_point!();
+        let under_way = UnderWay { ticking, visiting, cuda, _running: running, lane };
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -89,83 +160,22 @@ impl Split {
             nodes: nodes as u32,
             ..Default::default()
         };
-        lane.put(&begin.encode());
-        let begin_cost = start - entered;
-        Some(Split {
-            id,
-            start,
-            shape,
-            begin_cost,
-            graph,
-            instance,
-            ticking,
-            visits,
-            cuda,
-            lane: Some(lane),
-            own_run,
-        })
+        under_way.lane.put(&begin.encode());
+        Recorded { id, start, shape, begin_cost: start - entered, graph, instance, under_way }
     }
 
-    fn unrecorded(own_run: Run) -> Split {
-        Split {
-            id: layout::NONE,
-            start: 0,
-            shape: layout::NONE,
-            begin_cost: 0,
-            graph: std::ptr::null_mut(),
-            instance: None,
-            ticking: None,
-            visits: None,
-            cuda: None,
-            lane: None,
-            own_run: Some(own_run),
+    fn write_end(&mut self, status: i32, end: u64) {
+        let UnderWay { cuda, visiting, lane, .. } = &mut self.under_way;
+        if let Some(cuda) = cuda.take().filter(|_| status != UNWOUND) {
+            let visits = visiting.as_ref().map(Visiting::visits);
+            cuda.end(lane, visits.map_or(0, Visits::stream));
         }
-    }
-
-    pub(crate) fn lane(&self) -> Option<&HeldLane<'static>> {
-        self.lane.as_ref()
-    }
-
-    /// After the real function, outside any guard.
-    pub(crate) fn finish(mut self, status: i32) {
-        self.end(status);
-    }
-
-    fn end(&mut self, status: i32) {
-        let end = clock::ticks();
-        fail_open::guard((), |this| self.write_end(this, status, end));
-    }
-
-    fn write_end(&mut self, this: &ThisThread, status: i32, end: u64) {
-        let Some(lane) = self.lane.take() else { return };
-        let folded = FoldedSplit { split: self.id, start: self.start, end };
-        this.visits.set(std::ptr::null_mut());
-        if let Some(cuda) = self.cuda.take().filter(|_| status != UNWOUND) {
-            cuda.end(&lane, self.visits.as_ref().map_or(0, |visits| visits.stream()));
-        }
-        let mut known = lane.take_known();
-        let written = known.fusions_are_written(self.shape);
-        let mut on_fused = |position, fused| {
-            if !written {
-                known.note_fusion(&lane, self.shape, position, fused);
-            }
-        };
-        if let Some(visits) = self.visits.take().filter(|_| status == 0) {
-            visits.fusions(&mut on_fused);
-        }
-        let folded = match (&self.ticking, self.instance) {
-            (Some(ticking), Some(instance)) => {
-                let (nodes, _) = nodes_of(instance, self.graph);
-                ticks::write_ops(&lane, folded, ticking.ticks(), instance, nodes, on_fused)
-            }
-            _ => fold::write_ops(&lane, folded, on_fused),
-        };
-        if let Some(ticking) = self.ticking.take().filter(|_| status == UNWOUND) {
+        fault_point!();
+        let folded = self.write_ops(status, end);
+        if let Some(ticking) = self.under_way.ticking.take().filter(|_| status == UNWOUND) {
             ticking.end_unwound();
         }
-        known.set_fusions_written(self.shape);
-        lane.return_known(known);
-        lane.end_run();
+        fault_point!();
         let record = SplitEnd {
             threads: folded.threads,
             split: self.id,
@@ -175,18 +185,34 @@ impl Split {
             agent_ticks: self.begin_cost + (clock::ticks() - end),
             ..Default::default()
         };
-        lane.put(&record.encode());
-        if let Some(run) = self.own_run.take() {
-            run.finish_in(this, &lane, status);
-        }
+        self.under_way.lane.put(&record.encode());
     }
-}
 
-impl Drop for Split {
-    fn drop(&mut self) {
-        if self.lane.is_some() {
-            self.end(UNWOUND);
+    /// One record per op, and which of them ran together where that is new.
+    fn write_ops(&self, status: i32, end: u64) -> Folded {
+        let UnderWay { ticking, visiting, lane, .. } = &self.under_way;
+        let mut known = lane.take_known();
+        let written = known.fusions_are_written(self.shape);
+        let mut on_fused = |position, fused| {
+            if !written {
+                known.note_fusion(lane, self.shape, position, fused);
+            }
+        };
+        if let Some(visiting) = visiting.as_ref().filter(|_| status == 0) {
+            visiting.visits().fusions(&mut on_fused);
         }
+        let split = FoldedSplit { split: self.id, start: self.start, end };
+        let folded = match (ticking, self.instance) {
+            (Some(ticking), Some(instance)) => {
+                let (nodes, _) = nodes_of(instance, self.graph);
+                ticks::write_ops(lane, split, ticking.ticks(), instance, nodes, on_fused)
+            }
+            _ => fold::write_ops(lane, split, on_fused),
+        };
+        fault_point!();
+        known.set_fusions_written(self.shape);
+        lane.return_known(known);
+        folded
     }
 }
 
@@ -207,7 +233,9 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
         }
     }
     let mut known = lane.take_known();
+    fault_point!();
     let shape = known.shape_of(lane, instance, tensor_layout, nodes, uid);
+    fault_point!();
     lane.return_known(known);
     (shape, nodes.len())
 }

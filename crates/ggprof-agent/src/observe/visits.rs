@@ -7,7 +7,10 @@
 //! the first node last, before any work was seen. Nodes that the loop passes over
 //! run together with the one before them.
 
+use std::ptr::NonNull;
+
 use super::cuda::CapturedGraph;
+use crate::recorder::this_thread::ThisThread;
 
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.
@@ -32,15 +35,46 @@ pub(crate) struct Visits {
     visited: Vec<u32>,
 }
 
+/// The hooks that this thread runs into find the visits of a split, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Visiting {
+    visits: NonNull<Visits>,
+    /// Those of a split in the middle of which this one is computed; null without.
+    outer: *mut Visits,
+}
+
+impl Visiting {
+    pub(crate) fn begin(this: &ThisThread, visits: Visits) -> Visiting {
+        let visits = NonNull::from(Box::leak(Box::new(visits)));
+        Visiting { visits, outer: this.visits.replace(visits.as_ptr()) }
+    }
+
+    /// When the split was computed: no hook looks at them any more.
+    pub(crate) fn visits(&self) -> &Visits {
+        // SAFETY: made by `begin`, freed by drop only; hooks on this thread alone change it,
+        // and none runs now.
+        unsafe { self.visits.as_ref() }
+    }
+}
+
+impl Drop for Visiting {
+    fn drop(&mut self) {
+        ThisThread::with(|this| this.visits.set(self.outer));
+        // SAFETY: made by `begin`, on this thread (the value cannot leave it), and nobody
+        // finds it any more.
+        drop(unsafe { Box::from_raw(self.visits.as_ptr()) });
+    }
+}
+
 impl Visits {
     /// # Safety
     /// `nodes` stays as it is for as long as the value is used.
     pub(crate) unsafe fn new(
         (split, shape, backend): (u32, u32, u32),
         nodes: &[*const u8],
-    ) -> Box<Visits> {
+    ) -> Visits {
         let visited = Vec::with_capacity(nodes.len());
-        Box::new(Visits {
+        Visits {
             split,
             shape,
             backend,
@@ -51,7 +85,7 @@ impl Visits {
             stream: 0,
             cuda_graph: CapturedGraph::default(),
             visited,
-        })
+        }
     }
 
     /// A question about a node, asked at `site`. Never allocates, unless a CUDA graph is
@@ -140,7 +174,7 @@ mod tests {
         (1..=nodes).map(|n| (n * 16) as *const u8).collect()
     }
 
-    fn visits(nodes: &[*const u8]) -> Box<Visits> {
+    fn visits(nodes: &[*const u8]) -> Visits {
         // SAFETY: every test keeps its nodes.
         unsafe { Visits::new((1, 1, 1), nodes) }
     }
@@ -199,6 +233,27 @@ mod tests {
         assert_eq!(fused(&visits), [], "nothing was computed yet");
         visits.note_work();
         assert_eq!(fused(&visits), [(1, 0b110), (5, 0b10)]);
+    }
+
+    #[test]
+    fn hooks_find_the_innermost_split_and_no_ended_one() {
+        let nodes = graph(1);
+        let found = || {
+            // SAFETY: null or visits that live, on this thread.
+            ThisThread::with(|this| unsafe { this.visits.get().as_ref() }.map(|it| it.split))
+        };
+        let begin = |split| {
+            // SAFETY: the nodes outlive the visits.
+            let visits = unsafe { Visits::new((split, 1, 1), &nodes) };
+            ThisThread::with(|this| Visiting::begin(this, visits))
+        };
+        let outer = begin(1);
+        let inner = begin(2);
+        assert_eq!(found(), Some(2));
+        drop(inner);
+        assert_eq!(found(), Some(1));
+        drop(outer);
+        assert_eq!(found(), None);
     }
 
     #[test]

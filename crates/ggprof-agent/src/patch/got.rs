@@ -5,11 +5,11 @@
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
 use crate::ffi::api::Scope;
+use crate::lock::{self, Ranked, rank};
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ impl Slot<'_> {
         if self.is_bound(object) {
             return self.value();
         }
+        lock::before_asking_the_loader();
         // SAFETY: a look-up by a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
         if global != 0 {
@@ -73,12 +74,12 @@ impl Slot<'_> {
 
     fn write(&self, object: &LoadedObject, write: impl FnOnce(&AtomicUsize)) -> bool {
         /// Who closes a page must not close it for another thread that writes to it.
-        static OPENED: Mutex<()> = Mutex::new(());
+        static OPENED: Ranked<{ rank::OPEN_PAGE }, ()> = Ranked::new(());
         if !object.relro.contains(&self.address) {
             write(self.word());
             return true;
         }
-        let _alone = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = OPENED.lock();
         let opened = protect(self.address, libc::PROT_READ | libc::PROT_WRITE);
         if opened {
             write(self.word());
@@ -119,8 +120,7 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
     }
 }
 
-/// Binds the slots of these names, as their first calls would. Not to be called with a lock of
-/// ours held: a `Scope` is asked.
+/// Binds the slots of these names, as their first calls would. Asks the loader.
 pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
     for_each(object, |slot| {
         if wanted(slot.name) {

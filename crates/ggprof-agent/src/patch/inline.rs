@@ -9,13 +9,14 @@
 
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
 
 use super::entry_code::{EntryCode, JUMP, jump_anywhere, load_r11};
 use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
 use super::page_bytes;
 use super::symbols::Function;
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 
 /// The hooks of one library. Once they are in, dropped only when the library is gone: its
 /// functions lead to these pages.
@@ -96,7 +97,10 @@ impl InlineHooks {
         if !self.page.seal() {
             return Err("the system does not let us make code");
         }
+        // Known before they can be met; without a jump the way past is as good as the function.
+        HOOKED.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
         for (placed, jump) in self.jumps.iter().enumerate() {
+            fault_point!();
             // SAFETY: the caller's contract; the jump leads to the sealed page.
             if let Err(reason) = unsafe { overwrite(jump.at, &jump.bytes) } {
                 // SAFETY: as above.
@@ -110,7 +114,6 @@ impl InlineHooks {
                 return Err(reason);
             }
         }
-        all_hooked().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
         Ok(())
     }
 
@@ -127,29 +130,29 @@ impl InlineHooks {
 
 impl Drop for InlineHooks {
     fn drop(&mut self) {
+        // In the middle of a fault of ours some may be in for good.
+        if std::thread::panicking() {
+            return;
+        }
         let is_ours = |(_, real): &(usize, usize)| self.jumps.iter().any(|jump| jump.real == *real);
-        all_hooked().retain(|hooked| !is_ours(hooked));
+        HOOKED.lock().retain(|hooked| !is_ours(hooked));
     }
 }
 
 /// Every hooked function of the process, with where it goes on behind its hook. Whoever looks a
 /// function up to call it must not arrive at our own hook.
-static HOOKED: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
-
-fn all_hooked() -> std::sync::MutexGuard<'static, Vec<(usize, usize)>> {
-    HOOKED.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static HOOKED: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
 
 /// Where a call of the function goes on: past its hook, if it has one.
 pub(crate) fn way_past(function: usize) -> usize {
-    let hooked = all_hooked();
+    let hooked = HOOKED.lock();
     let known = hooked.iter().find(|(hooked, _)| *hooked == function);
     known.map_or(function, |(_, past)| *past)
 }
 
 /// The function that a way past a hook leads to; any other address is itself.
 pub(crate) fn function_behind(address: usize) -> usize {
-    let hooked = all_hooked();
+    let hooked = HOOKED.lock();
     let known = hooked.iter().find(|(_, past)| *past == address);
     known.map_or(address, |(function, _)| *function)
 }

@@ -5,10 +5,10 @@ use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::page_bytes;
+use crate::lock::{self, Once, rank};
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ pub(crate) fn all() -> Vec<LoadedObject> {
 
 /// Whether an address lies in this library.
 pub(crate) fn is_ours(address: usize) -> bool {
-    static OURS: OnceLock<Option<LoadedObject>> = OnceLock::new();
+    static OURS: Once<{ rank::OWN_OBJECT }, Option<LoadedObject>> = Once::new();
     let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
     ours.as_ref().is_some_and(|object| object.holds(address))
 }
@@ -120,6 +120,7 @@ static CLOSINGS: AtomicU64 = AtomicU64::new(0);
 
 /// Asks the loader, so not when others may wait for the answer: before `main`.
 pub(crate) fn learn_who_closes() {
+    lock::before_asking_the_loader();
     // SAFETY: a look-up by a C string, as the program's libraries do it.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) } as usize;
     COME_BY_US.store(is_ours(first), Ordering::Release);

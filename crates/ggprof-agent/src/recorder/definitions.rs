@@ -11,6 +11,7 @@ use ggprof_spool::writer::{BlockFull, BlockWriter};
 
 use super::Recorder;
 use super::blocks::Wanted;
+use crate::fault::fault_point;
 
 /// Whose description it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +42,7 @@ impl Definitions {
     }
 
     pub(crate) fn put(&mut self, recorder: &Recorder, record: &[u8; UNIT]) {
+        fault_point!();
         self.write(recorder, |writer| writer.put(record));
     }
 
@@ -74,6 +76,7 @@ impl Definitions {
             recorder.lose(LossKind::NoBlock, 1);
             return false;
         };
+        fault_point!();
         recorder.spool.let_go(self.writer.block());
         self.sequence += 1;
         // SAFETY: an empty block of the mapped file that only this writer has, until the

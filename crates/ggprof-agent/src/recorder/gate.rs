@@ -29,15 +29,18 @@ pub(crate) struct Gate {
     owed: AtomicBool,
 }
 
-/// What a thread that comes to write may do.
+/// What a thread that comes to write may do; `Admission` sees to what follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum Admitted {
     /// Nothing.
     Shut,
     /// Write: it is inside a run that was admitted.
     InRun,
-    /// Write, and say when it is done.
+    /// Write, and say when it is done: [`HeaderPage::leave`].
     Counted,
+    /// Nothing, for the length of a run, and say when that is over:
+    /// [`Gate::end_unrecorded`].
+    Unrecorded,
 }
 
 impl Gate {
@@ -54,18 +57,17 @@ impl Gate {
         }
     }
 
-    /// Asked once for every graph run of the program. If it is admitted, it was counted in
-    /// the header and leaves at its end.
-    pub(crate) fn admits_run(&self, header: &HeaderPage) -> bool {
+    /// Asked once for every graph run of the program: counted or unrecorded.
+    pub(crate) fn run(&self, header: &HeaderPage) -> Admitted {
         let number = self.seen.fetch_add(1, Relaxed) + 1;
         if header.control() == Control::Window {
             self.move_window(header, number);
         }
-        let admitted = self.enter(header);
-        if !admitted {
-            self.unrecorded.fetch_add(1, Relaxed);
+        if self.enter(header) {
+            return Admitted::Counted;
         }
-        admitted
+        self.unrecorded.fetch_add(1, Relaxed);
+        Admitted::Unrecorded
     }
 
     pub(crate) fn end_unrecorded(&self) {
@@ -73,18 +75,18 @@ impl Gate {
     }
 
     /// Asked by a thread whose current run has this number.
-    pub(crate) fn admission(&self, header: &HeaderPage, run: u32) -> Admission {
+    pub(crate) fn thread_in(&self, header: &HeaderPage, run: u32) -> Admitted {
         match run {
-            UNRECORDED => Admission::Shut,
-            NONE if self.enter(header) => Admission::Counted,
-            NONE => Admission::Shut,
-            _ => Admission::InRun,
+            UNRECORDED => Admitted::Shut,
+            NONE if self.enter(header) => Admitted::Counted,
+            NONE => Admitted::Shut,
+            _ => Admitted::InRun,
         }
     }
 
     /// Asked by whoever brings what is owed, on any thread.
-    pub(crate) fn admission_of_owed(&self, header: &HeaderPage) -> Admission {
-        if self.owed.load(Acquire) { Admission::InRun } else { self.admission(header, NONE) }
+    pub(crate) fn bringer_of_owed(&self, header: &HeaderPage) -> Admitted {
+        if self.owed.load(Acquire) { Admitted::InRun } else { self.thread_in(header, NONE) }
     }
 
     /// From inside an admitted run: records of it will come later, and whoever asks for a stop
@@ -174,7 +176,7 @@ mod tests {
     fn admitted(span: Span, runs: usize) -> Vec<bool> {
         let header = header();
         let gate = Gate::new(span, &header);
-        (0..runs).map(|_| gate.admits_run(&header)).collect()
+        (0..runs).map(|_| gate.run(&header) == Admitted::Counted).collect()
     }
 
     #[test]
@@ -199,25 +201,25 @@ mod tests {
     fn what_was_asked_for_later_counts_more_than_the_window() {
         let header = header();
         let gate = Gate::new(Span { first_graph: 100, ..Span::default() }, &header);
-        assert!(!gate.admits_run(&header));
+        assert_eq!(gate.run(&header), Admitted::Unrecorded);
         header.set_control(Control::Record);
-        assert!(gate.admits_run(&header));
+        assert_eq!(gate.run(&header), Admitted::Counted);
         header.set_control(Control::Stop);
-        assert_eq!(gate.admission(&header, 7), Admission::InRun, "a run that goes on is finished");
-        assert_eq!(gate.admission(&header, NONE), Admission::Shut);
-        assert!(!gate.admits_run(&header));
+        assert_eq!(gate.thread_in(&header, 7), Admitted::InRun, "a run that goes on is finished");
+        assert_eq!(gate.thread_in(&header, NONE), Admitted::Shut);
+        assert_eq!(gate.run(&header), Admitted::Unrecorded);
     }
 
     #[test]
     fn what_is_owed_may_come_after_the_end() {
         let header = header();
         let gate = Gate::new(Span { last_graph: 1, ..Span::default() }, &header);
-        assert!(gate.admits_run(&header));
+        assert_eq!(gate.run(&header), Admitted::Counted);
         gate.owe(&header);
         header.leave();
-        assert!(!gate.admits_run(&header));
-        assert_eq!(gate.admission_of_owed(&header), Admission::InRun);
+        assert_eq!(gate.run(&header), Admitted::Unrecorded);
+        assert_eq!(gate.bringer_of_owed(&header), Admitted::InRun);
         gate.settle(&header);
-        assert_eq!(gate.admission_of_owed(&header), Admission::Shut);
+        assert_eq!(gate.bringer_of_owed(&header), Admitted::Shut);
     }
 }

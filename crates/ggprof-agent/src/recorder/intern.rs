@@ -10,6 +10,7 @@ use ggprof_spool::layout::{self, LossKind};
 use super::Recorder;
 use super::definitions::Definitions;
 use super::lane::HeldLane;
+use crate::fault::fault_point;
 
 /// A program that makes new nodes for ever must not eat memory for ever: behind half as many
 /// a new epoch is due, in which all numbers are forgotten.
@@ -41,6 +42,7 @@ impl Interner {
         let text = &text[..text.len().min(layout::MAX_TEXT_BYTES)];
         let (id, new) = self.texts.number(digest(text), lane);
         if new {
+            fault_point!();
             lane.define_long(&mut text_head(id, text), text);
         }
         id
@@ -49,6 +51,7 @@ impl Interner {
     /// The number of a text that a lasting description refers to.
     pub(crate) fn lasting_text(&mut self, lane: &HeldLane<'_>, text: &[u8]) -> u32 {
         let id = self.text(lane, text);
+        fault_point!();
         if id != layout::NONE && self.lasting.iter().all(|(known, _)| *known != id) {
             let text = &text[..text.len().min(layout::MAX_TEXT_BYTES)];
             self.lasting.push((id, text.into()));
@@ -77,6 +80,7 @@ impl Interner {
     pub(crate) fn shape(&mut self, lane: &HeldLane<'_>, digest: u64, nodes: &[u32]) -> u32 {
         let (shape, new) = self.shapes.number(digest, lane);
         if new {
+            fault_point!();
             write_shape(lane, shape, nodes);
         }
         shape

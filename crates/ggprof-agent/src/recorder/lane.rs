@@ -10,11 +10,12 @@ use ggprof_spool::layout::{self, LossKind, UNIT};
 use ggprof_spool::writer::BlockWriter;
 
 use super::Recorder;
+use super::admission::Admission;
 use super::blocks::Wanted;
 use super::definitions::Owner;
-use super::gate::Admission;
 use super::run_slot::RunSlot;
 use crate::clock;
+use crate::fault::fault_point;
 use crate::observe::graph::KnownNodes;
 use crate::observe::known_copies::{Ends, Key, KnownCopies};
 
@@ -71,23 +72,19 @@ impl Lanes {
         &self,
         recorder: &'r Recorder,
         preferred: usize,
-        admission: Admission,
+        admission: Admission<'r>,
     ) -> Option<HeldLane<'r>> {
-        let order = (preferred..LANES).chain(0..preferred.min(LANES));
-        let number = order.into_iter().find(|&n| self.lanes[n].try_hold())?;
-        Some(HeldLane { recorder, lane: &self.lanes[number], number, admission })
+        let mut order = (preferred..LANES).chain(0..preferred.min(LANES));
+        let (number, alone) = order.find_map(|n| Some((n, self.lanes[n].try_hold()?)))?;
+        Some(HeldLane { recorder, alone, number, admission })
     }
 
     /// Takes the block away from a lane that nobody holds.
     pub(crate) fn vacate(&self, number: usize) -> bool {
-        let lane = &self.lanes[number];
-        let ours = lane.try_hold();
-        if ours {
-            // SAFETY: `held` gives us the lane alone.
-            unsafe { (*lane.inner.get()).writer = BlockWriter::without_block() };
-            lane.held.store(false, Ordering::Release);
-        }
-        ours
+        let Some(alone) = self.lanes[number].try_hold() else { return false };
+        // SAFETY: we have the lane alone.
+        unsafe { (*alone.0.inner.get()).writer = BlockWriter::without_block() };
+        true
     }
 
     /// The slots in which graphs run now, for a worker looking for its own.
@@ -105,8 +102,19 @@ impl Lanes {
 const _: () = assert!(LANES <= u64::BITS as usize);
 
 impl Lane {
-    fn try_hold(&self) -> bool {
-        !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire)
+    fn try_hold(&'static self) -> Option<Alone> {
+        let ours = !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire);
+        ours.then(|| Alone(self))
+    }
+}
+
+/// A lane that this thread alone has, until it is dropped.
+#[derive(Debug)]
+struct Alone(&'static Lane);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        self.0.held.store(false, Ordering::Release);
     }
 }
 
@@ -114,30 +122,44 @@ impl Lane {
 #[derive(Debug)]
 pub(crate) struct HeldLane<'r> {
     pub(crate) recorder: &'r Recorder,
-    lane: &'static Lane,
+    alone: Alone,
     pub(crate) number: usize,
-    admission: Admission,
+    admission: Admission<'r>,
 }
 
-impl HeldLane<'_> {
+/// A graph runs in the slot of a lane. It ends when this is dropped, which must be before
+/// the lane is.
+#[derive(Debug)]
+pub(crate) struct RunningGraph<'r> {
+    lanes: &'r Lanes,
+    slot: &'static RunSlot,
+    number: usize,
+}
+
+impl Drop for RunningGraph<'_> {
+    fn drop(&mut self) {
+        self.lanes.running.fetch_and(!(1 << self.number), Ordering::Release);
+        self.slot.end();
+    }
+}
+
+impl<'r> HeldLane<'r> {
     pub(crate) fn slot(&self) -> &'static RunSlot {
-        &self.lane.slot
+        &self.alone.0.slot
     }
 
     /// The graph in the slot begins to run.
-    pub(crate) fn begin_run(&self, nodes: usize) {
-        self.slot().begin(nodes);
-        self.recorder.lanes().running.fetch_or(1 << self.number, Ordering::Release);
-    }
-
-    pub(crate) fn end_run(&self) {
-        self.recorder.lanes().running.fetch_and(!(1 << self.number), Ordering::Release);
-        self.slot().end();
+    pub(crate) fn begin_run(&self, nodes: usize) -> RunningGraph<'r> {
+        let (lanes, slot, number) = (self.recorder.lanes(), self.slot(), self.number);
+        slot.begin(nodes);
+        let running = RunningGraph { lanes, slot, number };
+        lanes.running.fetch_or(1 << number, Ordering::Release);
+        running
     }
 
     /// Whether anything may be written now. Where not, all that writes does nothing.
     pub(crate) fn writes(&self) -> bool {
-        self.admission != Admission::Shut
+        self.admission.writes()
     }
 
     /// Called once, before anything is written.
@@ -221,7 +243,7 @@ impl HeldLane<'_> {
         // SAFETY: `held` gives this thread the lane alone, a HeldLane is not
         // shared between threads, and no caller above keeps the reference
         // across another call of this function.
-        unsafe { &mut *self.lane.inner.get() }
+        unsafe { &mut *self.alone.0.inner.get() }
     }
 
     #[cold]
@@ -231,6 +253,7 @@ impl HeldLane<'_> {
             self.recorder.lose(LossKind::NoBlock, 1);
             return false;
         };
+        fault_point!();
         let inner = self.inner();
         self.recorder.spool.let_go(inner.writer.block());
         inner.sequence += 1;
@@ -244,15 +267,6 @@ impl HeldLane<'_> {
             let _ = inner.writer.put(&clock::sample().encode());
         }
         true
-    }
-}
-
-impl Drop for HeldLane<'_> {
-    fn drop(&mut self) {
-        self.lane.held.store(false, Ordering::Release);
-        if self.admission == Admission::Counted {
-            self.recorder.leave();
-        }
     }
 }
 

@@ -8,10 +8,11 @@
 //! * `intern`: texts, nodes and graph shapes, written once each;
 //! * `definitions`: the blocks of descriptions, and what lasts;
 //! * `fork_mark`: whether this is a child, which must not write;
-//! * `gate`: whether anything is recorded now;
+//! * `gate`, `admission`: whether anything is recorded now, and who is inside;
 //! * `blocks`: which block is whose, and which is used again;
 //! * `spool_file`: creating, reserving and mapping the file.
 
+pub(crate) mod admission;
 pub(crate) mod blocks;
 pub(crate) mod definitions;
 pub(crate) mod fold;
@@ -26,17 +27,19 @@ pub(crate) mod this_thread;
 pub(crate) mod thread_log;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ggprof_spool::layout::{Control, LossKind};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::config::{self, Config, CudaConfig};
+use crate::fault::fault_point;
+use crate::lock::{Locked, Ranked, Tried, rank};
 use crate::{clock, lifecycle};
+use admission::{Admission, Owed};
 use blocks::Wanted;
 use definitions::Definitions;
 use fork_mark::ForkMark;
-use gate::{Admission, Gate};
+use gate::{Admitted, Gate};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
 use spool_file::{Block, NoBlock, SpoolFile};
@@ -64,15 +67,15 @@ pub(crate) struct Recorder {
     fork_mark: ForkMark,
     gate: Gate,
     lanes: Lanes,
-    interner: Mutex<Interner>,
-    definitions: Mutex<Definitions>,
+    interner: Ranked<{ rank::INTERNER }, Interner>,
+    definitions: Ranked<{ rank::DEFINITIONS }, Definitions>,
     /// Of the descriptions (`blocks`).
     epoch: AtomicU32,
     /// Descriptions have become too many, or some were not written because nothing was
     /// recorded.
     epoch_due: AtomicBool,
     splits: AtomicU32,
-    clock_sampling: Mutex<ClockSampling>,
+    clock_sampling: Tried<ClockSampling>,
 }
 
 impl Recorder {
@@ -91,6 +94,7 @@ impl Recorder {
             agent_version: env!("CARGO_PKG_VERSION").as_bytes(),
         };
         let spool = SpoolFile::create(config, &facts)?;
+        fault_point!();
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
@@ -100,16 +104,17 @@ impl Recorder {
             gate: Gate::new(config.span, &spool.header),
             spool,
             lanes: Lanes::new(),
-            interner: Mutex::new(Interner::default()),
-            definitions: Mutex::new(Definitions::new()),
+            interner: Ranked::default(),
+            definitions: Ranked::new(Definitions::new()),
             epoch: AtomicU32::new(0),
             epoch_due: AtomicBool::new(false),
             splits: AtomicU32::new(0),
-            clock_sampling: Mutex::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
+            clock_sampling: Tried::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
         };
         if let Some(lane) = recorder.lane(0) {
             lane.put(&first.encode());
         }
+        fault_point!();
         Ok(recorder)
     }
 
@@ -118,38 +123,39 @@ impl Recorder {
     /// recorded, the lane writes nothing.
     pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
         let run = ThisThread::with(|this| this.run.get());
-        self.lane_with(preferred, || self.gate.admission(&self.spool.header, run))
+        self.lane_with(preferred, || self.gate.thread_in(&self.spool.header, run))
     }
 
-    /// The right to write what [`Self::owe`] has announced.
+    /// The right to write what is owed.
     pub(crate) fn lane_for_owed(&self) -> Option<HeldLane<'_>> {
-        self.lane_with(0, || self.gate.admission_of_owed(&self.spool.header))
+        self.lane_with(0, || self.gate.bringer_of_owed(&self.spool.header))
     }
 
-    fn lane_with(
-        &self,
-        preferred: usize,
-        admission: impl FnOnce() -> Admission,
-    ) -> Option<HeldLane<'_>> {
-        if self.fork_mark.is_in_child() {
-            lifecycle::stop_in_child();
-            return None;
-        }
-        let admission = admission();
+    fn lane_with(&self, preferred: usize, ask: impl FnOnce() -> Admitted) -> Option<HeldLane<'_>> {
+        let admission = self.admission(ask)?;
+        fault_point!();
         let Some(lane) = self.lanes.hold(self, preferred, admission) else {
-            if admission == Admission::Counted {
-                self.leave();
-            }
             self.lose(LossKind::NoLane, 1);
             return None;
         };
+        fault_point!();
         if lane.writes() {
             if self.epoch_due.load(Ordering::Relaxed) {
                 self.begin_epoch();
             }
             lane.keep_up_with(self.epoch());
+            fault_point!();
         }
         Some(lane)
+    }
+
+    /// What the gate says; `None` in a child, which has nothing to do with it.
+    fn admission(&self, ask: impl FnOnce() -> Admitted) -> Option<Admission<'_>> {
+        if self.fork_mark.is_in_child() {
+            lifecycle::stop_in_child();
+            return None;
+        }
+        Some(Admission::new(self, ask()))
     }
 
     /// Whether this is the process that records, and not a child that shares its memory.
@@ -157,30 +163,20 @@ impl Recorder {
         self.fork_mark.is_same_process()
     }
 
-    /// Whether a graph run that begins now is recorded. If so, [`Self::leave`] follows;
-    /// otherwise [`Self::end_unrecorded`].
-    pub(crate) fn admits_run(&self) -> bool {
-        self.gate.admits_run(&self.spool.header)
+    /// Whether a graph run that begins now is recorded, for as long as it lasts.
+    pub(crate) fn admit_run(&self) -> Option<Admission<'_>> {
+        self.admission(|| self.gate.run(&self.spool.header))
     }
 
-    /// Records of the run that this thread is in will come later, from a device's library.
-    pub(crate) fn owe(&self) {
+    /// Records of the run that this thread is in will come later, from a device's library:
+    /// until the value is dropped.
+    pub(crate) fn owe(&self) -> Owed<'_> {
         self.gate.owe(&self.spool.header);
+        Owed::new(self)
     }
 
-    /// They are all written.
-    pub(crate) fn settle(&self) {
-        if !self.fork_mark.is_in_child() {
-            self.gate.settle(&self.spool.header);
-        }
-    }
-
-    pub(crate) fn end_unrecorded(&self) {
-        self.gate.end_unrecorded();
-    }
-
-    /// Whoever was admitted is done.
-    pub(crate) fn leave(&self) {
+    /// Whoever was counted is done.
+    fn leave(&self) {
         if !self.fork_mark.is_in_child() {
             self.spool.header.leave();
         }
@@ -207,7 +203,9 @@ impl Recorder {
         let mut definitions = self.definitions();
         self.epoch_due.store(false, Ordering::Relaxed);
         self.epoch.fetch_add(1, Ordering::Release);
+        fault_point!();
         definitions.begin_epoch(self);
+        fault_point!();
         interner.begin_epoch(self, &mut definitions);
     }
 
@@ -215,8 +213,8 @@ impl Recorder {
         self.epoch_due.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn definitions(&self) -> MutexGuard<'_, Definitions> {
-        self.definitions.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn definitions(&self) -> Locked<'_, { rank::DEFINITIONS }, Definitions> {
+        self.definitions.lock()
     }
 
     /// A block of the file; without one, recording may have ended.
@@ -236,8 +234,8 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn interner(&self) -> MutexGuard<'_, Interner> {
-        self.interner.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn interner(&self) -> Locked<'_, { rank::INTERNER }, Interner> {
+        self.interner.lock()
     }
 
     pub(crate) fn lanes(&self) -> &Lanes {
@@ -269,7 +267,7 @@ impl Recorder {
     /// The first run always brings one, because a rate needs two and the program may be
     /// killed right after it; then the distance doubles from a millisecond on.
     pub(crate) fn sample_clock_if_due(&self, lane: &HeldLane<'_>) {
-        let Ok(mut sampling) = self.clock_sampling.try_lock() else { return };
+        let Some(mut sampling) = self.clock_sampling.try_lock() else { return };
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         if now - sampling.last_ns >= sampling.wait_ns {
             sampling.last_ns = now;

@@ -50,14 +50,19 @@ impl RunSlot {
         Some(unsafe { std::slice::from_raw_parts(nodes, MAX_NODES) })
     }
 
+    /// A graph begins to run, whatever became of the one before. Called by the holder of the
+    /// slot's lane alone, as is [`Self::end`].
     pub(crate) fn begin(&self, n_nodes: usize) {
         self.n_nodes.store(n_nodes as u32, Ordering::Relaxed);
         self.n_logs.store(0, Ordering::Relaxed);
-        self.generation.fetch_add(1, Ordering::Release);
+        let next_odd = (self.generation.load(Ordering::Relaxed) + 1) | 1;
+        self.generation.store(next_odd, Ordering::Release);
     }
 
+    /// No graph runs any more.
     pub(crate) fn end(&self) {
-        self.generation.fetch_add(1, Ordering::Release);
+        let next_even = (self.generation.load(Ordering::Relaxed) + 1) & !1;
+        self.generation.store(next_even, Ordering::Release);
     }
 
     #[inline(always)]
@@ -112,9 +117,34 @@ impl RunSlot {
     /// The logs that took part, for the folding thread.
     pub(crate) fn logs(&self) -> impl Iterator<Item = &'static ThreadLog> {
         let n = (self.n_logs.load(Ordering::Acquire) as usize).min(MAX_LOGS);
-        self.logs[..n].iter().filter_map(|log| {
+        let generation = self.generation.load(Ordering::Relaxed);
+        let logs = self.logs[..n].iter().filter_map(|log| {
             // SAFETY: only references to the static pool are ever stored.
             unsafe { log.load(Ordering::Acquire).as_ref() }
-        })
+        });
+        // A place that nobody filled in holds a log of an earlier run.
+        logs.filter(move |log| log.takes_part_in(self, generation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_was_not_ended_does_not_invert_those_behind_it() {
+        let slot = RunSlot::new();
+        slot.end();
+        assert_eq!(slot.running_generation(), None, "none was begun");
+        slot.begin(0);
+        let first = slot.running_generation().expect("it runs");
+        slot.begin(0);
+        let second = slot.running_generation().expect("the next one runs");
+        assert!(slot.is_running(second) && !slot.is_running(first));
+        slot.end();
+        slot.end();
+        assert_eq!(slot.running_generation(), None);
+        slot.begin(0);
+        assert!(slot.running_generation().is_some_and(|third| third > second));
     }
 }

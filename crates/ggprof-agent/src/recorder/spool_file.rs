@@ -7,13 +7,14 @@
 //! be the same one.
 
 use std::ffi::{CStr, CString};
-use std::sync::{Mutex, PoisonError};
 
 use ggprof_spool::layout::{BLOCK_BYTES, HEADER_BYTES, StopReason};
 use ggprof_spool::writer::{self, HeaderFacts, HeaderPage};
 
 use super::blocks::{Ring, Wanted};
 use crate::config::Config;
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 
 /// A small first chunk for short runs, then 4 MiB: about 130,000 ops each.
 const FIRST_CHUNK_BLOCKS: usize = 16;
@@ -26,7 +27,7 @@ pub(crate) struct SpoolFile {
     pub(crate) header: HeaderPage,
     path: CString,
     identity: (libc::dev_t, libc::ino_t),
-    growth: Mutex<Growth>,
+    growth: Ranked<{ rank::GROWTH }, Growth>,
 }
 
 #[derive(Debug)]
@@ -83,7 +84,7 @@ impl SpoolFile {
             reserved_blocks: FIRST_CHUNK_BLOCKS,
             ring: most_blocks.map(|most| Ring::new(most.max(FIRST_CHUNK_BLOCKS))),
         };
-        Ok(SpoolFile { header, path, identity, growth: Mutex::new(growth) })
+        Ok(SpoolFile { header, path, identity, growth: Ranked::new(growth) })
     }
 
     pub(crate) fn path(&self) -> &CStr {
@@ -102,7 +103,7 @@ impl SpoolFile {
         wanted: Wanted,
         vacate: impl FnMut(usize) -> bool,
     ) -> Result<Block, NoBlock> {
-        let mut growth = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut growth = self.growth.lock();
         let again = growth.ring.as_ref().is_some_and(|ring| growth.handed_out >= ring.most());
         let index = if again {
             let ring = growth.ring.as_mut().ok_or(NoBlock::AllBusy)?;
@@ -114,6 +115,7 @@ impl SpoolFile {
             growth.handed_out += 1;
             growth.handed_out as u32 - 1
         };
+        fault_point!();
         let base = growth.base_of(index);
         if again {
             // SAFETY: a mapped block that the ring has taken away from its writer. Before
@@ -158,6 +160,13 @@ impl SpoolFile {
         growth.reserved_blocks += blocks;
         self.header.set_reserved_blocks(growth.reserved_blocks as u64);
         Ok(())
+    }
+}
+
+impl Drop for SpoolFile {
+    /// Only where a recording could not be set up: no other is ever dropped.
+    fn drop(&mut self) {
+        self.remove();
     }
 }
 

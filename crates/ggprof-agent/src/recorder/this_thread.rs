@@ -3,9 +3,9 @@
 
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
-use std::sync::OnceLock;
 
 use super::thread_log::ThreadLog;
+use crate::lock::{Once, rank};
 use crate::observe::visits::Visits;
 use crate::observe::vulkan::command_buffers::CommandBuffer;
 
@@ -55,7 +55,7 @@ global_asm!(
 const _: () = assert!(align_of::<ThisThread>() <= 16);
 
 /// Gives a log back when its thread ends.
-static END_OF_THREAD: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+static END_OF_THREAD: Once<{ rank::THREAD_KEY }, Option<libc::pthread_key_t>> = Once::new();
 
 impl ThisThread {
     /// Where its log is, for hooks that look before they call: null without one.
@@ -93,9 +93,10 @@ impl ThisThread {
         if let Some(log) = self.log.get() {
             return Some(log);
         }
-        let log = ThreadLog::take(self.os_thread())?;
+        let key = END_OF_THREAD.get_or_init(make_key);
+        let log = ThreadLog::take(self.os_thread())?.keep();
         self.log.set(Some(log));
-        if let Some(key) = END_OF_THREAD.get_or_init(make_key) {
+        if let Some(key) = key {
             // SAFETY: the key is valid; the value is only handed to our own
             // destructor below.
             unsafe { libc::pthread_setspecific(*key, std::ptr::from_ref(log).cast()) };

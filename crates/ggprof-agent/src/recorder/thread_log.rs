@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::mapped;
 use super::run_slot::RunSlot;
+use crate::fault::fault_point;
 
 /// ggml allows 512 threads per graph; several graphs may run at once.
 const LOGS: usize = 1024;
@@ -61,6 +62,25 @@ pub(crate) struct ThreadLog {
 // compare-and-swap); everything others read is atomic.
 unsafe impl Sync for ThreadLog {}
 
+/// A log that was taken from the pool, and goes back unless it is kept.
+#[derive(Debug)]
+pub(crate) struct TakenLog(&'static ThreadLog);
+
+impl TakenLog {
+    /// Until [`ThreadLog::give_back`].
+    pub(crate) fn keep(self) -> &'static ThreadLog {
+        let log = self.0;
+        std::mem::forget(self);
+        log
+    }
+}
+
+impl Drop for TakenLog {
+    fn drop(&mut self) {
+        self.0.give_back();
+    }
+}
+
 impl ThreadLog {
     /// Where the number of threads is, for hooks that look before they call.
     pub(crate) const N_THREADS: usize = std::mem::offset_of!(ThreadLog, n_threads);
@@ -82,18 +102,15 @@ impl ThreadLog {
     }
 
     /// A log for this thread. `None` when all are in use.
-    pub(crate) fn take(os_thread: u32) -> Option<&'static ThreadLog> {
-        let log = POOL.iter().find(|log| log.try_own(os_thread))?;
-        if log.shares.load(Relaxed).is_null() {
-            let Some(shares) = mapped::array::<Share>(SHARES) else {
-                log.give_back();
-                return None;
-            };
-            log.shares.store(shares.as_ptr(), Relaxed);
+    pub(crate) fn take(os_thread: u32) -> Option<TakenLog> {
+        let log = TakenLog(POOL.iter().find(|log| log.try_own(os_thread))?);
+        fault_point!();
+        if log.0.shares.load(Relaxed).is_null() {
+            log.0.shares.store(mapped::array::<Share>(SHARES)?.as_ptr(), Relaxed);
         }
-        log.os_thread.store(os_thread, Relaxed);
-        log.current.set(ptr::null());
-        log.current_tensor.set(0);
+        log.0.os_thread.store(os_thread, Relaxed);
+        log.0.current.set(ptr::null());
+        log.0.current_tensor.set(0);
         Some(log)
     }
 

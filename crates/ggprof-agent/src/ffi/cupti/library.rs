@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::CudaConfig;
 use crate::ffi::api::Pointer;
+use crate::lock;
 use crate::patch::loaded_object;
 
 /// Where the toolkit and Python's packages put it, seen from the folder of the
@@ -33,6 +34,7 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub(super) fn find(&self, symbol: &CStr) -> usize {
+        lock::before_asking_the_loader();
         // SAFETY: the handle is open, the name a C string.
         unsafe { libc::dlsym(self.handle, symbol.as_ptr()) as usize }
     }
@@ -142,6 +144,7 @@ fn open_file(path: &Path) -> Option<Opened> {
     if path.is_absolute() && !path.exists() {
         return None;
     }
+    lock::before_asking_the_loader();
     // SAFETY: a C string. Loading runs the library's constructors: it is NVIDIA's
     // tracing library, by its name and place, or what the user named.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };

@@ -4,10 +4,11 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
 
 use super::calls::{Cupti, Failure, Subscriber};
 use super::raw::{self, domain, kind, resource};
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 
 const KINDS: [u32; 4] = [kind::CONCURRENT_KERNEL, kind::MEMCPY, kind::MEMCPY2, kind::MEMSET];
 
@@ -20,7 +21,8 @@ pub(crate) struct Callbacks {
     pub(crate) timestamp: raw::Timestamp,
 }
 
-/// CUPTI is in the process as long as this is.
+/// CUPTI is in the process as long as this is. When it is dropped, the devices have nothing
+/// left to do, and no other thread is in a call that CUPTI watches: the owner sees to both.
 #[derive(Debug)]
 pub(crate) struct Session {
     cupti: &'static Cupti,
@@ -31,13 +33,9 @@ impl Session {
     pub(crate) fn attach(cupti: &'static Cupti, callbacks: Callbacks) -> Result<Session, Failure> {
         let subscriber = cupti.subscribe(callbacks.event)?;
         let session = Session { cupti, subscriber };
-        match session.switch_on(callbacks) {
-            Ok(()) => Ok(session),
-            Err(failure) => {
-                session.detach();
-                Err(failure)
-            }
-        }
+        fault_point!();
+        session.switch_on(callbacks)?;
+        Ok(session)
     }
 
     fn switch_on(&self, callbacks: Callbacks) -> Result<(), Failure> {
@@ -66,10 +64,10 @@ impl Session {
     pub(crate) fn deliver(&self) -> Result<(), Failure> {
         self.cupti.flush()
     }
+}
 
-    /// Takes CUPTI out of the process. The devices have nothing left to do, and no
-    /// other thread is in a call that CUPTI watches: the caller sees to both.
-    pub(crate) fn detach(self) {
+impl Drop for Session {
+    fn drop(&mut self) {
         // Each step is worth taking whatever became of the one before.
         let _ = self.cupti.flush();
         for kind in KINDS {
@@ -133,7 +131,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Buffers kept for the next request.
 const MOST_KEPT: usize = 8;
 
-static KEPT: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+static KEPT: Ranked<{ rank::CUPTI_BUFFERS }, Vec<usize>> = Ranked::new(Vec::new());
 
 const fn buffer_layout() -> Layout {
     match Layout::from_size_align(BUFFER_BYTES, 16) {
@@ -144,7 +142,8 @@ const fn buffer_layout() -> Layout {
 
 /// A buffer for CUPTI to fill, and its size; null without memory.
 pub(crate) fn lend_buffer() -> (*mut u8, usize) {
-    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    fault_point!();
+    let kept = KEPT.lock().pop();
     // SAFETY: the layout is not empty.
     let buffer = kept.map_or_else(|| unsafe { alloc(buffer_layout()) }, |kept| kept as *mut u8);
     (buffer, if buffer.is_null() { 0 } else { BUFFER_BYTES })
@@ -158,7 +157,7 @@ pub(crate) unsafe fn take_buffer_back(buffer: *mut u8) {
     if buffer.is_null() {
         return;
     }
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = KEPT.lock();
     if kept.len() < MOST_KEPT {
         kept.push(buffer as usize);
     } else {

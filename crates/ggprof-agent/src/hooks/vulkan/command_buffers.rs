@@ -4,6 +4,7 @@ use ash::vk;
 
 use super::device_of;
 use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::lifecycle;
 use crate::observe::vulkan::command_buffers::CommandBuffer;
 use crate::observe::vulkan::device::Device;
@@ -124,8 +125,10 @@ fn note_begun(device: &Device, buffer: &'static CommandBuffer, once: bool) {
     // SAFETY: called from the command that begins it.
     let inner = unsafe { buffer.inner() };
     if std::mem::take(&mut inner.in_flight) {
+        fault_point!();
         device.settle(buffer);
     }
+    fault_point!();
     inner.recording.clear();
     inner.stamps.reset(device);
     inner.pipeline = vk::Pipeline::null();
@@ -141,6 +144,7 @@ pub(super) unsafe extern "system" fn end(handle: vk::CommandBuffer) -> vk::Resul
         // SAFETY: called from a command about it.
         let inner = unsafe { buffer.inner() };
         if inner.noted {
+            fault_point!();
             let timed = inner.timed;
             let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
             inner.recording.end(device.timing(), &mut here);

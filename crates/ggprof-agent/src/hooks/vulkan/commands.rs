@@ -5,6 +5,7 @@ use ash::vk;
 
 use super::device_of;
 use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::observe::vulkan::device::Device;
 use crate::observe::vulkan::place::{self, Command};
 use crate::observe::vulkan::samples::Sampled;
@@ -69,6 +70,7 @@ fn before(device: &Device, handle: vk::CommandBuffer, command: Command) -> bool 
             Command::Dispatch(_) => Command::Dispatch(device.pipelines.find(inner.pipeline)),
             other => other,
         };
+        fault_point!();
         let work = place::work(this, command);
         inner.recording.before(device.timing(), work, &mut here);
         true
@@ -80,6 +82,7 @@ fn after(device: &Device, handle: vk::CommandBuffer) {
         let Some(buffer) = device.buffers.find(this, handle) else { return };
         // SAFETY: called from a command about it.
         let inner = unsafe { buffer.inner() };
+        fault_point!();
         let timed = inner.timed;
         let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
         inner.recording.after(device.timing(), &mut here);
@@ -98,6 +101,7 @@ fn synchronised(device: &Device, handle: vk::CommandBuffer) {
             // SAFETY: called from a command about it.
             let inner = unsafe { buffer.inner() };
             if inner.noted {
+                fault_point!();
                 let timed = inner.timed;
                 let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
                 inner.recording.synchronised(device.timing(), &mut here);

@@ -7,6 +7,7 @@ use ash::vk::{self, Handle};
 use super::device_of;
 use crate::clock;
 use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::recorder::this_thread::ThisThread;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
@@ -29,6 +30,7 @@ pub(super) unsafe extern "system" fn create(
         // SAFETY: the driver has filled in as many.
         let made = unsafe { std::slice::from_raw_parts(pipelines, count as usize) };
         contained((), || {
+            fault_point!();
             ThisThread::with(|this| known.pipelines.note_new(this, made, start));
             known.instance.labels.expect_names(made.len());
         });

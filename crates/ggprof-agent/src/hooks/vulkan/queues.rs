@@ -5,6 +5,7 @@ use ash::vk;
 use super::device_of;
 use crate::clock;
 use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::observe::vulkan::device::Device;
 use crate::recorder::this_thread::ThisThread;
 
@@ -78,6 +79,7 @@ fn note_submitted(
             // SAFETY: it is being submitted: the program does nothing else with it.
             let inner = unsafe { buffer.inner() };
             if inner.noted {
+                fault_point!();
                 device.in_flight.push(queue, buffer, inner, now);
             }
         }
@@ -107,6 +109,7 @@ fn seen(device: &Device, result: vk::Result) -> vk::Result {
     match result {
         vk::Result::SUCCESS | vk::Result::ERROR_DEVICE_LOST => contained((), || {
             device.note(result);
+            fault_point!();
             device.poll();
         }),
         _ => {}

@@ -6,6 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{ATTACHED, CUDA, work};
+use crate::fail_open::contained;
+use crate::fault::fault_point;
 use crate::ffi::cuda_driver::{CaptureDriver, Stream};
 
 /// A graph being captured on this thread.
@@ -27,6 +29,7 @@ impl Capture {
 
     /// The library is about to launch the node at this position.
     pub(crate) fn visit(&mut self, position: u32) {
+        fault_point!();
         if let Some(count) = self.driver.node_count(self.stream as Stream) {
             self.steps.push((position, count));
         }
@@ -55,6 +58,7 @@ impl CapturedGraph {
     /// The program begins to capture, on this stream.
     #[cold]
     pub(crate) fn begin(&mut self, stream: usize) {
+        fault_point!();
         let driver = CUDA.get().and_then(|cuda| cuda.captures);
         self.capture = driver.map(|driver| Capture::begin(driver, stream));
         self.copied = false;
@@ -64,18 +68,20 @@ impl CapturedGraph {
     #[inline(always)]
     pub(crate) fn visit(&mut self, position: u32) {
         if let Some(capture) = &mut self.capture {
-            capture.visit(position);
+            contained((), || capture.visit(position));
         }
     }
 
     #[cold]
     pub(crate) fn end(&mut self) {
+        fault_point!();
         self.order = self.capture.take().map(Capture::finish);
     }
 
     /// The graph is launched, for the first time if it was just captured.
     pub(crate) fn launch(&mut self, executable: usize) {
         self.executable = executable;
+        fault_point!();
         if let Some(order) = self.order.take()
             && let Some(work) = work().as_mut()
         {

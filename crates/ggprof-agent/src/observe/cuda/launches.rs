@@ -73,7 +73,10 @@ impl Place {
 /// as many calls as there are places.
 pub(crate) fn keep(correlation: u32, launch: Launch) {
     let place = Place::of(correlation);
-    place.correlation.store(0, Ordering::Release);
+    place.correlation.store(0, Ordering::Relaxed);
+    // Nothing of the new call is seen before that: a reader who saw some of it finds 0 or the
+    // new number when it looks again.
+    std::sync::atomic::fence(Ordering::Release);
     place.split.store(launch.split, Ordering::Relaxed);
     place.backend.store(launch.backend, Ordering::Relaxed);
     place.position.store(launch.position, Ordering::Relaxed);
@@ -100,7 +103,7 @@ pub(crate) fn find(correlation: u32) -> Option<Launch> {
     (place.correlation.load(Ordering::Relaxed) == correlation).then_some(launch)
 }
 
-/// After CUPTI was detached its numbers start anew.
+/// When CUPTI is attached again its numbers start anew.
 pub(crate) fn forget() {
     for place in &TABLE {
         place.correlation.store(0, Ordering::Relaxed);

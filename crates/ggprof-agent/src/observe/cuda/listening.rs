@@ -5,6 +5,7 @@ use ggprof_spool::layout::NO_NODE;
 
 use super::launches::{self, Launch};
 use super::{Work, now_ns, work};
+use crate::fault::fault_point;
 use crate::ffi::cupti::session::Event;
 use crate::ffi::cupti::{Cupti, records};
 use crate::lifecycle;
@@ -67,6 +68,7 @@ pub(crate) fn note_waited() {
 /// The buffer holds `valid` bytes of records of this CUPTI.
 pub(crate) unsafe fn take_records(cupti: &Cupti, buffer: *mut u8, valid: usize, dropped: u64) {
     let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
+    fault_point!();
     Work::note_dropped(&lane, dropped);
     if let Some(work) = work().as_mut() {
         // SAFETY: the caller's contract.

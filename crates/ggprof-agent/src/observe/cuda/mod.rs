@@ -22,13 +22,15 @@ mod state;
 mod windows;
 mod work;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::backends::Adopted;
 use crate::config::CudaLevel;
-use crate::ffi::cuda_driver::CaptureDriver;
+use crate::fault::fault_point;
+use crate::ffi::cuda_driver::{CaptureDriver, Driver};
 use crate::ffi::cupti::Cupti;
+use crate::lock::{Locked, Once, Ranked, Tried, rank};
 use crate::recorder::Recorder;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
@@ -44,38 +46,58 @@ use work::Work;
 #[derive(Debug)]
 struct Cuda {
     level: CudaLevel,
-    cupti: OnceLock<Option<Cupti>>,
+    /// Set by whoever has `loading`.
+    cupti: OnceLock<LoadedCupti>,
+    loading: Tried<()>,
     /// Looks into graphs that are being captured, where kernels are recorded.
     captures: Option<CaptureDriver>,
-    state: Mutex<State>,
+    /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
+    active: AtomicU32,
+    state: Ranked<{ rank::CUDA_STATE }, State>,
+}
+
+/// The tracing library, or why it cannot be used, and how long it took to find that out.
+#[derive(Debug)]
+struct LoadedCupti {
+    library: Result<Cupti, String>,
+    took_ns: u64,
 }
 
 /// CUPTI is in the process.
 static ATTACHED: AtomicBool = AtomicBool::new(false);
-static CUDA: OnceLock<Cuda> = OnceLock::new();
+static CUDA: Once<{ rank::CUDA }, Cuda> = Once::new();
 /// Behind a lock of its own: CUPTI delivers records while `state` is held.
-static WORK: Mutex<Option<Work>> = Mutex::new(None);
+static WORK: Ranked<{ rank::CUDA_WORK }, Option<Work>> = Ranked::new(None);
 
 /// The tracing library, once it was loaded.
 pub(crate) fn cupti() -> Option<&'static Cupti> {
-    CUDA.get()?.cupti.get()?.as_ref()
+    CUDA.get()?.cupti.get()?.library.as_ref().ok()
 }
 
-fn work() -> MutexGuard<'static, Option<Work>> {
-    WORK.lock().unwrap_or_else(PoisonError::into_inner)
+fn work() -> Locked<'static, { rank::CUDA_WORK }, Option<Work>> {
+    WORK.lock()
 }
 
 fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
+    if let Some(cuda) = CUDA.get() {
+        return cuda;
+    }
+    // The loader is asked before others may wait for us.
+    let level = lane.recorder.cuda.level;
+    let captures = CaptureDriver::loaded().filter(|_| level != CudaLevel::Graph);
+    let driver = Driver::loaded();
+    fault_point!();
     CUDA.get_or_init(|| {
-        let config = &lane.recorder.cuda;
         // SAFETY: registers a function that lives as long as the agent, to be
         // called before CUDA's own handlers: those were registered earlier.
         unsafe { __cxa_atexit(at_exit, std::ptr::null_mut(), std::ptr::null_mut()) };
         Cuda {
-            level: config.level,
+            level,
             cupti: OnceLock::new(),
-            captures: CaptureDriver::loaded().filter(|_| config.level != CudaLevel::Graph),
-            state: Mutex::new(State::new(config.level)),
+            loading: Tried::new(()),
+            captures,
+            active: AtomicU32::new(0),
+            state: Ranked::new(State::new(level, driver)),
         }
     })
 }
@@ -97,19 +119,25 @@ pub(crate) fn is_wanted(lane: &HeldLane<'_>) -> bool {
     lane.recorder.cuda.level != CudaLevel::Off
 }
 
-/// A split of a CUDA device; ends when it is dropped or told to.
+/// A split of a CUDA device is being computed, until this is dropped. Without an end it is
+/// not timed.
 #[derive(Debug)]
 pub(crate) struct CudaSplit {
     cuda: &'static Cuda,
     backend: u32,
     split: u32,
-    ended: bool,
+}
+
+impl Drop for CudaSplit {
+    fn drop(&mut self) {
+        self.cuda.active.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// Before a split of a CUDA device is computed, outside its time.
 pub(crate) fn begin_split(
     this: &ThisThread,
-    lane: &HeldLane<'_>,
+    lane: &HeldLane<'static>,
     adopted: &Adopted,
     split: u32,
 ) -> Option<CudaSplit> {
@@ -117,33 +145,42 @@ pub(crate) fn begin_split(
         return None;
     }
     let cuda = cuda(lane);
+    let loaded = cuda.loaded_cupti(lane);
     let mut state = cuda.state();
+    fault_point!();
     let now_ns = now_ns();
     match state.windows.before_split(this.run.get(), now_ns) {
-        Step::Attach => state.attach(cuda, lane),
-        Step::Detach if state.active > 0 => state.windows.stay_open(),
+        // While another thread loads it, this run goes without.
+        Step::Attach => loaded.into_iter().for_each(|loaded| state.attach(loaded, lane)),
+        Step::Detach if cuda.is_active() => state.windows.stay_open(),
         Step::Detach => state.detach(lane),
         Step::Stay => {}
     }
-    state.cover(lane, adopted, cuda.level);
-    state.active += 1;
+    fault_point!();
+    if loaded.is_some() || !cuda.wants_kernels() {
+        state.cover(lane, adopted, cuda.level);
+    }
+    fault_point!();
     let backend = adopted.id();
-    if state.windows.is_open() {
-        lane.recorder.owe();
+    cuda.active.fetch_add(1, Ordering::AcqRel);
+    let active = CudaSplit { cuda, backend, split };
+    fault_point!();
+    if state.session.is_some() {
+        state.owed.get_or_insert_with(|| lane.recorder.owe());
     } else if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend)
         && timer.begin(lane, split).is_some()
     {
         state.windows.timed_by_events(now_ns);
     }
-    Some(CudaSplit { cuda, backend, split, ended: false })
+    fault_point!();
+    Some(active)
 }
 
 impl CudaSplit {
     /// `stream` is the one the split's work went to, 0 where not seen.
-    pub(crate) fn end(mut self, lane: &HeldLane<'_>, stream: usize) {
-        self.ended = true;
+    pub(crate) fn end(self, lane: &HeldLane<'_>, stream: usize) {
         let mut state = self.cuda.state();
-        state.active -= 1;
+        fault_point!();
         let backend = self.backend;
         if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
             timer.end(lane, self.split, stream);
@@ -151,6 +188,7 @@ impl CudaSplit {
             && let Some(driver) = state.driver
         {
             let timer = SplitTimer::new(backend, driver, stream);
+            fault_point!();
             // Without events now, there will be none later.
             state.driver = timer.as_ref().map(|_| driver);
             state.timers.extend(timer);
@@ -158,18 +196,13 @@ impl CudaSplit {
     }
 }
 
-impl Drop for CudaSplit {
-    /// An exception passed through: the split is not timed.
-    fn drop(&mut self) {
-        if !self.ended {
-            self.cuda.state().active -= 1;
-        }
-    }
-}
-
 impl Cuda {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Locked<'_, { rank::CUDA_STATE }, State> {
+        self.state.lock()
+    }
+
+    fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire) > 0
     }
 }
 
@@ -181,21 +214,37 @@ pub(crate) fn rest() {
     }
     let Some(cuda) = CUDA.get() else { return };
     let mut state = cuda.state();
-    let recorder = lifecycle::recording().filter(|_| state.active == 0);
-    if let Some(lane) = recorder.and_then(Recorder::lane_for_owed) {
-        state.detach(&lane);
+    if cuda.is_active() {
+        return;
+    }
+    match lifecycle::recording() {
+        Some(recorder) => {
+            recorder.lane_for_owed().into_iter().for_each(|lane| state.detach(&lane));
+        }
+        // Nobody will read what it has to tell.
+        None => state.let_go(),
     }
 }
 
+/// Does something at a moment when no thread of ours waits for a backend.
+pub(super) fn while_nobody_waits(work: impl FnOnce()) {
+    let _state = CUDA.get().map(Cuda::state);
+    work();
+}
+
 /// The program frees a CUDA backend: its streams are still there.
-pub(crate) fn before_backend_free(lane: &HeldLane<'_>, backend: u32) {
+pub(crate) fn before_backend_free(lane: &HeldLane<'_>, freed: &Adopted) {
     let Some(cuda) = CUDA.get() else { return };
+    let backend = freed.id();
     let mut state = cuda.state();
+    fault_point!();
     if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
         timer.drain(lane);
     }
     state.timers.retain(|timer| timer.backend != backend);
     if state.session.is_some() {
+        // SAFETY: its table's own function to be freed with was not called yet.
+        unsafe { freed.wait_until_idle() };
         super::backends::synchronize_cuda();
         note_waited();
         state.deliver(lane);
@@ -210,7 +259,8 @@ extern "C" fn at_exit(_: *mut libc::c_void) {
 /// Brings all there is into the file, without waiting for anybody.
 pub(crate) fn deliver_records() {
     let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
-    let Some(Ok(mut state)) = CUDA.get().map(|cuda| cuda.state.try_lock()) else { return };
+    let Some(mut state) = CUDA.get().and_then(|cuda| cuda.state.try_lock()) else { return };
+    fault_point!();
     state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
     state.deliver(&lane);
 }

@@ -7,6 +7,7 @@ use ggprof_spool::layout::{self, DeviceClock, DeviceWork};
 
 use super::work::CLOCK as CUPTI_CLOCK;
 use crate::clock;
+use crate::fault::fault_point;
 use crate::ffi::cuda_driver::{Driver, Stream, TimedEvent};
 use crate::recorder::lane::HeldLane;
 
@@ -75,6 +76,7 @@ impl SplitTimer {
         let place = (self.first + self.in_flight) % PAIRS;
         let pair = &mut self.pairs[place];
         self.driver.record(pair.start, self.stream as Stream)?;
+        fault_point!();
         (pair.split, pair.ended) = (split, false);
         self.in_flight += 1;
         Some(())
@@ -109,6 +111,7 @@ impl SplitTimer {
             }
             self.first = (self.first + 1) % PAIRS;
             self.in_flight -= 1;
+            fault_point!();
             if pair.ended {
                 self.write(lane, pair);
             }
@@ -148,6 +151,7 @@ impl SplitTimer {
         let before = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         self.driver.record(self.spare, self.stream as Stream)?;
         self.driver.wait_for(self.spare)?;
+        fault_point!();
         let after = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         if self.anchored_at_ns != 0 {
             self.anchor_ns += self.driver.nanoseconds(self.anchor, self.spare)?;

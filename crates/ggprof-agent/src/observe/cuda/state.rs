@@ -7,14 +7,16 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
-use super::{ATTACHED, Cuda, graph_length, launches, note_waited, now_ns, work};
+use super::{ATTACHED, Cuda, LoadedCupti, graph_length, launches, note_waited, now_ns, work};
 use crate::config::CudaLevel;
+use crate::fault::fault_point;
 use crate::ffi::cuda_driver::Driver;
 use crate::ffi::cupti::session::Session;
 use crate::ffi::cupti::{Cupti, library};
 use crate::hooks::cupti::CALLBACKS;
 use crate::lifecycle;
 use crate::observe::backends::{self, Adopted};
+use crate::recorder::admission::Owed;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -22,8 +24,8 @@ use crate::recorder::lane::HeldLane;
 pub(super) struct State {
     pub(super) windows: Windows,
     pub(super) session: Option<Session>,
-    /// Splits of CUDA devices being computed now, on all threads.
-    pub(super) active: u32,
+    /// What CUPTI still holds.
+    pub(super) owed: Option<Owed<'static>>,
     pub(super) timers: Vec<SplitTimer>,
     pub(super) driver: Option<Driver>,
     /// Backends whose coverage is written.
@@ -33,32 +35,38 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(level: CudaLevel) -> State {
+    pub(super) fn new(level: CudaLevel, driver: Option<Driver>) -> State {
         State {
             windows: Windows::new(level, lifecycle::budget_permille()),
             session: None,
-            active: 0,
+            owed: None,
             timers: Vec::new(),
-            driver: Driver::loaded(),
+            driver,
             covered: Vec::new(),
             problem: None,
         }
     }
 
-    pub(super) fn attach(&mut self, cuda: &'static Cuda, lane: &HeldLane<'_>) {
+    pub(super) fn attach(&mut self, loaded: &'static LoadedCupti, lane: &HeldLane<'_>) {
         let began = now_ns();
         for timer in &mut self.timers {
             timer.drain(lane);
         }
         work().get_or_insert_default().records = 0;
-        let attached = cuda.load(lane).and_then(|cupti| {
+        if !self.windows.is_first() {
+            launches::forget();
+        }
+        fault_point!();
+        let attached = loaded.library.as_ref().map_err(Clone::clone).and_then(|cupti| {
             Session::attach(cupti, CALLBACKS).map_err(|failure| failure.sentence())
         });
+        fault_point!();
         match attached {
             Ok(session) => {
                 self.session = Some(session);
                 ATTACHED.store(true, Ordering::Release);
-                self.windows.attached(now_ns() - began);
+                let loading_ns = if self.windows.is_first() { loaded.took_ns } else { 0 };
+                self.windows.attached(loading_ns + (now_ns() - began));
             }
             Err(sentence) => {
                 self.problem = Some(sentence);
@@ -70,30 +78,46 @@ impl State {
     /// No split is being computed, and the state's lock keeps others from starting.
     pub(super) fn detach(&mut self, lane: &HeldLane<'_>) {
         let began = now_ns();
-        backends::synchronize_cuda();
-        note_waited();
-        let Some(session) = self.session.take() else { return };
-        ATTACHED.store(false, Ordering::Release);
-        session.detach();
+        let open = self.windows.close();
+        // Nobody waits for more than what comes now, whatever that is.
+        let _settled = self.owed.take();
+        self.let_go();
+        fault_point!();
         let records = work().as_mut().map_or(0, |work| {
             work.give_up_waiting(lane);
             work.write_clock(lane);
             work.records
         });
-        lane.recorder.settle();
-        launches::forget();
-        self.windows.detached(now_ns() - began, records);
+        fault_point!();
+        if let Some(open) = open {
+            self.windows.detached(&open, now_ns() - began, records);
+        }
+    }
+
+    /// Takes CUPTI out of the process, as for [`Self::detach`].
+    pub(super) fn let_go(&mut self) {
+        backends::synchronize_cuda();
+        note_waited();
+        fault_point!();
+        if let Some(session) = self.session.take() {
+            ATTACHED.store(false, Ordering::Release);
+            fault_point!();
+            drop(session);
+        }
+        self.owed = None;
     }
 
     /// All records there are, before CUDA or a backend goes.
     pub(super) fn deliver(&mut self, lane: &HeldLane<'_>) {
-        if let Some(session) = &self.session
-            && session.deliver().is_ok()
-            && let Some(work) = work().as_mut()
-        {
+        let Some(session) = &self.session else { return };
+        if session.deliver().is_err() {
+            return;
+        }
+        let _settled = self.owed.take();
+        fault_point!();
+        if let Some(work) = work().as_mut() {
             work.give_up_waiting(lane);
             work.write_clock(lane);
-            lane.recorder.settle();
         }
     }
 
@@ -103,6 +127,7 @@ impl State {
             return;
         }
         self.covered.push(backend);
+        fault_point!();
         let (how, reason) = match (&self.problem, level) {
             (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
             (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graph_length::told()),
@@ -130,15 +155,28 @@ impl State {
 }
 
 impl Cuda {
-    /// Loads CUPTI at the first question.
-    fn load(&'static self, lane: &HeldLane<'_>) -> Result<&'static Cupti, String> {
-        let mut problem = None;
-        let loaded = self.cupti.get_or_init(|| {
-            library::open(&lane.recorder.cuda)
-                .and_then(Cupti::from_library)
-                .inspect_err(|sentence| problem = Some(sentence.clone()))
-                .ok()
-        });
-        loaded.as_ref().ok_or_else(|| problem.unwrap_or_default())
+    pub(super) fn wants_kernels(&self) -> bool {
+        matches!(self.level, CudaLevel::Sample | CudaLevel::Full)
+    }
+
+    /// CUPTI, loaded at the first question where kernels are wanted. `None` while another
+    /// thread loads it. To be asked without a lock: loading runs constructors, which may
+    /// do anything, and wait for threads that compute.
+    pub(super) fn loaded_cupti(&'static self, lane: &HeldLane<'_>) -> Option<&'static LoadedCupti> {
+        if !self.wants_kernels() {
+            return None;
+        }
+        if let Some(loaded) = self.cupti.get() {
+            return Some(loaded);
+        }
+        let _alone = self.loading.try_lock()?;
+        if self.cupti.get().is_none() {
+            let began = now_ns();
+            fault_point!();
+            let library = library::open(&lane.recorder.cuda).and_then(Cupti::from_library);
+            fault_point!();
+            let _ = self.cupti.set(LoadedCupti { library, took_ns: now_ns() - began });
+        }
+        self.cupti.get()
     }
 }

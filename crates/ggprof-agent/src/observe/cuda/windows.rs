@@ -38,7 +38,7 @@ pub(crate) struct Windows {
 }
 
 #[derive(Debug)]
-struct Open {
+pub(crate) struct Open {
     runs_left: u32,
     attach_ns: u64,
 }
@@ -56,8 +56,9 @@ impl Windows {
         }
     }
 
-    pub(crate) fn is_open(&self) -> bool {
-        self.open.is_some()
+    /// No window was opened yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.opened == 0
     }
 
     /// Before a split of a CUDA device; a run may have several.
@@ -87,9 +88,13 @@ impl Windows {
         self.open = Some(Open { runs_left, attach_ns: took_ns });
     }
 
-    /// `records` pieces of work were recorded since the window was opened.
-    pub(crate) fn detached(&mut self, took_ns: u64, records: u64) {
-        let Some(open) = self.open.take() else { return };
+    /// The window is over, and what it cost is to be told.
+    pub(crate) fn close(&mut self) -> Option<Open> {
+        self.open.take()
+    }
+
+    /// `records` pieces of work were recorded in the window.
+    pub(crate) fn detached(&mut self, open: &Open, took_ns: u64, records: u64) {
         let cost = open.attach_ns + took_ns + records * COST_PER_RECORD_NS;
         self.budget.spend(cost);
         // The first window is longer, and loads CUPTI.
@@ -129,7 +134,10 @@ mod tests {
             let step = windows.before_split(run, u64::from(run) * MS);
             match step {
                 Step::Attach => windows.attached(13 * MS),
-                Step::Detach => windows.detached(5 * MS, 1000),
+                Step::Detach => {
+                    let open = windows.close().expect("it is open");
+                    windows.detached(&open, 5 * MS, 1000);
+                }
                 Step::Stay => continue,
             }
             steps.push((run, step));
@@ -162,7 +170,7 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(windows.before_split(1, 0), Step::Stay);
         }
-        assert!(windows.is_open());
+        assert!(windows.close().is_some());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
 use super::clock_bound::ClockBound;
 use super::graph_nodes::{GraphNodes, Orders};
 use super::launches::{self, Launch};
+use crate::fault::fault_point;
 use crate::ffi::cupti::records::{Activity, HostMemory, What};
 use crate::recorder::lane::HeldLane;
 
@@ -34,6 +35,7 @@ pub(crate) struct Work {
 impl Work {
     pub(crate) fn take(&mut self, lane: &HeldLane<'_>, activity: &Activity) {
         self.records += 1;
+        fault_point!();
         let launch = launches::find(activity.correlation).unwrap_or(Launch::UNKNOWN);
         let timed = activity.has_times();
         if timed {
@@ -77,6 +79,7 @@ impl Work {
         if waiting.len() < order.len() {
             return;
         }
+        fault_point!();
         waiting.sort_by_key(|work| work.start);
         for (at, work) in waiting.iter_mut().enumerate() {
             work.position = order.get(at).copied().unwrap_or(NO_NODE);

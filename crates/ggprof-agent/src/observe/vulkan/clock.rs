@@ -3,12 +3,12 @@
 //! had ended when the host saw that it had.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ash::vk;
 use ggprof_spool::layout::{self, DEVICE_CLOCK_BOUNDED, DEVICE_CLOCK_CALIBRATED};
 
 use crate::clock;
+use crate::lock::{Locked, Ranked, rank};
 
 /// The distance of samples doubles up to this.
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ pub(crate) struct DeviceClock {
     /// The bits that count.
     mask: u64,
     calibrated: Option<vk::PFN_vkGetCalibratedTimestampsKHR>,
-    state: Mutex<State>,
+    state: Ranked<{ rank::DEVICE_CLOCK }, State>,
 }
 
 #[derive(Debug, Default)]
@@ -43,12 +43,12 @@ impl DeviceClock {
         calibrated: Option<vk::PFN_vkGetCalibratedTimestampsKHR>,
     ) -> DeviceClock {
         let id = CLOCKS.fetch_add(1, Ordering::Relaxed) + 1;
-        let state = Mutex::default();
+        let state = Ranked::default();
         DeviceClock { id, period: f64::from(period), mask, calibrated, state }
     }
 
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn state(&self) -> Locked<'_, { rank::DEVICE_CLOCK }, State> {
+        self.state.lock()
     }
 
     /// Work between these ticks was submitted at one moment and seen to have ended at

@@ -5,12 +5,13 @@
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ash::vk::{self, Handle};
 
 use super::recording::Recording;
 use super::stamps::Stamps;
+use crate::fault::fault_point;
+use crate::lock::{Locked, Ranked, rank};
 use crate::recorder::this_thread::ThisThread;
 
 /// Never freed, but used for another when the program has freed it: a thread may still
@@ -74,7 +75,7 @@ impl CommandBuffer {
 
 #[derive(Debug, Default)]
 pub(crate) struct CommandBuffers {
-    known: Mutex<Known>,
+    known: Ranked<{ rank::COMMAND_BUFFERS }, Known>,
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +109,7 @@ impl CommandBuffers {
         let mut known = self.known();
         let Some(&family) = known.families.get(&pool.as_raw()) else { return };
         for handle in handles {
+            fault_point!();
             let buffer = known.spare.pop().unwrap_or_else(CommandBuffer::none);
             buffer.pool.store(pool.as_raw(), Ordering::Relaxed);
             buffer.family.store(family, Ordering::Relaxed);
@@ -140,7 +142,7 @@ impl CommandBuffers {
         self.known().buffers.values().copied().collect()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> Locked<'_, { rank::COMMAND_BUFFERS }, Known> {
+        self.known.lock()
     }
 }

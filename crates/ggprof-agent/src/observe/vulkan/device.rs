@@ -1,7 +1,6 @@
 //! The devices ggml opened, and their instances.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use ash::vk;
 
@@ -15,12 +14,15 @@ use super::registry::Registry;
 use super::samples::Samples;
 use super::write;
 use crate::config::Vulkan;
+use crate::fault::fault_point;
 use crate::ffi::vulkan::commands::{DeviceCommands, InstanceCommands};
+use crate::lock::{Ranked, rank};
 use crate::{clock, fail_open, lifecycle};
 
 pub(crate) static INSTANCES: Registry<Instance> = Registry::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
-/// Devices that lack something we need: only questions for functions are passed on.
+/// Every device that was made. One that lacks something we need is in here only: questions for
+/// functions are passed on.
 pub(crate) static LEFT_ALONE: Registry<vk::PFN_vkGetDeviceProcAddr> = Registry::new();
 
 /// An instance that ggml made.
@@ -51,9 +53,9 @@ pub(crate) struct Device {
     /// Why nothing on this device can be timed, empty where it can.
     pub(crate) untimed: &'static str,
     /// Query pools of command buffers that are gone.
-    pub(crate) spare_pools: Mutex<Vec<vk::QueryPool>>,
+    spare_pools: Ranked<{ rank::QUERY_POOLS }, Vec<vk::QueryPool>>,
     /// Backends of which the recording says how their kernels are seen.
-    pub(crate) covered: Mutex<Vec<u32>>,
+    pub(crate) covered: Ranked<{ rank::DEVICE_COVERAGE }, Vec<u32>>,
     /// The backend seen last: what is done outside any split is done for it.
     pub(crate) backend: AtomicU32,
     lost: AtomicBool,
@@ -84,8 +86,8 @@ impl Device {
             in_flight: InFlight::default(),
             pipelines: Pipelines::default(),
             samples: Samples::new(lifecycle::budget_permille()),
-            spare_pools: Mutex::default(),
-            covered: Mutex::default(),
+            spare_pools: Ranked::default(),
+            covered: Ranked::default(),
             backend: AtomicU32::new(0),
             lost: AtomicBool::new(false),
         }
@@ -146,13 +148,14 @@ impl Device {
         fail_open::guard((), |this| {
             let Some(recorder) = lifecycle::recording() else { return };
             let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+            fault_point!();
             write::finished(&lane, self, finished, seen_ns);
         });
     }
 
     /// A pool whose queries are ready for use.
     pub(crate) fn make_query_pool(&self, queries: u32) -> Option<vk::QueryPool> {
-        let spare = self.spare_pools.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let spare = self.spare_pools.lock().pop();
         let pool = spare.or_else(|| self.create_query_pool(queries))?;
         let reset = self.next.reset_query_pool?;
         // SAFETY: our own pool, used by no command buffer; the feature for this was
@@ -175,28 +178,40 @@ impl Device {
 
     /// The program is done with a command buffer: its pools serve others.
     pub(crate) fn release(&self, buffer: &'static CommandBuffer) {
+        let _freed = Freed { device: self, buffer };
+        fault_point!();
         self.settle(buffer);
-        // SAFETY: called from the command that frees it.
-        let inner = unsafe { buffer.inner() };
-        let mut spare = self.spare_pools.lock().unwrap_or_else(PoisonError::into_inner);
-        spare.append(&mut inner.stamps.pools);
-        drop(spare);
-        *inner = Default::default();
-        self.buffers.forget(buffer);
     }
 
     /// The program closes the device, and so waits for nothing any more.
     pub(crate) fn close(&self) {
         let finished = self.in_flight.take_all(self, |_| true);
+        fault_point!();
         self.write(finished);
         for buffer in self.buffers.all() {
             self.release(buffer);
         }
-        let pools =
-            std::mem::take(&mut *self.spare_pools.lock().unwrap_or_else(PoisonError::into_inner));
+        let pools = std::mem::take(&mut *self.spare_pools.lock());
         for pool in pools {
             // SAFETY: ours, and not in use: the program is about to destroy the device.
             unsafe { (self.next.destroy_query_pool)(self.handle, pool, std::ptr::null()) };
         }
+    }
+}
+
+/// A command buffer that the program frees: whatever becomes of what it still had to tell, its
+/// handle may mean another from now on, and its pools go to those that need some.
+struct Freed<'d> {
+    device: &'d Device,
+    buffer: &'static CommandBuffer,
+}
+
+impl Drop for Freed<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made in the command that frees it.
+        let inner = unsafe { self.buffer.inner() };
+        self.device.spare_pools.lock().append(&mut inner.stamps.pools);
+        *inner = Default::default();
+        self.device.buffers.forget(self.buffer);
     }
 }

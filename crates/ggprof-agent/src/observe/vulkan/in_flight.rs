@@ -3,7 +3,6 @@
 //! Vulkan lets it not be in use, so its times are there. Nothing waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ash::vk::{self, Handle};
 
@@ -11,6 +10,8 @@ use super::command_buffers::{CommandBuffer, Inner};
 use super::device::Device;
 use super::recording::Work;
 use super::stamps;
+use crate::fault::fault_point;
+use crate::lock::{Locked, Ranked, rank};
 
 /// The works of one command buffer that was submitted.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ struct State {
 
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    state: Mutex<State>,
+    state: Ranked<{ rank::IN_FLIGHT }, State>,
     count: AtomicUsize,
 }
 
@@ -73,6 +74,7 @@ impl InFlight {
     ) {
         let works = std::mem::take(&mut inner.recording.works);
         let groups = inner.recording.groups;
+        fault_point!();
         let mut state = self.state();
         let number = state.number(queue);
         let stream = number as u32 + 1;
@@ -87,6 +89,7 @@ impl InFlight {
         if joins && let Some(before) = state.batches.iter_mut().rfind(|b| b.stream == stream) {
             before.goes_on = true;
         }
+        fault_point!();
         let queue = &mut state.queues[number];
         let first_group = queue.group;
         queue.group = queue.group.wrapping_add(groups);
@@ -95,6 +98,7 @@ impl InFlight {
             return;
         }
         inner.in_flight = true;
+        fault_point!();
         let (pools, stamps) = (inner.stamps.pools.clone(), inner.stamps.written);
         state.batches.push(Batch {
             buffer,
@@ -157,8 +161,8 @@ impl InFlight {
         taken
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Locked<'_, { rank::IN_FLIGHT }, State> {
+        self.state.lock()
     }
 }
 

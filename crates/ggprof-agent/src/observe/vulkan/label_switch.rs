@@ -9,12 +9,13 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ash::vk::Handle;
 
 use super::device::INSTANCES;
 use super::registration;
+use crate::fault::fault_point;
+use crate::lock::{Locked, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 
 /// Names of objects, labels of queues and of command buffers.
@@ -24,7 +25,7 @@ const ON: usize = 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct LabelSwitch {
-    state: Mutex<State>,
+    state: Ranked<{ rank::LABELS }, State>,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +41,7 @@ impl LabelSwitch {
     pub(crate) fn expect_names(&self, pipelines: usize) {
         let mut state = self.state();
         state.waiting += pipelines;
+        fault_point!();
         state.set();
     }
 
@@ -49,8 +51,8 @@ impl LabelSwitch {
         state.set();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Locked<'_, { rank::LABELS }, State> {
+        self.state.lock()
     }
 }
 

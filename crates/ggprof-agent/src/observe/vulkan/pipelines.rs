@@ -3,12 +3,14 @@
 //! graph; the name comes right behind.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use ash::vk::{self, Handle};
 use ggprof_spool::layout::{HostTask, NONE, TASK_PIPELINE_COMPILE};
 
+use crate::fault::fault_point;
+use crate::lock::{Ranked, rank};
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
@@ -21,17 +23,17 @@ pub(crate) struct Pipeline {
     text: AtomicU64,
     used: AtomicBool,
     /// Taken out when it is written.
-    compiled: Mutex<Option<HostTask>>,
+    compiled: Ranked<{ rank::COMPILED }, Option<HostTask>>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Pipelines {
-    known: Mutex<HashMap<u64, &'static Pipeline>>,
+    known: Ranked<{ rank::PIPELINES }, HashMap<u64, &'static Pipeline>>,
 }
 
 impl Pipelines {
     pub(crate) fn find(&self, pipeline: vk::Pipeline) -> Option<&'static Pipeline> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock();
         known.get(&pipeline.as_raw()).copied()
     }
 
@@ -48,7 +50,8 @@ impl Pipelines {
             end: clock::ticks(),
             ..HostTask::default()
         };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        fault_point!();
+        let mut known = self.known.lock();
         for (number, pipeline) in pipelines.iter().filter(|one| !one.is_null()).enumerate() {
             // The time of a call counts once.
             let task = (number == 0).then_some(task);
@@ -56,7 +59,7 @@ impl Pipelines {
                 name: OnceLock::new(),
                 text: AtomicU64::new(0),
                 used: AtomicBool::new(false),
-                compiled: Mutex::new(task),
+                compiled: Ranked::new(task),
             };
             known.insert(pipeline.as_raw(), Box::leak(Box::new(new)));
         }
@@ -65,6 +68,7 @@ impl Pipelines {
     pub(crate) fn note_name(&self, pipeline: vk::Pipeline, name: &[u8]) {
         let Some(pipeline) = self.find(pipeline) else { return };
         let _ = pipeline.name.set(name.to_vec());
+        fault_point!();
         fail_open::guard((), |this| {
             let Some(recorder) = lifecycle::recording() else { return };
             if let Some(lane) = recorder.lane(this.preferred_lane.get()) {
@@ -74,7 +78,7 @@ impl Pipelines {
     }
 
     pub(crate) fn forget(&self, pipeline: vk::Pipeline) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.remove(&pipeline.as_raw());
     }
 }
@@ -104,8 +108,9 @@ impl Pipeline {
         if !lane.writes() {
             return;
         }
-        let compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let compiled = self.compiled.lock().take();
         if let Some(task) = compiled {
+            fault_point!();
             lane.put(&HostTask { name: self.text(lane), ..task }.encode());
         }
     }

@@ -5,7 +5,6 @@
 //! the beginning and the end are timed.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ggprof_spool::layout::{NO_NODE, WORK_WHOLE_SPLIT};
 
@@ -13,6 +12,7 @@ use super::place::Place;
 use super::recording::{Name, Work};
 use crate::clock;
 use crate::config::Vulkan;
+use crate::lock::{Locked, Ranked, rank};
 use crate::observe::budget::Budget;
 use crate::observe::visits::Visits;
 
@@ -25,7 +25,7 @@ const MOST_SHAPES: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Samples {
-    state: Mutex<State>,
+    state: Ranked<{ rank::SAMPLES }, State>,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(crate) enum Sampled {
 impl Samples {
     pub(crate) fn new(budget_permille: u32) -> Samples {
         let budget = Budget::new(budget_permille);
-        Samples { state: Mutex::new(State { budget, shapes: HashMap::new() }) }
+        Samples { state: Ranked::new(State { budget, shapes: HashMap::new() }) }
     }
 
     pub(crate) fn sampled(&self, mode: Vulkan, visits: &mut Visits) -> Sampled {
@@ -90,8 +90,8 @@ impl Samples {
         is_last.then(|| whole(visits))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> Locked<'_, { rank::SAMPLES }, State> {
+        self.state.lock()
     }
 }
 

@@ -1,7 +1,6 @@
 //! Works with their times into the recording, the device's clock now and then, and how
 //! far a backend's kernels are seen.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{
@@ -12,6 +11,7 @@ use super::clock::State;
 use super::device::Device;
 use super::in_flight::Finished;
 use super::recording::{self, Name, Work};
+use crate::fault::fault_point;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -23,6 +23,7 @@ pub(crate) fn finished(
 ) {
     let mut clock = device.clock.state();
     for mut done in finished {
+        fault_point!();
         let batch = &mut done.batch;
         recording::mark_concurrent(&mut batch.works, batch.groups, batch.joins, batch.goes_on);
         let mask = device.mask(done.family);
@@ -89,7 +90,7 @@ fn record(lane: &HeldLane<'_>, device: &Device, work: &Work, ticks: &[u64]) -> D
 
 /// Says once per backend how its kernels are seen, and once more if the device is lost.
 fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
-    let mut covered = device.covered.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut covered = device.covered.lock();
     let lost = device.is_lost();
     // A loss has a mark of its own: no backend has a number as high.
     let mark = if lost { !backend } else { backend };
@@ -97,6 +98,7 @@ fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
         return;
     }
     covered.push(mark);
+    fault_point!();
     let problem = if lost { "the device was lost" } else { device.untimed };
     let how = if problem.is_empty() { CoveredHow::DeviceTimestamps } else { CoveredHow::Not };
     let record = layout::Coverage {

@@ -1,0 +1,71 @@
+//! Steps at which the agent can be made to fail, in a build for tests (feature
+//! `inject-faults`); in all others a step is nothing at all.
+//!
+//! Steps stand wherever something was taken or set that has to be given back or
+//! undone, and wherever a hook goes on to another thing. They are counted over the
+//! process. `GGPROF_FAULT_AT` lists the ones that panic, `GGPROF_FAULT_LOG` names a
+//! file that gets a line for each: its place in the source. `tests/tests/faults.rs`
+//! lets them fail one by one.
+
+/// A step. Only where a panic is caught: inside a guard, and not on the path of an op.
+macro_rules! fault_point {
+    () => {
+        #[cfg(feature = "inject-faults")]
+        {
+            $crate::fault::step(concat!(file!(), ":", line!()));
+        }
+    };
+}
+pub(crate) use fault_point;
+
+#[cfg(feature = "inject-faults")]
+pub(crate) use injected::step;
+
+#[cfg(feature = "inject-faults")]
+mod injected {
+    use std::ffi::{CString, OsString};
+    use std::os::unix::ffi::OsStringExt;
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    struct Wishes {
+        fail_at: Vec<u64>,
+        log: Option<CString>,
+    }
+
+    impl Wishes {
+        fn from_environment() -> Wishes {
+            let numbers = std::env::var("GGPROF_FAULT_AT").unwrap_or_default();
+            let log = std::env::var_os("GGPROF_FAULT_LOG").map(OsString::into_vec);
+            Wishes {
+                fail_at: numbers.split(',').filter_map(|number| number.parse().ok()).collect(),
+                log: log.and_then(|path| CString::new(path).ok()),
+            }
+        }
+    }
+
+    pub(crate) fn step(place: &'static str) {
+        static WISHES: OnceLock<Wishes> = OnceLock::new();
+        static STEPS: AtomicU64 = AtomicU64::new(0);
+        let wishes = WISHES.get_or_init(Wishes::from_environment);
+        let number = STEPS.fetch_add(1, Ordering::Relaxed) + 1;
+        if let Some(log) = &wishes.log {
+            write_down(log, place);
+        }
+        if wishes.fail_at.contains(&number) {
+            panic!("step {number}, at {place}");
+        }
+    }
+
+    /// Opened each time: programs close descriptors that they do not know.
+    fn write_down(log: &CString, place: &str) {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
+        let line = format!("{place}\n");
+        // SAFETY: a C string and bytes of ours; a log that cannot be written stays short.
+        unsafe {
+            let file = libc::open(log.as_ptr(), flags, 0o600);
+            libc::write(file, line.as_ptr().cast(), line.len());
+            libc::close(file);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The agent's locks. Each has a rank, and whoever holds one waits only for others of
+//! higher ranks: so no two threads can wait for each other. And while one is held, the
+//! loader is not asked: a thread inside a library's constructor holds the loader's
+//! lock, and may come to us for ours. ARCHITECTURE.md says what each protects.
+//!
+//! Builds with debug assertions check both; in all others a ranked lock is a mutex.
+//!
+//! A panic may have left what a lock protects half-changed. It is used all the same:
+//! whoever changes it sees to it that every step leaves something that can be used.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+
+macro_rules! ranks {
+    ($($name:ident)*) => {
+        /// In the order in which they are taken.
+        pub(crate) mod rank {
+            #[repr(u8)]
+            #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+            enum Order { $($name),* }
+            $(pub(crate) const $name: u8 = Order::$name as u8;)*
+            #[cfg(test)]
+            pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
+        }
+    };
+}
+
+ranks! {
+    RECORDER
+    ADOPTING
+    INSTANCES
+    CUDA
+    CUDA_STATE
+    CUDA_WORK
+    DEVICE_CLOCK
+    DEVICE_COVERAGE
+    INTERNER
+    DEFINITIONS
+    GROWTH
+    SCHEDULERS
+    CPU_LIBRARIES
+    DEVICE_LIBRARIES
+    CUDA_LIBRARIES
+    LINKED_IN
+    ENTRY_HOOKS
+    ABORT_CALLBACKS
+    COMMAND_BUFFERS
+    IN_FLIGHT
+    PIPELINES
+    COMPILED
+    SAMPLES
+    LABELS
+    QUERY_POOLS
+    CUPTI_BUFFERS
+    OPEN_PAGE
+    THREAD_KEY
+    OWN_OBJECT
+}
+
+/// A mutex with its place in the order.
+#[derive(Debug, Default)]
+pub(crate) struct Ranked<const RANK: u8, T>(Mutex<T>);
+
+impl<const RANK: u8, T> Ranked<RANK, T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Ranked(Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> Locked<'_, RANK, T> {
+        order::check::<RANK>();
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Locked { guard, _held: order::Held::new() }
+    }
+
+    /// `None` where somebody else holds it. Who does not wait need not keep to the order.
+    pub(crate) fn try_lock(&self) -> Option<Locked<'_, RANK, T>> {
+        let guard = without_poison(self.0.try_lock())?;
+        Some(Locked { guard, _held: order::Held::new() })
+    }
+}
+
+fn without_poison<T>(tried: Result<T, TryLockError<T>>) -> Option<T> {
+    match tried {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// A lock that is held; dropping it lets the next thread have it.
+#[derive(Debug)]
+pub(crate) struct Locked<'a, const RANK: u8, T> {
+    guard: MutexGuard<'a, T>,
+    _held: order::Held<RANK>,
+}
+
+impl<const RANK: u8, T> Deref for Locked<'_, RANK, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<const RANK: u8, T> DerefMut for Locked<'_, RANK, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
+    }
+}
+
+/// A lock that nobody ever waits for: who does not get it goes on without. So the loader may
+/// be asked while it is held.
+#[derive(Debug, Default)]
+pub(crate) struct Tried<T>(Mutex<T>);
+
+impl<T> Tried<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Tried(Mutex::new(value))
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        without_poison(self.0.try_lock())
+    }
+}
+
+/// A value that is made once; others wait meanwhile, as for a lock of this rank.
+#[derive(Debug)]
+pub(crate) struct Once<const RANK: u8, T>(OnceLock<T>);
+
+impl<const RANK: u8, T> Once<RANK, T> {
+    pub(crate) const fn new() -> Self {
+        Once(OnceLock::new())
+    }
+
+    #[inline(always)]
+    pub(crate) fn get(&self) -> Option<&T> {
+        self.0.get()
+    }
+
+    pub(crate) fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
+        self.0.get().unwrap_or_else(|| {
+            order::check::<RANK>();
+            let _held = order::Held::<RANK>::new();
+            self.0.get_or_init(make)
+        })
+    }
+}
+
+/// The loader is about to be asked: to open or close something, or for a symbol. (A walk
+/// through what is loaded takes another lock of its, which nobody holds for long.)
+#[inline(always)]
+pub(crate) fn before_asking_the_loader() {
+    order::check_none_held();
+}
+
+/// Which locks this thread holds.
+#[cfg(debug_assertions)]
+mod order {
+    use std::cell::Cell;
+
+    use super::rank;
+
+    thread_local! {
+        /// A bit for each rank.
+        static HELD: Cell<u64> = const { Cell::new(0) };
+    }
+
+    const _: () = assert!((rank::OWN_OBJECT as u32) < u64::BITS);
+
+    #[derive(Debug)]
+    pub(super) struct Held<const RANK: u8>;
+
+    impl<const RANK: u8> Held<RANK> {
+        pub(super) fn new() -> Self {
+            HELD.set(HELD.get() | 1 << RANK);
+            Held
+        }
+    }
+
+    impl<const RANK: u8> Drop for Held<RANK> {
+        fn drop(&mut self) {
+            HELD.set(HELD.get() & !(1 << RANK));
+        }
+    }
+
+    pub(super) fn check<const RANK: u8>() {
+        complain(HELD.get() >> RANK == 0, "a lock is waited for out of order");
+    }
+
+    pub(super) fn check_none_held() {
+        complain(HELD.get() == 0, "the loader is asked while a lock is held");
+    }
+
+    /// Caught and counted as any fault; not while another one is on its way.
+    #[track_caller]
+    fn complain(right: bool, wrong: &str) {
+        assert!(right || std::thread::panicking(), "{wrong}: {:#x}", HELD.get());
+    }
+}
+
+#[cfg(not(debug_assertions))]
+mod order {
+    #[derive(Debug)]
+    pub(super) struct Held<const RANK: u8>;
+
+    impl<const RANK: u8> Held<RANK> {
+        #[inline(always)]
+        pub(super) fn new() -> Self {
+            Held
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn check<const RANK: u8>() {}
+
+    #[inline(always)]
+    pub(super) fn check_none_held() {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    static LOW: Ranked<{ rank::RECORDER }, u8> = Ranked::new(1);
+    static HIGH: Ranked<{ rank::GROWTH }, u8> = Ranked::new(2);
+
+    fn panics(work: impl FnOnce()) -> bool {
+        catch_unwind(AssertUnwindSafe(work)).is_err()
+    }
+
+    #[test]
+    fn locks_are_taken_in_their_order() {
+        let low = LOW.lock();
+        let high = HIGH.lock();
+        assert_eq!((*low, *high), (1, 2));
+        drop(low);
+        assert!(panics(|| _ = LOW.lock()), "the higher one is held");
+        assert!(LOW.try_lock().is_some(), "nobody waits");
+        assert!(panics(|| _ = HIGH.lock()), "it would wait for itself");
+        drop(high);
+        drop(LOW.lock());
+    }
+
+    #[test]
+    fn the_loader_is_asked_without_locks() {
+        before_asking_the_loader();
+        let low = LOW.lock();
+        assert!(panics(before_asking_the_loader));
+        drop(low);
+        before_asking_the_loader();
+    }
+
+    #[test]
+    fn what_is_made_once_is_waited_for_in_order() {
+        let once = Once::<{ rank::ADOPTING }, u8>::new();
+        let high = HIGH.lock();
+        assert!(panics(|| _ = once.get_or_init(|| 3)));
+        drop(high);
+        assert!(panics(|| _ = once.get_or_init(|| *LOW.lock())), "while others may wait");
+        assert_eq!(*once.get_or_init(|| *HIGH.lock()), 2);
+        let _high = HIGH.lock();
+        assert_eq!(*once.get_or_init(|| 4), 2, "nobody waits for what is there");
+    }
+
+    /// Names and order of the page that people read.
+    #[test]
+    fn the_document_lists_all_locks_in_this_order() {
+        let document = include_str!("../../../ARCHITECTURE.md");
+        let section = document.split("## Locks").nth(1).expect("a section about locks");
+        let rows = section.split("\n## ").next().unwrap_or_default().lines();
+        let listed: Vec<&str> =
+            rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+        assert_eq!(listed, rank::NAMES);
+    }
+}

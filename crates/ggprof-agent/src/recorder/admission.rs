@@ -1,0 +1,52 @@
+//! What a thread that comes to write may do, for as long as it has this value: whoever was
+//! counted on coming in is counted out when it is dropped, whatever happened meanwhile. Who asks
+//! for a stop waits until all are out.
+
+use super::Recorder;
+use super::gate::Admitted;
+
+#[derive(Debug)]
+pub(crate) struct Admission<'r> {
+    recorder: &'r Recorder,
+    admitted: Admitted,
+}
+
+impl<'r> Admission<'r> {
+    /// Takes over what the recorder's gate has just said.
+    pub(super) fn new(recorder: &'r Recorder, admitted: Admitted) -> Admission<'r> {
+        Admission { recorder, admitted }
+    }
+
+    /// Whether anything may be written.
+    pub(crate) fn writes(&self) -> bool {
+        matches!(self.admitted, Admitted::InRun | Admitted::Counted)
+    }
+}
+
+impl Drop for Admission<'_> {
+    fn drop(&mut self) {
+        match self.admitted {
+            Admitted::Counted => self.recorder.leave(),
+            Admitted::Unrecorded => self.recorder.gate.end_unrecorded(),
+            Admitted::Shut | Admitted::InRun => {}
+        }
+    }
+}
+
+/// Records of admitted runs are still to come. There is one of these at a time.
+#[derive(Debug)]
+pub(crate) struct Owed<'r>(&'r Recorder);
+
+impl<'r> Owed<'r> {
+    pub(super) fn new(recorder: &'r Recorder) -> Owed<'r> {
+        Owed(recorder)
+    }
+}
+
+impl Drop for Owed<'_> {
+    fn drop(&mut self) {
+        if !self.0.fork_mark.is_in_child() {
+            self.0.gate.settle(&self.0.spool.header);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Every step of every hook fails once: the agent panics there, in a build made for it
+//! (`fault_point` in the agent). The program's output and exit code stay the same, nothing
+//! hangs, a stop of the recording still comes to its end, and the recording has all graph runs
+//! but one and says that something is missing.
+//!
+//! A step that is taken often fails the first time, the second and the last. With
+//! `GGPROF_EVERY_FAULT=1` it fails each time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use ggprof_e2e::controlled::{Running, Session};
+use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST};
+use ggprof_e2e::recording::Recording;
+use ggprof_e2e::under_agent::UnderAgent;
+use ggprof_e2e::within::output_within;
+use ggprof_e2e::{built, source_ggml};
+use ggprof_spool::layout::{LossKind, StopReason};
+
+/// Far more than any of the programs needs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The same command.
+fn again(program: &Command) -> Command {
+    let mut command = Command::new(program.get_program());
+    command.args(program.get_args());
+    command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+}
+
+/// The program under the agent that can fail.
+fn faulty(program: &Command) -> UnderAgent {
+    let mut program = UnderAgent::of(again(program));
+    program.command.env("LD_PRELOAD", built::checked_agent());
+    program
+}
+
+/// What the agent does in a program where nothing fails.
+struct Steps {
+    /// Where in the agent's source each is, in order.
+    places: Vec<String>,
+    ended_runs: usize,
+    whole_runs: usize,
+}
+
+impl Steps {
+    fn of(program: &Command) -> Steps {
+        let mut program = faulty(program);
+        let log = program.directory().join("steps");
+        program.command.env("GGPROF_FAULT_LOG", &log);
+        program.run();
+        let recording = program.recording();
+        assert_eq!(recording.lost(), 0, "nothing was to fail");
+        let text = std::fs::read_to_string(log).expect("the agent takes steps");
+        Steps {
+            places: text.lines().map(str::to_owned).collect(),
+            ended_runs: recording.completed_runs().count(),
+            whole_runs: whole_runs(&recording),
+        }
+    }
+
+    /// Numbers of those to fail, counted from 1, among those in files of this name.
+    fn chosen(&self, file: &str) -> Vec<usize> {
+        let all = (1..).zip(&self.places).filter(|(_, place)| place.contains(file));
+        if std::env::var_os("GGPROF_EVERY_FAULT").is_some() {
+            return all.map(|(number, _)| number).collect();
+        }
+        let mut by_place: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        all.for_each(|(number, place)| by_place.entry(place).or_default().push(number));
+        let some = |numbers: &Vec<usize>| {
+            let mut some: Vec<usize> =
+                numbers.iter().take(2).chain(numbers.last()).copied().collect();
+            some.dedup();
+            some
+        };
+        by_place.values().flat_map(some).collect()
+    }
+}
+
+/// Graph runs that ended with every node recorded that does work.
+fn whole_runs(recording: &Recording) -> usize {
+    let is_whole = |run: u32| {
+        let mut splits = recording.splits_of(run);
+        splits
+            .all(|split| recording.recorded_positions(split) == recording.working_positions(split))
+    };
+    recording.completed_runs().filter(|(run, _)| is_whole(run.begin.run)).count()
+}
+
+fn check_every_fault(program: &Command) {
+    check_faults_in(program, "");
+}
+
+fn check_faults_in(program: &Command, file: &str) {
+    let plain = again(program).output().expect("the program starts");
+    let steps = Steps::of(program);
+    let chosen = steps.chosen(file);
+    println!("{} of {} steps", chosen.len(), steps.places.len());
+    let check = |number: &usize| {
+        let what = check_fault(program, &plain, &[*number], &steps).err()?;
+        Some(format!("step {number}, usually {}: {what}", steps.places[number - 1]))
+    };
+    let wrong: Vec<String> = chosen.iter().filter_map(check).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn check_fault(
+    program: &Command,
+    plain: &Output,
+    numbers: &[usize],
+    steps: &Steps,
+) -> Result<(), String> {
+    let mut program = faulty(program);
+    let list: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    program.command.env("GGPROF_FAULT_AT", list.join(","));
+    let output = output_within(LIMIT, &mut program.command).ok_or("it hangs")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let same = output.status == plain.status && output.stdout == plain.stdout;
+    same.then_some(()).ok_or_else(|| format!("{output:?}"))?;
+    let files = program.files();
+    let told = !files.is_empty() || said.contains("ggprof: ");
+    told.then_some(()).ok_or("neither a recording nor a word")?;
+    for file in &files {
+        check_recording(&Recording::read(file), numbers.len(), steps)?;
+        check_report(file)?;
+    }
+    Ok(())
+}
+
+fn check_recording(recording: &Recording, faults: usize, steps: &Steps) -> Result<(), String> {
+    let header = &recording.header;
+    let (ended, whole) = (recording.completed_runs().count(), whole_runs(recording));
+    let is_off = header.stop_reason == StopReason::Faults as u64;
+    let right = recording.damage.is_empty()
+        && header.active == 0
+        && header.losses[LossKind::Fault as usize] == faults as u64
+        && is_off == (faults > 2)
+        && (is_off || ended + faults >= steps.ended_runs && whole + faults >= steps.whole_runs);
+    right.then_some(()).ok_or_else(|| {
+        let of = (steps.ended_runs, steps.whole_runs);
+        format!("{ended} runs, {whole} whole of {of:?}; {:?}; {header:?}", recording.damage)
+    })
+}
+
+/// What users are told.
+fn check_report(file: &Path) -> Result<(), String> {
+    let report = Command::new(built::ggprof()).arg("report").arg(file).output();
+    let report = report.expect("ggprof starts");
+    let text = [report.stdout, report.stderr].concat();
+    let text = String::from_utf8_lossy(&text);
+    let told = matches!(report.status.code(), Some(1 | 3)) && text.contains("fault");
+    told.then_some(()).ok_or_else(|| format!("{:?}: {text}", report.status))
+}
+
+/// A small program that uses nearly all that the agent stands in for.
+fn small(version: &str) -> Option<Command> {
+    let mut program = Command::new(built::host_program("prints_results.c"));
+    program.arg(published_ggml::libraries(version)?).arg("1");
+    Some(program)
+}
+
+#[test]
+fn a_program_with_shared_libraries() {
+    let Some(program) = small(NEWEST) else { return };
+    check_every_fault(&program);
+}
+
+#[test]
+fn a_program_on_an_old_ggml() {
+    let Some(program) = small(BEFORE_ANNOUNCED_OPS) else { return };
+    check_every_fault(&program);
+}
+
+#[test]
+fn a_program_with_ggml_linked_into_it() {
+    let Some(program) = source_ggml::linked_into("ggml_linked_in.c") else { return };
+    let mut program = Command::new(program);
+    program.args(["3", "1"]);
+    check_every_fault(&program);
+}
+
+fn on_cuda(runs: &str, wishes: &[(&str, &str)]) -> Option<Command> {
+    let (folder, cupti) = built::fake_cuda();
+    let mut program = Command::new(built::host_program("uses_a_fake_cuda_device.c"));
+    program.arg(published_ggml::libraries(NEWEST)?).arg(folder).args(runs.split(' '));
+    program.env("GGPROF_CUPTI", cupti).envs(wishes.iter().copied());
+    Some(program)
+}
+
+/// A window of forty runs, some that are timed by events, perhaps another window, and some that
+/// are not recorded.
+#[test]
+fn a_program_on_a_cuda_device() {
+    let wishes = [("GGPROF_CUDA", "sample"), ("GGPROF_BUDGET", "100"), ("GGPROF_LAST_GRAPH", "50")];
+    let Some(program) = on_cuda("direct2 capture replay2 copy direct50", &wishes) else { return };
+    check_faults_in(&program, "cu");
+}
+
+#[test]
+fn a_program_whose_nodes_are_computed_one_by_one() {
+    let wishes = [("GGPROF_CUDA", "off"), ("GGPROF_SERIALIZE", "1")];
+    let Some(program) = on_cuda("direct3", &wishes) else { return };
+    check_faults_in(&program, "serialize");
+}
+
+#[test]
+fn a_program_on_a_vulkan_device() {
+    let Some((libraries, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
+    let mut program = Command::new(built::host_program("prints_results.c"));
+    program.arg(libraries).args(["1", "Vulkan0"]).envs(environment);
+    check_faults_in(&program, "vulkan");
+}
+
+/// The third fault switches the agent off, wherever it is then.
+#[test]
+fn a_program_with_too_many_faults() {
+    let Some(program) = small(NEWEST) else { return };
+    let plain = again(&program).output().expect("the program starts");
+    let steps = Steps::of(&program);
+    let first: Vec<usize> = steps.chosen("observe/node.rs").into_iter().take(2).collect();
+    for number in ["observe/split.rs", "observe/run.rs"].map(|file| steps.chosen(file)).concat() {
+        let numbers = [&first[..], &[number]].concat();
+        let place = &steps.places[number - 1];
+        check_fault(&program, &plain, &numbers, &steps)
+            .unwrap_or_else(|what| panic!("steps {numbers:?}, the last usually {place}: {what}"));
+    }
+}
+
+/// Who asks for a stop waits for all that are inside.
+#[test]
+fn a_recording_can_be_stopped_after_a_fault() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let endless = |graphs: &str| {
+        let mut workload = Command::new(built::workload());
+        workload.arg(&libraries).args(["--threads", "1", "--layers", "1", "--graphs", graphs]);
+        workload
+    };
+    let steps = Steps::of(&endless("5"));
+    for file in ["observe/run.rs", "observe/split.rs", "recorder/mod.rs"] {
+        let last = *steps.chosen(file).last().expect("the file has steps");
+        let directory = tempfile::TempDir::new().unwrap();
+        let session = Session::new(directory.path());
+        let mut recorded = session.recorded(&["-o", "p.ggprof"], &endless("100000000"));
+        recorded.env("GGPROF_AGENT", built::checked_agent());
+        recorded.env("GGPROF_FAULT_AT", last.to_string());
+        let running = Running::start(&mut recorded);
+        session.wait_for(1);
+        session.ctl_well(&["stop"]);
+        let line = session.ctl_well(&["status"]);
+        assert!(line.contains("  stopped  "), "{file}: {line}");
+        drop(running);
+    }
+}
