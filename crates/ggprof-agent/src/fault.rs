@@ -29,6 +29,7 @@ mod injected {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     struct Wishes {
+        process: u32,
         fail_at: Vec<u64>,
         log: Option<CString>,
     }
@@ -38,6 +39,7 @@ mod injected {
             let numbers = std::env::var("GGPROF_FAULT_AT").unwrap_or_default();
             let log = std::env::var_os("GGPROF_FAULT_LOG").map(OsString::into_vec);
             Wishes {
+                process: std::process::id(),
                 fail_at: numbers.split(',').filter_map(|number| number.parse().ok()).collect(),
                 log: log.and_then(|path| CString::new(path).ok()),
             }
@@ -48,6 +50,10 @@ mod injected {
         static WISHES: OnceLock<Wishes> = OnceLock::new();
         static STEPS: AtomicU64 = AtomicU64::new(0);
         let wishes = WISHES.get_or_init(Wishes::from_environment);
+        // Its children have steps of their own, which nobody counts.
+        if wishes.process != std::process::id() {
+            return;
+        }
         let number = STEPS.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(log) = &wishes.log {
             write_down(log, place);

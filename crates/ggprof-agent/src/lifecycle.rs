@@ -278,14 +278,14 @@ pub(crate) fn stop_in_child() {
 /// Something of ours went wrong. Descriptions may be missing that are thought to be written: all
 /// is described anew.
 pub(crate) fn note_fault() {
-    if let Some(recorder) = recording() {
+    if let Some(recorder) = recording().filter(|recorder| recorder.is_own_process()) {
         recorder.spool.header.count_loss(LossKind::Fault, 1);
         recorder.set_epoch_due();
     }
 }
 
 pub(crate) fn disarm_after_faults() {
-    if let Some(recorder) = recording() {
+    if let Some(recorder) = recording().filter(|recorder| recorder.is_own_process()) {
         recorder.spool.header.set_stop_reason(StopReason::Faults);
     }
     STATE.store(OFF, Ordering::Relaxed);

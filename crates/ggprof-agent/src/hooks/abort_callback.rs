@@ -19,6 +19,7 @@ use crate::ffi::api::{Pointer, Symbols};
 use crate::lock::{Ranked, rank};
 use crate::observe::backends;
 use crate::observe::ticks::Ticks;
+use crate::patch::inline;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::this_thread::ThisThread;
 
@@ -167,6 +168,7 @@ pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
 
 pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {
     let found = Symbols::of(object)?.find(SETTER);
+    let is_own = object.holds(inline::function_behind(found));
     // SAFETY: ggml's function of this name has this signature.
-    object.holds(found).then(|| unsafe { std::mem::transmute::<usize, Setter>(found) })
+    is_own.then(|| unsafe { std::mem::transmute::<usize, Setter>(found) })
 }

@@ -257,7 +257,7 @@ impl Recorder {
 
     /// Counts what is missing from the recording; what was not to be recorded is not.
     pub(crate) fn lose(&self, kind: LossKind, n: u64) {
-        if self.gate.misses(&self.spool.header) {
+        if self.gate.misses(&self.spool.header) && !self.fork_mark.is_in_child() {
             self.spool.header.count_loss(kind, n);
         }
     }
