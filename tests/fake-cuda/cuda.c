@@ -9,6 +9,8 @@ static struct graph * captured;
 static uint32_t correlations;
 static uint64_t next_id = 1;
 
+void (*fake_when_loaded)(void);
+
 void fake_listen(const struct listener * listener) { heard = listener; }
 
 uint64_t fake_now(void) {

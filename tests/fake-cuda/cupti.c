@@ -87,6 +87,12 @@ static void on_work(const struct work * work) {
     }
 }
 
+__attribute__((constructor)) static void loaded(void) {
+    if (fake_when_loaded) {
+        fake_when_loaded();
+    }
+}
+
 static const struct listener listener = {on_call, on_made, on_copied, on_work};
 
 uint32_t cuptiGetVersion(uint32_t * version) {

@@ -34,6 +34,8 @@ struct listener {
 };
 
 void fake_listen(const struct listener * listener);
+// Called when the tracing library is loaded, if it is set.
+extern void (*fake_when_loaded)(void);
 uint64_t fake_now(void);
 
 // As CUDA has them, as far as the arguments matter here.

@@ -278,3 +278,30 @@ fn an_error_from_any_call_harms_nothing() {
         assert_eq!(recording.header.losses[LossKind::Fault as usize], 0, "{call}");
     }
 }
+
+/// Loading it runs its constructors, under the loader's lock. One of them waits for a thread that
+/// computes.
+#[test]
+fn nobody_who_computes_waits_for_cupti_to_be_loaded() {
+    let Some(recording) = record("full", "beside direct3", &[]) else { return };
+    assert_eq!(recording.completed_runs().count(), 4);
+    // The run beside it went without.
+    check_attribution(&recording, 3);
+    assert_eq!(recording.header.losses[LossKind::Fault as usize], 0);
+}
+
+/// As many as the agent has lanes.
+const EVERYBODY: &str = "64";
+
+#[test]
+fn nobody_waits_for_a_backend_that_was_freed_unseen() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let (folder, cupti) = built::fake_cuda();
+    let mut program = UnderAgent::new(built::host_program("frees_a_device_unseen.c"));
+    program.command.arg(libraries).arg(folder).arg(EVERYBODY);
+    program.command.env("GGPROF_CUDA", "sample").env("GGPROF_CUPTI", cupti);
+    program.run_well();
+    let recording = program.recording();
+    assert!(recording.header.losses[LossKind::NoLane as usize] > 0, "it was seen");
+    assert!(recording.completed_runs().count() > 100);
+}
