@@ -13,6 +13,7 @@ pub(crate) struct TensorLayout {
     pub(crate) nb: usize,
     pub(crate) op: usize,
     pub(crate) op_params: usize,
+    /// 0 before there were flags (early 2024).
     pub(crate) flags: usize,
     pub(crate) src: usize,
     pub(crate) max_src: usize,
@@ -68,7 +69,7 @@ impl<'l> Tensor<'l> {
     }
 
     pub(crate) fn flags(self) -> u32 {
-        self.field(self.layout.flags)
+        if self.layout.flags == 0 { 0 } else { self.field(self.layout.flags) }
     }
 
     pub(crate) fn ne(self) -> [i64; 4] {

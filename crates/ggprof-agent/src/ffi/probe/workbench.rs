@@ -175,11 +175,12 @@ impl<'a> Workbench<'a> {
         Ok(())
     }
 
-    pub(super) fn flag(&self, tensor: Pointer) -> Result<(), &'static str> {
-        let set = self.makers.ggml_set_input.or(self.makers.ggml_set_output).ok_or(MISSING)?;
+    /// Sets one of the tensor's flags; `None` before there were flags.
+    pub(super) fn flag(&self, tensor: Pointer) -> Option<()> {
+        let set = self.makers.ggml_set_input.or(self.makers.ggml_set_output)?;
         // SAFETY: as ggml's header asks.
         unsafe { set(tensor) };
-        Ok(())
+        Some(())
     }
 
     /// A graph of all that the node needs.
