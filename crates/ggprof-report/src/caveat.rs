@@ -202,6 +202,10 @@ fn loss_sentence(loss: &Loss) -> String {
             "{count} pieces of a device's work gave no usable time (the first: {detail}) and are \
              not counted."
         ),
+        LossKind::Unseen => format!(
+            "{count} nodes were computed without being seen (the first: {detail}): the compiler of \
+             this ggml put some calls where no hook reaches. Their time is in the splits, but in no op."
+        ),
         LossKind::Dropped(what) => dropped_sentence(*what, *count),
         LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
         LossKind::DamagedHeader => format!(

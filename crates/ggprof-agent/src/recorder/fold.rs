@@ -33,15 +33,17 @@ pub(crate) fn write_ops(
     mut on_fused: impl FnMut(u32, u32),
 ) -> Folded {
     let mut cursors: Vec<Cursor> = lane.slot().logs().map(Cursor::new).collect();
+    let waits_unseen = waits_are_unseen(&cursors);
     let mut ops = 0;
     while let Some(position) = next_position(&cursors) {
+        let next_start = if waits_unseen { next_start(&cursors, position) } else { u64::MAX };
         if lane.recorder.threads {
             put_shares(lane, split, position, &cursors);
         }
         let mut op = OpInTicks { first: u64::MAX, ..OpInTicks::default() };
         for cursor in &mut cursors {
             if let Some(part) = cursor.take(position, split.end) {
-                op.add(&part);
+                op.add(&part.until(next_start));
             }
         }
         if op.fused != 0 {
@@ -51,6 +53,24 @@ pub(crate) fn write_ops(
         ops += 1;
     }
     Folded { ops, threads: cursors.len() as u16 }
+}
+
+/// Whether several threads wait for each other where nobody sees it, because the compiler put the
+/// barrier in line. Then a share seems to last until its thread begins the next one.
+fn waits_are_unseen(cursors: &[Cursor]) -> bool {
+    /// To wait for no time at all so often is not possible.
+    const LOOKED_AT: usize = 16;
+    let waited = |share: &Share| share.after_wait.load(Relaxed) != 0;
+    cursors.len() > 1 && !cursors.iter().any(|it| it.rest.iter().take(LOOKED_AT).any(waited))
+}
+
+/// When the first thread begins what comes after the position: all have finished it by then.
+fn next_start(cursors: &[Cursor], position: u32) -> u64 {
+    let starts = cursors.iter().filter_map(|cursor| {
+        let mut rest = cursor.rest.iter();
+        rest.find(|share| share.position.load(Relaxed) != position)
+    });
+    starts.map(|share| share.start.load(Relaxed)).min().unwrap_or(u64::MAX)
 }
 
 /// The least position at which a thread has a share left. All threads meet all
@@ -134,6 +154,12 @@ impl Part {
             after_wait,
             fused: share.fused.load(Relaxed),
         }
+    }
+
+    /// The same, over at this moment at the latest.
+    #[inline(always)]
+    fn until(self, latest: u64) -> Part {
+        Part { end: self.end.min(latest).max(self.start), ..self }
     }
 
     #[inline(always)]

@@ -23,6 +23,8 @@ pub enum LossKind {
     DamagedHeader,
     /// Work of a device that gave no usable time.
     Untimed,
+    /// Nodes that were computed where no hook sees it.
+    Unseen,
     /// The recorder met more than it could take.
     Dropped(Dropped),
     /// Recording ended before the program did.

@@ -7,6 +7,7 @@ use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
 use super::nodes::{self, Nodes};
 use super::tables::{Split as SplitRecords, Tables};
+use super::unseen;
 use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
     Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
@@ -90,6 +91,7 @@ impl Builder<'_> {
         for op in &self.tables.ops {
             ops.entry(op.split).or_default().push(op);
         }
+        unseen::count(self.tables, &ops, trace);
         let mut order: Vec<&SplitRecords> = self.tables.splits.values().collect();
         order.sort_by_key(|split| split.begin.ticks);
         for split in order {

@@ -17,6 +17,7 @@ mod events;
 mod kernel_name;
 mod nodes;
 mod tables;
+mod unseen;
 mod whole_runs;
 
 use super::ReadError;

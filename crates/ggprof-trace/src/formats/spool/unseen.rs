@@ -1,0 +1,68 @@
+//! Nodes that a backend computed and of which nobody heard: a compiler may put some calls of a
+//! hooked function in line and leave others. Graphs of one shape are computed alike, so one split
+//! of each shape is looked at and stands for all.
+
+use super::nodes::IDLE;
+use super::tables::{Split, Tables};
+use crate::model::{LossKind, Trace};
+use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_spool::record::Op;
+use hashbrown::{HashMap, HashSet};
+
+/// ggml's mark of a node to compute, in versions that have it.
+const FLAG_COMPUTE: u32 = 16;
+
+/// Hooks that are to see every node.
+const HOOKS: [CoveredHow; 3] =
+    [CoveredHow::GotSlot, CoveredHow::InlineHook, CoveredHow::AbortCallback];
+
+/// Counts them, over all splits.
+pub(super) fn count(tables: &Tables, ops: &HashMap<u32, Vec<&Op>>, trace: &mut Trace) {
+    let hooked = tables.coverage.iter().filter(|covered| {
+        covered.what == Covered::Ops as u16 && HOOKS.iter().any(|&how| covered.how == how as u8)
+    });
+    let hooked: HashSet<u32> = hooked.map(|covered| covered.backend).collect();
+    let mut unseen_in: HashMap<u32, Option<u32>> = HashMap::new();
+    let (mut count, mut first) = (0, None);
+    for split in tables.splits.values().filter(|split| hooked.contains(&split.begin.backend)) {
+        let shape = split.begin.shape;
+        let unseen = unseen_in.entry(shape).or_insert_with(|| {
+            let (some, position) = unseen(tables, split, ops.get(&split.begin.split))?;
+            first = first.or(Some((shape, position)));
+            Some(some)
+        });
+        count += u64::from(unseen.unwrap_or(0));
+    }
+    if count > 0 {
+        trace.lose_many(LossKind::Unseen, count, || {
+            let node = first.and_then(|(shape, position)| tables.node_at(shape, position));
+            let node = node.and_then(|number| tables.nodes.get(&number));
+            node.map_or("", |(node, _)| tables.text(node.op_name)).to_owned()
+        });
+    }
+}
+
+/// How many nodes of the split's graph were computed unseen, and the first one's position.
+fn unseen(tables: &Tables, split: &Split, ops: Option<&Vec<&Op>>) -> Option<(u32, u32)> {
+    let shape = split.begin.shape;
+    let mut seen = HashSet::new();
+    for op in ops.into_iter().flatten() {
+        seen.insert(op.position);
+        let members = tables.fusions.get(&(shape, op.position)).filter(|_| op.fused);
+        seen.extend(members.into_iter().flatten());
+    }
+    let node = |position: u32| Some(&tables.nodes.get(&tables.node_at(shape, position)?)?.0);
+    // What comes behind the last op was not computed if the program stopped the graph.
+    let last = seen.iter().copied().max()?;
+    let positions = 0..split.begin.nodes.min(last);
+    let marked = positions.clone().filter_map(node).any(|node| node.flags & FLAG_COMPUTE != 0);
+    let mut left = positions.filter(|&position| {
+        let works = node(position).is_some_and(|node| {
+            let wanted = !marked || node.flags & FLAG_COMPUTE != 0;
+            wanted && !node.ne.contains(&0) && !IDLE.contains(&tables.text(node.op_name))
+        });
+        works && !seen.contains(&position)
+    });
+    let first = left.next()?;
+    Some((1 + left.count() as u32, first))
+}
