@@ -1,7 +1,7 @@
 //! `ggprof ctl`, as users run it on running programs.
 
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ggprof_e2e::controlled::{Running, Session};
@@ -160,4 +160,95 @@ fn a_launcher_that_was_killed_leaves_nothing_in_the_way() {
     let status = session.ctl(&["status"]);
     assert_eq!(status.status.code(), Some(1));
     assert!(!stale.exists());
+}
+
+/// A command in a PID namespace of its own, as containers have; with its own /proc or without.
+/// `None`, with a sentence, where that is not allowed.
+fn in_container(command: &Command, own_proc: bool) -> Option<Command> {
+    let mut words = vec!["--pid", "--fork", "--kill-child"];
+    words.extend(own_proc.then_some("--mount-proc"));
+    let allowed = Command::new("unshare").args(&words).arg("true").output();
+    if !allowed.is_ok_and(|output| output.status.success()) {
+        eprintln!("not tested: PID namespaces are not allowed here");
+        return None;
+    }
+    let mut container = Command::new("unshare");
+    container.args(words).arg(command.get_program()).args(command.get_args());
+    let variables = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    container.envs(variables).stdin(Stdio::null());
+    command.get_current_dir().into_iter().for_each(|place| _ = container.current_dir(place));
+    Some(container)
+}
+
+/// Ends the containers that a process started, or is.
+struct Container(Running);
+
+impl Container {
+    fn start(command: &mut Command) -> Container {
+        Container(Running::start(command))
+    }
+}
+
+impl Drop for Container {
+    /// Who waits for a container ignores requests to end.
+    fn drop(&mut self) {
+        let id = self.0.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+        let children = children.unwrap_or_default();
+        let _ = Command::new("kill").arg("-KILL").args(children.split_whitespace()).status();
+    }
+}
+
+/// Process numbers mean nothing outside of a container, and the launcher of each is number 1.
+#[test]
+fn containers_that_share_a_directory_are_all_reached() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = session();
+    let recorded = |file: &str| session.recorded(&["-o", file], &program);
+    let Some(mut one) = in_container(&recorded("one.ggprof"), true) else { return };
+    let Some(mut other) = in_container(&recorded("other.ggprof"), false) else { return };
+    let (_one, _other) = (Container::start(&mut one), Container::start(&mut other));
+    session.wait_for(2);
+    assert_eq!(session.sockets().len(), 2);
+    // And a program in a container is reached that was started from outside of it.
+    let Some(inside) = in_container(&program, true) else { return };
+    let _third = Container::start(&mut session.recorded(&["-o", "third.ggprof"], &inside));
+    session.wait_for(3);
+}
+
+/// Launchers that are not what they seem cost a sentence and a limited time.
+#[test]
+fn a_launcher_that_does_not_answer_is_named() {
+    let (directory, session) = session();
+    let place = directory.path().join("runtime/ggprof");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::set_permissions(&place, PermissionsExt::from_mode(0o700)).unwrap();
+    let answers: [(&[u8], &str); 4] = [
+        (b"", "does not answer"),
+        (b"ok\nnonsense\n", "another version"),
+        (&[b'x'; 5000], "does not answer"),
+        (b"ok\n\xff\xfe", "does not answer in full"),
+    ];
+    for (answer, sentence) in answers {
+        let socket = place.join("1-1-hostile.sock");
+        let _ = std::fs::remove_file(&socket);
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = std::io::Write::write_all(&mut stream, answer);
+                if !answer.is_empty() {
+                    let _ = stream.shutdown(std::net::Shutdown::Write);
+                }
+                // One that never says anything is left after a while.
+                let mut rest = Vec::new();
+                let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+            });
+            let status = session.ctl(&["status"]);
+            assert_eq!(status.status.code(), Some(1));
+            let said = String::from_utf8_lossy(&status.stderr).into_owned();
+            assert!(said.contains("what is being recorded is not known"), "{said}");
+            assert!(said.contains(sentence), "{said}");
+        });
+    }
 }

@@ -71,6 +71,76 @@ fn a_program_that_fails_is_heard() {
 }
 
 #[test]
+fn the_first_errors_are_repeated_and_not_the_stack() {
+    let script = "echo starting; echo 'model.c:7: cannot open the model: No such file' >&2; \
+                  for n in 1 2 3 4 5 6 7 8; do echo \"#$n 0x7f00 in main ()\" >&2; done; exit 1";
+    let ran = ggprof(&["doctor", "--", "sh", "-c", script]);
+    let said: Vec<&str> =
+        ran.out.lines().filter_map(|line| line.split_once("it said: ")).map(|it| it.1).collect();
+    assert_eq!(said, ["model.c:7: cannot open the model: No such file"], "{}", ran.out);
+}
+
+#[test]
+fn what_the_agent_said_is_the_reason() {
+    let Some(command) = workload() else { return };
+    let [program, libraries, ..] = command;
+    let script = format!("ulimit -f 100; exec '{program}' '{libraries}' --graphs 2");
+    let ran = ggprof(&["doctor", "--", "sh", "-c", &script]);
+    assert_eq!(ran.code, Some(3));
+    assert!(ran.out.contains("! The agent could not record: no space"), "{}", ran.out);
+    assert!(!ran.out.contains("neither a scheduler"), "{}", ran.out);
+}
+
+#[test]
+fn why_only_the_first_thread_is_seen() {
+    let version = published_ggml::BEFORE_ANNOUNCED_OPS;
+    let Some(libraries) = published_ggml::libraries(version) else { return };
+    let workload = built::workload();
+    let ran = ggprof(&["doctor", "--", path(&workload), path(&libraries), "--graphs", "100000000"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.out);
+    let sentence = "! CPU: ops are seen on the first thread only (the library does not announce \
+                    its ops by a call that can be seen).";
+    assert!(ran.out.contains(sentence), "{}", ran.out);
+}
+
+#[test]
+fn what_a_killed_launcher_left_is_found() {
+    let Some(command) = workload() else { return };
+    let directory = TempDir::new().unwrap();
+    let mut launcher = Command::new(built::ggprof());
+    launcher.args(["run", "--"]).args(&command).env_remove("LD_PRELOAD");
+    launcher.env("TMPDIR", directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut launcher = launcher.spawn().unwrap();
+    let recording = || {
+        let places = std::fs::read_dir(directory.path()).unwrap().flatten();
+        let files = places.filter_map(|place| std::fs::read_dir(place.path()).ok());
+        let mut files = files.flatten().flatten().map(|file| file.path());
+        files.find(|file| file.extension().is_some_and(|extension| extension == "ggprof"))
+    };
+    let recording = loop {
+        match recording() {
+            Some(recording) => break recording,
+            None => std::thread::sleep(std::time::Duration::from_millis(10)),
+        }
+    };
+    let found = || {
+        let ran = ggprof_with(&["doctor"], ("TMPDIR", path(directory.path())));
+        ran.out.contains(path(&recording))
+    };
+    assert!(!found(), "it is being made");
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    assert!(!found(), "its program goes on");
+    let program = recording.file_stem().unwrap().to_str().unwrap();
+    assert!(Command::new("kill").args(["-KILL", program]).status().unwrap().success());
+    let gone = format!("/proc/{program}/maps");
+    while std::fs::read(&gone).is_ok_and(|maps| !maps.is_empty()) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(found(), "{}", recording.display());
+}
+
+#[test]
 fn a_launcher_that_clears_the_environment() {
     let Some(command) = workload() else { return };
     let [program, libraries, ..] = command;
@@ -172,7 +242,7 @@ fn the_installation() {
     let ran = ggprof_with(&["doctor"], ("TMPDIR", path(directory.path())));
     assert_eq!(ran.code, Some(0), "{}", ran.out);
     assert!(ran.out.contains(&format!("agent  {}", path(&built::agent()))), "{}", ran.out);
-    assert!(ran.out.contains(&format!("left recordings: {}.", path(&left))), "{}", ran.out);
+    assert!(ran.out.contains(&format!("were left behind: {}.", path(&left))), "{}", ran.out);
     assert!(ran.out.contains("\nVulkan  ") && ran.out.contains("\nclock  "), "{}", ran.out);
 
     let ran = ggprof_with(&["doctor"], ("GGPROF_AGENT", "/no/such/agent.so"));

@@ -147,6 +147,67 @@ fn nothing_recorded_is_said_and_no_success() {
     assert!(ran.err.contains("no-such-program was not found"), "{}", ran.err);
 }
 
+/// What the agent has just said is not contradicted.
+#[test]
+fn why_nothing_was_recorded_is_not_guessed() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let workload = format!("exec '{}' '{}' --graphs 2", path(&built::workload()), path(&libraries));
+    for (hindrance, reason) in [
+        ("rm -r \"$(dirname \"$GGPROF_SPOOL\")\"", "cannot create "),
+        ("ulimit -f 100", "no space for a recording"),
+    ] {
+        let line = format!("{hindrance}; {workload}");
+        let ran = Launcher::new(&[]).program(&["sh", "-c", &line]).run();
+        assert_eq!(ran.code, Some(3), "{ran:?}");
+        let [agent, launcher] = &ran.said()[..] else { panic!("{ran:?}") };
+        assert!(agent.starts_with(&format!("ggprof: nothing is recorded: {reason}")), "{agent}");
+        let why = "ggprof: nothing was recorded. If the program's error output has a line \
+                   \"ggprof: nothing is recorded\", that is why.";
+        assert!(launcher.starts_with(why), "{launcher}");
+    }
+}
+
+#[test]
+fn a_program_that_crashed_is_not_said_to_be_unaffected() {
+    for line in ["kill -SEGV $$", "sh -c 'kill -SEGV $$'; exit $?"] {
+        let ran = Launcher::new(&[]).program(&["sh", "-c", line]).run();
+        assert_eq!(ran.code, Some(128 + 11));
+        assert!(ran.err.contains("ggprof: warning: the program was ended by SIGSEGV."), "{ran:?}");
+        assert!(!ran.err.contains("affected"), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_not_told_as_an_end_of_the_program() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let arguments = "--graphs 1500 --threads 1 --embd 64 --layers 1";
+    let (workload, libraries) = (built::workload(), path(&libraries).to_owned());
+    let line = format!("ulimit -f 3000; exec '{}' '{libraries}' {arguments}", path(&workload));
+    let ran = Launcher::new(&[]).program(&["sh", "-c", &line]).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("! Recording stopped before the program did: the disk was full"));
+    assert!(!ran.out.contains("normal exit"), "{}", ran.out);
+}
+
+/// Where only the first thread's progress is seen, nobody knows how long any of them waited.
+#[test]
+fn waits_that_were_not_seen_are_not_told_as_none() {
+    use published_ggml::{BEFORE_ANNOUNCED_OPS, NEWEST};
+    for (version, seen) in [(BEFORE_ANNOUNCED_OPS, false), (NEWEST, true)] {
+        let Some(libraries) = published_ggml::libraries(version) else { return };
+        let workload = built::workload();
+        let words = [path(&workload), path(&libraries), "--threads", "2", "--graphs", "3"];
+        let mut run = Launcher::new(&["-o", "p.ggprof"]).program(&words);
+        assert_eq!(run.run().code, Some(0));
+        let mut report = Command::new(built::ggprof());
+        report.arg("report").arg(run.file("p.ggprof")).args(["--by", "op", "--format", "json"]);
+        let report: Value = serde_json::from_slice(&report.output().unwrap().stdout).unwrap();
+        let operations = report["operations"].as_array().expect("a table");
+        let is_seen = |row: &Value| row["type"] == "OP" && !row["wait_share"].is_null();
+        assert_eq!(operations.iter().any(is_seen), seen, "{version}: {report}");
+    }
+}
+
 #[test]
 fn streams_and_environment_are_the_programs_own() {
     let mut run = Launcher::new(&[]).program(&["cat"]);

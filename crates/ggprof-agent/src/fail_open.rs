@@ -71,7 +71,7 @@ fn count_fault() {
     if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {
         lifecycle::disarm_after_faults();
         quiet_log::say(&[
-            b"recording stopped after an internal fault; the program itself is not affected",
+            b"recording stopped after an internal fault; the program goes on without it",
         ]);
     }
 }

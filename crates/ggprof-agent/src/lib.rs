@@ -33,6 +33,7 @@ mod quiet_log;
 mod recorder;
 mod spawn;
 mod toggle_signal;
+mod unwinder;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

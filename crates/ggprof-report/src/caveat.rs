@@ -234,10 +234,9 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "ops ran outside of any graph run that was seen and are not counted",
             "please report the program",
         ),
-        Dropped::Faults => (
-            "faults inside the recorder: what it was looking at is missing",
-            "the program was not affected; please report it",
-        ),
+        Dropped::Faults => {
+            ("faults inside the recorder: what it was looking at is missing", "please report it")
+        }
         Dropped::Backends => ("backends were more than can be followed", "record fewer contexts"),
         Dropped::Descriptions => {
             ("ops have no description: there were too many different ones", "record a shorter run")

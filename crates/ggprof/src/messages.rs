@@ -97,6 +97,15 @@ pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
 
 /// A program ended, and nothing was recorded.
 pub(crate) const NOTHING_RECORDED: &str = "\
-nothing was recorded: the program did not compute with ggml, or its ggml cannot be reached (linked \
-statically, or started by another program that clears its environment). The program itself was not \
-affected. `ggprof doctor -- COMMAND` says more.";
+nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \
+is why. Otherwise the program did not compute with ggml, or its ggml cannot be reached (linked \
+statically, or started by another program that clears its environment). `ggprof doctor -- COMMAND` \
+says more.";
+
+/// A program ended in a way that no program wants.
+pub(crate) fn crashed(signal: &str) -> String {
+    format!(
+        "the program was ended by {signal}. Run it without ggprof: if it ends well then, that is a \
+         fault of ggprof's; please report it."
+    )
+}

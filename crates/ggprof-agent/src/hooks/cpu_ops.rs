@@ -5,7 +5,7 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use std::arch::naked_asm;
+use std::arch::{global_asm, naked_asm};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
@@ -149,12 +149,45 @@ extern "C" fn leave_barrier() {
     fail_open::hot((), cpu_op::leave_barrier);
 }
 
-/// One of `ggml_compute_forward_*`. Its signature is not known (a fusion takes
-/// several tensors), so every register an argument may be in is kept and the
+/// Bytes between the hooks of `ggml_compute_forward_*`.
+const APART: usize = 16;
+
+// A hook for each function: it only says which one it is. By address and not in a table of
+// pointers, which the loader would have to fill in every process, also those without ggml.
+global_asm!(
+    ".pushsection .text.ggprof_forward_hooks,\"ax\",@progbits",
+    ".balign {apart}",
+    ".hidden ggprof_forward_hooks",
+    ".globl ggprof_forward_hooks",
+    "ggprof_forward_hooks:",
+    ".set ggprof_forward_slot, 0",
+    ".rept {hooks}",
+    ".balign {apart}",
+    // mov r11d, slot
+    ".byte 0x41, 0xbb",
+    ".long ggprof_forward_slot",
+    "jmp {forward}",
+    ".set ggprof_forward_slot, ggprof_forward_slot + 1",
+    ".endr",
+    ".popsection",
+    apart = const APART,
+    hooks = const FORWARDS,
+    forward = sym forward,
+);
+
+pub(crate) fn forward_hook(slot: usize) -> usize {
+    unsafe extern "C" {
+        static ggprof_forward_hooks: u8;
+    }
+    (&raw const ggprof_forward_hooks) as usize + slot * APART
+}
+
+/// One of `ggml_compute_forward_*`, whose number is in `r11`. Its signature is not known (a
+/// fusion takes several tensors), so every register an argument may be in is kept and the
 /// real function is jumped to, as if nobody had been there.
 #[unsafe(naked)]
-unsafe extern "C-unwind" fn forward<const SLOT: usize>() {
-    observe_then_jump!(forward_called, SLOT, "mov r9d, {slot}")
+unsafe extern "C-unwind" fn forward() {
+    observe_then_jump!(forward_called, 0, "lea r9d, [r11 + {slot}]")
 }
 
 /// Returns the real function for `forward` to jump to. Of the arguments only
@@ -201,77 +234,3 @@ fn note_use(slot: usize, news: bool) {
 pub(crate) fn forget_use(slot: usize) {
     CALLS_WITHOUT_NEWS[slot].store(0, Ordering::Relaxed);
 }
-
-pub(crate) fn forward_hook(slot: usize) -> usize {
-    FORWARD_HOOKS[slot] as *const () as usize
-}
-
-type Forward = unsafe extern "C-unwind" fn();
-
-/// Sixteen functions from `$start` on.
-macro_rules! sixteen {
-    ($start:expr) => {
-        [
-            forward::<{ $start }> as Forward,
-            forward::<{ $start + 1 }>,
-            forward::<{ $start + 2 }>,
-            forward::<{ $start + 3 }>,
-            forward::<{ $start + 4 }>,
-            forward::<{ $start + 5 }>,
-            forward::<{ $start + 6 }>,
-            forward::<{ $start + 7 }>,
-            forward::<{ $start + 8 }>,
-            forward::<{ $start + 9 }>,
-            forward::<{ $start + 10 }>,
-            forward::<{ $start + 11 }>,
-            forward::<{ $start + 12 }>,
-            forward::<{ $start + 13 }>,
-            forward::<{ $start + 14 }>,
-            forward::<{ $start + 15 }>,
-        ]
-    };
-}
-
-static FORWARD_HOOKS: [Forward; FORWARDS] = {
-    let groups: [[Forward; 16]; FORWARDS / 16] = [
-        sixteen!(0),
-        sixteen!(16),
-        sixteen!(32),
-        sixteen!(48),
-        sixteen!(64),
-        sixteen!(80),
-        sixteen!(96),
-        sixteen!(112),
-        sixteen!(128),
-        sixteen!(144),
-        sixteen!(160),
-        sixteen!(176),
-        sixteen!(192),
-        sixteen!(208),
-        sixteen!(224),
-        sixteen!(240),
-        sixteen!(256),
-        sixteen!(272),
-        sixteen!(288),
-        sixteen!(304),
-        sixteen!(320),
-        sixteen!(336),
-        sixteen!(352),
-        sixteen!(368),
-        sixteen!(384),
-        sixteen!(400),
-        sixteen!(416),
-        sixteen!(432),
-        sixteen!(448),
-        sixteen!(464),
-        sixteen!(480),
-        sixteen!(496),
-    ];
-    let mut all = [groups[0][0]; FORWARDS];
-    let mut i = 0;
-    while i < FORWARDS {
-        all[i] = groups[i / 16][i % 16];
-        i += 1;
-    }
-    all
-};

@@ -18,6 +18,6 @@ pub(crate) mod linked_in;
 pub(crate) mod opened;
 mod process_end;
 pub(crate) mod real_function;
-mod shim;
+pub(crate) mod shim;
 mod unloading;
 pub(crate) mod vulkan;

@@ -30,10 +30,10 @@ const BEHIND_OURS: usize = 1 << 63;
 /// Call sites of one function in one process: a handful.
 const REMEMBERED: usize = 16;
 
-/// An entry point we stand in for.
+/// An entry point we stand in for. Without its name, so that the loader has nothing to fill in
+/// here in processes without ggml.
 #[derive(Debug)]
 pub(crate) struct RealFunction {
-    symbol: &'static CStr,
     remembered: [CallSite; REMEMBERED],
     /// The loader's count of unloads when the sites were remembered.
     unloads: AtomicU64,
@@ -54,17 +54,16 @@ impl CallSite {
 }
 
 impl RealFunction {
-    pub(crate) const fn new(symbol: &'static CStr) -> Self {
+    pub(crate) const fn new() -> Self {
         RealFunction {
-            symbol,
             remembered: [const { CallSite::none() }; REMEMBERED],
             unloads: AtomicU64::new(0),
         }
     }
 
-    /// The real function for a call that returns to `return_address`. Zero only
-    /// if the loader knows no such function any more.
-    pub(crate) fn for_caller(&self, return_address: usize) -> usize {
+    /// The real function of this name for a call that returns to `return_address`. Zero
+    /// only if the loader knows no such function any more.
+    pub(crate) fn for_caller(&self, symbol: &CStr, return_address: usize) -> usize {
         if return_address & PAST_A_HOOK != 0 {
             return return_address & !PAST_A_HOOK;
         }
@@ -90,7 +89,7 @@ impl RealFunction {
         };
         let function = match self.recall(site) {
             Some(function) => function,
-            None => self.find_and_remember(site),
+            None => self.find_and_remember(symbol, site),
         };
         ThisThread::with(|this| this.last_real.set(function));
         function
@@ -112,9 +111,9 @@ impl RealFunction {
     }
 
     #[cold]
-    fn find_and_remember(&self, site: usize) -> usize {
+    fn find_and_remember(&self, symbol: &CStr, site: usize) -> usize {
         fault_point!();
-        let function = inline::way_past(find_from(site & !BEHIND_OURS, self.symbol));
+        let function = inline::way_past(find_from(site & !BEHIND_OURS, symbol));
         fault_point!();
         let free = self.remembered.iter().find(|place| {
             let order = Ordering::AcqRel;

@@ -163,6 +163,7 @@ macro_rules! restore_registers {
     };
 }
 
+pub(crate) use observe_then_jump;
 /// Calls a function from a shim that has pushed one register, with the caller's first eight words
 /// on the stack, should there be arguments among them. The caller is a loop over nodes, whose own
 /// variables are more than that.
@@ -188,6 +189,5 @@ macro_rules! call_with_stack {
 }
 
 pub(super) use {
-    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
-    restore_registers,
+    call_with_stack, keep_arguments, keep_registers, restore_arguments, restore_registers,
 };

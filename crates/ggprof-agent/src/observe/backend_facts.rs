@@ -158,7 +158,7 @@ impl BackendFacts {
             let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
             cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
         } else if self.tick_setter.is_some() {
-            cover(Covered::Ops, CoveredHow::AbortCallback, 1, "");
+            cover(Covered::Ops, CoveredHow::AbortCallback, 1, hooked.reason);
             let why = "only the first thread's progress is seen; waits are part of the ops";
             cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
         } else if self.is_host_accelerator {

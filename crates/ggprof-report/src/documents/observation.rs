@@ -59,10 +59,13 @@ fn advice(part: &Coverage) -> Option<String> {
              splits. Record with --serialize for the times of single ops."
         )),
         None => Some(format!("{subject}: {what} are not seen: {reason}.")),
-        Some(how) if how.contains("first thread") => Some(format!(
-            "{subject}: ops are seen on the first thread only, because this ggml calls its own \
-             functions directly. A build without -Bsymbolic and LTO shows every thread."
-        )),
+        Some(how) if how.contains("first thread") => {
+            let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            Some(format!(
+                "{subject}: ops are seen on the first thread only{why}. Every thread is seen of a \
+                 ggml from December 2024 on, built as shared libraries without -Bsymbolic."
+            ))
+        }
         Some(_) => None,
     }
 }
@@ -77,7 +80,7 @@ mod tests {
     fn one_line_for_each_thing_seen_and_a_sentence_for_the_rest() {
         let mut trace = Trace::default();
         for (subject, what, how, reason) in [
-            ("CPU", "ops", Some("abort callback, first thread only"), ""),
+            ("CPU", "ops", Some("abort callback, first thread only"), "it announces no ops"),
             ("CUDA0", "ops", Some("the vendor's activity records"), ""),
             ("SYCL0", "splits", Some("function table"), ""),
             ("SYCL0", "ops", None, "the library does not announce them"),
@@ -99,7 +102,7 @@ mod tests {
               CPU    ops       the host, first thread  abort callback, first thread only
               CUDA0  ops       the device              the vendor's activity records
               SYCL0  splits    the host                function table
-            ! CPU: ops are seen on the first thread only, because this ggml calls its own functions directly. A build without -Bsymbolic and LTO shows every thread.
+            ! CPU: ops are seen on the first thread only (it announces no ops). Every thread is seen of a ggml from December 2024 on, built as shared libraries without -Bsymbolic.
             ! SYCL0: single ops are not seen (the library does not announce them), only the host's time for whole splits. Record with --serialize for the times of single ops.
         "#]].assert_eq(&console(&document, &Style::PLAIN));
     }

@@ -121,8 +121,8 @@ fn coverage(document: &mut Document, trace: &Trace) {
     for entry in &trace.coverage {
         let Some(how) = &entry.how else { continue };
         let part = match (entry.what.as_str(), entry.reason.as_str()) {
-            ("ops", "") => format!("ops ({how})"),
-            ("ops", by) => format!("ops ({how}, {by})"),
+            ("ops", by) if how == "node by node" && !by.is_empty() => format!("ops ({how}, {by})"),
+            ("ops", _) => format!("ops ({how})"),
             (what, _) => what.to_owned(),
         };
         match subjects.iter_mut().find(|(subject, _)| *subject == entry.subject) {

@@ -54,7 +54,7 @@ pub struct Coverage {
     pub what: String,
     /// The mechanism; `None` if it was not observed.
     pub how: Option<String>,
-    /// Why it was not, in words; else which library the work is left to, where one is.
+    /// Why it was not, or not better, in words; else which library the work is left to.
     pub reason: String,
 }
 

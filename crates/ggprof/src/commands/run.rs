@@ -22,6 +22,9 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     }
     let _control = launch::Control::listen(spools.path());
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
+    if let Some(signal) = ended.crash() {
+        messages::warning(&messages::crashed(signal));
+    }
     let files = spools.files();
     if files.is_empty() {
         messages::error(&anyhow::anyhow!(messages::NOTHING_RECORDED));

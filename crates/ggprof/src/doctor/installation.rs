@@ -119,7 +119,8 @@ fn vulkan(document: &mut Document, libraries: &[String]) {
     }
 }
 
-/// What programs left that were killed before GGML_PROFILE could be served.
+/// What was left by programs that were killed before GGML_PROFILE could be served, and by
+/// launchers that were killed.
 fn left_recordings(document: &mut Document) {
     let left = Spools::left_behind();
     if let Some(newest) = left.last() {
@@ -130,8 +131,9 @@ fn left_recordings(document: &mut Document) {
         warn(
             document,
             format!(
-                "programs that did not end normally left recordings: {}{others}. Open them with \
-                 `ggprof report FILE`, and remove what you do not need.",
+                "recordings were left behind: {}{others}. A program or its `ggprof run` was killed, or \
+                 a report could not be written. Open them with `ggprof report FILE`, and remove \
+                 what you do not need.",
                 newest.display()
             ),
         );

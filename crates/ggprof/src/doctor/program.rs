@@ -10,7 +10,23 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Lines of a program's output that are shown if it failed.
-const LAST_LINES: usize = 5;
+const MOST_LINES: usize = 5;
+/// What lines that tell of an error have in common, in small letters.
+const SIGNS_OF_ERRORS: [&str; 11] = [
+    "error",
+    "fail",
+    "cannot",
+    "can't",
+    "could not",
+    "couldn't",
+    "unable",
+    "not found",
+    "no such",
+    "invalid",
+    "abort",
+];
+/// What the agent says if it cannot record.
+const AGENT_REFUSES: &str = "ggprof: nothing is recorded: ";
 
 pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Document, Outcome)> {
     let agent = launch::find_agent()?;
@@ -108,38 +124,51 @@ fn processes(document: &mut Document, processes: &[Process]) {
 
 /// Why there is nothing to tell.
 fn nothing(document: &mut Document, look: &Look, said: &Path) {
-    let warn = |document: &mut Document, text: String| {
-        document.blocks.push(Block::Warning(text));
+    let said = std::fs::read(said).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let warnings = match said.lines().find_map(|line| line.strip_prefix(AGENT_REFUSES)) {
+        Some(reason) => Some(format!("The agent could not record: {reason}.")),
+        None => nothing_seen(look),
     };
-    if look.processes.iter().all(|process| process.ggml.is_empty()) {
-        let inside = look.processes.iter().find(|process| holds_ggml(&process.program));
-        warn(
-            document,
-            match inside {
-                Some(process) => format!(
-                    "{} has ggml linked into itself and does not show its functions: it cannot be \
-                 recorded. Use a build with shared libraries (-DBUILD_SHARED_LIBS=ON).",
-                    process.program.display()
-                ),
-                None => "No process loaded ggml. If the program needs a model or a request before \
-                     it does, give it one, or more time with --seconds."
-                    .to_owned(),
-            },
-        );
-    } else if look.processes.iter().any(|process| process.has_agent && !process.ggml.is_empty()) {
-        warn(
-            document,
-            "ggml was loaded, but neither a scheduler nor a backend was made.".to_owned(),
-        );
+    let failed = look.ended.is_some_and(|ended| ended.code() != 0);
+    let errors = if failed { first_errors(&said) } else { Vec::new() };
+    let errors = errors.into_iter().map(|line| format!("it said: {line}"));
+    document.blocks.extend(warnings.into_iter().chain(errors).map(Block::Warning));
+}
+
+fn nothing_seen(look: &Look) -> Option<String> {
+    if look.processes.iter().any(|process| process.has_agent && !process.ggml.is_empty()) {
+        return Some("ggml was loaded, but neither a scheduler nor a backend was made.".to_owned());
     }
-    if look.ended.is_some_and(|ended| ended.code() != 0) {
-        let text = std::fs::read(said).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
-        let lines: Vec<&str> = text.lines().collect();
-        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
-            warn(document, format!("it said: {line}"));
-        }
+    if look.processes.iter().any(|process| !process.ggml.is_empty()) {
+        return None;
     }
+    let inside = look.processes.iter().find(|process| holds_ggml(&process.program));
+    Some(match inside {
+        Some(process) => format!(
+            "{} has ggml linked into itself and does not show its functions: it cannot be \
+             recorded. Use a build with shared libraries (-DBUILD_SHARED_LIBS=ON).",
+            process.program.display()
+        ),
+        None => "No process loaded ggml. If the program needs a model or a request before \
+                 it does, give it one, or more time with --seconds."
+            .to_owned(),
+    })
+}
+
+/// The first lines that tell of an error: behind them programs print their stacks. Without
+/// any, the last ones.
+fn first_errors(said: &str) -> Vec<&str> {
+    let is_error = |line: &&str| {
+        let line = line.to_lowercase();
+        SIGNS_OF_ERRORS.iter().any(|sign| line.contains(sign))
+    };
+    let errors: Vec<&str> = said.lines().filter(is_error).take(MOST_LINES).collect();
+    if !errors.is_empty() {
+        return errors;
+    }
+    let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(MOST_LINES)..].to_vec()
 }
 
 /// Whether a program's file names ggml's functions.

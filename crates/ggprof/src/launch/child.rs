@@ -4,7 +4,10 @@ use super::preload;
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::consts::{
+    SIGABRT, SIGBUS, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGQUIT, SIGSEGV, SIGSYS, SIGTERM, SIGTRAP,
+    SIGUSR1, SIGUSR2,
+};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use std::ffi::OsString;
@@ -25,6 +28,15 @@ impl Ended {
     pub(crate) fn code(self) -> u8 {
         let code = self.0.code().or_else(|| self.0.signal().map(|signal| 128 + signal));
         code.map_or(u8::MAX, |code| code as u8)
+    }
+
+    /// The signal of a fault that ended it, or a program that it started and whose code it
+    /// passes on, as shells do.
+    pub(crate) fn crash(self) -> Option<&'static str> {
+        let signal = i32::from(self.code()) - 128;
+        let is_fault =
+            [SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE, SIGSYS, SIGTRAP].contains(&signal);
+        is_fault.then(|| signal_hook::low_level::signal_name(signal)).flatten()
     }
 }
 

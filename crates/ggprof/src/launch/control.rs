@@ -7,14 +7,17 @@
 
 use super::{Recorded, Standing, sockets};
 use crate::messages;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Far more than a request needs; what else comes is no request.
 const LONGEST_REQUEST: u64 = 100;
+
+/// For the one at the other end to go on.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const OK: &[u8] = b"ok\n";
 
@@ -44,14 +47,7 @@ impl Drop for Control {
 }
 
 fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
-    let socket = sockets::directory()?.join(format!("{}.sock", std::process::id()));
-    let cannot = || format!("{} cannot be made", socket.display());
-    // It gets its name once it listens: one that refuses counts as left behind by a launcher
-    // that was killed, and is removed.
-    let unnamed = socket.with_extension("new");
-    let _ = std::fs::remove_file(&unnamed);
-    let listener = UnixListener::bind(&unnamed).with_context(cannot)?;
-    std::fs::rename(&unnamed, &socket).with_context(cannot)?;
+    let (listener, socket) = sockets::listen()?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let spools = spools.clone();
@@ -61,24 +57,15 @@ fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
     Ok(socket)
 }
 
+/// Whoever could connect is the user or root: the socket is in a directory of the user's alone.
 fn answer(mut stream: UnixStream, spools: &Path) {
-    let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-    let done = if is_user(&stream) {
-        request(&stream).and_then(|request| carry_out(&request, spools, &mut stream))
-    } else {
-        Err(anyhow!("only the user who records may do that"))
-    };
+    let _ = stream.set_read_timeout(Some(PATIENCE));
+    let _ = stream.set_write_timeout(Some(PATIENCE));
+    let done = request(&stream).and_then(|request| carry_out(&request, spools, &mut stream));
     if let Err(error) = done {
         // Whoever asked may be gone.
         let _ = stream.write_all(format!("{error:#}\n").as_bytes());
     }
-}
-
-/// Whether the one at the other end is the user, or root, who may do everything anyway.
-fn is_user(stream: &UnixStream) -> bool {
-    let own = rustix::process::geteuid();
-    rustix::net::sockopt::socket_peercred(stream)
-        .is_ok_and(|peer| peer.uid == own || peer.uid.is_root())
 }
 
 fn request(stream: &UnixStream) -> anyhow::Result<String> {

@@ -3,18 +3,22 @@
 mod agent;
 mod child;
 mod control;
+mod holder;
+mod listed;
 mod look;
 mod preload;
 mod program;
 mod recorded;
-pub(crate) mod sockets;
+mod sockets;
 mod spools;
 
 pub(crate) use agent::find as find_agent;
 pub(crate) use child::{Ended, run};
 pub(crate) use control::Control;
+pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use preload::with_agent as preload_with_agent;
 pub(crate) use program::examine;
 use recorded::{Recorded, Standing};
+pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};

@@ -1,5 +1,6 @@
 //! A process that is being recorded, as the launcher sees it.
 
+use super::holder::Holder;
 use super::spools::process_of;
 use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::live::LiveSpool;
@@ -14,6 +15,8 @@ const GRACE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Recorded {
     spool: LiveSpool,
+    holder: Holder,
+    /// In its own namespace.
     pub(crate) pid: u32,
 }
 
@@ -36,8 +39,11 @@ impl Recorded {
         let pid = process.split('.').next()?.parse().ok()?;
         let spool = LiveSpool::open(file).ok()?;
         let header = spool.header().ok()?;
-        let ended = header.end_ticks != 0 || header.stop_reason != 0;
-        (is_alive(pid) && !ended).then_some(Recorded { spool, pid })
+        if header.end_ticks != 0 || header.stop_reason != 0 {
+            return None;
+        }
+        let holder = Holder::find(&file.metadata().ok()?, pid)?;
+        Some(Recorded { spool, holder, pid })
     }
 
     pub(crate) fn standing(&self) -> io::Result<Standing> {
@@ -66,7 +72,7 @@ impl Recorded {
         let asked = Instant::now();
         loop {
             std::thread::sleep(GRACE);
-            let quiet = self.spool.header()?.active == 0 || !is_alive(self.pid);
+            let quiet = self.spool.header()?.active == 0 || !self.holder.is_alive();
             if quiet || asked.elapsed() > LONGEST_RUN {
                 return Ok(quiet);
             }
@@ -82,11 +88,4 @@ impl Recorded {
             to.write_all(piece)
         })
     }
-}
-
-/// Whether there is such a process that has not ended yet.
-fn is_alive(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The name before may hold anything, brackets included.
-    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }

@@ -2,19 +2,61 @@
 //! only the user can open.
 
 use anyhow::{Context, bail};
-use std::fs::DirBuilder;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::fs::{DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
+const SOCKET: &str = "sock";
+
+/// A launcher, as the name of its socket tells: its number is unique in its PID namespace only,
+/// and containers may share the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Launcher {
+    pub(crate) pid: u32,
+    pub(crate) namespace: u64,
+}
+
+impl Launcher {
+    /// This process.
+    pub(crate) fn here() -> Launcher {
+        let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
+        Launcher { pid: std::process::id(), namespace }
+    }
+
+    pub(crate) fn of(socket: &Path) -> Option<Launcher> {
+        let mut parts = socket.file_stem()?.to_str()?.split('-');
+        Some(Launcher { pid: parts.next()?.parse().ok()?, namespace: parts.next()?.parse().ok()? })
+    }
+}
+
+/// A new socket of this launcher.
+pub(crate) fn listen() -> anyhow::Result<(UnixListener, PathBuf)> {
+    let directory = directory()?;
+    let Launcher { pid, namespace } = Launcher::here();
+    // It gets its name once it listens: one that refuses counts as left behind by a launcher
+    // that was killed, and is removed.
+    let made = tempfile::Builder::new()
+        .prefix(&format!("{pid}-{namespace}-"))
+        .suffix(".new")
+        .make_in(&directory, |path| UnixListener::bind(path));
+    let cannot = || format!("a socket in {} cannot be made", directory.display());
+    let (listener, unnamed) = made.with_context(cannot)?.into_parts();
+    std::fs::set_permissions(&unnamed, Permissions::from_mode(0o600)).with_context(cannot)?;
+    let socket = unnamed.with_extension(SOCKET);
+    unnamed.persist(&socket).with_context(cannot)?;
+    Ok((listener, socket))
+}
+
 /// The directory for a new socket, made if need be.
-pub(crate) fn directory() -> anyhow::Result<PathBuf> {
+fn directory() -> anyhow::Result<PathBuf> {
     let [first, ..] = &places()[..] else { bail!("there is no place for a socket") };
-    if !first.exists() {
+    if std::fs::symlink_metadata(first).is_err() {
         let made = DirBuilder::new().mode(0o700).create(first);
         made.with_context(|| format!("{} cannot be made", first.display()))?;
     }
     if !is_private(first) {
-        bail!("{} is open to others", first.display());
+        bail!("{} is no directory of yours that is closed to others", first.display());
     }
     Ok(first.clone())
 }
@@ -23,8 +65,11 @@ pub(crate) fn directory() -> anyhow::Result<PathBuf> {
 pub(crate) fn all() -> Vec<PathBuf> {
     let private = places().into_iter().filter(|place| is_private(place));
     let entries = private.filter_map(|place| std::fs::read_dir(place).ok()).flatten().flatten();
-    let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    sockets.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+    let is_socket = |path: &PathBuf| {
+        let named = path.extension().is_some_and(|extension| extension == SOCKET);
+        named && std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket())
+    };
+    let mut sockets: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_socket).collect();
     sockets.sort();
     sockets
 }
@@ -38,7 +83,7 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// A directory of the user's that nobody else can look into, and no link to one.
-fn is_private(place: &Path) -> bool {
+pub(super) fn is_private(place: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     std::fs::symlink_metadata(place).is_ok_and(|found| {
         found.is_dir() && found.uid() == user && found.permissions().mode() & 0o077 == 0

@@ -1,28 +1,36 @@
 //! The directory that recordings are made in, one file per process.
 
+use super::holder::Holder;
+use super::sockets::is_private;
 use anyhow::anyhow;
+use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
+
+const PREFIX: &str = "ggprof-";
 
 /// A directory that only the user can open. It disappears with what is in it, unless kept.
 pub(crate) struct Spools {
     directory: TempDir,
+    /// Held for as long as somebody takes care of the directory, however that ends.
+    _lock: Option<File>,
 }
 
 impl Spools {
     /// Makes the directory in the first place that takes one.
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let places = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), ".".into()];
-        for place in &places {
+        let places = places();
+        for place in places.iter().chain([&PathBuf::from(".")]) {
             let made = tempfile::Builder::new()
-                .prefix("ggprof-")
+                .prefix(PREFIX)
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(place);
             if let Ok(directory) = made {
-                return Ok(Self { directory });
+                let _lock = lock(directory.path());
+                return Ok(Self { directory, _lock });
             }
         }
         Err(anyhow!(
@@ -53,18 +61,26 @@ impl Spools {
         self.directory.path().join(name)
     }
 
-    /// Recordings of `GGML_PROFILE` whose programs have ended without making anything of
-    /// them.
+    /// Recordings of the user that nobody takes care of: of `GGML_PROFILE` in programs that
+    /// were killed, and in directories whose launchers were.
     pub(crate) fn left_behind() -> Vec<PathBuf> {
-        let is_left = |file: &PathBuf| {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let pid = process_of(file);
-            let pid = pid.split('.').next().unwrap_or_default();
-            name.starts_with("ggprof-")
-                && pid.parse::<u32>().is_ok()
-                && !Path::new("/proc").join(pid).exists()
-        };
-        recordings_in(&std::env::temp_dir()).into_iter().filter(is_left).collect()
+        let entries = places().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
+        let entries = entries.map(|entry| entry.path());
+        let named = entries.filter(|path| {
+            path.file_name()
+                .is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+        });
+        let mut left: Vec<PathBuf> = named
+            .flat_map(|path| match is_private(&path) {
+                true if lock(&path).is_some() => recordings_in(&path),
+                true => Vec::new(),
+                false => vec![path],
+            })
+            .filter(|file| is_recording(file) && is_left(file))
+            .collect();
+        left.sort();
+        left.dedup();
+        left
     }
 
     /// Keeps the directory because something went wrong with what should come out of it.
@@ -73,14 +89,36 @@ impl Spools {
     }
 }
 
+/// Where there is room for what is needed for a while.
+fn places() -> Vec<PathBuf> {
+    vec![std::env::temp_dir(), "/tmp".into(), "/var/tmp".into()]
+}
+
+/// `None` while another process holds it.
+fn lock(directory: &Path) -> Option<File> {
+    let opened = File::open(directory).ok()?;
+    flock(&opened, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(opened)
+}
+
 fn recordings_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let is_recording = |file: &PathBuf| {
-        file.file_name().is_some_and(|name| name.to_string_lossy().contains(".ggprof"))
-    };
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_recording).collect();
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|file| is_recording(file)).collect();
     files.sort();
     files
+}
+
+fn is_recording(file: &Path) -> bool {
+    file.file_name().is_some_and(|name| name.to_string_lossy().contains(".ggprof"))
+}
+
+/// Whether it is the user's own, and of a process that has ended.
+fn is_left(file: &Path) -> bool {
+    let pid = process_of(file).split('.').next().unwrap_or_default().parse::<u32>();
+    let user = rustix::process::geteuid().as_raw();
+    let found = std::fs::symlink_metadata(file).ok();
+    let own = found.filter(|found| found.is_file() && found.uid() == user);
+    own.zip(pid.ok()).is_some_and(|(found, pid)| Holder::find(&found, pid).is_none())
 }
 
 /// The number of the process that made a recording, from the file's name: `42.ggprof`, or
@@ -88,5 +126,5 @@ fn recordings_in(directory: &Path) -> Vec<PathBuf> {
 /// program makes a second one, `42.ggprof.1`: that is `42.1`.
 pub(crate) fn process_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    name.trim_start_matches("ggprof-").replace(".ggprof", "")
+    name.trim_start_matches(PREFIX).replace(".ggprof", "")
 }

@@ -99,7 +99,7 @@ macro_rules! entry {
                 Err(_) => panic!("names end in one zero byte"),
             };
 
-            static REAL: RealFunction = RealFunction::new(SYMBOL);
+            static REAL: RealFunction = RealFunction::new();
 
             pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, shim: linked_in };
 
@@ -112,7 +112,8 @@ macro_rules! entry {
 
             /// The function the caller would have reached without us.
             pub(super) fn find() -> Option<Function> {
-                let address = REAL.for_caller(ThisThread::with(|this| this.caller.get()));
+                let caller = ThisThread::with(|this| this.caller.get());
+                let address = REAL.for_caller(SYMBOL, caller);
                 if address == 0 {
                     quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
                 }

@@ -41,6 +41,7 @@ pub(super) fn all(
         nodes: Nodes::default(),
         ops: HashMap::new(),
         device,
+        waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
     };
     builder.splits(trace);
     builder.copies(trace);
@@ -74,6 +75,15 @@ pub(super) struct Builder<'a> {
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
     pub(super) device: Device<'a>,
+    /// Backends whose threads were seen to wait. Of others nobody knows how long they worked.
+    waits_seen: HashSet<u32>,
+}
+
+/// Backends of which this was observed, and in none of these ways.
+fn backends_with(tables: &Tables, what: Covered, but: &[CoveredHow]) -> HashSet<u32> {
+    let of_it = tables.coverage.iter().filter(|covered| covered.what == what as u16);
+    let seen = of_it.filter(|covered| but.iter().all(|&how| covered.how != how as u8));
+    seen.map(|covered| covered.backend).collect()
 }
 
 impl Builder<'_> {
@@ -82,11 +92,7 @@ impl Builder<'_> {
         // may be seen now and then only.
         const NOT_ALL: [CoveredHow; 3] =
             [CoveredHow::Not, CoveredHow::DeviceTimestamps, CoveredHow::ActivityRecords];
-        let seen = self.tables.coverage.iter().filter(|covered| {
-            let all = NOT_ALL.iter().all(|&how| covered.how != how as u8);
-            all && covered.what == Covered::Ops as u16
-        });
-        let seen: HashSet<u32> = seen.map(|covered| covered.backend).collect();
+        let seen = backends_with(self.tables, Covered::Ops, &NOT_ALL);
         let mut ops: HashMap<u32, Vec<&Op>> = HashMap::new();
         for op in &self.tables.ops {
             ops.entry(op.split).or_default().push(op);
@@ -155,10 +161,13 @@ impl Builder<'_> {
         let start = begin.ticks.saturating_add(op.start);
         let (start_ns, duration_ns) = self.span(start, start.saturating_add(op.duration));
         let output = trace.signature(node).output;
-        let (_, busy_sum_ns) = self.span(start, start.saturating_add(op.busy_sum));
-        let (_, busy_max_ns) = self.span(start, start.saturating_add(op.busy_max));
-        let (_, wait_sum_ns) = self.span(start, start.saturating_add(op.wait_sum));
-        let threads = u32::from(op.threads);
+        let span = |ticks: u64| self.span(start, start.saturating_add(ticks)).1;
+        let threads = self.waits_seen.contains(&begin.backend).then(|| ThreadFold {
+            busy_sum_ns: span(op.busy_sum),
+            wait_sum_ns: span(op.wait_sum),
+            busy_max_ns: span(op.busy_max),
+            threads: op.threads.into(),
+        });
         let event = trace.events.push(NewEvent {
             kind: EventKind::Op,
             node,
@@ -170,7 +179,7 @@ impl Builder<'_> {
             duration_ns,
             bytes: trace.types.bytes_of(&output).unwrap_or(0),
             measured,
-            threads: Some(ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads }),
+            threads,
             charged_ns: None,
         });
         if !self.tables.shares.is_empty() {

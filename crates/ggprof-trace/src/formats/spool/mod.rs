@@ -92,7 +92,8 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
-        cut_short: header.end_ticks == 0 && extent == Extent::ToTheEnd,
+        // Of a recording that stopped by itself nobody knows how the program ended.
+        cut_short: header.end_ticks == 0 && header.stop_reason == 0 && extent == Extent::ToTheEnd,
         unfinished_runs,
         extent,
         newest_of: newest_of(&header, &tables, unfinished_runs),

@@ -1,0 +1,101 @@
+//! The unwinder, which every process would otherwise have to load because of us: that takes
+//! longer than loading the agent itself, and a process that does not use ggml needs none.
+//!
+//! The names that Rust's runtime calls it by are ours, for this library alone, and lead on to
+//! the functions of libgcc. Programs that throw exceptions have it loaded already, and then it is
+//! theirs: an exception that passes through a hook is unwound by one and the same library.
+
+use std::arch::global_asm;
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::hooks::shim::observe_then_jump;
+
+const LIBRARY: &CStr = c"libgcc_s.so.1";
+
+/// What Rust's runtime and the code of its compilers call.
+const NAMES: [&CStr; 13] = [
+    c"_Unwind_Resume",
+    c"_Unwind_RaiseException",
+    c"_Unwind_DeleteException",
+    c"_Unwind_Backtrace",
+    c"_Unwind_GetIP",
+    c"_Unwind_GetIPInfo",
+    c"_Unwind_GetCFA",
+    c"_Unwind_GetLanguageSpecificData",
+    c"_Unwind_GetRegionStart",
+    c"_Unwind_GetTextRelBase",
+    c"_Unwind_GetDataRelBase",
+    c"_Unwind_SetGR",
+    c"_Unwind_SetIP",
+];
+
+static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+
+macro_rules! names_of_ours {
+    ($($name:literal $number:literal)*) => {
+        $(global_asm!(
+            concat!(".pushsection .text.", $name, ",\"ax\",@progbits"),
+            concat!(".hidden ", $name),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ": jmp {forward}"),
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            forward = sym forward::<$number>,
+        );)*
+    };
+}
+
+names_of_ours! {
+    "_Unwind_Resume" 0
+    "_Unwind_RaiseException" 1
+    "_Unwind_DeleteException" 2
+    "_Unwind_Backtrace" 3
+    "_Unwind_GetIP" 4
+    "_Unwind_GetIPInfo" 5
+    "_Unwind_GetCFA" 6
+    "_Unwind_GetLanguageSpecificData" 7
+    "_Unwind_GetRegionStart" 8
+    "_Unwind_GetTextRelBase" 9
+    "_Unwind_GetDataRelBase" 10
+    "_Unwind_SetGR" 11
+    "_Unwind_SetIP" 12
+}
+
+/// The stack is as the caller left it when the function is reached: it looks there for who called.
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn forward<const NUMBER: usize>() {
+    observe_then_jump!(function, NUMBER, "mov edi, {slot}")
+}
+
+extern "C-unwind" fn function(number: u32) -> usize {
+    let found = FOUND.get(number as usize).map_or(0, |place| place.load(Ordering::Acquire));
+    if found != 0 || load() {
+        FOUND[number as usize].load(Ordering::Acquire)
+    } else {
+        std::process::abort()
+    }
+}
+
+/// Loads it; false where there is none. The loader is asked, so no lock may be held.
+pub(crate) fn load() -> bool {
+    if FOUND[0].load(Ordering::Acquire) != 0 {
+        return true;
+    }
+    // SAFETY: a library that every system with a C++ compiler's programs has, opened for good.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY) };
+    if library.is_null() {
+        return false;
+    }
+    // The first one last: it tells that all are there.
+    for (name, place) in NAMES.iter().zip(&FOUND).rev() {
+        // SAFETY: a look-up by a C string in an open library.
+        let found = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
+        if found == 0 {
+            return false;
+        }
+        place.store(found, Ordering::Release);
+    }
+    true
+}

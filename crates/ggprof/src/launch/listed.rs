@@ -1,0 +1,101 @@
+//! The other side of `control`: what `ggprof ctl` asks the launchers of the user. They are told by
+//! connecting to their sockets, and are not believed more than need be: each has a limited
+//! time, and so many bytes.
+
+use super::sockets::{self, Launcher};
+use anyhow::{Context, anyhow};
+use ggprof_report::render::printable;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A launcher lists its recordings at once, but a stop waits for the graph run under way.
+const TO_LIST: Duration = Duration::from_secs(5);
+const TO_ACT: Duration = Duration::from_secs(60);
+/// Longer than any sentence, and than the list of any number of processes.
+const LONGEST_LINE: u64 = 1000;
+const LONGEST_LIST: u64 = 1 << 20;
+
+/// A process that a launcher of the user records.
+pub(crate) struct Listed {
+    socket: PathBuf,
+    pub(crate) launcher: Launcher,
+    pub(crate) pid: u32,
+    state: String,
+    graph_runs: u64,
+    bytes: u64,
+    pub(crate) program: String,
+}
+
+impl Listed {
+    pub(crate) fn line(&self) -> String {
+        let Listed { pid, program, state, graph_runs, bytes, .. } = self;
+        let megabytes = *bytes as f64 / 1e6;
+        let (program, state) = (printable(program), printable(state));
+        format!("{pid}  {program}  {state}  {graph_runs} graph runs  {megabytes:.1} MB\n")
+    }
+
+    /// Asks the launcher to do something to it; what comes behind its `ok`.
+    pub(crate) fn ask(&self, verb: &str) -> anyhow::Result<impl BufRead + use<>> {
+        ask(&self.socket, &format!("{verb} {}", self.pid), TO_ACT)
+    }
+
+    fn parse(socket: &Path, line: &str) -> Option<Listed> {
+        let mut fields = line.splitn(5, ' ');
+        Some(Listed {
+            launcher: Launcher::of(socket)?,
+            socket: socket.to_owned(),
+            pid: fields.next()?.parse().ok()?,
+            state: fields.next()?.to_owned(),
+            graph_runs: fields.next()?.parse().ok()?,
+            bytes: fields.next()?.parse().ok()?,
+            program: fields.next()?.to_owned(),
+        })
+    }
+}
+
+/// What every launcher says, and a sentence about each that does not. One that refuses is gone.
+pub(crate) fn list_all() -> (Vec<Listed>, Vec<String>) {
+    let (mut recorded, mut silent) = (Vec::new(), Vec::new());
+    for socket in sockets::all() {
+        match list(&socket) {
+            Ok(processes) => recorded.extend(processes),
+            Err(error) if is_refused(&error) => _ = std::fs::remove_file(&socket),
+            Err(error) => silent.push(format!("{}: {error:#}", socket.display())),
+        }
+    }
+    (recorded, silent)
+}
+
+fn list(socket: &Path) -> anyhow::Result<Vec<Listed>> {
+    let mut text = String::new();
+    let read = ask(socket, "status", TO_LIST)?.take(LONGEST_LIST).read_to_string(&mut text);
+    read.context("its launcher does not answer in full")?;
+    let processes = text.lines().map(|line| Listed::parse(socket, line));
+    processes
+        .collect::<Option<_>>()
+        .context("its launcher is of another version of ggprof; use the same for both")
+}
+
+fn is_refused(error: &anyhow::Error) -> bool {
+    let io = error.root_cause().downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+}
+
+/// Sends a request to a launcher; what stands behind its `ok`, still to be read.
+fn ask(socket: &Path, request: &str, patience: Duration) -> anyhow::Result<impl BufRead + use<>> {
+    let lost = || "its launcher does not answer. Is it stopped?";
+    let mut stream = UnixStream::connect(socket).with_context(lost)?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
+    writeln!(stream, "{request}").with_context(lost)?;
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.by_ref().take(LONGEST_LINE).read_line(&mut first).with_context(lost)?;
+    match first.strip_suffix('\n') {
+        Some("ok") => Ok(reader),
+        Some(sentence) => Err(anyhow!("{sentence}")),
+        None => Err(anyhow!(lost())),
+    }
+}
