@@ -68,18 +68,11 @@ impl RealFunction {
             return return_address & !PAST_A_HOOK;
         }
         // Whatever goes wrong with us, the program must get its function.
-        let function = contained(0, || self.remembered_or_found(return_address));
-        if function != 0 { function } else { self.found_otherwise(return_address) }
+        let function = contained(0, || self.remembered_or_found(symbol, return_address));
+        if function != 0 { function } else { found_otherwise(symbol, return_address) }
     }
 
-    #[cold]
-    fn found_otherwise(&self, return_address: usize) -> usize {
-        let find = || inline::way_past(find_from(return_address, self.symbol));
-        let function = contained(0, find);
-        if function != 0 { function } else { next(self.symbol) }
-    }
-
-    fn remembered_or_found(&self, return_address: usize) -> usize {
+    fn remembered_or_found(&self, symbol: &CStr, return_address: usize) -> usize {
         self.forget_after_unload();
         let site = if is_ours(return_address) {
             // The same wrapper serves every copy of ggml; the function it called tells.
@@ -126,6 +119,13 @@ impl RealFunction {
         }
         function
     }
+}
+
+#[cold]
+fn found_otherwise(symbol: &CStr, return_address: usize) -> usize {
+    let find = || inline::way_past(find_from(return_address, symbol));
+    let function = contained(0, find);
+    if function != 0 { function } else { next(symbol) }
 }
 
 /// The symbol as code at `address` would see it, never our own.
