@@ -22,6 +22,32 @@ pub fn libraries(version: &str) -> Option<PathBuf> {
     package("linux-x64", version)
 }
 
+/// The same without tables of symbols, as distributions ship libraries: of functions that are not
+/// exported nothing is known. So old versions show their ops by the abort callback only.
+pub fn stripped(version: &str) -> Option<PathBuf> {
+    let libraries = libraries(version)?;
+    tool::fetched("a stripped ggml", strip(version, &libraries))
+}
+
+fn strip(version: &str, libraries: &Path) -> Result<PathBuf, String> {
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let directory = target_directory().join("ggml").join(format!("stripped-{version}"));
+    let text = |error: std::io::Error| error.to_string();
+    if !directory.is_dir() {
+        // Another test program may be at it.
+        let fresh = directory.with_extension(std::process::id().to_string());
+        std::fs::create_dir_all(&fresh).map_err(text)?;
+        for file in std::fs::read_dir(libraries).map_err(text)?.flatten() {
+            if file.file_name().to_string_lossy().contains(".so") {
+                let mut strip = Command::new("strip");
+                tool::output(strip.arg(file.path()).arg("-o").arg(fresh.join(file.file_name())))?;
+            }
+        }
+        let _ = std::fs::rename(&fresh, &directory);
+    }
+    directory.canonicalize().map_err(text)
+}
+
 /// The same with the Vulkan backend, and the environment in which it finds Mesa's
 /// software device. `None`, with a sentence, where that is not installed.
 pub fn vulkan_libraries(version: &str) -> Option<(PathBuf, Vec<(&'static str, PathBuf)>)> {

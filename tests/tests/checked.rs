@@ -2,6 +2,7 @@
 //! held while the loader is asked, and its arithmetic. What it finds is a fault like any other,
 //! and counted in the recording.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -32,35 +33,42 @@ fn check(program: Option<Command>, wishes: &[(&str, &str)]) {
     }
 }
 
-fn host(source: &str, version: &str, arguments: &[&str]) -> Option<Command> {
+fn host(source: &str, libraries: Option<PathBuf>, arguments: &[&str]) -> Option<Command> {
     let mut program = Command::new(built::host_program(source));
-    program.arg(published_ggml::libraries(version)?).args(arguments);
+    program.arg(libraries?).args(arguments);
     Some(program)
 }
 
-fn workload(version: &str, arguments: &[&str]) -> Option<Command> {
+fn workload(libraries: Option<PathBuf>, arguments: &[&str]) -> Option<Command> {
     let mut workload = Command::new(built::workload());
-    workload.arg(published_ggml::libraries(version)?).args(arguments);
+    workload.arg(libraries?).args(arguments);
     Some(workload)
+}
+
+fn newest() -> Option<PathBuf> {
+    published_ggml::libraries(NEWEST)
 }
 
 #[test]
 fn shared_libraries_old_and_new_on_threads() {
     let small = ["--graphs", "50", "--layers", "2", "--embd", "64", "--threads", "2"];
-    for version in ["3.3.2", NEWEST, BEFORE_ANNOUNCED_OPS] {
-        check(workload(version, &small), &[("GGPROF_THREADS", "1")]);
-        check(host("prints_results.c", version, &["2"]), &[]);
-        check(host("copies_a_backend.c", version, &[]), &[("GGPROF_SERIALIZE", "1")]);
+    let old = || published_ggml::libraries(BEFORE_ANNOUNCED_OPS);
+    let ticking = || published_ggml::stripped(BEFORE_ANNOUNCED_OPS);
+    for libraries in [newest(), old(), ticking()] {
+        check(workload(libraries.clone(), &small), &[("GGPROF_THREADS", "1")]);
+        check(host("prints_results.c", libraries.clone(), &["2"]), &[]);
+        check(host("copies_a_backend.c", libraries, &[]), &[("GGPROF_SERIALIZE", "1")]);
     }
-    check(host("distinct_graphs.c", NEWEST, &["3000"]), &[("GGPROF_MAX_BYTES", "4194304")]);
-    check(host("forks_while_recording.c", NEWEST, &[]), &[]);
+    check(host("distinct_graphs.c", newest(), &["3000"]), &[("GGPROF_MAX_BYTES", "4194304")]);
+    check(host("forks_while_recording.c", newest(), &[]), &[]);
 }
 
 #[test]
 fn libraries_that_come_and_go() {
+    let base_and_cpu = ["libggml-base.so", "libggml-cpu.so"];
     let cpus = ["libggml-cpu-x64.so", "libggml-cpu-sse42.so"];
-    check(host("closes_a_backend.c", NEWEST, &cpus), &[]);
-    check(host("reopens_ggml.c", "3.3.2", &["libggml-base.so", "libggml-cpu.so"]), &[]);
+    check(host("closes_a_backend.c", newest(), &cpus), &[]);
+    check(host("reopens_ggml.c", published_ggml::libraries("3.3.2"), &base_and_cpu), &[]);
     let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl", "-lpthread"];
     let program = built::linked_program("opens_while_others_ask.c", "program", &flags);
     let opened = built::host_library("calls_back_when_opened.c");
@@ -116,9 +124,9 @@ fn cuda_devices() {
         ("graph", "direct5"),
     ] {
         let words: Vec<&str> = [&*folder].into_iter().chain(runs.split(' ')).collect();
-        let program = host("uses_a_fake_cuda_device.c", NEWEST, &words);
+        let program = host("uses_a_fake_cuda_device.c", newest(), &words);
         check(program, &[("GGPROF_CUDA", level), ("GGPROF_CUPTI", &cupti)]);
     }
-    let program = host("frees_a_device_unseen.c", NEWEST, &[&folder, "64"]);
+    let program = host("frees_a_device_unseen.c", newest(), &[&folder, "64"]);
     check(program, &[("GGPROF_CUDA", "sample"), ("GGPROF_CUPTI", &cupti)]);
 }

@@ -176,8 +176,8 @@ fn a_backend_closed_while_another_computes_is_recorded() {
 
 #[test]
 fn the_programs_own_abort_callback_counts() {
-    for version in [published_ggml::BEFORE_ANNOUNCED_OPS, NEWEST] {
-        let Some(libraries) = published_ggml::libraries(version) else { continue };
+    for version in [BEFORE_ANNOUNCED_OPS, NEWEST] {
+        let Some(libraries) = published_ggml::stripped(version) else { continue };
         let source = built::host_program("stops_a_graph.c");
         let alone = std::process::Command::new(&source).arg(&libraries).output();
         let alone = alone.expect("the program starts");
@@ -195,10 +195,11 @@ fn the_programs_own_abort_callback_counts() {
 /// Recorded throughout, in some graphs only, and not at all any more.
 #[test]
 fn abort_callbacks_are_those_of_their_backends() {
-    let source = built::host_program("changes_abort_callbacks.c");
+    let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl"];
+    let source = built::linked_program("changes_abort_callbacks.c", "program", &flags);
     let windows =
         [("GGPROF_FIRST_GRAPH", "0"), ("GGPROF_FIRST_GRAPH", "4"), ("GGPROF_LAST_GRAPH", "3")];
-    let Some(libraries) = published_ggml::libraries(BEFORE_ANNOUNCED_OPS) else { return };
+    let Some(libraries) = published_ggml::stripped(BEFORE_ANNOUNCED_OPS) else { return };
     let alone = std::process::Command::new(&source).arg(&libraries).output();
     let alone = String::from_utf8(alone.expect("the program starts").stdout).expect("it is text");
     assert!(alone.contains("another backend at its place: status=0 stops=0"), "{alone}");
@@ -207,7 +208,10 @@ fn abort_callbacks_are_those_of_their_backends() {
         program.command.arg(&libraries).envs([window]);
         let output = program.run_well();
         assert_eq!(String::from_utf8_lossy(&output.stdout), alone, "{window:?}");
-        assert!(completed(&program.recording()) > 0);
+        let recording = program.recording();
+        assert!(completed(&recording) > 0);
+        let ops = recording.coverage.iter().find(|covered| covered.what == Covered::Ops as u16);
+        assert!(ops.is_some_and(|covered| covered.how == CoveredHow::AbortCallback as u8));
     }
 }
 
