@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST};
+use ggprof_e2e::ran::names_in;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::within::output_within;
@@ -223,6 +224,37 @@ fn a_program_on_a_vulkan_device() {
     let mut program = Command::new(built::host_program("prints_results.c"));
     program.arg(libraries).args(["1", "Vulkan0"]).envs(environment);
     check_faults_in(&program, "vulkan");
+}
+
+/// With `GGML_PROFILE` the program itself has its profile written. What fails then leaves the
+/// recording behind.
+#[test]
+fn a_program_that_writes_its_profile() {
+    let Some(program) = small(published_ggml::libraries(NEWEST)) else { return };
+    let plain = again(&program).output().expect("the program starts");
+    let run = |wish: (&str, &str)| {
+        let mut program = faulty(&program);
+        let directory = program.directory().to_owned();
+        program.command.env_remove("GGPROF_SPOOL").env("GGML_PROFILE", directory.join("p.json"));
+        program.command.env("TMPDIR", &directory).env("GGPROF_COMMAND", built::ggprof());
+        program.command.env("GGPROF_FAULT_LOG", directory.join("steps")).envs([wish]);
+        let output = output_within(LIMIT, &mut program.command).expect("it ends");
+        let same = (output.status, &output.stdout) == (plain.status, &plain.stdout);
+        assert!(same, "{wish:?}: {output:?}");
+        let steps = std::fs::read_to_string(directory.join("steps")).expect("there are some");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (steps, names_in(&directory), said)
+    };
+    let (steps, left, _) = run(("GGPROF_FAULT_AT", ""));
+    assert_eq!(left, ["p.json", "steps"]);
+    for (number, place) in (1..).zip(steps.lines()) {
+        if place.contains("delivery.rs") || place.contains("lifecycle.rs") {
+            let (_, left, said) = run(("GGPROF_FAULT_AT", &number.to_string()));
+            let is_there = left.iter().any(|name| name.ends_with(".ggprof") || name == "p.json");
+            let told = is_there || said.contains("ggprof: nothing is recorded");
+            assert!(told, "step {number}, {place}: {left:?} {said}");
+        }
+    }
 }
 
 /// The third fault switches the agent off, wherever it is then.

@@ -7,7 +7,6 @@ use ash::vk;
 use super::device_of;
 use crate::config::Vulkan;
 use crate::fail_open::{self, contained};
-use crate::fault::fault_point;
 use crate::ffi::vulkan::commands::{DeviceCommands, InstanceCommands};
 use crate::ffi::vulkan::dispatch_key;
 use crate::ffi::vulkan::loader::Chain;
@@ -48,12 +47,7 @@ pub(super) unsafe extern "system" fn create_instance(
         let find = |name: &CStr| unsafe { get(handle, name.as_ptr()) };
         // SAFETY: the loader passes a valid create info.
         let wanted = lifecycle::vulkan() != Vulkan::Off && unsafe { is_ggml(info) };
-        let load = || {
-            fault_point!();
-            InstanceCommands::load(find)
-        };
-        // An instance that we have no functions of is left alone.
-        let next = wanted.then(|| contained(None, load)).flatten();
+        let next = wanted.then(|| InstanceCommands::load(find)).flatten();
         let labels = LabelSwitch::default();
         let known = Instance { handle, get_instance_proc_addr: get, next, labels };
         // SAFETY: a live instance.
@@ -131,15 +125,8 @@ pub(super) unsafe extern "system" fn create_device(
     // A driver that will not have our additions gets the program's own wishes.
     let result = if timed { with_ours } else { create(info) };
     if result == vk::Result::SUCCESS {
-        // SAFETY: it was made just now.
-        let device = unsafe { *device };
-        // Left alone until it is taken in.
-        // SAFETY: a live device.
-        LEFT_ALONE.put(unsafe { dispatch_key(device) }, Box::new(get));
-        contained((), || {
-            // SAFETY: as above, by the chain behind us.
-            unsafe { take_in(instance, physical, device, get, extended.as_deref(), timed) };
-        });
+        // SAFETY: it was made just now, by the chain behind us.
+        unsafe { take_in(instance, physical, *device, get, extended.as_deref(), timed) };
     }
     result
 }
@@ -158,8 +145,9 @@ unsafe fn take_in(
     // SAFETY: the caller's contract.
     let find = |name: &CStr| unsafe { get(device, name.as_ptr()) };
     let next = DeviceCommands::load(find);
-    fault_point!();
     let (Some(next), Some(extended), Some(commands)) = (next, extended, &instance.next) else {
+        // SAFETY: a live device.
+        LEFT_ALONE.put(unsafe { dispatch_key(device) }, Box::new(get));
         return;
     };
     // SAFETY: the caller's contract.
@@ -180,7 +168,6 @@ unsafe fn take_in(
     let known = DEVICES.put(unsafe { dispatch_key(device) }, Box::new(known));
     // What ggml uploads from now on is part of the recording.
     fail_open::guard((), |this| {
-        fault_point!();
         let Some(recorder) = lifecycle::start_recording() else { return };
         let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
         write::sample_clock(&lane, known, &mut known.clock.state());
@@ -198,9 +185,7 @@ pub(super) unsafe extern "system" fn destroy_device(
     let Some(known) = (unsafe { device_of(device) }) else { return };
     contained((), || known.close());
     // SAFETY: as above.
-    let key = unsafe { dispatch_key(device) };
-    DEVICES.remove(key);
-    LEFT_ALONE.remove(key);
+    DEVICES.remove(unsafe { dispatch_key(device) });
     // SAFETY: what the program would have called, with what it passed.
     unsafe { (known.next.destroy_device)(device, allocator) };
 }

@@ -21,8 +21,7 @@ use crate::{clock, fail_open, lifecycle};
 
 pub(crate) static INSTANCES: Registry<Instance> = Registry::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
-/// Every device that was made. One that lacks something we need is in here only: questions for
-/// functions are passed on.
+/// Devices that lack something we need: only questions for functions are passed on.
 pub(crate) static LEFT_ALONE: Registry<vk::PFN_vkGetDeviceProcAddr> = Registry::new();
 
 /// An instance that ggml made.
