@@ -51,16 +51,22 @@ fn strip(version: &str, libraries: &Path) -> Result<PathBuf, String> {
 /// The same with the Vulkan backend, and the environment in which it finds Mesa's
 /// software device. `None`, with a sentence, where that is not installed.
 pub fn vulkan_libraries(version: &str) -> Option<(PathBuf, Vec<(&'static str, PathBuf)>)> {
-    let given = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from);
-    let icd = given.or_else(software_device).ok_or("install mesa-vulkan-drivers".to_owned());
-    let icd = tool::fetched("a software Vulkan device", icd)?;
+    let icd = vulkan_device()?;
     let libraries = package("linux-x64-vulkan", version)?;
     let environment =
         vec![("VK_ICD_FILENAMES", icd), ("GGML_VK_VISIBLE_DEVICES", PathBuf::from("0"))];
     Some((libraries, environment))
 }
 
-/// The description of Mesa's software device, whose name differs between releases.
+/// The description of the Vulkan device that tests run on: Mesa's in software, unless another
+/// is given. `None`, with a sentence, where it is not installed.
+pub fn vulkan_device() -> Option<PathBuf> {
+    let given = std::env::var_os("VK_ICD_FILENAMES").map(PathBuf::from);
+    let icd = given.or_else(software_device).ok_or("install mesa-vulkan-drivers".to_owned());
+    tool::fetched("a software Vulkan device", icd)
+}
+
+/// Its name differs between releases.
 fn software_device() -> Option<PathBuf> {
     let files = std::fs::read_dir("/usr/share/vulkan/icd.d").ok()?.flatten();
     let mut paths = files.map(|file| file.path());

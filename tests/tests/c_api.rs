@@ -21,6 +21,10 @@ struct SelfProfiler {
 
 impl SelfProfiler {
     fn linked(order: [&str; 2], kind: &str, version: &str) -> Option<Self> {
+        Self::of("profiles_itself.c", &order, kind, version)
+    }
+
+    fn of(source: &str, order: &[&str], kind: &str, version: &str) -> Option<Self> {
         let libraries = published_ggml::libraries(version)?;
         let ours = built::profiler_library();
         let mut flags = vec!["-Wall".to_owned(), "-Werror".to_owned()];
@@ -29,7 +33,7 @@ impl SelfProfiler {
             flags.push(format!("-L{}", directory.display()));
             flags.push(format!("-Wl,-rpath,{}", directory.display()));
         }
-        for library in order {
+        for &library in order {
             match library {
                 "ggml" => flags.extend(ggml_libraries(&libraries)),
                 other => flags.push(other.to_owned()),
@@ -37,7 +41,7 @@ impl SelfProfiler {
         }
         flags.push("-Wl,--allow-shlib-undefined".to_owned());
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-        let program = built::linked_program("profiles_itself.c", kind, &flags);
+        let program = built::linked_program(source, kind, &flags);
         Some(Self { program, libraries, directory: TempDir::new().unwrap() })
     }
 
@@ -128,6 +132,34 @@ fn the_variable_works_for_a_program_that_only_links_the_library() {
     let whole: Value = serde_json::from_str(&program.read("whole.json")).unwrap();
     // The hooks are there from the start, so the graphs before the first call count as well.
     assert_eq!(whole["total_records"], 130);
+}
+
+/// Then it has come late: it does what it is asked through its functions, and nothing before,
+/// as threads run that read and change the environment.
+#[test]
+fn a_program_may_open_the_library() {
+    let version = published_ggml::NEWEST;
+    let program = SelfProfiler::of("opens_the_profiler.c", &["ggml"], "program", version);
+    let Some(program) = program else { return };
+    let opens = || {
+        let mut command = Command::new(&program.program);
+        command.arg(&program.libraries).arg(built::profiler_library().join("libggml-profiler.so"));
+        command.env("TMPDIR", program.directory.path()).env_remove("LD_PRELOAD");
+        command.env("GGPROF_COMMAND", built::ggprof());
+        command
+    };
+    let profile = program.directory.path().join("asked.json");
+    let mut with_profile = opens();
+    with_profile.env("GGML_PROFILE", &profile);
+    for mut command in [opens(), with_profile] {
+        let output = command.output().unwrap();
+        let out = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(out, "records=30\nrecords=30\nenvironment moved=0\n");
+    }
+    let profile: Value = serde_json::from_str(&std::fs::read_to_string(profile).unwrap()).unwrap();
+    // All from the first question on.
+    assert_eq!(profile["total_records"], 80);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::fail_open::guard;
 use crate::hooks::late;
 use crate::lifecycle;
 use crate::observe::schedulers;
+use crate::patch::load_order;
 
 /// Counts changes of [`Control`].
 pub const VERSION: u32 = 1;
@@ -21,7 +22,8 @@ pub const SYMBOL: &CStr = c"ggprof_agent_control";
 #[derive(Debug)]
 pub struct Control {
     pub version: u32,
-    /// Sees from now on which schedulers are made and freed.
+    /// Sees from now on which schedulers are made and freed, unless the program runs already:
+    /// then it may not want to be recorded at all.
     pub prepare: extern "C" fn(),
     /// Records from now on what the scheduler computes: its number in the recording. 0 if
     /// nothing can be recorded, [`FREED`] if it was freed.
@@ -45,7 +47,11 @@ pub extern "C" fn ggprof_agent_control() -> *const Control {
 }
 
 extern "C" fn prepare() {
-    guard((), |_| late::lead_calls_here());
+    guard((), |_| {
+        if load_order::came_with_program() {
+            late::lead_calls_here();
+        }
+    });
 }
 
 /// # Safety

@@ -4,9 +4,9 @@
 //!      GGPROF_SPOOL, GGML_PROFILE, C API     first use of ggml
 //!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
 //!      │                            │                               │
-//!      │ not set                    │ file cannot be made           │ disk full, file gone,
+//!      │ not set, opened later      │ file cannot be made           │ disk full, file gone,
 //!      ▼                            ▼                               ▼ faults, forked child
-//!    Inert                         Off ◀────────────────────────── Off
+//!    Inert, Late                   Off ◀────────────────────────── Off
 //! ```
 //!
 //! * **fork**: a child of an armed parent stays armed and makes its own file
@@ -18,6 +18,8 @@
 //!   is at `_exit`.
 //! * **abort, kill**: nothing runs, nothing is needed; what was committed is in
 //!   the file's pages.
+//! * **opened later**, as a mere Vulkan layer or by a program that wants the C API: late, and
+//!   inert until the program asks (`patch::load_order`). It is never closed, whoever opened it.
 //! * **a second agent** in the process, from another installation: the first in
 //!   the order of symbols records, the other passes every call on.
 //! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, as every
@@ -38,7 +40,7 @@ use crate::hooks::opened;
 use crate::lock::{self, Once, rank};
 use crate::observe::cuda::{self, graph_length};
 use crate::observe::vulkan::registration;
-use crate::patch::loaded_object;
+use crate::patch::{load_order, loaded_object};
 use crate::recorder::Recorder;
 use crate::{clock, fail_open, quiet_log, toggle_signal};
 
@@ -46,6 +48,7 @@ const INERT: u8 = 0;
 const ARMED: u8 = 1;
 const RECORDING: u8 = 2;
 const OFF: u8 = 3;
+const LATE: u8 = 4;
 
 static STATE: AtomicU8 = AtomicU8::new(INERT);
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -54,7 +57,7 @@ static RECORDER: Once<{ rank::RECORDER }, Option<Recorder>> = Once::new();
 const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
 
-/// Runs when the agent is loaded, before `main`.
+/// Runs when the agent is loaded: before `main`, or at any time where it is opened.
 pub(crate) extern "C" fn on_load() {
     // A panic must not print: the guard reports it in our own words. This is
     // our copy of the standard library, not the program's.
@@ -73,6 +76,9 @@ fn look_around() {
     loaded_object::learn_who_closes();
     if another_agent_comes_first() || runs_with_more_rights() {
         return;
+    }
+    if !load_order::came_with_program() {
+        return STATE.store(LATE, Ordering::Relaxed);
     }
     if let Some(config) = Config::from_environment() {
         fail_open::contained((), || prepare_environment(&config));
@@ -103,8 +109,8 @@ fn arm(config: Config) {
     }
 }
 
-/// Runs at a normal exit, or when the agent itself is closed. What goes wrong in one of the
-/// steps keeps none of the others from being taken.
+/// Runs at a normal exit. What goes wrong in one of the steps keeps none of the others from being
+/// taken.
 pub(crate) extern "C" fn on_exit() {
     fail_open::contained((), || {
         fault_point!();
@@ -168,13 +174,22 @@ fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     recorder.is_own_process().then_some((purpose, recorder))
 }
 
-/// The program itself asks to be recorded: from inert to armed.
+/// The program itself asks to be recorded: from inert to armed. Where it opened the agent,
+/// what the environment wants was not looked at yet.
 pub(crate) fn arm_for_library() {
-    if STATE.load(Ordering::Relaxed) == INERT
-        && let Some(config) = Config::for_library()
-    {
+    let config = match STATE.load(Ordering::Relaxed) {
+        INERT => Config::for_library(),
+        LATE => Config::from_environment().or_else(Config::for_library),
+        _ => None,
+    };
+    if let Some(config) = config {
         arm(config);
     }
+}
+
+/// Whether the agent was opened in a program that was started without it, and has not asked.
+pub(crate) fn is_late() -> bool {
+    STATE.load(Ordering::Relaxed) == LATE
 }
 
 /// Starts or stops a recording that belongs to the program itself.

@@ -4,7 +4,7 @@
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
 //! into [`record`]s and damage, [`live`] looks at a recording that is being
-//! written. Making the file (creating, reserving, mapping) is
+//! written, [`beside`] names what else lies there. Making the file (creating, reserving, mapping) is
 //! the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
@@ -12,6 +12,7 @@
 //! is written last, so a killed process leaves whole records and at most one
 //! unfinished one per block, whose first byte is still zero.
 
+pub mod beside;
 pub mod layout;
 pub mod live;
 pub mod reader;

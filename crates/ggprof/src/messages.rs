@@ -95,6 +95,15 @@ pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
     }
 }
 
+/// A process used ggml, and its agent came with the Vulkan loader only.
+pub(crate) fn without_agent(program: &str, pid: &str) -> String {
+    format!(
+        "{program} (process {pid}) used ggml and was not recorded: something that started it took \
+         LD_PRELOAD out of its environment, and with it the agent. Put `ggprof run --` in front of \
+         that program instead."
+    )
+}
+
 /// A program ended, and nothing was recorded.
 pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \

@@ -5,6 +5,7 @@ pub(crate) mod direct_calls;
 mod entry_code;
 pub(crate) mod got;
 pub(crate) mod inline;
+pub(crate) mod load_order;
 pub(crate) mod loaded_object;
 mod near_page;
 pub(crate) mod symbols;

@@ -26,8 +26,12 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         messages::warning(&messages::crashed(signal));
     }
     let files = spools.files();
+    let without_agent = spools.without_agent();
+    without_agent.iter().for_each(|sentence| messages::warning(sentence));
     if files.is_empty() {
-        messages::error(&anyhow::anyhow!(messages::NOTHING_RECORDED));
+        if without_agent.is_empty() {
+            messages::error(&anyhow::anyhow!(messages::NOTHING_RECORDED));
+        }
         return Ok(outcome(ended, false));
     }
     let mut recorded = false;

@@ -47,10 +47,12 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
     let recordings = recordings(&spools);
     how_it_went(&mut document, &look, &recordings, seconds);
     processes(&mut document, &look.processes);
+    let without_agent = spools.without_agent();
+    document.blocks.extend(without_agent.iter().cloned().map(Block::Warning));
     for recording in &recordings {
         documents::observation(&mut document, &recording.trace);
     }
-    if recordings.is_empty() {
+    if recordings.is_empty() && without_agent.is_empty() {
         nothing(&mut document, &look, &said);
     }
     let any = !recordings.is_empty();

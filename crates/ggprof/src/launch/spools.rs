@@ -2,7 +2,9 @@
 
 use super::holder::Holder;
 use super::sockets::is_private;
+use crate::messages;
 use anyhow::anyhow;
+use ggprof_spool::beside;
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -54,6 +56,22 @@ impl Spools {
     /// The recordings that were made, by their names.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         recordings_in(self.directory.path())
+    }
+
+    /// Processes that used ggml and were started without the agent, as they tell themselves: of
+    /// each a sentence.
+    pub(crate) fn without_agent(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
+        let files = entries.map(|entry| entry.path());
+        let mut files: Vec<PathBuf> =
+            files.filter(|file| beside::tells_of_process_without_agent(file)).collect();
+        files.sort();
+        let sentence = |file: &PathBuf| {
+            let program = std::fs::read(file).unwrap_or_default();
+            let pid = file.file_stem().unwrap_or_default().to_string_lossy();
+            messages::without_agent(&String::from_utf8_lossy(&program), &pid)
+        };
+        files.iter().map(sentence).collect()
     }
 
     /// A place for something else that goes with the recordings.

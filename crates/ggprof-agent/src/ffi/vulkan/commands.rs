@@ -47,21 +47,42 @@ macro_rules! table {
 }
 
 table! {
-    /// Of an instance and its physical devices.
+    /// Of every instance.
     InstanceCommands {
+        destroy_instance: PFN_vkDestroyInstance = c"vkDestroyInstance",
         create_device: PFN_vkCreateDevice = c"vkCreateDevice",
+    }
+}
+
+table! {
+    /// What is asked about the physical devices of an instance that ggml made.
+    PhysicalDeviceCommands {
         get_properties: PFN_vkGetPhysicalDeviceProperties = c"vkGetPhysicalDeviceProperties",
         get_queue_families: PFN_vkGetPhysicalDeviceQueueFamilyProperties
             = c"vkGetPhysicalDeviceQueueFamilyProperties",
         enumerate_extensions: PFN_vkEnumerateDeviceExtensionProperties
             = c"vkEnumerateDeviceExtensionProperties",
     }
+    optional {
+        time_domains_khr: PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR
+            = c"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR"
+            or c"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
+        time_domains_ext: PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR
+            = c"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"
+            or c"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+    }
 }
 
 table! {
-    /// Of a device, its queues and command buffers.
-    DeviceCommands {
+    /// Of every device.
+    AnyDeviceCommands {
         destroy_device: PFN_vkDestroyDevice = c"vkDestroyDevice",
+    }
+}
+
+table! {
+    /// Of a device that ggml opened, its queues and command buffers.
+    DeviceCommands {
         create_command_pool: PFN_vkCreateCommandPool = c"vkCreateCommandPool",
         destroy_command_pool: PFN_vkDestroyCommandPool = c"vkDestroyCommandPool",
         reset_command_pool: PFN_vkResetCommandPool = c"vkResetCommandPool",

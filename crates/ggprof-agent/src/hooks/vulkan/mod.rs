@@ -5,11 +5,13 @@
 //! is the driver, and no code of ggml whose exceptions could pass through.
 //!
 //! Only what ggml makes is looked at. Instances of anybody else in the process (a window,
-//! a video) get the functions behind us at once.
+//! a video) and their devices are passed on: they come by us when they are made and destroyed,
+//! and get the functions behind us for all else.
 
 mod command_buffers;
 mod commands;
-mod creation;
+mod devices;
+mod instances;
 mod labels;
 mod pipelines;
 mod queues;
@@ -20,7 +22,7 @@ use ash::vk;
 
 use crate::ffi::vulkan::dispatch_key;
 use crate::ffi::vulkan::loader::{INTERFACE_VERSION, Negotiation};
-use crate::observe::vulkan::device::{DEVICES, Device, INSTANCES, LEFT_ALONE};
+use crate::observe::vulkan::device::{ANY_DEVICES, DEVICES, Device, INSTANCES};
 
 /// Where the loader begins; the manifest names it.
 ///
@@ -61,8 +63,8 @@ unsafe extern "system" fn get_instance_proc_addr(
     let asked = unsafe { CStr::from_ptr(name) };
     let own = match asked.to_bytes() {
         b"vkGetInstanceProcAddr" => stand_in!(PFN_vkGetInstanceProcAddr, get_instance_proc_addr),
-        b"vkCreateInstance" => stand_in!(PFN_vkCreateInstance, creation::create_instance),
-        b"vkDestroyInstance" => stand_in!(PFN_vkDestroyInstance, creation::destroy_instance),
+        b"vkCreateInstance" => stand_in!(PFN_vkCreateInstance, instances::create),
+        b"vkDestroyInstance" => stand_in!(PFN_vkDestroyInstance, instances::destroy),
         _ => None,
     };
     if own.is_some() || instance == vk::Instance::null() {
@@ -70,32 +72,37 @@ unsafe extern "system" fn get_instance_proc_addr(
     }
     // SAFETY: a live instance, by the contract of the call.
     let known = INSTANCES.find(unsafe { dispatch_key(instance) })?;
-    let of_ggml = known.next.is_some().then(|| match asked.to_bytes() {
-        b"vkCreateDevice" => stand_in!(PFN_vkCreateDevice, creation::create_device),
+    let own = match asked.to_bytes() {
+        b"vkCreateDevice" => stand_in!(PFN_vkCreateDevice, devices::create),
         b"vkGetDeviceProcAddr" => stand_in!(PFN_vkGetDeviceProcAddr, get_device_proc_addr),
         // Functions of devices by an instance's extension: asked for in either way.
-        SET_NAME => stand_in_for(SET_NAME),
-        label => labels::stand_in_for(label),
-    });
+        SET_NAME if known.watched.is_some() => stand_in_for(SET_NAME),
+        label if known.watched.is_some() => labels::stand_in_for(label),
+        _ => None,
+    };
     // SAFETY: the same question to who is behind us.
-    of_ggml.flatten().or_else(|| unsafe { (known.get_instance_proc_addr)(instance, name) })
+    own.or_else(|| unsafe { (known.get_instance_proc_addr)(instance, name) })
 }
 
 unsafe extern "system" fn get_device_proc_addr(
     device: vk::Device,
     name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
-    // SAFETY: a live device, by the contract of the call.
-    let Some(known) = (unsafe { device_of(device) }) else {
-        // SAFETY: as above.
-        let behind = LEFT_ALONE.find(unsafe { dispatch_key(device) })?;
-        // SAFETY: the same question to who is behind us.
-        return unsafe { behind(device, name) };
-    };
-    // SAFETY: the same question to who is behind us.
-    let behind = unsafe { (known.get_device_proc_addr)(device, name) };
     // SAFETY: the loader passes a C string.
     let asked = unsafe { CStr::from_ptr(name) };
+    // SAFETY: a live device, by the contract of the call.
+    let known = ANY_DEVICES.find(unsafe { dispatch_key(device) })?;
+    // SAFETY: the same question to who is behind us.
+    let behind = unsafe { (known.get_device_proc_addr)(device, name) };
+    let own = match asked.to_bytes() {
+        b"vkGetDeviceProcAddr" => stand_in!(PFN_vkGetDeviceProcAddr, get_device_proc_addr),
+        b"vkDestroyDevice" => stand_in!(PFN_vkDestroyDevice, devices::destroy),
+        _ => None,
+    };
+    // SAFETY: a live device.
+    if own.is_some() || unsafe { device_of(device) }.is_none() {
+        return own.or(behind);
+    }
     if let Some(label) = labels::stand_in_for(asked.to_bytes()) {
         return Some(label);
     }
@@ -109,8 +116,6 @@ unsafe extern "system" fn get_device_proc_addr(
 
 fn stand_in_for(name: &[u8]) -> vk::PFN_vkVoidFunction {
     match name {
-        b"vkGetDeviceProcAddr" => stand_in!(PFN_vkGetDeviceProcAddr, get_device_proc_addr),
-        b"vkDestroyDevice" => stand_in!(PFN_vkDestroyDevice, creation::destroy_device),
         b"vkCreateCommandPool" => stand_in!(PFN_vkCreateCommandPool, command_buffers::create_pool),
         b"vkDestroyCommandPool" => {
             stand_in!(PFN_vkDestroyCommandPool, command_buffers::destroy_pool)
@@ -163,9 +168,10 @@ fn stand_in_for(name: &[u8]) -> vk::PFN_vkVoidFunction {
 /// The device of one of its objects.
 ///
 /// # Safety
-/// `handle` is a live dispatchable handle that the loader passed to the layer.
+/// `handle` is a live dispatchable handle that the loader passed to the layer, in a call that
+/// the reference is used within.
 #[inline(always)]
-unsafe fn device_of(handle: impl vk::Handle) -> Option<&'static Device> {
+unsafe fn device_of<'a>(handle: impl vk::Handle) -> Option<&'a Device> {
     // SAFETY: the caller's contract.
-    DEVICES.find(unsafe { dispatch_key(handle) })
+    unsafe { DEVICES.find(dispatch_key(handle)) }
 }

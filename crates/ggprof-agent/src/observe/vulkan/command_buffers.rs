@@ -14,8 +14,8 @@ use crate::fault::fault_point;
 use crate::lock::{Locked, Ranked, rank};
 use crate::recorder::this_thread::ThisThread;
 
-/// Never freed, but used for another when the program has freed it: a thread may still
-/// remember it.
+/// Never freed, but used for another, of whichever device, when the program has freed it: a
+/// thread may still remember it.
 #[derive(Debug)]
 pub(crate) struct CommandBuffer {
     /// 0 once the program has freed it.
@@ -83,8 +83,11 @@ struct Known {
     /// The queue family of each pool.
     families: HashMap<u64, u32>,
     buffers: HashMap<u64, &'static CommandBuffer>,
-    spare: Vec<&'static CommandBuffer>,
 }
+
+/// Those that mean nothing now.
+static SPARE: Ranked<{ rank::SPARE_BUFFERS }, Vec<&'static CommandBuffer>> =
+    Ranked::new(Vec::new());
 
 impl CommandBuffers {
     #[inline]
@@ -110,7 +113,7 @@ impl CommandBuffers {
         let Some(&family) = known.families.get(&pool.as_raw()) else { return };
         for handle in handles {
             fault_point!();
-            let buffer = known.spare.pop().unwrap_or_else(CommandBuffer::none);
+            let buffer = SPARE.lock().pop().unwrap_or_else(CommandBuffer::none);
             buffer.pool.store(pool.as_raw(), Ordering::Relaxed);
             buffer.family.store(family, Ordering::Relaxed);
             buffer.handle.store(handle.as_raw(), Ordering::Relaxed);
@@ -128,9 +131,8 @@ impl CommandBuffers {
     /// The program frees it; its handle may mean another from now on.
     pub(crate) fn forget(&self, buffer: &'static CommandBuffer) {
         let handle = buffer.handle.swap(0, Ordering::Relaxed);
-        let mut known = self.known();
-        if known.buffers.remove(&handle).is_some() {
-            known.spare.push(buffer);
+        if self.known().buffers.remove(&handle).is_some() {
+            SPARE.lock().push(buffer);
         }
     }
 

@@ -1,5 +1,6 @@
-//! The devices ggml opened, and their instances.
+//! The devices ggml opened, and the instances that there are.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use ash::vk;
@@ -7,6 +8,7 @@ use ash::vk;
 use super::clock::DeviceClock;
 use super::command_buffers::{CommandBuffer, CommandBuffers};
 use super::in_flight::{Finished, InFlight};
+use super::keyed::Keyed;
 use super::label_switch::LabelSwitch;
 use super::pipelines::Pipelines;
 use super::recording::Timing;
@@ -15,31 +17,39 @@ use super::samples::Samples;
 use super::write;
 use crate::config::Vulkan;
 use crate::fault::fault_point;
-use crate::ffi::vulkan::commands::{DeviceCommands, InstanceCommands};
+use crate::ffi::vulkan::commands::{
+    AnyDeviceCommands, DeviceCommands, InstanceCommands, PhysicalDeviceCommands,
+};
 use crate::lock::{Ranked, rank};
 use crate::{clock, fail_open, lifecycle};
 
-pub(crate) static INSTANCES: Registry<Instance> = Registry::new();
+pub(crate) static INSTANCES: Keyed<Instance> = Keyed::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
-/// Devices that lack something we need: only questions for functions are passed on.
-pub(crate) static LEFT_ALONE: Registry<vk::PFN_vkGetDeviceProcAddr> = Registry::new();
+/// All devices, those of anybody else included.
+pub(crate) static ANY_DEVICES: Keyed<AnyDevice> = Keyed::new();
 
-/// An instance that ggml made.
 #[derive(Debug)]
 pub(crate) struct Instance {
     pub(crate) handle: vk::Instance,
     pub(crate) get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
-    /// `None` for an instance that is not ggml's: it is left alone.
-    pub(crate) next: Option<InstanceCommands>,
+    pub(crate) next: InstanceCommands,
+    /// For an instance that ggml made: its devices are looked at.
+    pub(crate) watched: Option<PhysicalDeviceCommands>,
     pub(crate) labels: LabelSwitch,
+}
+
+/// A device of which questions for functions are passed on, and its end.
+#[derive(Debug)]
+pub(crate) struct AnyDevice {
+    pub(crate) get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
+    pub(crate) next: AnyDeviceCommands,
 }
 
 /// A device that ggml opened.
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) handle: vk::Device,
-    pub(crate) instance: &'static Instance,
-    pub(crate) get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
+    pub(crate) instance: Arc<Instance>,
     pub(crate) next: DeviceCommands,
     pub(crate) mode: Vulkan,
     pub(crate) clock: DeviceClock,
@@ -61,11 +71,9 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         handle: vk::Device,
-        instance: &'static Instance,
-        get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
+        instance: Arc<Instance>,
         next: DeviceCommands,
         mode: Vulkan,
         clock: DeviceClock,
@@ -75,7 +83,6 @@ impl Device {
         Device {
             handle,
             instance,
-            get_device_proc_addr,
             next,
             mode,
             clock,

@@ -1,33 +1,35 @@
 //! What a device must have switched on to be timed: resetting queries from the host, and,
 //! where the driver has it, reading its clock together with the host's. The program's own
-//! wishes stay as they are; ours are added.
+//! wishes stay as they are, and so does its memory, which it may have made read-only; ours are
+//! added beside them.
 
 use std::ffi::{CStr, c_char, c_void};
 
 use ash::vk;
 
 use super::clock::DeviceClock;
-use super::device::Instance;
-use crate::ffi::vulkan::commands::InstanceCommands;
+use crate::ffi::vulkan::commands::PhysicalDeviceCommands;
 
 /// An extension that reads both clocks at once, with its functions. Only those of the one
 /// that is switched on may be called: the loader ends the program otherwise.
 #[derive(Clone, Copy)]
 struct Calibrated {
     extension: &'static CStr,
-    domains: &'static CStr,
+    domains: fn(&PhysicalDeviceCommands) -> Option<AskDomains>,
     timestamps: &'static CStr,
 }
+
+type AskDomains = vk::PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR;
 
 const CALIBRATED: [Calibrated; 2] = [
     Calibrated {
         extension: ash::khr::calibrated_timestamps::NAME,
-        domains: c"vkGetPhysicalDeviceCalibrateableTimeDomainsKHR",
+        domains: |next| next.time_domains_khr,
         timestamps: c"vkGetCalibratedTimestampsKHR",
     },
     Calibrated {
         extension: ash::ext::calibrated_timestamps::NAME,
-        domains: c"vkGetPhysicalDeviceCalibrateableTimeDomainsEXT",
+        domains: |next| next.time_domains_ext,
         timestamps: c"vkGetCalibratedTimestampsEXT",
     },
 ];
@@ -36,8 +38,8 @@ const CALIBRATED: [Calibrated; 2] = [
 pub(crate) struct Extended {
     extensions: Vec<*const c_char>,
     host_reset: vk::PhysicalDeviceHostQueryResetFeatures<'static>,
-    /// The program's own struct with that feature, to be changed for the call.
-    own: Option<*mut vk::Bool32>,
+    /// The program's own wish about that feature, if it has one.
+    own: Option<bool>,
     calibrated: Option<Calibrated>,
 }
 
@@ -45,8 +47,7 @@ impl Extended {
     /// # Safety
     /// `info` is the create info of a call under way, `physical` its device.
     pub(crate) unsafe fn new(
-        instance: &Instance,
-        next: &InstanceCommands,
+        next: &PhysicalDeviceCommands,
         physical: vk::PhysicalDevice,
         info: &vk::DeviceCreateInfo<'_>,
     ) -> Box<Extended> {
@@ -64,7 +65,7 @@ impl Extended {
         // SAFETY: the caller's contract.
         let chosen = own.or_else(|| unsafe { offered(next, physical) });
         // SAFETY: as above; the device has this extension.
-        let calibrated = chosen.filter(|one| unsafe { has_host_clock(instance, physical, one) });
+        let calibrated = chosen.filter(|one| unsafe { has_host_clock(next, physical, one) });
         if let Some(one) = calibrated.filter(|_| own.is_none()) {
             extensions.push(one.extension.as_ptr());
         }
@@ -77,8 +78,7 @@ impl Extended {
         Box::new(Extended { extensions, host_reset, own, calibrated })
     }
 
-    /// Makes a call with the additions; what was changed in the program's structs is put
-    /// back afterwards.
+    /// Makes a call with the additions.
     pub(crate) fn with<R>(
         &mut self,
         info: &vk::DeviceCreateInfo<'_>,
@@ -87,21 +87,24 @@ impl Extended {
         let mut info = *info;
         info.enabled_extension_count = self.extensions.len() as u32;
         info.pp_enabled_extension_names = self.extensions.as_ptr();
-        match self.own {
-            None => {
-                self.host_reset.p_next = info.p_next.cast_mut();
-                info.p_next = std::ptr::from_ref(&self.host_reset).cast();
-                call(&info)
-            }
-            Some(feature) => {
-                // SAFETY: a field of the program's struct, which it passed to the call
-                // under way and reads when that has returned at the earliest.
-                let before = unsafe { feature.replace(vk::TRUE) };
-                let result = call(&info);
-                // SAFETY: as above.
-                unsafe { feature.write(before) };
-                result
-            }
+        if self.own.is_none() {
+            self.host_reset.p_next = info.p_next.cast_mut();
+            info.p_next = std::ptr::from_ref(&self.host_reset).cast();
+        }
+        call(&info)
+    }
+
+    /// Why the device that was made cannot be timed, given whether it has what we added; empty
+    /// where it can.
+    pub(crate) fn why_untimed(&self, extended: bool, families: &[u64]) -> &'static str {
+        if self.own == Some(false) {
+            "the program does not let queries be reset from the host"
+        } else if !extended {
+            "the driver does not let queries be reset from the host"
+        } else if families.iter().all(|&mask| mask == 0) {
+            "the device has no timestamps"
+        } else {
+            ""
         }
     }
 
@@ -127,24 +130,24 @@ impl Extended {
     }
 }
 
-/// Where the program's own chain says whether queries can be reset from the host.
+/// What the program's own chain says on whether queries can be reset from the host.
 ///
 /// # Safety
 /// `p_next` is the chain of a create info of a call under way.
-unsafe fn own_feature(p_next: *const c_void) -> Option<*mut vk::Bool32> {
-    let mut at = p_next.cast_mut().cast::<vk::BaseOutStructure<'_>>();
+unsafe fn own_feature(p_next: *const c_void) -> Option<bool> {
+    let mut at = p_next.cast::<vk::BaseInStructure<'_>>();
     // SAFETY: every struct of a chain begins with its type and the next one's address.
     while let Some(part) = unsafe { at.as_ref() } {
         match part.s_type {
             vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES => {
                 let features = at.cast::<vk::PhysicalDeviceVulkan12Features<'_>>();
                 // SAFETY: the type says that it is this struct.
-                return Some(unsafe { &raw mut (*features).host_query_reset });
+                return Some(unsafe { (*features).host_query_reset } != vk::FALSE);
             }
             vk::StructureType::PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES => {
                 let features = at.cast::<vk::PhysicalDeviceHostQueryResetFeatures<'_>>();
                 // SAFETY: as above.
-                return Some(unsafe { &raw mut (*features).host_query_reset });
+                return Some(unsafe { (*features).host_query_reset } != vk::FALSE);
             }
             _ => at = part.p_next,
         }
@@ -154,7 +157,10 @@ unsafe fn own_feature(p_next: *const c_void) -> Option<*mut vk::Bool32> {
 
 /// # Safety
 /// A physical device of the instance whose functions these are.
-unsafe fn offered(next: &InstanceCommands, physical: vk::PhysicalDevice) -> Option<Calibrated> {
+unsafe fn offered(
+    next: &PhysicalDeviceCommands,
+    physical: vk::PhysicalDevice,
+) -> Option<Calibrated> {
     let ask = next.enumerate_extensions;
     let mut count = 0;
     // SAFETY: the caller's contract; asks for the number only.
@@ -173,21 +179,11 @@ unsafe fn offered(next: &InstanceCommands, physical: vk::PhysicalDevice) -> Opti
 /// # Safety
 /// A physical device of this instance that has the extension.
 unsafe fn has_host_clock(
-    instance: &Instance,
+    next: &PhysicalDeviceCommands,
     physical: vk::PhysicalDevice,
     extension: &Calibrated,
 ) -> bool {
-    // SAFETY: a live instance, and the function behind us.
-    let ask =
-        unsafe { (instance.get_instance_proc_addr)(instance.handle, extension.domains.as_ptr()) };
-    let Some(ask) = ask else { return false };
-    // SAFETY: the function of this name has this type.
-    let ask = unsafe {
-        std::mem::transmute::<
-            unsafe extern "system" fn(),
-            vk::PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsKHR,
-        >(ask)
-    };
+    let Some(ask) = (extension.domains)(next) else { return false };
     let mut domains = [vk::TimeDomainKHR::DEVICE; 16];
     let mut count = domains.len() as u32;
     // SAFETY: the caller's contract; `domains` has room for `count`.
@@ -204,7 +200,7 @@ unsafe fn has_host_clock(
 /// # Safety
 /// A physical device of this instance.
 pub(crate) unsafe fn timestamp_bits(
-    next: &InstanceCommands,
+    next: &PhysicalDeviceCommands,
     device: vk::PhysicalDevice,
 ) -> Vec<u64> {
     let ask = next.get_queue_families;
@@ -224,7 +220,7 @@ fn mask(bits: u32) -> u64 {
 /// # Safety
 /// A physical device of this instance.
 pub(crate) unsafe fn properties(
-    next: &InstanceCommands,
+    next: &PhysicalDeviceCommands,
     device: vk::PhysicalDevice,
 ) -> vk::PhysicalDeviceProperties {
     let mut properties = vk::PhysicalDeviceProperties::default();

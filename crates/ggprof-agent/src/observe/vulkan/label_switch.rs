@@ -69,7 +69,7 @@ pub(crate) fn look_in(library: &LoadedObject) {
     if !registration::labels_are_ours() {
         return;
     }
-    for instance in INSTANCES.all().filter(|instance| instance.next.is_some()) {
+    for instance in INSTANCES.all().into_iter().filter(|instance| instance.watched.is_some()) {
         let mut state = instance.labels.state();
         if state.place.is_none() {
             let handle = instance.handle.as_raw() as usize;

@@ -3,7 +3,7 @@
 //! ggml itself has seen the work end: nothing here ever waits for the device.
 //!
 //! * `registration`: how the loader comes to know the layer;
-//! * `registry`, `device`: which objects of the loader are which of ours;
+//! * `registry`, `keyed`, `device`: which objects of the loader are which of ours;
 //! * `device_creation`: what a device must have switched on;
 //! * `label_switch`: names without the labels that come with them;
 //! * `samples`: which graphs have their parts timed;
@@ -13,13 +13,15 @@
 //! * `in_flight`: works that were submitted, until their times are there;
 //! * `clock`: the device's clock and the host's;
 //! * `pipelines`: names of kernels, and how long they took to compile;
-//! * `write`: all of it into the recording.
+//! * `write`: all of it into the recording;
+//! * `without_agent`: programs that only the Vulkan loader lets us into.
 
 pub(crate) mod clock;
 pub(crate) mod command_buffers;
 pub(crate) mod device;
 pub(crate) mod device_creation;
 pub(crate) mod in_flight;
+pub(crate) mod keyed;
 pub(crate) mod label_switch;
 pub(crate) mod pipelines;
 pub(crate) mod place;
@@ -28,4 +30,5 @@ pub(crate) mod registration;
 pub(crate) mod registry;
 pub(crate) mod samples;
 pub(crate) mod stamps;
+pub(crate) mod without_agent;
 pub(crate) mod write;

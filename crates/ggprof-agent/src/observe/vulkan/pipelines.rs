@@ -3,8 +3,8 @@
 //! graph; the name comes right behind.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ash::vk::{self, Handle};
 use ggprof_spool::layout::{HostTask, NONE, TASK_PIPELINE_COMPILE};
@@ -15,7 +15,7 @@ use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 use crate::{clock, fail_open, lifecycle};
 
-/// Never freed: command buffers under way refer to it.
+/// Command buffers that are under way refer to it as well.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
     name: OnceLock<Vec<u8>>,
@@ -28,13 +28,13 @@ pub(crate) struct Pipeline {
 
 #[derive(Debug, Default)]
 pub(crate) struct Pipelines {
-    known: Ranked<{ rank::PIPELINES }, HashMap<u64, &'static Pipeline>>,
+    known: Ranked<{ rank::PIPELINES }, HashMap<u64, Arc<Pipeline>>>,
 }
 
 impl Pipelines {
-    pub(crate) fn find(&self, pipeline: vk::Pipeline) -> Option<&'static Pipeline> {
+    pub(crate) fn find(&self, pipeline: vk::Pipeline) -> Option<Arc<Pipeline>> {
         let known = self.known.lock();
-        known.get(&pipeline.as_raw()).copied()
+        known.get(&pipeline.as_raw()).cloned()
     }
 
     /// Pipelines that took from `start` until now to compile, all in one call.
@@ -61,7 +61,7 @@ impl Pipelines {
                 used: AtomicBool::new(false),
                 compiled: Ranked::new(task),
             };
-            known.insert(pipeline.as_raw(), Box::leak(Box::new(new)));
+            known.insert(pipeline.as_raw(), Arc::new(new));
         }
     }
 

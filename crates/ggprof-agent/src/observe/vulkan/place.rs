@@ -1,6 +1,8 @@
 //! What a command is recorded for: a node of the split that this thread computes, or
 //! something else that has a name.
 
+use std::sync::Arc;
+
 use ggprof_spool::layout::{
     self, COPY_DEVICE_TO_DEVICE, NO_NODE, NONE, WORK_COPY, WORK_DIRECTION_BIT, WORK_FILL,
     WORK_KERNEL,
@@ -22,16 +24,16 @@ pub(crate) struct Place {
 }
 
 /// A command, as its arguments tell it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Command {
-    Dispatch(Option<&'static Pipeline>),
+    Dispatch(Option<Arc<Pipeline>>),
     Copy(u64),
     Fill(u64),
 }
 
 /// The work that a command is, recorded now on this thread.
 pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
-    let place = place(this, command);
+    let place = place(this, &command);
     let (kind, name, bytes) = match command {
         Command::Dispatch(Some(pipeline)) => (WORK_KERNEL, Name::Kernel(pipeline), 0),
         Command::Dispatch(None) => (WORK_KERNEL, Name::Text(""), 0),
@@ -44,7 +46,7 @@ pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
     Work::new(kind, name, place, bytes)
 }
 
-fn place(this: &ThisThread, command: Command) -> Place {
+fn place(this: &ThisThread, command: &Command) -> Place {
     let cause = this.copy_start.get();
     // SAFETY: set for the length of the graph by the split that owns it, on this
     // thread only.

@@ -6,6 +6,8 @@
 //! after each command. Each timestamp of the first way is written when all earlier
 //! work of the queue is done, so groups never overlap and their times add up.
 
+use std::sync::Arc;
+
 use ggprof_spool::layout::{
     WORK_CONCURRENT, WORK_KERNEL, WORK_SERIALIZED, WORK_UNTIMED, WORK_WHOLE_SPLIT,
 };
@@ -19,7 +21,7 @@ pub(crate) const NO_STAMP: u32 = u32::MAX;
 pub(crate) const KIND: u8 = 3;
 
 /// One command, or all of a split's.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) flags: u8,
     pub(crate) name: Name,
@@ -32,9 +34,9 @@ pub(crate) struct Work {
     pub(crate) end: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) enum Name {
-    Kernel(&'static Pipeline),
+    Kernel(Arc<Pipeline>),
     Text(&'static str),
 }
 
@@ -173,8 +175,8 @@ impl Work {
         self.flags | if timed { 0 } else { WORK_UNTIMED }
     }
 
-    pub(crate) fn kernel(&self) -> Option<&'static Pipeline> {
-        match self.name {
+    pub(crate) fn kernel(&self) -> Option<&Pipeline> {
+        match &self.name {
             Name::Kernel(pipeline) if self.flags & KIND == WORK_KERNEL => Some(pipeline),
             _ => None,
         }

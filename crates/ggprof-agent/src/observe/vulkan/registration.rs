@@ -13,6 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::device::DEVICES;
 use crate::config::Vulkan;
@@ -40,6 +41,8 @@ struct Made {
 }
 
 static MADE: OnceLock<Made> = OnceLock::new();
+/// Learnt with the announcement: later the program's threads may change the environment.
+static LABELS_ARE_OURS: AtomicBool = AtomicBool::new(false);
 
 /// Announces the layer to the loader. Before `main`: nobody reads the environment yet.
 pub(crate) fn announce(recordings: &Path) {
@@ -54,13 +57,15 @@ pub(crate) fn announce(recordings: &Path) {
     append(c"VK_INSTANCE_LAYERS", OsStr::new(LAYER));
     // SAFETY: both are C strings; the program's threads do not run yet.
     unsafe { libc::setenv(NAME_PIPELINES.as_ptr(), FOR_US.as_ptr(), 0) };
+    let value = std::env::var_os(OsStr::from_bytes(NAME_PIPELINES.to_bytes()));
+    let ours = value.is_some_and(|value| value.as_bytes() == FOR_US.to_bytes());
+    LABELS_ARE_OURS.store(ours, Ordering::Relaxed);
 }
 
 /// Whether ggml labels its work for us alone. Then nobody reads the labels, and the driver is
 /// spared them: they cost a fast GPU a tenth of its tokens.
 pub(crate) fn labels_are_ours() -> bool {
-    let name = OsStr::from_bytes(NAME_PIPELINES.to_bytes());
-    std::env::var_os(name).is_some_and(|value| value.as_bytes() == FOR_US.to_bytes())
+    LABELS_ARE_OURS.load(Ordering::Relaxed)
 }
 
 /// Why the kernels of a backend's library are not seen, if it works with Vulkan and they
@@ -124,7 +129,7 @@ fn own_directory(recordings: &Path) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-fn is_ours_alone(directory: &Path) -> bool {
+pub(super) fn is_ours_alone(directory: &Path) -> bool {
     // SAFETY: a system call without arguments.
     let user = unsafe { libc::geteuid() };
     directory.symlink_metadata().is_ok_and(|it| {

@@ -1,13 +1,13 @@
-//! Objects of ours by the loader's key for them. Found without a lock, because every
-//! command looks here; there are as many entries as devices alive at once, one or two.
+//! Devices by the loader's key for them. Found without a lock, because every command looks
+//! here; there are as many entries as devices were alive at once, one or two.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A mark that is nobody's key, until the value is in place.
 const BEING_MADE: usize = 1;
 
-/// A list that only grows. What it refers to is never freed: a command may be under way
-/// on another thread.
+/// A list that only grows. What was removed stays until its place is needed for another: a
+/// program that breaks Vulkan's rules may still be inside a call about it.
 #[derive(Debug)]
 pub(crate) struct Registry<T: 'static> {
     first: AtomicPtr<Entry<T>>,
@@ -17,6 +17,7 @@ pub(crate) struct Registry<T: 'static> {
 struct Entry<T> {
     /// 0: free.
     key: AtomicUsize,
+    /// A box's.
     value: AtomicPtr<T>,
     next: *mut Entry<T>,
 }
@@ -26,10 +27,14 @@ impl<T> Registry<T> {
         Registry { first: AtomicPtr::new(std::ptr::null_mut()) }
     }
 
+    /// # Safety
+    /// The reference is used within a call about the object whose key this is, or within the
+    /// one that makes it: Vulkan lets none of these go on when it is destroyed.
     #[inline]
-    pub(crate) fn find(&self, key: usize) -> Option<&'static T> {
+    pub(crate) unsafe fn find<'a>(&self, key: usize) -> Option<&'a T> {
         let entry = self.entries().find(|entry| entry.key.load(Ordering::Acquire) == key)?;
-        // SAFETY: only leaked values are stored.
+        // SAFETY: a box's, which is dropped when another object was made in its place: by the
+        // caller's contract that is later.
         unsafe { entry.value.load(Ordering::Acquire).as_ref() }
     }
 
@@ -37,29 +42,22 @@ impl<T> Registry<T> {
         self.entries().all(|entry| entry.key.load(Ordering::Acquire) == 0)
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &'static T> {
-        let taken = self.entries().filter(|entry| entry.key.load(Ordering::Acquire) > BEING_MADE);
-        // SAFETY: only leaked values are stored.
-        taken.filter_map(|entry| unsafe { entry.value.load(Ordering::Acquire).as_ref() })
-    }
-
     /// The loader may use the address of a table again: what had the key loses it.
-    pub(crate) fn put(&self, key: usize, value: Box<T>) -> &'static T {
+    pub(crate) fn put(&self, key: usize, value: Box<T>) {
         self.remove(key);
-        let value = Box::leak(value);
-        let pointer = std::ptr::from_mut(value);
+        let value = Box::into_raw(value);
         let free = self.entries().find(|entry| {
             entry.key.compare_exchange(0, BEING_MADE, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         });
         match free {
             Some(entry) => {
-                entry.value.store(pointer, Ordering::Release);
+                let before = entry.value.swap(value, Ordering::AcqRel);
                 entry.key.store(key, Ordering::Release);
+                // SAFETY: a box's, of an object that was destroyed; see `find`.
+                drop(unsafe { Box::from_raw(before) });
             }
-            None => self.push(key, pointer),
+            None => self.push(key, value),
         }
-        // SAFETY: leaked above; only shared references to it exist.
-        unsafe { &*pointer }
     }
 
     pub(crate) fn remove(&self, key: usize) {
@@ -96,6 +94,12 @@ impl<T> Registry<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Arc;
+
+    fn find<T>(registry: &Registry<T>, key: usize) -> Option<&'static T> {
+        // SAFETY: the tests look only at what they have not removed.
+        unsafe { registry.find(key) }
+    }
 
     #[test]
     fn a_key_used_again_means_the_new_one() {
@@ -103,9 +107,24 @@ mod tests {
         REGISTRY.put(0x10, Box::new(1));
         REGISTRY.put(0x20, Box::new(2));
         REGISTRY.put(0x10, Box::new(3));
-        assert_eq!(REGISTRY.find(0x10), Some(&3));
-        assert_eq!(REGISTRY.find(0x20), Some(&2));
+        assert_eq!(find(&REGISTRY, 0x10), Some(&3));
+        assert_eq!(find(&REGISTRY, 0x20), Some(&2));
         REGISTRY.remove(0x10);
-        assert_eq!(REGISTRY.find(0x10), None);
+        assert_eq!(find(&REGISTRY, 0x10), None);
+        REGISTRY.remove(0x20);
+        assert!(REGISTRY.is_empty());
+    }
+
+    #[test]
+    fn no_more_is_kept_than_was_alive_at_once() {
+        static REGISTRY: Registry<Arc<()>> = Registry::new();
+        let counted = Arc::new(());
+        for key in (16..1600).step_by(16) {
+            REGISTRY.put(key, Box::new(Arc::clone(&counted)));
+            REGISTRY.put(key + 1, Box::new(Arc::clone(&counted)));
+            REGISTRY.remove(key);
+            REGISTRY.remove(key + 1);
+        }
+        assert_eq!(Arc::strong_count(&counted), 3);
     }
 }

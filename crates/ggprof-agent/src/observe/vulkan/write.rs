@@ -64,7 +64,7 @@ fn record(lane: &HeldLane<'_>, device: &Device, work: &Work, ticks: &[u64]) -> D
         flags |= WORK_FIRST_USE;
         kernel.write_compiled(lane);
     }
-    let name = match work.name {
+    let name = match &work.name {
         Name::Kernel(pipeline) => pipeline.text(lane),
         Name::Text(text) => lane.recorder.interner().text(lane, text.as_bytes()),
     };

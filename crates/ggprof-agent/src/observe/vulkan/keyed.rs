@@ -1,0 +1,54 @@
+//! Objects of ours by the loader's key for them, where no command looks: a short list behind a
+//! lock, which is not held while anything else is done.
+
+use std::sync::Arc;
+
+use crate::lock::{Ranked, rank};
+
+#[derive(Debug)]
+pub(crate) struct Keyed<T> {
+    known: Ranked<{ rank::VULKAN_OBJECTS }, Vec<(usize, Arc<T>)>>,
+}
+
+impl<T> Keyed<T> {
+    pub(crate) const fn new() -> Self {
+        Keyed { known: Ranked::new(Vec::new()) }
+    }
+
+    pub(crate) fn find(&self, key: usize) -> Option<Arc<T>> {
+        self.known.lock().iter().find(|(own, _)| *own == key).map(|(_, value)| Arc::clone(value))
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.known.lock().iter().map(|(_, value)| Arc::clone(value)).collect()
+    }
+
+    /// The loader may use an address again: what had the key loses it.
+    pub(crate) fn put(&self, key: usize, value: Arc<T>) {
+        let mut known = self.known.lock();
+        known.retain(|(own, _)| *own != key);
+        known.push((key, value));
+    }
+
+    pub(crate) fn remove(&self, key: usize) -> Option<Arc<T>> {
+        let mut known = self.known.lock();
+        let place = known.iter().position(|(own, _)| *own == key)?;
+        Some(known.swap_remove(place).1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_used_again_means_the_new_one() {
+        let keyed = Keyed::new();
+        for (key, value) in [(0x10, 1), (0x20, 2), (0x10, 3)] {
+            keyed.put(key, Arc::new(value));
+        }
+        assert_eq!(keyed.find(0x10).as_deref(), Some(&3));
+        assert_eq!(keyed.remove(0x10).as_deref(), Some(&3));
+        assert_eq!((keyed.find(0x10), keyed.all().len()), (None, 1));
+    }
+}

@@ -1,0 +1,102 @@
+//! Whether this library was loaded with the program, or is opened while it runs.
+//!
+//! Before `main` nobody reads the environment, so it may be changed, and nobody is inside the
+//! libraries that are looked at. Later both are another's business: the agent then does nothing
+//! by itself. It comes late where the Vulkan loader opens it as a layer in a program that was
+//! started without it, and where a program opens libggml-profiler.
+//!
+//! The loader has no answer to the question, and other signs mislead. Functions of a library
+//! opened with `RTLD_GLOBAL` are found like a preloaded one's; `LD_PRELOAD` is not the only way
+//! to preload; a program with a single thread may have pointers into its environment all the
+//! same. But the loader's list is in the order of loading: the program, what is preloaded, what
+//! these need, and behind them what is opened, one after another. So whatever stands before libc,
+//! which every program needs, came with the program, and so did whatever stands before something
+//! that one of these needs.
+
+use std::ffi::CStr;
+
+use super::loaded_object::{self, LoadedObject};
+
+const DT_NEEDED: i64 = 1;
+const DT_STRTAB: i64 = 5;
+const DT_SONAME: i64 = 14;
+
+pub(crate) fn came_with_program() -> bool {
+    let objects = loaded_object::all();
+    // In a namespace of its own (`dlmopen`) there is no program.
+    if !objects.first().is_some_and(|first| first.name.is_empty()) {
+        return false;
+    }
+    let place = |function: *const ()| objects.iter().position(|one| one.holds(function as usize));
+    let ours = place(came_with_program as *const ());
+    let libc = place(libc::gnu_get_libc_version as *const ());
+    let (Some(ours), Some(libc)) = (ours, libc) else { return false };
+    ours < libc || ours <= last_needed(&objects, libc)
+}
+
+/// The place of the last object that came with the program, given one that did.
+fn last_needed(objects: &[LoadedObject], known: usize) -> usize {
+    let mut last = known;
+    let mut at = 0;
+    while let Some(object) = objects.get(at).filter(|_| at <= last) {
+        for name in names(object, DT_NEEDED) {
+            let place = objects.iter().position(|one| is_called(one, name));
+            last = last.max(place.unwrap_or(0));
+        }
+        at += 1;
+    }
+    last
+}
+
+/// Whether this is the object that a library's list of what it needs means by a name.
+fn is_called(object: &LoadedObject, name: &CStr) -> bool {
+    let path = object.name.to_bytes();
+    let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    path == name.to_bytes()
+        || file == name.to_bytes()
+        || names(object, DT_SONAME).any(|own| own == name)
+}
+
+/// The names under a tag of the object's dynamic section.
+fn names(object: &LoadedObject, wanted: i64) -> impl Iterator<Item = &CStr> {
+    let strings = entries(object).find(|&(tag, _)| tag == DT_STRTAB).map_or(0, |(_, at)| at);
+    // glibc writes absolute addresses into the section, except into that of the vdso.
+    let strings = if strings < object.base { strings + object.base } else { strings };
+    let wanted = entries(object).filter(move |&(tag, _)| tag == wanted && strings != 0);
+    // SAFETY: offsets of C strings in the object's string table, which stays mapped with it.
+    wanted.map(move |(_, offset)| unsafe { CStr::from_ptr((strings + offset) as *const _) })
+}
+
+fn entries(object: &LoadedObject) -> impl Iterator<Item = (i64, usize)> {
+    let mut at = object.dynamic as *const [i64; 2];
+    std::iter::from_fn(move || {
+        // SAFETY: the dynamic section of a loaded object, an array that a zero tag ends.
+        let [tag, value] = unsafe { *at.as_ref()? };
+        // SAFETY: behind an entry that is not the last there is another.
+        at = if tag == 0 { std::ptr::null() } else { unsafe { at.add(1) } };
+        (tag != 0).then_some((tag, value as usize))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_itself() {
+        assert!(came_with_program());
+    }
+
+    #[test]
+    fn what_is_opened_stands_behind_all_that_is_needed() {
+        let is_loaded = || loaded_object::all().iter().any(|one| is_called(one, c"libanl.so.1"));
+        assert!(!is_loaded(), "another library for this test is needed");
+        // SAFETY: a library of libc's, which nobody needs.
+        assert!(!unsafe { libc::dlopen(c"libanl.so.1".as_ptr(), libc::RTLD_NOW) }.is_null());
+        assert!(is_loaded());
+        let objects = loaded_object::all();
+        let place = |name: &CStr| objects.iter().position(|one| is_called(one, name)).unwrap();
+        let last = last_needed(&objects, 0);
+        assert!((place(c"libc.so.6")..place(c"libanl.so.1")).contains(&last), "{last}");
+    }
+}
