@@ -204,7 +204,8 @@ fn loss_sentence(loss: &Loss) -> String {
         ),
         LossKind::Unseen => format!(
             "{count} nodes were computed without being seen (the first: {detail}): the compiler of \
-             this ggml put some calls where no hook reaches. Their time is in the splits, but in no op."
+             this ggml put some calls where no hook reaches. The time of each counts with the op that was \
+             seen before it."
         ),
         LossKind::Dropped(what) => dropped_sentence(*what, *count),
         LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
