@@ -10,8 +10,11 @@
 
 pub mod browser;
 pub mod built;
+pub mod changed_ggml;
+mod compiling;
 pub mod controlled;
 pub mod debian_sid;
+pub mod ended;
 pub mod llama_server;
 pub mod matrix;
 pub mod model;

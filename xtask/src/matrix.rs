@@ -2,6 +2,7 @@
 //! what cost.
 
 use anyhow::bail;
+use ggprof_e2e::changed_ggml;
 use ggprof_e2e::matrix::{self, Finding};
 
 /// Pairs of runs without and with the agent. `--pairs N` changes it.
@@ -11,7 +12,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let pairs = match arguments {
         [] => PAIRS,
         [flag, number] if flag == "--pairs" => number.parse()?,
-        _ => bail!("cargo xtask matrix [--pairs N], by default {PAIRS}"),
+        [flag] if flag == "--changed" => return changed(),
+        _ => bail!("cargo xtask matrix [--pairs N | --changed], by default {PAIRS} pairs"),
     };
     println!("Speed is that of the recorded program over that of the same without the agent.");
     println!();
@@ -64,4 +66,25 @@ fn in_pairs(speeds: &[(f64, f64)]) -> String {
         return String::new();
     };
     format!("{median:.2} ({lower:.2} to {upper:.2})")
+}
+
+/// Builds of a ggml that was changed: what is recorded of each, and why not all of it.
+fn changed() -> anyhow::Result<()> {
+    println!("| build | nodes | recorded | ops seen by, or why not | same output | ended |");
+    println!("| :--- | ---: | ---: | :--- | :--- | :--- |");
+    let mut complaints = Vec::new();
+    for build in changed_ggml::all() {
+        match build.find() {
+            Ok(finding) => {
+                let complaint = build.complaint(&finding);
+                complaints.extend(complaint.map(|words| format!("{}: {words}", build.name)));
+                println!("| {} | {finding} |", build.name);
+            }
+            Err(reason) => println!("| {} | | | not run: {reason} | | |", build.name),
+        }
+    }
+    if !complaints.is_empty() {
+        bail!("{}", complaints.join("\n"));
+    }
+    Ok(())
 }
