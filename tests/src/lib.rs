@@ -23,6 +23,7 @@ pub mod npm;
 pub mod published_ggml;
 pub mod ran;
 pub mod recording;
+pub mod rust_programs;
 pub mod source_ggml;
 pub mod tool;
 pub mod under_agent;

@@ -359,21 +359,23 @@ pub(super) const OP_NAME_RENAMED: Change = change(
     ],
 );
 
-/// Garbage in the further field is followed.
+/// Whatever lies behind a caller's shorter struct is taken for pointers, and followed.
 pub(super) const INIT_PARAMS: Change = change(
-    "ggml_init_params with one more field",
+    "ggml_init_params with more fields",
     &[
         edit(
             HEADER,
             "        bool   no_alloc;   // don't allocate memory for the tensor data\n",
             "        bool   no_alloc;   // don't allocate memory for the tensor data
-        const char * label;\n",
+        const char * labels[16];\n",
         ),
         edit(
             TENSORS,
             "    static bool is_first_call = true;\n",
             "    static bool is_first_call = true;
-    GGML_ASSERT(params.label == NULL || params.label[0] != '!');\n",
+    for (int i = 0; i < 16; i++) {
+        GGML_ASSERT(params.labels[i] == NULL || params.labels[i][0] != '!');
+    }\n",
         ),
     ],
 );

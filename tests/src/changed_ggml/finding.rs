@@ -45,7 +45,7 @@ impl Build {
             Err(hangs) => finding.ended = Some(hangs),
         }
         program.recordings().iter().for_each(|recording| finding.count(recording));
-        if finding.graph_runs == 0 {
+        if finding.graph_runs == 0 && finding.ended.is_none() {
             finding.reasons.extend(words_of_run(self.command()?)?);
         }
         Ok(finding)
