@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use ggprof_spool::layout::{
-    self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd,
-};
+use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd};
 use ggprof_spool::reader::{DamageReason, Header};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};

@@ -185,13 +185,7 @@ impl Objects {
         self.0.join(format!("{}.o", source.replace('/', "_")))
     }
 
-    fn job(
-        compiler: Compiler,
-        ggml: &Path,
-        source: &str,
-        flags: &[&str],
-        object: PathBuf,
-    ) -> Job {
+    fn job(compiler: Compiler, ggml: &Path, source: &str, flags: &[&str], object: PathBuf) -> Job {
         let mut command = compiler.command(source, ggml);
         // Some processors' kernels, so that the ops take a natural time; no fine tuning.
         command.args(["-mavx2", "-mfma", "-mf16c"]).args(flags);

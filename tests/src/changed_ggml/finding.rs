@@ -1,5 +1,6 @@
 //! Running a build with and without the agent, and what that shows.
 
+use std::collections::BTreeSet;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub struct Finding {
     pub recorded: usize,
     pub graph_runs: usize,
     lost: u64,
+    /// How many threads took part in graphs.
+    threads: BTreeSet<u16>,
     /// The way by which ops are seen, for each backend.
     pub ways: Vec<String>,
     /// Why something is not seen, in the recording or in words of the agent or of `ggprof run`.
@@ -67,6 +70,9 @@ impl Build {
             Expected::Recorded(how) if finding.ways.iter().any(|way| way != how) => {
                 Some(format!("ops were not seen by {how}"))
             }
+            Expected::Recorded("A" | "C") if !finding.threads.iter().eq([&self.host.threads()]) => {
+                Some("not every thread was seen".to_owned())
+            }
             Expected::Recorded(_) => None,
             Expected::Because(_) if is_complete => Some("every node was recorded".to_owned()),
             Expected::Because(words) if !finding.reasons.iter().any(|r| r.contains(words)) => {
@@ -104,6 +110,7 @@ impl Finding {
             let working = recording.working_positions(split);
             self.recorded += working.intersection(&recording.recorded_positions(split)).count();
             self.nodes += working.len();
+            self.threads.extend(split.end.as_ref().map(|end| end.threads));
         }
         for covered in &recording.coverage {
             if covered.what == Covered::Ops as u16 {

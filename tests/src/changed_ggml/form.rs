@@ -17,6 +17,8 @@ use crate::tool;
 pub(super) enum Form {
     /// Three libraries, of which libggml-base.so is linked so.
     Libraries(Linking),
+    /// A single library.
+    OneLibrary(Linking),
     /// Inside the program.
     Program(Linking),
     /// Inside a library that the program is linked to.
@@ -55,16 +57,23 @@ impl Host {
         }
     }
 
+    /// How many threads compute a graph. On a busy machine they take minutes for large ones,
+    /// because they wait for each other by turning round.
+    pub(super) fn threads(self) -> u16 {
+        match self {
+            Host::Graphs => 2,
+            Host::Tokens => 1,
+        }
+    }
+
     fn arguments(self) -> Result<Vec<OsString>, String> {
-        Ok(match self {
-            Host::Graphs => vec!["4".into(), "2".into()],
-            Host::Tokens => {
-                let model = Model::TINY.file("tiny").map_err(|error| error.to_string())?;
-                // Two threads would wait for each other by turning round, which takes minutes
-                // on a busy machine.
-                vec![model.into(), "6".into(), "1".into()]
-            }
-        })
+        let (graphs, threads) = (self.computes().0.to_string(), self.threads().to_string());
+        let mut arguments = vec![graphs.into(), threads.into()];
+        if self == Host::Tokens {
+            let model = Model::TINY.file("tiny").map_err(|error| error.to_string())?;
+            arguments.insert(0, model.into());
+        }
+        Ok(arguments)
     }
 }
 
@@ -80,6 +89,7 @@ pub(super) fn command(
     let building = Building { objects: Objects::of(change)?, host, directory };
     let program = match form {
         Form::Libraries(linking) => building.libraries(linking)?,
+        Form::OneLibrary(linking) => building.one_library(linking)?,
         Form::Program(linking) => building.program(linking)?,
         Form::Library(linking) => building.library(linking)?,
     };
@@ -107,10 +117,21 @@ impl Building<'_> {
         library("libggml-base.so", &BASE, linking, &[])?;
         library("libggml-cpu.so", &CPU, Linking::PLAIN, &["-lggml-base"])?;
         library("libggml.so", &REGISTRY, Linking::PLAIN, &["-lggml-cpu", "-lggml-base"])?;
+        self.program_of(&["-lggml", "-lggml-cpu", "-lggml-base"])
+    }
+
+    fn one_library(&self, linking: Linking) -> Result<PathBuf, String> {
+        let mut link = self.link(linking)?;
+        link.arg("-shared").args(self.ggml()).arg(self.absent(&self.ggml())?);
+        self.made(&mut link, "libggml.so", linking)?;
+        self.program_of(&["-lggml"])
+    }
+
+    /// The program, linked to libraries beside it.
+    fn program_of(&self, libraries: &[&str]) -> Result<PathBuf, String> {
         let mut link = self.link(Linking::PLAIN)?;
         link.arg(self.compiled_host(&[])?).args(["-Wl,-rpath,$ORIGIN", "-L"]).arg(self.directory);
-        link.args(["-lggml", "-lggml-cpu", "-lggml-base"]);
-        self.made(&mut link, "program", Linking::PLAIN)
+        self.made(link.args(libraries), "program", Linking::PLAIN)
     }
 
     fn program(&self, linking: Linking) -> Result<PathBuf, String> {

@@ -60,7 +60,9 @@ pub(super) fn objects(ggml: &Objects) -> Result<Vec<PathBuf>, String> {
     let missing = SOURCES.iter().filter(|source| !object(source).is_file());
     let jobs = missing.map(|source| {
         let mut command = ggml.command(source);
-        command.arg("-O0").args(headers.iter().flat_map(|place| [OsStr::new("-I"), place.as_os_str()]));
+        command
+            .arg("-O0")
+            .args(headers.iter().flat_map(|place| [OsStr::new("-I"), place.as_os_str()]));
         command.arg("-c").arg(llama.join(source));
         Job { command, result: object(source) }
     });

@@ -24,6 +24,8 @@ pub struct Build {
     form: form::Form,
     host: form::Host,
     expected: Expected,
+    /// Quick to make, and unlike the others that are.
+    is_selected: bool,
 }
 
 /// What a recording is to show.

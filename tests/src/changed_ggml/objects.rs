@@ -58,11 +58,8 @@ pub(super) struct Objects {
 
 impl Objects {
     pub(super) fn of(change: &'static Change) -> Result<Objects, String> {
-        let unchanged = if *change == UNCHANGED {
-            None
-        } else {
-            Some(Box::new(Objects::of(&UNCHANGED)?))
-        };
+        let unchanged =
+            if *change == UNCHANGED { None } else { Some(Box::new(Objects::of(&UNCHANGED)?)) };
         let mut fingerprint = DefaultHasher::new();
         change.hash(&mut fingerprint);
         let name = format!("{:016x}", fingerprint.finish());
@@ -112,9 +109,8 @@ impl Objects {
         // Every file there is a link to the published one.
         let parts = list.split_whitespace().filter_map(|part| Path::new(part).canonicalize().ok());
         let parts: BTreeSet<PathBuf> = parts.collect();
-        let is_part = |file| {
-            unchanged.ggml.join(file).canonicalize().is_ok_and(|file| parts.contains(&file))
-        };
+        let is_part =
+            |file| unchanged.ggml.join(file).canonicalize().is_ok_and(|file| parts.contains(&file));
         !self.change.flags.is_empty() || self.change.edits.iter().any(|edit| is_part(edit.file))
     }
 }

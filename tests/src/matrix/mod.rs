@@ -91,7 +91,8 @@ fn llama_node() -> Row {
         let packages = packages.map(|name| format!("{name}@{FUGOOD}"));
         let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;
         let script = directory.join("llama-node.mjs");
-        std::fs::copy(built::application("llama-node.mjs"), &script).map_err(|error| error.to_string())?;
+        std::fs::copy(built::application("llama-node.mjs"), &script)
+            .map_err(|error| error.to_string())?;
         let mut command = Command::new("node");
         command.arg(script).arg(tiny()?).arg(TOKENS.to_string());
         Ok(command)
