@@ -26,6 +26,7 @@ pub mod recording;
 pub mod rust_programs;
 pub mod source_ggml;
 pub mod tool;
+pub mod trial;
 pub mod under_agent;
 pub mod whisper_model;
 pub mod within;

@@ -73,14 +73,14 @@ fn changed() -> anyhow::Result<()> {
     println!("| build | nodes | recorded | ops seen by, or why not | same output | ended |");
     println!("| :--- | ---: | ---: | :--- | :--- | :--- |");
     let mut complaints = Vec::new();
-    for build in changed_ggml::all() {
-        match build.find() {
+    for trial in changed_ggml::all() {
+        match trial.find() {
             Ok(finding) => {
-                let complaint = build.complaint(&finding);
-                complaints.extend(complaint.map(|words| format!("{}: {words}", build.name)));
-                println!("| {} | {finding} |", build.name);
+                let complaint = trial.complaint(&finding);
+                complaints.extend(complaint.map(|words| format!("{}: {words}", trial.name)));
+                println!("| {} | {finding} |", trial.name);
             }
-            Err(reason) => println!("| {} | | | not run: {reason} | | |", build.name),
+            Err(reason) => println!("| {} | | | not run: {reason} | | |", trial.name),
         }
     }
     if !complaints.is_empty() {

@@ -12,6 +12,7 @@ use crate::compiling::Job;
 use crate::model::Model;
 use crate::source_ggml::{self, BUILDING};
 use crate::tool;
+use crate::trial::Computes;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Form {
@@ -49,26 +50,18 @@ pub(super) enum Host {
 }
 
 impl Host {
-    /// How many graphs it runs, and how many of their nodes do work, if that is known.
-    pub(super) fn computes(self) -> (usize, Option<usize>) {
+    pub(super) fn computes(self) -> Computes {
         match self {
-            Host::Graphs => (4, Some(4 * 18)),
-            Host::Tokens => (6, None),
+            Host::Graphs => Computes { graphs: 4, nodes: Some(4 * 18), threads: 2 },
+            // Several would take minutes on a busy machine: they wait for each other by turning
+            // round.
+            Host::Tokens => Computes { graphs: 6, nodes: None, threads: 1 },
         }
     }
 
-    /// How many threads compute a graph. On a busy machine they take minutes for large ones,
-    /// because they wait for each other by turning round.
-    pub(super) fn threads(self) -> u16 {
-        match self {
-            Host::Graphs => 2,
-            Host::Tokens => 1,
-        }
-    }
-
-    fn arguments(self) -> Result<Vec<OsString>, String> {
-        let (graphs, threads) = (self.computes().0.to_string(), self.threads().to_string());
-        let mut arguments = vec![graphs.into(), threads.into()];
+    pub(super) fn arguments(self) -> Result<Vec<OsString>, String> {
+        let Computes { graphs, threads, .. } = self.computes();
+        let mut arguments = vec![graphs.to_string().into(), threads.to_string().into()];
         if self == Host::Tokens {
             let model = Model::TINY.file("tiny").map_err(|error| error.to_string())?;
             arguments.insert(0, model.into());
@@ -77,26 +70,22 @@ impl Host {
     }
 }
 
-/// Links everything in a directory of its own, and gives the command.
-pub(super) fn command(
+/// Links everything in a directory of its own, and gives the program.
+pub(super) fn program(
     change: &'static Change,
     form: Form,
     host: Host,
     directory: &Path,
-) -> Result<Command, String> {
+) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
     let building = Building { objects: Objects::of(change)?, host, directory };
-    let program = match form {
-        Form::Libraries(linking) => building.libraries(linking)?,
-        Form::OneLibrary(linking) => building.one_library(linking)?,
-        Form::Program(linking) => building.program(linking)?,
-        Form::Library(linking) => building.library(linking)?,
-    };
-    let mut command = Command::new(program);
-    // A debugger would be started to print where it was.
-    command.args(host.arguments()?).env("GGML_NO_BACKTRACE", "1");
-    Ok(command)
+    match form {
+        Form::Libraries(linking) => building.libraries(linking),
+        Form::OneLibrary(linking) => building.one_library(linking),
+        Form::Program(linking) => building.program(linking),
+        Form::Library(linking) => building.library(linking),
+    }
 }
 
 struct Building<'a> {

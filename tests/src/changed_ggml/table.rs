@@ -1,9 +1,10 @@
 //! The builds, and what is to be seen of each.
 
+use super::Build;
 use super::change::{Change, UNCHANGED, backends, calls, graphs, tensors};
 use super::form::{Form, Host, Linking};
-use super::{Build, Expected};
 use crate::source_ggml::SYMBOLIC;
+use crate::trial::Expected;
 
 const PLAIN: Linking = Linking::PLAIN;
 const DROPPED: Linking = link(&["-Wl,--gc-sections"]);
@@ -20,17 +21,11 @@ const A: Expected = Expected::Recorded("A");
 const B: Expected = Expected::Recorded("B");
 const C: Expected = Expected::Recorded("C");
 
-/// All builds. Those that are quick to make and unlike each other are selected.
-pub fn all() -> Vec<Build> {
+pub(super) fn builds() -> Vec<Build> {
     let mut all = changed_libraries();
     all.extend(linked_otherwise());
     all.extend(with_llama());
     all
-}
-
-/// Those that tests run.
-pub fn selected() -> Vec<Build> {
-    all().into_iter().filter(|build| build.is_selected).collect()
 }
 
 fn changed_libraries() -> Vec<Build> {

@@ -1,4 +1,4 @@
-//! Running a build with and without the agent, and what that shows.
+//! Running a program with and without the agent, and what that shows.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use ggprof_spool::layout::{Covered, CoveredHow};
 
-use super::form::Host;
-use super::{Build, Expected};
+use super::{Computes, Trial};
 use crate::recording::{Recording, way};
 use crate::under_agent::UnderAgent;
 use crate::{built, ended};
@@ -24,7 +23,7 @@ pub struct Finding {
     pub graph_runs: usize,
     lost: u64,
     /// How many threads took part in graphs.
-    threads: BTreeSet<u16>,
+    pub(super) threads: BTreeSet<u16>,
     /// The way by which ops are seen, for each backend.
     pub ways: Vec<String>,
     /// Why something is not seen, in the recording or in words of the agent or of `ggprof run`.
@@ -34,14 +33,14 @@ pub struct Finding {
     pub same_output: bool,
 }
 
-impl Build {
+impl Trial {
     /// Runs it. An error is the reason why that is not possible here.
     pub fn find(&self) -> Result<Finding, String> {
-        let plain = ended::within(LIMIT, &mut self.command()?)?;
+        let plain = ended::within(LIMIT, &mut (self.command)()?)?;
         if !plain.status.success() {
             return Err(format!("without the agent: {plain:?}"));
         }
-        let mut program = UnderAgent::of(self.command()?);
+        let mut program = UnderAgent::of((self.command)()?);
         let mut finding = Finding::default();
         match ended::within(LIMIT, &mut program.command) {
             Ok(recorded) => finding.compare(&plain, &recorded),
@@ -49,46 +48,17 @@ impl Build {
         }
         program.recordings().iter().for_each(|recording| finding.count(recording));
         if finding.graph_runs == 0 && finding.ended.is_none() {
-            finding.reasons.extend(words_of_run(self.command()?)?);
+            finding.reasons.extend(words_of_run((self.command)()?)?);
         }
         Ok(finding)
-    }
-
-    /// What is wrong with what was found.
-    pub fn complaint(&self, finding: &Finding) -> Option<String> {
-        if let Some(end) = &finding.ended {
-            return Some(format!("recorded, {end}"));
-        }
-        if !finding.same_output {
-            return Some("it did not print the same".to_owned());
-        }
-        let is_complete = finding.is_complete(self.host);
-        match self.expected {
-            Expected::Recorded(how) if !is_complete => {
-                Some(format!("not every node was recorded by {how}"))
-            }
-            Expected::Recorded(how) if finding.ways.iter().any(|way| way != how) => {
-                Some(format!("ops were not seen by {how}"))
-            }
-            Expected::Recorded("A" | "C") if !finding.threads.iter().eq([&self.host.threads()]) => {
-                Some("not every thread was seen".to_owned())
-            }
-            Expected::Recorded(_) => None,
-            Expected::Because(_) if is_complete => Some("every node was recorded".to_owned()),
-            Expected::Because(words) if !finding.reasons.iter().any(|r| r.contains(words)) => {
-                Some(format!("nothing says: {words}"))
-            }
-            Expected::Because(_) => None,
-        }
     }
 }
 
 impl Finding {
-    fn is_complete(&self, host: Host) -> bool {
-        let (graph_runs, nodes) = host.computes();
+    pub(super) fn is_complete(&self, computes: Computes) -> bool {
         self.lost == 0
-            && self.graph_runs == graph_runs
-            && nodes.is_none_or(|nodes| nodes == self.nodes)
+            && self.graph_runs == computes.graphs
+            && computes.nodes.is_none_or(|nodes| nodes == self.nodes)
             && self.nodes > 0
             && self.nodes == self.recorded
     }
