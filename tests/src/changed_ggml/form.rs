@@ -52,16 +52,17 @@ pub(super) enum Host {
 impl Host {
     pub(super) fn computes(self) -> Computes {
         match self {
-            Host::Graphs => Computes { graphs: 4, nodes: Some(4 * 18), threads: 2 },
+            Host::Graphs => Computes { graphs: 4, nodes: Some(4 * 18), threads: Some(2) },
             // Several would take minutes on a busy machine: they wait for each other by turning
             // round.
-            Host::Tokens => Computes { graphs: 6, nodes: None, threads: 1 },
+            Host::Tokens => Computes { graphs: 6, nodes: None, threads: Some(1) },
         }
     }
 
     pub(super) fn arguments(self) -> Result<Vec<OsString>, String> {
         let Computes { graphs, threads, .. } = self.computes();
-        let mut arguments = vec![graphs.to_string().into(), threads.to_string().into()];
+        let threads = threads.unwrap_or(1).to_string();
+        let mut arguments = vec![graphs.to_string().into(), threads.into()];
         if self == Host::Tokens {
             let model = Model::TINY.file("tiny").map_err(|error| error.to_string())?;
             arguments.insert(0, model.into());

@@ -21,7 +21,8 @@ pub(crate) struct Computes {
     pub(crate) graphs: usize,
     /// Nodes of all graphs that do work, if that is known.
     pub(crate) nodes: Option<usize>,
-    pub(crate) threads: u16,
+    /// How many threads compute each of them, if that is known.
+    pub(crate) threads: Option<u16>,
 }
 
 /// What a recording is to show.
@@ -58,7 +59,7 @@ impl Trial {
             }
             // The tiers that see every thread.
             Expected::Recorded("A" | "C")
-                if !finding.threads.iter().eq([&self.computes.threads]) =>
+                if self.computes.threads.is_some_and(|n| !finding.threads.iter().eq([&n])) =>
             {
                 Some("not every thread was seen".to_owned())
             }
