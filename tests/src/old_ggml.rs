@@ -31,7 +31,12 @@ pub fn quick() -> Vec<Trial> {
     let no_backends = Expected::Because("from before it had backends");
     vec![
         trial("pywhispercpp 1.3.0", Expected::Recorded("C"), WHISPERS, || whisper("1.3.0")),
-        trial("pywhispercpp 1.2.0", Expected::Because("lacks"), WHISPERS, || whisper("1.2.0")),
+        trial(
+            "pywhispercpp 1.2.0",
+            Expected::Because("computed without being seen"),
+            WHISPERS,
+            || whisper("1.2.0"),
+        ),
         trial("ctransformers 0.2.27", no_backends, TOKENS, || {
             let library = "ctransformers/lib/avx2/libctransformers.so";
             let library = pypi::unpacked("ctransformers", "0.2.27")?.join(library);

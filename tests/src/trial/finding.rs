@@ -47,7 +47,7 @@ impl Trial {
             Err(hangs) => finding.ended = Some(hangs),
         }
         program.recordings().iter().for_each(|recording| finding.count(recording));
-        if finding.graph_runs == 0 && finding.ended.is_none() {
+        if !finding.is_complete(self.computes) && finding.ended.is_none() {
             finding.reasons.extend(words_of_run((self.command)()?)?);
         }
         Ok(finding)
@@ -119,7 +119,9 @@ fn words_of_run(command: Command) -> Result<Vec<String>, String> {
     ended::within(LIMIT, &mut run).map(|output| words_of_ggprof(&output))
 }
 
+/// What the agent and the command said, and what stands at the head of a report.
 fn words_of_ggprof(output: &Output) -> Vec<String> {
-    let words = String::from_utf8_lossy(&output.stderr);
-    words.lines().filter_map(|line| Some(line.split_once("ggprof: ")?.1.to_owned())).collect()
+    let words = [&output.stdout, &output.stderr].map(|words| String::from_utf8_lossy(words));
+    let is_ours = |line: &&str| ["ggprof: ", "! "].iter().any(|mark| line.starts_with(mark));
+    words.iter().flat_map(|words| words.lines().filter(is_ours)).map(str::to_owned).collect()
 }
