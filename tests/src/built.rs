@@ -40,6 +40,11 @@ pub fn workload() -> PathBuf {
     release_directory().join("ggprof-workload")
 }
 
+/// A script of `applications/`.
+pub fn application(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("applications").join(name)
+}
+
 /// A program of `host-programs/`, compiled; its name with extension.
 pub fn host_program(source: &str) -> PathBuf {
     let compiler = if source.ends_with(".cpp") { "g++" } else { "gcc" };

@@ -10,18 +10,25 @@
 
 pub mod browser;
 pub mod built;
+pub mod changed_ggml;
+mod compiling;
 pub mod controlled;
 pub mod debian_sid;
+pub mod ended;
 pub mod llama_server;
 pub mod matrix;
 pub mod model;
 pub mod node_llama;
 pub mod npm;
+pub mod old_ggml;
 pub mod published_ggml;
+pub mod pypi;
 pub mod ran;
 pub mod recording;
+pub mod rust_programs;
 pub mod source_ggml;
 pub mod tool;
+pub mod trial;
 pub mod under_agent;
 pub mod whisper_model;
 pub mod within;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, SplitBegin, SplitEnd};
+use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd};
 use ggprof_spool::reader::{DamageReason, Header};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
@@ -189,5 +189,19 @@ impl Recording {
 
     pub fn lost(&self) -> u64 {
         self.header.losses.iter().sum()
+    }
+}
+
+/// The way by which something is covered: a tier's letter or words. From the most that can be seen to the least.
+pub fn way(how: u8) -> &'static str {
+    match how {
+        how if how == CoveredHow::GotSlot as u8 => "A",
+        how if how == CoveredHow::AbortCallback as u8 => "B",
+        how if how == CoveredHow::InlineHook as u8 => "C",
+        how if how == CoveredHow::Serialized as u8 => "D",
+        how if how == CoveredHow::NodeByNode as u8 => "node by node",
+        how if how == CoveredHow::DeviceTimestamps as u8 => "device",
+        how if how == CoveredHow::Not as u8 => "splits",
+        _ => "other",
     }
 }

@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use crate::built::target_directory;
+use crate::compiling::{self, Job};
 use crate::tool;
 
 /// The crate that carries the source, and the version of ggml in it.
@@ -49,7 +50,7 @@ pub const SYMBOLIC: &[&str] = &["-Wl,-Bsymbolic-functions"];
 const INTIMATE: &str = "ggml-cpu/ggml-cpu.c";
 const INTIMATELY: [&str; 2] = ["-O3", "-fvisibility=hidden"];
 
-static BUILDING: Mutex<()> = Mutex::new(());
+pub(crate) static BUILDING: Mutex<()> = Mutex::new(());
 
 /// Who compiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +149,8 @@ fn linked_together(
     tool::output(compile.arg("-o").arg(&main))?;
     let intimate = objects.0.join("intimate.o");
     if !intimate.is_file() {
-        Objects::compile(Compiler::Gcc, &source_directory()?, INTIMATE, &INTIMATELY, &intimate)?;
+        let ggml = source_directory()?;
+        Objects::job(Compiler::Gcc, &ggml, INTIMATE, &INTIMATELY, intimate.clone()).run()?;
     }
     let all = BASE.iter().chain(&REGISTRY).chain(&CPU).filter(|source| **source != INTIMATE);
     // Another test may be running it.
@@ -160,7 +162,7 @@ fn linked_together(
     std::fs::rename(fresh, result).map_err(|error| error.to_string())
 }
 
-fn host_program(source: &str) -> PathBuf {
+pub(crate) fn host_program(source: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("host-programs").join(source)
 }
 
@@ -174,19 +176,8 @@ impl Objects {
         let ggml = source_directory()?;
         let missing = CPU.iter().chain(&BASE).chain(&REGISTRY);
         let missing: Vec<&str> = missing.copied().filter(|s| !objects.of(s).is_file()).collect();
-        let queue = Mutex::new(missing.into_iter());
-        let worker = || -> Result<(), String> {
-            loop {
-                let next = queue.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).next();
-                let Some(source) = next else { return Ok(()) };
-                Objects::compile(compiler, &ggml, source, &[], &objects.of(source))?;
-            }
-        };
-        let workers = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(worker)).collect();
-            workers.into_iter().try_for_each(|worker| worker.join().expect("no panic inside"))
-        })?;
+        let job = |source| Objects::job(compiler, &ggml, source, &[], objects.of(source));
+        compiling::run_all(missing.into_iter().map(job).collect())?;
         Ok(objects)
     }
 
@@ -194,26 +185,18 @@ impl Objects {
         self.0.join(format!("{}.o", source.replace('/', "_")))
     }
 
-    fn compile(
-        compiler: Compiler,
-        ggml: &Path,
-        source: &str,
-        flags: &[&str],
-        object: &Path,
-    ) -> Result<(), String> {
-        let fresh = object.with_extension("part");
+    fn job(compiler: Compiler, ggml: &Path, source: &str, flags: &[&str], object: PathBuf) -> Job {
         let mut command = compiler.command(source, ggml);
         // Some processors' kernels, so that the ops take a natural time; no fine tuning.
         command.args(["-mavx2", "-mfma", "-mf16c"]).args(flags);
-        command.arg("-c").arg(ggml.join("src").join(source)).arg("-o").arg(&fresh);
-        tool::output(&mut command)?;
-        std::fs::rename(fresh, object).map_err(|error| error.to_string())
+        command.arg("-c").arg(ggml.join("src").join(source));
+        Job { command, result: object }
     }
 }
 
 impl Compiler {
     /// Compiles a C or C++ source against ggml's headers.
-    fn command(self, source: &str, ggml: &Path) -> Command {
+    pub(crate) fn command(self, source: &str, ggml: &Path) -> Command {
         let [program, standard] =
             if source.ends_with(".c") { self.for_c() } else { self.for_cpp() };
         let mut command = Command::new(program);
@@ -229,7 +212,7 @@ impl Compiler {
 }
 
 /// Where everything is built, with the header that ggml's build system would write.
-fn directory() -> Result<PathBuf, String> {
+pub(crate) fn directory() -> Result<PathBuf, String> {
     let directory = target_directory().join("ggml-source").join(VERSION);
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let header = format!("#define GGML_VERSION \"{VERSION}\"\n#define GGML_COMMIT \"crate\"\n");
@@ -238,7 +221,12 @@ fn directory() -> Result<PathBuf, String> {
 }
 
 /// ggml's directory in the crate's source, which cargo keeps where it keeps all of them.
-fn source_directory() -> Result<PathBuf, String> {
+pub(crate) fn source_directory() -> Result<PathBuf, String> {
+    static FETCHED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    FETCHED.get_or_init(fetched_source).clone()
+}
+
+fn fetched_source() -> Result<PathBuf, String> {
     let (name, version) = CRATE;
     let package = directory()?.join("fetch");
     std::fs::create_dir_all(&package).map_err(|error| error.to_string())?;

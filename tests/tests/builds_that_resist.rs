@@ -93,6 +93,16 @@ fn ggml_in_a_library_that_is_opened_later_is_recorded() {
     }
 }
 
+/// Debian's Python is not position-independent, so it lies at address 0, as the loader counts.
+#[test]
+fn ggml_hidden_in_a_library_that_python_opens_is_recorded() {
+    let library = source_ggml::library_around("ggml_linked_in.c", Kept::Hidden);
+    let Some(library) = library else { return };
+    let mut program = Command::new("/usr/bin/python3");
+    program.arg(built::application("opens_hidden_ggml.py")).arg(&library).args(["3", "2"]);
+    check_hidden(program, 3);
+}
+
 #[test]
 fn ggml_hidden_in_a_library_that_the_program_links_is_recorded() {
     let library = source_ggml::library_around("ggml_linked_in.c", Kept::Hidden);

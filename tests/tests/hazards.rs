@@ -215,6 +215,21 @@ fn abort_callbacks_are_those_of_their_backends() {
     }
 }
 
+/// A server makes and frees a backend for every model that it loads.
+#[test]
+fn any_number_of_backends_is_recorded() {
+    for order in ["after", "together"] {
+        let Some(mut program) = host("many_backends.c") else { return };
+        program.command.arg(order);
+        program.run_well();
+        let recording = program.recording();
+        assert_eq!(recording.lost(), 0, "{order}: {:?}", recording.header.losses);
+        assert_eq!(completed(&recording), 600, "{order}");
+        let computed = recording.runs.keys().map(|run| recording.computed_in(*run));
+        assert_eq!(computed.filter(|nodes| *nodes == 10).count(), 600, "{order}");
+    }
+}
+
 #[test]
 fn libraries_are_found_by_who_opens_them() {
     let library = built::host_library("found_beside.c");

@@ -3,6 +3,7 @@
 
 use anyhow::bail;
 use ggprof_e2e::matrix::{self, Finding};
+use ggprof_e2e::{changed_ggml, old_ggml};
 
 /// Pairs of runs without and with the agent. `--pairs N` changes it.
 const PAIRS: usize = 10;
@@ -11,7 +12,9 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let pairs = match arguments {
         [] => PAIRS,
         [flag, number] if flag == "--pairs" => number.parse()?,
-        _ => bail!("cargo xtask matrix [--pairs N], by default {PAIRS}"),
+        [flag] if flag == "--changed" => return changed(""),
+        [flag, words] if flag == "--changed" => return changed(words),
+        _ => bail!("cargo xtask matrix [--pairs N | --changed [WORDS]], by default {PAIRS} pairs"),
     };
     println!("Speed is that of the recorded program over that of the same without the agent.");
     println!();
@@ -64,4 +67,27 @@ fn in_pairs(speeds: &[(f64, f64)]) -> String {
         return String::new();
     };
     format!("{median:.2} ({lower:.2} to {upper:.2})")
+}
+
+/// Builds of a ggml that was changed, and old ones: what is recorded of each, and why not all of
+/// it. Only those with the words in their names.
+fn changed(words: &str) -> anyhow::Result<()> {
+    println!("| build | nodes | recorded | ops seen by, or why not | same output | ended |");
+    println!("| :--- | ---: | ---: | :--- | :--- | :--- |");
+    let mut complaints = Vec::new();
+    let all = changed_ggml::all().into_iter().chain(old_ggml::all());
+    for trial in all.filter(|trial| trial.name.contains(words)) {
+        match trial.find() {
+            Ok(finding) => {
+                let complaint = trial.complaint(&finding);
+                complaints.extend(complaint.map(|words| format!("{}: {words}", trial.name)));
+                println!("| {} | {finding} |", trial.name);
+            }
+            Err(reason) => println!("| {} | | | not run: {reason} | | |", trial.name),
+        }
+    }
+    if !complaints.is_empty() {
+        bail!("{}", complaints.join("\n"));
+    }
+    Ok(())
 }

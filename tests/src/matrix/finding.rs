@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 use ggprof_spool::layout::{Covered, CoveredHow};
 
 use super::{Row, Speed};
-use crate::recording::Recording;
+use crate::recording::{Recording, way};
 use crate::under_agent::UnderAgent;
 
 /// What was found.
@@ -114,20 +114,6 @@ impl Finding {
 
     fn is_complete(&self) -> bool {
         self.expected > 0 && self.expected == self.recorded && self.lost == 0
-    }
-}
-
-/// The tiers, from the most that can be seen to the least.
-fn way(how: u8) -> &'static str {
-    match how {
-        how if how == CoveredHow::GotSlot as u8 => "A",
-        how if how == CoveredHow::AbortCallback as u8 => "B",
-        how if how == CoveredHow::InlineHook as u8 => "C",
-        how if how == CoveredHow::Serialized as u8 => "D",
-        how if how == CoveredHow::NodeByNode as u8 => "node by node",
-        how if how == CoveredHow::DeviceTimestamps as u8 => "device",
-        how if how == CoveredHow::Not as u8 => "splits",
-        _ => "other",
     }
 }
 

@@ -91,7 +91,8 @@ fn llama_node() -> Row {
         let packages = packages.map(|name| format!("{name}@{FUGOOD}"));
         let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;
         let script = directory.join("llama-node.mjs");
-        std::fs::copy(application("llama-node.mjs"), &script).map_err(|error| error.to_string())?;
+        std::fs::copy(built::application("llama-node.mjs"), &script)
+            .map_err(|error| error.to_string())?;
         let mut command = Command::new("node");
         command.arg(script).arg(tiny()?).arg(TOKENS.to_string());
         Ok(command)
@@ -112,7 +113,7 @@ fn sid_server() -> Row {
     row("Debian sid's llama-server", "A", Speed::Rate("tokens_per_second="), true, || {
         let server = sid("llama-server")?;
         let mut command = Command::new("node");
-        command.arg(application("ask-server.mjs")).arg(TOKENS.to_string());
+        command.arg(built::application("ask-server.mjs")).arg(TOKENS.to_string());
         command.arg(server.get_program());
         command.args(server.get_args()).args(["-t", "1", "-tb", "1", "-c", "512", "-np", "1"]);
         command.args(["--host", "127.0.0.1", "-m"]).arg(tiny()?);
@@ -184,8 +185,4 @@ fn sid(program: &str) -> Result<Command, String> {
 
 fn tiny() -> Result<std::path::PathBuf, String> {
     Model::TINY.file("tiny").map_err(|error| error.to_string())
-}
-
-fn application(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("applications").join(name)
 }

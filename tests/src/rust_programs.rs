@@ -1,0 +1,74 @@
+//! Rust programs, into which ggml comes as every crate brings it: compiled by cmake, linked
+//! statically, what is not used dropped. Fetched and built once, which takes minutes.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::built::{self, target_directory};
+use crate::model::Model;
+use crate::{tool, whisper_model};
+
+/// A program of `applications/` and the crate that it is about.
+#[derive(Debug)]
+pub struct RustProgram {
+    /// The crate as cargo's manifest has it.
+    dependency: &'static str,
+    source: &'static str,
+    model: fn() -> std::io::Result<PathBuf>,
+    /// What is set while the crate is compiled.
+    environment: &'static [(&'static str, &'static str)],
+}
+
+/// How cargo compiles it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    Debug,
+    Release,
+}
+
+pub const LLAMA: RustProgram = RustProgram {
+    dependency: "llama-cpp-2 = { version = \"=0.1.160\", default-features = false, \
+                 features = [\"openmp\"] }",
+    source: "llama_cpp_2.rs",
+    model: || Model::TINY.file("tiny"),
+    environment: &[],
+};
+
+pub const WHISPER: RustProgram = RustProgram {
+    dependency: "whisper-rs = \"=0.16.0\"",
+    source: "whisper_rs.rs",
+    model: whisper_model::file,
+    // The crate has its bindings with it; to make them anew takes a compiler's library.
+    environment: &[("WHISPER_DONT_GENERATE_BINDINGS", "1")],
+};
+
+impl RustProgram {
+    /// The command that computes.
+    pub fn command(&self, profile: Profile) -> Result<Command, String> {
+        let mut command = Command::new(self.built(profile)?);
+        command.arg((self.model)().map_err(|error| error.to_string())?).args(["6", "1"]);
+        Ok(command)
+    }
+
+    fn built(&self, profile: Profile) -> Result<PathBuf, String> {
+        let name = self.source.trim_end_matches(".rs");
+        let package = target_directory().join("rust-programs").join(name);
+        std::fs::create_dir_all(&package).map_err(|error| error.to_string())?;
+        let package = package.canonicalize().map_err(|error| error.to_string())?;
+        let source = built::application(self.source);
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nedition = \"2024\"\n[[bin]]\nname = \"program\"\n\
+             path = \"{}\"\n[dependencies]\n{}\n[workspace]\n",
+            source.display(),
+            self.dependency
+        );
+        std::fs::write(package.join("Cargo.toml"), manifest).map_err(|error| error.to_string())?;
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--quiet", "--target-dir"]).arg(package.join("target"));
+        cargo.args((profile == Profile::Release).then_some("--release"));
+        cargo.envs(self.environment.iter().copied()).current_dir(&package);
+        tool::output(&mut cargo)?;
+        let place = if profile == Profile::Release { "release" } else { "debug" };
+        Ok(package.join("target").join(place).join("program"))
+    }
+}
