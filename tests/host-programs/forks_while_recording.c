@@ -1,4 +1,4 @@
-// The child inherits a recording that is the parent's, and must leave it alone.
+// The child inherits a recording that is the parent's: it must leave that alone, and make another.
 #include "tiny_ggml.h"
 #include <sys/wait.h>
 #include <unistd.h>

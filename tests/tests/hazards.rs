@@ -8,7 +8,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{Covered, CoveredHow, StopReason};
+use ggprof_spool::layout::{Covered, CoveredHow, LossKind, StopReason};
 
 const UNWOUND: i32 = i32::MIN;
 
@@ -31,14 +31,54 @@ fn completed(recording: &Recording) -> usize {
     recording.completed_runs().filter(|(_, end)| end.status == 0).count()
 }
 
+/// The graph runs of each recording, the fewest first, and how many children are missing in all.
+fn runs_and_lost_children(program: &UnderAgent) -> (Vec<usize>, u64) {
+    let recordings = program.recordings();
+    let lost = recordings.iter().map(|it| it.header.losses[LossKind::ForkedChild as usize]).sum();
+    assert_eq!(recordings.iter().map(Recording::lost).sum::<u64>(), lost);
+    let mut counts: Vec<usize> = recordings.iter().map(completed).collect();
+    counts.sort_unstable();
+    (counts, lost)
+}
+
 #[test]
-fn a_forked_child_leaves_the_parents_recording_alone() {
-    for source in ["forks_while_recording.c", "forks_by_system_call.c"] {
+fn a_forked_child_makes_its_own_recording() {
+    let Some(mut program) = host("forks_while_recording.c") else { return };
+    program.run_well();
+    assert_eq!(runs_and_lost_children(&program), (vec![5, 5], 0));
+    assert!(program.recordings().iter().any(|recording| recording.header.end_ticks != 0));
+}
+
+/// Where a child cannot be recorded, its parent's recording says so and is whole.
+#[test]
+fn a_forked_child_that_cannot_be_followed_is_counted() {
+    for (source, runs) in [("forks_by_system_call.c", 5), ("forks_inside_a_graph.c", 5)] {
         let Some(mut program) = host(source) else { return };
         program.run_well();
+        assert_eq!(runs_and_lost_children(&program), (vec![runs], 1), "{source}");
         let recording = program.recording();
-        assert_eq!(completed(&recording), 5, "{source}");
-        assert_ne!(recording.header.end_ticks, 0);
+        assert_ne!(recording.header.end_ticks, 0, "{source}");
+        for (run, end) in recording.completed_runs() {
+            assert_eq!(end.splits, 1, "{source}");
+            let expected = recording.splits_of(run.begin.run).map(|it| it.begin.nodes as usize);
+            assert_eq!(recording.computed_in(run.begin.run), expected.sum::<usize>(), "{source}");
+        }
+    }
+}
+
+#[test]
+fn workers_that_a_server_forks_are_all_recorded() {
+    for how in ["inherited", "own", "grandchildren", "busy"] {
+        let Some(mut program) = host("forks_workers.c") else { return };
+        program.command.arg(how);
+        program.run_well();
+        let (counts, lost) = runs_and_lost_children(&program);
+        assert_eq!((counts.len(), &counts[..4], lost), (5, &[3; 4][..], 0), "{how}");
+        assert!(counts[4] == 4 || how == "busy" && counts[4] > 4, "{how}: {counts:?}");
+        for recording in program.recordings() {
+            assert!(recording.runs.keys().all(|&run| recording.computed_in(run) == 10), "{how}");
+            assert!(!recording.backends.is_empty() && !recording.coverage.is_empty(), "{how}");
+        }
     }
 }
 

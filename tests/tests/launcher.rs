@@ -314,6 +314,25 @@ fn children_are_followed_and_told_apart() {
 }
 
 #[test]
+fn forked_workers_are_reported_or_counted() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let workers = built::host_program("forks_workers.c");
+    let mut run = Launcher::new(&["-o", "p.json"]).program(&[path(&workers), path(&libraries)]);
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let runs =
+        |name: &String| json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len();
+    let mut counts: Vec<usize> = run.names().iter().map(runs).collect();
+    counts.sort();
+    assert_eq!(counts, [3, 3, 3, 3, 4]);
+
+    let unheard = built::host_program("forks_by_system_call.c");
+    let ran = Launcher::new(&[]).program(&[path(&unheard), path(&libraries)]).run();
+    let sentence = "! 1 forked child used ggml and was not recorded; ";
+    assert!(ran.out.contains(sentence), "{}", ran.out);
+}
+
+#[test]
 fn a_program_that_becomes_another_is_told_apart_from_it() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
     let program = built::host_program("execs.c");

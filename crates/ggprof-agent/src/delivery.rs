@@ -36,10 +36,15 @@ pub(crate) struct Delivery {
     /// Where the program was started, which is where its paths are meant.
     directory: CString,
     stdout: Option<(u64, u64)>,
+}
+
+/// What was delivered of a recording until now.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
     busy: Tried<()>,
-    /// Graph runs there were the last time, and whether that time went well.
+    /// Graph runs there were the last time, and whether that time went wrong.
     runs: AtomicU32,
-    went_well: AtomicBool,
+    went_wrong: AtomicBool,
     finished_ns: AtomicU64,
     took_ns: AtomicU64,
 }
@@ -63,19 +68,15 @@ impl Delivery {
             environment: environment.collect(),
             directory: c_string(directory.into_os_string()),
             stdout: identity_of_stdout(),
-            busy: Tried::new(()),
-            runs: AtomicU32::new(0),
-            went_well: AtomicBool::new(true),
-            finished_ns: AtomicU64::new(0),
-            took_ns: AtomicU64::new(0),
         })
     }
 
     /// The last scheduler was freed: the program may be done, or make another.
     pub(crate) fn between_schedulers(&self, recorder: &Recorder) {
+        let last = &recorder.delivered;
         let since =
-            clock::nanoseconds(libc::CLOCK_MONOTONIC) - self.finished_ns.load(Ordering::Relaxed);
-        if since >= TIMES_ITS_COST * self.took_ns.load(Ordering::Relaxed) {
+            clock::nanoseconds(libc::CLOCK_MONOTONIC) - last.finished_ns.load(Ordering::Relaxed);
+        if since >= TIMES_ITS_COST * last.took_ns.load(Ordering::Relaxed) {
             recorder.stamp_end();
             self.deliver(recorder);
             recorder.spool.header.set_end(0);
@@ -85,38 +86,39 @@ impl Delivery {
     /// The program ends now; the end has been stamped.
     pub(crate) fn at_end(&self, recorder: &Recorder) {
         self.deliver(recorder);
-        if self.went_well.load(Ordering::Relaxed) {
+        if !recorder.delivered.went_wrong.load(Ordering::Relaxed) {
             recorder.spool.remove();
         }
     }
 
     /// Writes what was asked for, if there are graph runs that were not in it before.
     fn deliver(&self, recorder: &Recorder) {
-        let runs = recorder.runs();
-        if runs == self.runs.load(Ordering::Relaxed) {
+        let (runs, last) = (recorder.runs(), &recorder.delivered);
+        if runs == last.runs.load(Ordering::Relaxed) {
             return;
         }
         // Until it has gone well, the recording is all there is.
-        self.went_well.store(false, Ordering::Relaxed);
-        let Some(_alone) = self.busy.try_lock() else { return };
+        last.went_wrong.store(true, Ordering::Relaxed);
+        let Some(_alone) = last.busy.try_lock() else { return };
         fault_point!();
         let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        // A forked child has its parent's unwritten output as well: that is the parent's.
+        if self.output.is_none() && !recorder.is_forked {
+            flush_stdout();
+        }
         let went_well = self.run_command(recorder.spool.path());
         fault_point!();
-        self.runs.store(runs, Ordering::Relaxed);
-        self.went_well.store(went_well, Ordering::Relaxed);
+        last.runs.store(runs, Ordering::Relaxed);
+        last.went_wrong.store(!went_well, Ordering::Relaxed);
         let end = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        self.took_ns.store(end - start, Ordering::Relaxed);
-        self.finished_ns.store(end, Ordering::Relaxed);
+        last.took_ns.store(end - start, Ordering::Relaxed);
+        last.finished_ns.store(end, Ordering::Relaxed);
     }
 
     fn run_command(&self, spool: &CStr) -> bool {
         if self.output.is_none() && self.stdout != identity_of_stdout() {
             kept(spool, &[b"standard output is not what it was when the program started"]);
             return false;
-        }
-        if self.output.is_none() {
-            flush_stdout();
         }
         let mut arguments = [self.command.as_ptr(), c"deliver".as_ptr(), spool.as_ptr()]
             .into_iter()

@@ -24,6 +24,7 @@ mod delivery;
 mod fail_open;
 mod fault;
 mod ffi;
+mod forking;
 mod hooks;
 mod lifecycle;
 mod lock;

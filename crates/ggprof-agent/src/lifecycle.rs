@@ -5,13 +5,17 @@
 //!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
 //!      │                            │                               │
 //!      │ not set, opened later      │ file cannot be made           │ disk full, file gone,
-//!      ▼                            ▼                               ▼ faults, forked child
+//!      ▼                            ▼                               ▼ faults
 //!    Inert, Late                   Off ◀────────────────────────── Off
+//!                                   ▲  cannot be followed           │ forked child
+//!                                 Lost ◀─────────── Forked ◀────────┘
+//!                                                     └──▶ Recording, for itself
 //! ```
 //!
 //! * **fork**: a child of an armed parent stays armed and makes its own file
-//!   when it uses ggml; a child of a recording parent is off, as its mapping
-//!   is the parent's file and ggml's threads did not come with it.
+//!   when it uses ggml; so does a child of a recording parent, with all that is
+//!   known of ggml in both, unless it is lost (`forking`): then it counts
+//!   itself in the parent's file.
 //! * **exec**: the new program inherits `LD_PRELOAD` and starts at the left.
 //! * **exit**: the end is stamped into the header. Hooks that run later still
 //!   record: the mapping stays. `GGML_PROFILE` is served (`delivery`), and so it
@@ -27,32 +31,40 @@
 //!
 //! Within `Recording`, `recorder::gate` says whether anything is written just now.
 //!
-//! No state is ever left to the left again, so a relaxed load suffices.
+//! No state is ever left to the left again in one process, so a relaxed load suffices.
 
+use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, CudaLevel, Purpose, Vulkan};
 use crate::fault::fault_point;
 use crate::hooks::opened;
-use crate::lock::{self, Once, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::cuda::{self, graph_length};
+use crate::observe::vulkan::device::DEVICES;
 use crate::observe::vulkan::registration;
-use crate::patch::{load_order, loaded_object};
+use crate::patch::{exports, load_order, loaded_object};
 use crate::recorder::Recorder;
-use crate::{clock, fail_open, quiet_log, toggle_signal};
+use crate::recorder::thread_log::ThreadLog;
+use crate::{clock, control, fail_open, forking, quiet_log, toggle_signal};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
 const RECORDING: u8 = 2;
 const OFF: u8 = 3;
 const LATE: u8 = 4;
+const FORKED: u8 = 5;
+const LOST: u8 = 6;
 
 static STATE: AtomicU8 = AtomicU8::new(INERT);
 static CONFIG: OnceLock<Config> = OnceLock::new();
-static RECORDER: Once<{ rank::RECORDER }, Option<Recorder>> = Once::new();
+/// That of this process, or of the parent that forked it; never freed.
+static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
+/// Held while one is made.
+static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
 
 const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
@@ -104,8 +116,6 @@ fn arm(config: Config) {
     fault_point!();
     if CONFIG.set(config).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
-        // SAFETY: registers a handler that only stores to an atomic.
-        unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
     }
 }
 
@@ -145,7 +155,7 @@ pub(crate) fn before_immediate_exit() {
 
 /// Where there is a recording, that says it.
 fn say_if_all_is_missing() {
-    if is_on() && RECORDER.get().is_none() && fail_open::faults() > 0 {
+    if is_on() && recorder().is_none() && fail_open::faults() > 0 {
         quiet_log::say(&[NOTHING]);
     }
 }
@@ -170,7 +180,7 @@ pub(crate) fn between_schedulers() {
 /// never a parent's.
 fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     let purpose = &CONFIG.get()?.purpose;
-    let recorder = RECORDER.get()?.as_ref()?;
+    let recorder = recorder()?;
     recorder.is_own_process().then_some((purpose, recorder))
 }
 
@@ -200,10 +210,8 @@ pub(crate) fn record_for_library(on: bool) {
 }
 
 fn another_agent_comes_first() -> bool {
-    lock::before_asking_the_loader();
-    // SAFETY: a look-up by a C string.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"ggprof_agent_control".as_ptr()) };
-    !first.is_null() && !loaded_object::is_ours(first as usize)
+    let first = exports::first(control::SYMBOL);
+    first.is_some_and(|first| !loaded_object::is_ours(first))
 }
 
 /// Whether the program has rights that its user has not: then the environment, which
@@ -213,10 +221,26 @@ fn runs_with_more_rights() -> bool {
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// # May run inside a fork child
-extern "C" fn after_fork_in_child() {
-    if STATE.load(Ordering::Relaxed) == RECORDING || RECORDER.get().is_some() {
-        STATE.store(OFF, Ordering::Relaxed);
+/// In a forked child: whether it may record for itself. What devices did is out of reach in a
+/// child, and what a program records by itself it reads by itself.
+pub(crate) fn become_child(can_go_on: bool) {
+    let state = STATE.load(Ordering::Relaxed);
+    if matches!(state, RECORDING | FORKED | LOST) {
+        let alone = !cuda::is_in_use() && DEVICES.is_empty();
+        let for_itself = CONFIG.get().is_some_and(|it| matches!(it.purpose, Purpose::Library));
+        let next = if can_go_on && alone && !for_itself { FORKED } else { LOST };
+        STATE.store(next, Ordering::Relaxed);
+    }
+}
+
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &MAKING
+}
+
+pub(crate) fn locks_of_recorder() -> [Option<&'static dyn HeldAtFork>; 2] {
+    match recorder() {
+        Some(recorder) => recorder.locks().map(Some),
+        None => [None, None],
     }
 }
 
@@ -227,7 +251,7 @@ pub(crate) fn vulkan() -> Vulkan {
 
 /// Whether anything can be recorded, now or later.
 pub(crate) fn is_on() -> bool {
-    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING)
+    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | FORKED)
 }
 
 /// Thousandths of the time that sampling a device may take.
@@ -241,33 +265,78 @@ pub(crate) fn recording() -> Option<&'static Recorder> {
     if STATE.load(Ordering::Relaxed) != RECORDING {
         return None;
     }
-    RECORDER.get()?.as_ref()
+    recorder()
+}
+
+/// The newest there is, also if it had to stop, or is a parent's.
+#[inline(always)]
+fn recorder() -> Option<&'static Recorder> {
+    // SAFETY: only leaked recorders are stored.
+    unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
 }
 
 /// The recorder, started now if the agent is armed: the program uses ggml.
 pub(crate) fn start_recording() -> Option<&'static Recorder> {
-    if STATE.load(Ordering::Relaxed) == ARMED {
-        RECORDER.get_or_init(create_recorder);
+    if matches!(STATE.load(Ordering::Relaxed), ARMED | FORKED | LOST) {
+        begin();
     }
     recording()
 }
 
-fn create_recorder() -> Option<Recorder> {
-    clock::choose();
-    let recorder = Recorder::create(CONFIG.get()?);
-    let next = match &recorder {
+/// The same where only a forked child has something to start: the program computes.
+pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
+    recording().or_else(in_child)
+}
+
+#[cold]
+pub(crate) fn in_child() -> Option<&'static Recorder> {
+    if matches!(STATE.load(Ordering::Relaxed), FORKED | LOST) {
+        begin();
+    }
+    recording()
+}
+
+#[cold]
+fn begin() {
+    forking::prepare();
+    let _alone = MAKING.lock();
+    let parent = recorder();
+    match STATE.load(Ordering::Relaxed) {
+        ARMED => {
+            clock::choose();
+            make_recorder(None);
+        }
+        FORKED => {
+            ThreadLog::forget_all();
+            if !make_recorder(parent) {
+                parent.into_iter().for_each(Recorder::count_child);
+            }
+        }
+        LOST => {
+            STATE.store(OFF, Ordering::Relaxed);
+            parent.into_iter().for_each(Recorder::count_child);
+        }
+        _ => {}
+    }
+}
+
+fn make_recorder(parent: Option<&Recorder>) -> bool {
+    let Some(config) = CONFIG.get() else { return false };
+    let made = Recorder::create(config, parent);
+    match made {
         Ok(recorder) => {
             recorder.spool.header.count_loss(LossKind::Fault, fail_open::faults());
+            RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);
             toggle_signal::arm();
-            RECORDING
+            STATE.store(RECORDING, Ordering::Relaxed);
+            true
         }
         Err(problem) => {
             quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
-            OFF
+            STATE.store(OFF, Ordering::Relaxed);
+            false
         }
-    };
-    STATE.store(next, Ordering::Relaxed);
-    recorder.ok()
+    }
 }
 
 /// Ends recording for good; the program goes on.
@@ -284,10 +353,11 @@ pub(crate) fn stop(recorder: &Recorder, reason: StopReason) {
     }
 }
 
-/// Ends recording without touching the file: it belongs to the parent.
+/// This is a child that no handler was told of. Its parent's other threads may have held any
+/// lock: it leaves the recording alone.
 #[cold]
 pub(crate) fn stop_in_child() {
-    STATE.store(OFF, Ordering::Relaxed);
+    STATE.store(LOST, Ordering::Relaxed);
 }
 
 /// Something of ours went wrong. Descriptions may be missing that are thought to be written: all

@@ -8,6 +8,7 @@
 //! A panic may have left what a lock protects half-changed. It is used all the same:
 //! whoever changes it sees to it that every step leaves something that can be used.
 
+use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
@@ -56,16 +57,15 @@ ranks! {
     CUPTI_BUFFERS
     OPEN_PAGE
     THREAD_KEY
-    OWN_OBJECT
 }
 
 /// A mutex with its place in the order.
 #[derive(Debug, Default)]
-pub(crate) struct Ranked<const RANK: u8, T>(Mutex<T>);
+pub(crate) struct Ranked<const RANK: u8, T: 'static>(Mutex<T>, AtFork<T>);
 
 impl<const RANK: u8, T> Ranked<RANK, T> {
     pub(crate) const fn new(value: T) -> Self {
-        Ranked(Mutex::new(value))
+        Ranked(Mutex::new(value), AtFork(UnsafeCell::new(None)))
     }
 
     pub(crate) fn lock(&self) -> Locked<'_, RANK, T> {
@@ -78,6 +78,42 @@ impl<const RANK: u8, T> Ranked<RANK, T> {
     pub(crate) fn try_lock(&self) -> Option<Locked<'_, RANK, T>> {
         let guard = without_poison(self.0.try_lock())?;
         Some(Locked { guard, _held: order::Held::new() })
+    }
+}
+
+/// A lock that is held while the process forks. So what it protects is whole in the child, and
+/// nobody there waits for a thread that only the parent has.
+pub(crate) trait HeldAtFork {
+    /// Whether nobody else has it.
+    fn try_hold(&'static self) -> bool;
+
+    /// In the parent and in the child.
+    ///
+    /// # Safety
+    /// On the thread for which [`Self::try_hold`] was true last, once.
+    unsafe fn let_go(&'static self);
+}
+
+/// The guard of a lock for the length of a fork.
+#[derive(Debug, Default)]
+struct AtFork<T: 'static>(UnsafeCell<Option<MutexGuard<'static, T>>>);
+
+// SAFETY: only touched by whoever has the lock.
+unsafe impl<T: Send> Sync for AtFork<T> {}
+// SAFETY: as above; it is empty whenever the lock can be moved.
+unsafe impl<T: Send> Send for AtFork<T> {}
+
+impl<const RANK: u8, T: Send> HeldAtFork for Ranked<RANK, T> {
+    fn try_hold(&'static self) -> bool {
+        let Some(guard) = without_poison(self.0.try_lock()) else { return false };
+        // SAFETY: this thread has the lock.
+        unsafe { *self.1.0.get() = Some(guard) };
+        true
+    }
+
+    unsafe fn let_go(&'static self) {
+        // SAFETY: the caller's contract: this thread has the lock, until the guard is dropped.
+        drop(unsafe { (*self.1.0.get()).take() });
     }
 }
 
@@ -166,7 +202,7 @@ mod order {
         static HELD: Cell<u64> = const { Cell::new(0) };
     }
 
-    const _: () = assert!((rank::OWN_OBJECT as u32) < u64::BITS);
+    const _: () = assert!((rank::THREAD_KEY as u32) < u64::BITS);
 
     #[derive(Debug)]
     pub(super) struct Held<const RANK: u8>;

@@ -216,6 +216,10 @@ fn loss_sentence(loss: &Loss) -> String {
     }
 }
 
+/// Why forked children cannot be followed.
+const CHILDREN_LOST: &str = "a child can be where the program forks by `fork` between two graph \
+                             runs, has used neither CUDA nor Vulkan, and there is room for a file";
+
 fn dropped_sentence(what: Dropped, count: u64) -> String {
     let (lost, advice) = match what {
         Dropped::Records => ("records had no room in the file", "see why recording stopped"),
@@ -246,6 +250,10 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "kernels or copies are missing: the vendor's tracing library had no room for them",
             "record a shorter run",
         ),
+        Dropped::Children if count == 1 => {
+            ("forked child used ggml and was not recorded", CHILDREN_LOST)
+        }
+        Dropped::Children => ("forked children used ggml and were not recorded", CHILDREN_LOST),
     };
     format!("{count} {lost}; {advice}.")
 }

@@ -161,6 +161,9 @@ pub enum LossKind {
     InternerFull = 8,
     /// Work of a device whose records its tracing library had no room for.
     DeviceRecords = 9,
+    /// Forked children that used ggml and have no recording of their own; they count
+    /// themselves in that of their parent.
+    ForkedChild = 10,
 }
 
 pub const MEASURED_DEVICE: u8 = 0;

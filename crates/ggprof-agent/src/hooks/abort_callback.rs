@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{entry, library};
 use crate::clock;
 use crate::ffi::api::{Pointer, Symbols};
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::backends;
 use crate::observe::ticks::Ticks;
 use crate::patch::inline;
@@ -40,6 +40,11 @@ pub(crate) struct Programs {
 
 /// Those of live backends.
 static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &PROGRAMS
+}
 /// How often they changed.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 

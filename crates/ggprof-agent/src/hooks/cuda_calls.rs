@@ -12,7 +12,7 @@ use super::library;
 use super::shim::observe_then_jump;
 use crate::fail_open::{self, contained};
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -53,6 +53,11 @@ static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 /// Whom each slot serves.
 static HOOKED: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
     Ranked::new([const { None }; SLOTS]);
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKED
+}
 
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const SLOT: usize>() {

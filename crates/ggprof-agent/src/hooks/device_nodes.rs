@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::library;
 use super::shim::observe_then_jump;
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -22,6 +22,11 @@ static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIE
 /// Name and place of each library, so that one opened again keeps its number.
 static HOOKED: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
     Ranked::new([const { None }; LIBRARIES]);
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKED
+}
 
 /// The shim in the slot passes on where the question came from, which Rust cannot ask.
 #[unsafe(naked)]

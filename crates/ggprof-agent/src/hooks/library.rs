@@ -11,7 +11,7 @@ use ggprof_spool::layout::CoveredHow;
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
 use crate::patch::loaded_object::{LoadedObject, Place};
@@ -54,6 +54,11 @@ pub(super) struct Hooks {
 
 static HOOKS: Ranked<{ rank::CPU_LIBRARIES }, Hooks> =
     Ranked::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKS
+}
 
 /// Hooks the library that holds a backend of the host's processor, once.
 pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {

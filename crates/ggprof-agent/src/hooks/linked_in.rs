@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use super::entry::{self, Entry};
 use super::library::is_gone;
 use crate::ffi::api::Scope;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::got;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::{LoadedObject, Place};
@@ -18,7 +18,7 @@ use crate::quiet_log;
 
 /// What every program that computes with ggml calls, one way or another; a quick
 /// look for their names keeps all other programs from paying more.
-const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
+pub(super) const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
 
 /// A program or library with hooks at its own ggml's entry points.
 #[derive(Debug)]
@@ -29,6 +29,11 @@ struct Hooked {
 }
 
 static HOOKED: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKED
+}
 
 /// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
 /// its functions: it has just been loaded.

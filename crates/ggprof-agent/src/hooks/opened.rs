@@ -2,47 +2,77 @@
 //! has a ggml that only it can reach (`linked_in`).
 //!
 //! Nobody can open a library in the program's place to look at it then: the loader searches
-//! by who calls. But what was opened is asked for its functions next. So the slots through
-//! which programs call the loader lead here, and from here on to the loader, with the
-//! caller still the caller.
+//! by who calls. But what was opened is asked for its functions next. So the loader's functions
+//! that programs ask are ours, and lead on to the loader, with the caller still the caller.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::library::is_gone;
-use super::linked_in;
+use super::linked_in::{self, SIGNS};
 use super::shim::observe_then_jump;
 use crate::fail_open::guard;
 use crate::fault::fault_point;
 use crate::ffi::api::Scope;
 use crate::lifecycle;
 use crate::lock::Tried;
-use crate::patch::got;
 use crate::patch::loaded_object::{self, LoadedObject, Place};
+use crate::patch::{exports, symbols};
+use crate::recorder::this_thread::ThisThread;
 
-/// What programs ask the loader.
-const QUESTIONS: [(&CStr, unsafe extern "C-unwind" fn()); 3] =
-    [(c"dlsym", question::<0>), (c"dlvsym", question::<1>), (c"dlopen", question::<2>)];
+const SYMBOL: u32 = 0;
+const VERSIONED_SYMBOL: u32 = 1;
+const OPEN: u32 = 2;
+const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
 
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn question<const NUMBER: usize>() {
-    observe_then_jump!(before_answer, NUMBER, "mov edi, {slot}")
+macro_rules! question {
+    ($name:ident, $number:expr) => {
+        /// The loader's function of this name, once we have looked.
+        ///
+        /// # Safety
+        /// Called by programs as libc's own.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $name() {
+            observe_then_jump!(before_answer, $number, "mov edi, {slot}")
+        }
+    };
 }
+
+question!(dlsym, SYMBOL);
+question!(dlvsym, VERSIONED_SYMBOL);
+question!(dlopen, OPEN);
 
 /// Returns the loader's function, for the question to go on to.
 extern "C-unwind" fn before_answer(number: u32) -> usize {
-    guard((), |_| look());
+    guard((), |this| {
+        // What others have opened is looked at by whoever asks first; what this thread opens
+        // now, by itself when it asks next: it is not there yet.
+        let openings = OPENINGS.load(Ordering::Acquire);
+        if this.looked_at.replace(openings) != openings {
+            look();
+        }
+        if number == OPEN {
+            OPENINGS.fetch_add(1, Ordering::AcqRel);
+        }
+    });
     loaders_own(number)
 }
 
+/// Libc's, or another library's that stands in for it and comes behind us.
 fn loaders_own(number: u32) -> usize {
-    match number {
-        0 => libc::dlsym as *const () as usize,
-        1 => libc::dlvsym as *const () as usize,
-        _ => libc::dlopen as *const () as usize,
+    static OWN: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
+    let own = &OWN[number as usize];
+    if own.load(Ordering::Relaxed) == 0 {
+        let found = exports::behind_us(NAMES[number as usize]);
+        own.store(found.unwrap_or(0), Ordering::Relaxed);
     }
+    own.load(Ordering::Relaxed)
 }
 
+/// How often something was opened. To ask the loader for its own count takes a lock of its, and a
+/// child that is forked meanwhile could never ask again.
+static OPENINGS: AtomicU32 = AtomicU32::new(0);
 /// The loader's counts of what was loaded and unloaded, when it was looked at last.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 static UNLOADED: AtomicU64 = AtomicU64::new(0);
@@ -50,15 +80,20 @@ static SEEN: Tried<Vec<Place>> = Tried::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
 pub(crate) fn look() {
+    if !lifecycle::is_on() {
+        return;
+    }
     let (loaded, unloaded) = loaded_object::changes();
     let is_same =
         LOADED.load(Ordering::Acquire) == loaded && UNLOADED.load(Ordering::Acquire) == unloaded;
-    if is_same || !lifecycle::is_on() {
+    if is_same {
         return;
     }
     // Another thread that looks may be waiting for the loader, which this thread may hold:
     // inside a library's constructor. The next question comes soon.
-    let Some(mut seen) = SEEN.try_lock() else { return };
+    let Some(mut seen) = SEEN.try_lock() else {
+        return ThisThread::with(|this| this.looked_at.set(u32::MAX));
+    };
     fault_point!();
     let closed = linked_in::forget_closed();
     let now = loaded_object::all();
@@ -78,19 +113,17 @@ pub(crate) fn look() {
 }
 
 fn look_at(object: &LoadedObject) {
-    // It stays while it is looked at, whoever closes it.
-    let held = Scope::of(&object.name);
-    if held.is_none() || is_gone(&object.place()) || object.holds(look as *const () as usize) {
+    if loaded_object::is_ours(object.dynamic) || object.is_of_the_system() {
         return;
     }
-    got::for_each(object, |slot| {
-        let question = QUESTIONS.iter().zip(0..).find(|((name, _), _)| slot.name == *name);
-        if let Some(((_, hook), number)) = question
-            && slot.leads_to(object) == loaders_own(number)
-        {
-            slot.replace(object, *hook as *const () as usize);
-        }
-    });
+    // It stays while it is looked at, whoever closes it.
+    let held = Scope::of(&object.name);
+    if held.is_none() || is_gone(&object.place()) {
+        return;
+    }
     fault_point!();
-    linked_in::hook_object(object);
+    let shows = SIGNS.iter().any(|sign| exports::shows(object.base, object.dynamic, sign));
+    if shows || symbols::may_hide(object, &SIGNS) {
+        linked_in::hook_object(object);
+    }
 }

@@ -15,7 +15,7 @@ use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::backend_table::{self, Synchronize};
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::this_thread::ThisThread;
@@ -92,6 +92,11 @@ fn new_entry() -> &'static Adopted {
 
 /// How many were taken in.
 static ADOPTING: Ranked<{ rank::ADOPTING }, u32> = Ranked::new(0);
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &ADOPTING
+}
 
 /// The backend behind a pointer, if we know it. Lock-free: hooks need it.
 pub(crate) fn find(backend: Pointer) -> Option<&'static Adopted> {

@@ -12,7 +12,7 @@ use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
 use crate::hooks::{linked_in, real_function};
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{HeldAtFork, Locked, Ranked, rank};
 use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::patch::{got, inline};
 use crate::recorder::definitions::Owner;
@@ -42,6 +42,11 @@ struct Known {
 
 static KNOWN: Ranked<{ rank::INSTANCES }, Known> =
     Ranked::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &KNOWN
+}
 
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.

@@ -49,12 +49,15 @@ impl Drop for ThreadInRun {
 impl Run {
     /// `None` inside another run: then the call belongs to that.
     pub(crate) fn begin(this: &ThisThread, scheduler: Pointer) -> Option<Run> {
-        let recorder = lifecycle::recording()?;
-        if this.run.get() != NONE {
+        let recorder = lifecycle::recording_or_forked()?;
+        if this.is_in_run() {
             return None;
         }
         let ticks = clock::ticks();
-        let admission = recorder.admit_run()?;
+        let Some(admission) = recorder.admit_run() else {
+            // A child that no handler was told of.
+            return lifecycle::in_child().and(None);
+        };
         fault_point!();
         this.scheduler.set(scheduler as usize);
         let id = if admission.writes() { recorder.next_run() } else { UNRECORDED };

@@ -8,7 +8,7 @@ use crate::control::FREED;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Pointer, Symbols};
 use crate::hooks::real_function;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -37,6 +37,11 @@ const MOST_FREED: usize = 256;
 
 static KNOWN: Ranked<{ rank::SCHEDULERS }, Known> =
     Ranked::new(Known { live: Vec::new(), freed: Vec::new(), count: 0 });
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &KNOWN
+}
 
 /// The program made a scheduler over these backends.
 pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer], real: usize) {

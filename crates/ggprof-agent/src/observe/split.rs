@@ -62,7 +62,7 @@ impl Split {
         graph: Pointer,
     ) -> Option<Split> {
         let entered = clock::ticks();
-        let Some(recorder) = lifecycle::recording() else {
+        let Some(recorder) = lifecycle::recording_or_forked() else {
             cuda::rest();
             return None;
         };
@@ -97,6 +97,10 @@ impl Split {
         let end = clock::ticks();
         fail_open::guard((), |this| {
             let Some(mut recorded) = self.recorded.take() else { return };
+            if recorded.under_way.lane.recorder.is_in_child() {
+                // Forked in the middle of the graph: the file is the parent's.
+                return;
+            }
             recorded.write_end(status, end);
             if let Some(run) = self.own_run.take() {
                 run.finish_in(this, &recorded.under_way.lane, status);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
 use crate::ffi::api::Scope;
-use crate::lock::{self, Ranked, rank};
+use crate::lock::{self, HeldAtFork, Ranked, rank};
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -73,8 +73,6 @@ impl Slot<'_> {
     }
 
     fn write(&self, object: &LoadedObject, write: impl FnOnce(&AtomicUsize)) -> bool {
-        /// Who closes a page must not close it for another thread that writes to it.
-        static OPENED: Ranked<{ rank::OPEN_PAGE }, ()> = Ranked::new(());
         if !object.relro.contains(&self.address) {
             write(self.word());
             return true;
@@ -87,6 +85,14 @@ impl Slot<'_> {
         }
         opened
     }
+}
+
+/// Who closes a page must not close it for another thread that writes to it.
+static OPENED: Ranked<{ rank::OPEN_PAGE }, ()> = Ranked::new(());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &OPENED
 }
 
 fn protect(address: usize, protection: libc::c_int) -> bool {

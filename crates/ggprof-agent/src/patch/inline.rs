@@ -16,7 +16,7 @@ use super::near_page::NearPage;
 use super::page_bytes;
 use super::symbols::Function;
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// The hooks of one library. Once they are in, dropped only when the library is gone: its
 /// functions lead to these pages.
@@ -142,6 +142,11 @@ impl Drop for InlineHooks {
 /// Every hooked function of the process, with where it goes on behind its hook. Whoever looks a
 /// function up to call it must not arrive at our own hook.
 static HOOKED: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKED
+}
 
 /// Where a call of the function goes on: past its hook, if it has one.
 pub(crate) fn way_past(function: usize) -> usize {

@@ -1,14 +1,14 @@
 //! The libraries in this process, as the dynamic loader lists them. An address
 //! is all we ever know of one; names are for the report only.
 
+use std::arch::asm;
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::page_bytes;
-use crate::lock::{self, Once, rank};
+use super::{exports, page_bytes};
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -76,12 +76,28 @@ impl LoadedObject {
         Some(segment.offset + (address - segment.memory.start) as u64)
     }
 
+    /// Whether it is libc, its loader, or the kernel's own library, which no program can do
+    /// without, and which have nothing of ggml's.
+    pub(crate) fn is_of_the_system(&self) -> bool {
+        // SAFETY: questions to the system.
+        let [loader, vdso] =
+            [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(|it| unsafe { libc::getauxval(it) });
+        let [loader, vdso] = [loader as usize, vdso as usize];
+        self.holds(libc::gnu_get_libc_version as *const () as usize)
+            || (loader != 0 && self.base == loader)
+            || (vdso != 0 && self.base == vdso)
+    }
+
     /// The file it was loaded from. The loader tells where it has a whole path; else the
     /// kernel knows: the loader has no name for the program, which need not be what the
     /// kernel started either (a program may be run by naming the loader).
     pub(crate) fn file(&self) -> Option<PathBuf> {
         if self.name.to_bytes().starts_with(b"/") {
             return Some(PathBuf::from(OsStr::from_bytes(self.name.to_bytes())));
+        }
+        // SAFETY: a question to the system.
+        if self.holds(unsafe { libc::getauxval(libc::AT_PHDR) } as usize) {
+            return Some(PathBuf::from("/proc/self/exe"));
         }
         let start = self.bounds()?.start;
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
@@ -106,11 +122,23 @@ pub(crate) fn all() -> Vec<LoadedObject> {
     objects
 }
 
-/// Whether an address lies in this library.
+/// Whether an address lies in this library. By what the linker knows: the loader need not be
+/// asked, and nothing is kept.
 pub(crate) fn is_ours(address: usize) -> bool {
-    static OURS: Once<{ rank::OWN_OBJECT }, Option<LoadedObject>> = Once::new();
-    let ours = OURS.get_or_init(|| LoadedObject::containing(is_ours as *const () as usize));
-    ours.as_ref().is_some_and(|object| object.holds(address))
+    let (start, end): (usize, usize);
+    // SAFETY: computes two addresses of this library, which the linker defines.
+    unsafe {
+        asm!(
+            ".hidden __ehdr_start",
+            ".hidden _end",
+            "lea {start}, [rip + __ehdr_start]",
+            "lea {end}, [rip + _end]",
+            start = out(reg) start,
+            end = out(reg) end,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    (start..end).contains(&address)
 }
 
 /// Whether the calls that unload something come by us.
@@ -118,12 +146,9 @@ static COME_BY_US: AtomicBool = AtomicBool::new(false);
 /// How many did.
 static CLOSINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Asks the loader, so not when others may wait for the answer: before `main`.
+/// Called before `main`.
 pub(crate) fn learn_who_closes() {
-    lock::before_asking_the_loader();
-    // SAFETY: a look-up by a C string, as the program's libraries do it.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"dlclose".as_ptr()) } as usize;
-    COME_BY_US.store(is_ours(first), Ordering::Release);
+    COME_BY_US.store(exports::first(c"dlclose").is_some_and(is_ours), Ordering::Release);
 }
 
 pub(crate) fn note_closing() {

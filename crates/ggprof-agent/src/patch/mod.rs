@@ -3,6 +3,7 @@
 
 pub(crate) mod direct_calls;
 mod entry_code;
+pub(crate) mod exports;
 pub(crate) mod got;
 pub(crate) mod inline;
 pub(crate) mod load_order;

@@ -33,6 +33,11 @@ impl Definitions {
         Definitions { writer: BlockWriter::without_block(), sequence: 0, lasting: Vec::new() }
     }
 
+    /// For the recording of a forked child: what lasts is written when the first epoch begins.
+    pub(crate) fn heir(&self) -> Definitions {
+        Definitions { lasting: self.lasting.clone(), ..Definitions::new() }
+    }
+
     pub(crate) fn remember(&mut self, owner: Owner, record: [u8; UNIT]) {
         self.lasting.push((owner, record));
     }

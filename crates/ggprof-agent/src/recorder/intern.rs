@@ -59,6 +59,13 @@ impl Interner {
         id
     }
 
+    /// For the recording of a forked child: what lasts keeps its numbers, and is written when
+    /// the first epoch begins.
+    pub(crate) fn heir(&self) -> Interner {
+        let texts = Numbers { last: self.texts.last, ..Numbers::default() };
+        Interner { texts, lasting: self.lasting.clone(), ..Interner::default() }
+    }
+
     /// Forgets everything but what lasts, and writes that again.
     pub(crate) fn begin_epoch(&mut self, recorder: &Recorder, definitions: &mut Definitions) {
         for numbers in [&mut self.texts, &mut self.nodes, &mut self.shapes] {

@@ -32,8 +32,9 @@ use ggprof_spool::layout::{Control, LossKind};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::config::{self, Config, CudaConfig};
+use crate::delivery::Delivered;
 use crate::fault::fault_point;
-use crate::lock::{Locked, Ranked, Tried, rank};
+use crate::lock::{HeldAtFork, Locked, Ranked, Tried, rank};
 use crate::{clock, lifecycle};
 use admission::{Admission, Owed};
 use blocks::Wanted;
@@ -64,6 +65,9 @@ pub(crate) struct Recorder {
     pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
+    /// Of a forked child.
+    pub(crate) is_forked: bool,
+    pub(crate) delivered: Delivered,
     fork_mark: ForkMark,
     gate: Gate,
     lanes: Lanes,
@@ -79,7 +83,8 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn create(config: &Config) -> Result<Recorder, String> {
+    /// Of a process, or of a forked child, which has all that its parent has.
+    pub(crate) fn create(config: &Config, parent: Option<&Recorder>) -> Result<Recorder, String> {
         let first = clock::sample();
         let pid = std::process::id();
         let facts = HeaderFacts {
@@ -95,19 +100,27 @@ impl Recorder {
         };
         let spool = SpoolFile::create(config, &facts)?;
         fault_point!();
+        if let Some(parent) = parent {
+            // What was asked for since the start is meant for children as well.
+            spool.header.set_control(parent.spool.header.control());
+        }
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
             cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
+            is_forked: parent.is_some(),
+            delivered: Delivered::default(),
             fork_mark: ForkMark::new(),
             gate: Gate::new(config.span, &spool.header),
             spool,
             lanes: Lanes::new(),
-            interner: Ranked::default(),
-            definitions: Ranked::new(Definitions::new()),
+            interner: Ranked::new(parent.map(|it| it.interner().heir()).unwrap_or_default()),
+            definitions: Ranked::new(
+                parent.map_or_else(Definitions::new, |it| it.definitions().heir()),
+            ),
             epoch: AtomicU32::new(0),
-            epoch_due: AtomicBool::new(false),
+            epoch_due: AtomicBool::new(parent.is_some()),
             splits: AtomicU32::new(0),
             clock_sampling: Tried::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
         };
@@ -158,9 +171,27 @@ impl Recorder {
         Some(Admission::new(self, ask()))
     }
 
+    /// Those that a forked child takes something over from.
+    pub(crate) fn locks(&'static self) -> [&'static dyn HeldAtFork; 2] {
+        [&self.interner, &self.definitions]
+    }
+
+    /// In a forked child: it uses ggml and has no recording of its own.
+    pub(crate) fn count_child(&self) {
+        let header = &self.spool.header;
+        if header.control().records(header.window()) {
+            header.count_loss(LossKind::ForkedChild, 1);
+        }
+    }
+
     /// Whether this is the process that records, and not a child that shares its memory.
     pub(crate) fn is_own_process(&self) -> bool {
         self.fork_mark.is_same_process()
+    }
+
+    /// Whether this is a forked child of the process that records.
+    pub(crate) fn is_in_child(&self) -> bool {
+        self.fork_mark.is_in_child()
     }
 
     /// Whether a graph run that begins now is recorded, for as long as it lasts.

@@ -4,6 +4,8 @@
 use std::arch::{asm, global_asm};
 use std::cell::Cell;
 
+use ggprof_spool::layout::NONE;
+
 use super::thread_log::ThreadLog;
 use crate::lock::{Once, rank};
 use crate::observe::visits::Visits;
@@ -33,6 +35,10 @@ pub(crate) struct ThisThread {
     /// Where the call that is being answered came from (`hooks::entry`).
     pub(crate) caller: Cell<usize>,
     os_thread: Cell<u32>,
+    /// What had been opened when this thread looked last (`hooks::opened`).
+    pub(crate) looked_at: Cell<u32>,
+    /// It holds them, for the length of a fork (`forking`).
+    pub(crate) has_all_locks: Cell<bool>,
 }
 
 // `thread_local!` in a shared library asks the loader for the address by a call,
@@ -85,6 +91,20 @@ impl ThisThread {
             self.os_thread.set(unsafe { libc::gettid() } as u32);
         }
         self.os_thread.get()
+    }
+
+    pub(crate) fn is_in_run(&self) -> bool {
+        self.run.get() != NONE
+    }
+
+    /// This thread is the only one of a forked child, and another one than in the parent.
+    pub(crate) fn become_child(&self) {
+        self.os_thread.set(0);
+        self.log.set(None);
+        if let Some(Some(key)) = END_OF_THREAD.get() {
+            // SAFETY: the key is valid. Without a value our destructor is not called.
+            unsafe { libc::pthread_setspecific(*key, std::ptr::null()) };
+        }
     }
 
     /// This thread's log, taken from the pool at its first op.

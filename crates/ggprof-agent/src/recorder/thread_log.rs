@@ -114,6 +114,14 @@ impl ThreadLog {
         Some(log)
     }
 
+    /// In a forked child: the threads that had logs are the parent's.
+    pub(crate) fn forget_all() {
+        for log in POOL.iter().filter(|log| log.owner.load(Relaxed) != 0) {
+            log.run.store(ptr::null_mut(), Relaxed);
+            log.give_back();
+        }
+    }
+
     fn try_own(&self, os_thread: u32) -> bool {
         if self.owner.load(Relaxed) != 0 || self.awaits_folding() {
             return false;

@@ -54,11 +54,13 @@ pub enum Dropped {
     Descriptions,
     /// Work of a device, because the vendor's tracing library had no room for it.
     DeviceRecords,
+    /// Children that the program forked and that could not be followed.
+    Children,
 }
 
 impl Dropped {
     /// In the order of the recording file's counters.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Records,
         Self::GraphRuns,
         Self::ThreadShares,
@@ -69,6 +71,7 @@ impl Dropped {
         Self::Backends,
         Self::Descriptions,
         Self::DeviceRecords,
+        Self::Children,
     ];
 }
 

@@ -69,6 +69,11 @@ static CUDA: Once<{ rank::CUDA }, Cuda> = Once::new();
 /// Behind a lock of its own: CUPTI delivers records while `state` is held.
 static WORK: Ranked<{ rank::CUDA_WORK }, Option<Work>> = Ranked::new(None);
 
+/// Whether the program has computed on a CUDA device.
+pub(crate) fn is_in_use() -> bool {
+    CUDA.get().is_some()
+}
+
 /// The tracing library, once it was loaded.
 pub(crate) fn cupti() -> Option<&'static Cupti> {
     CUDA.get()?.cupti.get()?.library.as_ref().ok()

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use crate::lock::{Ranked, rank};
 
 #[derive(Debug)]
-pub(crate) struct Keyed<T> {
+pub(crate) struct Keyed<T: 'static> {
     known: Ranked<{ rank::VULKAN_OBJECTS }, Vec<(usize, Arc<T>)>>,
 }
 
-impl<T> Keyed<T> {
+impl<T: 'static> Keyed<T> {
     pub(crate) const fn new() -> Self {
         Keyed { known: Ranked::new(Vec::new()) }
     }

@@ -167,6 +167,7 @@ mod tests {
             (layout::LossKind::NoBackendSlot, Dropped::Backends),
             (layout::LossKind::InternerFull, Dropped::Descriptions),
             (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
+            (layout::LossKind::ForkedChild, Dropped::Children),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }

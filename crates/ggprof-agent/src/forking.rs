@@ -1,0 +1,110 @@
+//! Children that the program forks while it is recorded, as servers fork their workers once a
+//! model is loaded. A child has all of our memory, but of our threads only the one that forked,
+//! and the parent's recording is the parent's.
+//!
+//! So our locks are held while the process forks (`lock`): the child finds what they protect
+//! whole, and them free. When it first uses ggml it makes a recording of its own
+//! (`lifecycle`). A child that came while a lock could not be had, out of the middle of a
+//! graph, or by a system call that no handler hears of, is not recorded; it only counts itself
+//! in the parent's recording.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::hooks::{abort_callback, cuda_calls, device_nodes, library, linked_in};
+use crate::lock::HeldAtFork;
+use crate::observe::{backends, instance, schedulers};
+use crate::patch::{got, inline};
+use crate::recorder::this_thread::ThisThread;
+use crate::{clock, lifecycle};
+
+/// Nobody holds one of our locks for so long, unless it waits for this very thread.
+const PATIENCE_NS: u64 = 100_000_000;
+
+/// Called before recording begins. (Before that there is nothing that a child could not have as
+/// well.)
+pub(crate) fn prepare() {
+    static PREPARED: AtomicBool = AtomicBool::new(false);
+    if PREPARED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: registers functions that live as long as the agent, which is never closed.
+    unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+}
+
+/// In the order in which they are taken everywhere. The first is the one without which nobody
+/// makes a recorder: the others are asked for when it is held.
+fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
+    let others = std::iter::once_with(other_locks).flatten();
+    std::iter::once(lifecycle::lock_of_all()).chain(others)
+}
+
+/// Whoever has used a Vulkan or CUDA device has more of them: its children are not recorded.
+fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
+    let [interner, definitions] = lifecycle::locks_of_recorder();
+    let all = [
+        Some(backends::lock_of_all()),
+        Some(instance::lock_of_all()),
+        interner,
+        definitions,
+        Some(schedulers::lock_of_all()),
+        Some(library::lock_of_all()),
+        Some(device_nodes::lock_of_all()),
+        Some(cuda_calls::lock_of_all()),
+        Some(linked_in::lock_of_all()),
+        Some(inline::lock_of_all()),
+        Some(abort_callback::lock_of_all()),
+        Some(got::lock_of_all()),
+    ];
+    all.into_iter().flatten()
+}
+
+/// A handler of the program's signals may fork in the middle of our code, where this thread has
+/// some of the locks itself.
+extern "C" fn before() {
+    ThisThread::with(|this| this.has_all_locks.set(!this.inside.get() && hold_all()));
+}
+
+extern "C" fn after_in_parent() {
+    ThisThread::with(let_go_of_all);
+}
+
+extern "C" fn after_in_child() {
+    ThisThread::with(|this| {
+        let can_go_on = this.has_all_locks.get() && !this.is_in_run();
+        let_go_of_all(this);
+        this.become_child();
+        lifecycle::become_child(can_go_on);
+    });
+}
+
+/// All of them or none.
+fn hold_all() -> bool {
+    let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    let is_patient = || clock::nanoseconds(libc::CLOCK_MONOTONIC) - start < PATIENCE_NS;
+    let mut held = 0;
+    for lock in locks() {
+        while !lock.try_hold() {
+            if !is_patient() {
+                let_go_of_first(held);
+                return false;
+            }
+            // SAFETY: a system call without arguments.
+            unsafe { libc::sched_yield() };
+        }
+        held += 1;
+    }
+    true
+}
+
+fn let_go_of_all(this: &ThisThread) {
+    if this.has_all_locks.replace(false) {
+        let_go_of_first(usize::MAX);
+    }
+}
+
+fn let_go_of_first(held: usize) {
+    for lock in locks().take(held) {
+        // SAFETY: this thread holds it: `hold_all` took them in the same order.
+        unsafe { lock.let_go() };
+    }
+}

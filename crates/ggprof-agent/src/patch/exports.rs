@@ -1,0 +1,181 @@
+//! What loaded objects show, looked up in the hash tables of their own. The loader is not
+//! asked, nothing is opened and nothing allocated: this runs in every process, and before the
+//! program has begun.
+
+use std::ffi::{CStr, c_int, c_void};
+
+use super::loaded_object;
+
+/// The symbol table of a loaded object, and its index.
+#[derive(Clone, Copy, Debug)]
+struct Exports {
+    base: usize,
+    symbols: usize,
+    strings: usize,
+    versions: usize,
+    hash: usize,
+}
+
+/// Where the first object in the order of loading that shows the function has it.
+pub(crate) fn first(name: &CStr) -> Option<usize> {
+    search(name, |_| true)
+}
+
+/// The same behind us; where nobody there has it, anybody's but ours.
+pub(crate) fn behind_us(name: &CStr) -> Option<usize> {
+    let mut passed_us = false;
+    let behind = search(name, |object| {
+        let is_ours = is_ours(object);
+        passed_us |= is_ours;
+        passed_us && !is_ours
+    });
+    behind.or_else(|| search(name, |object| !is_ours(object)))
+}
+
+fn is_ours(object: &libc::dl_phdr_info) -> bool {
+    dynamic_section(object).is_some_and(loaded_object::is_ours)
+}
+
+/// Among the objects that are wanted.
+fn search(name: &CStr, mut is_wanted: impl FnMut(&libc::dl_phdr_info) -> bool) -> Option<usize> {
+    let mut search = Search { name, is_wanted: &mut is_wanted, found: None };
+    // SAFETY: the callback gets back the pointer to `search`, which outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.found
+}
+
+struct Search<'a> {
+    name: &'a CStr,
+    is_wanted: &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool,
+    found: Option<usize>,
+}
+
+extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+    // SAFETY: `search` is that of `search`, and the loader's `info` is valid during the call.
+    let (search, info) = unsafe { (&mut *search.cast::<Search<'_>>(), &*info) };
+    if (search.is_wanted)(info) {
+        let dynamic = dynamic_section(info);
+        search.found = dynamic.and_then(|at| find(info.dlpi_addr as usize, at, search.name));
+    }
+    c_int::from(search.found.is_some())
+}
+
+/// Whether the object at this base, with this dynamic section, shows the function.
+pub(crate) fn shows(base: usize, dynamic: usize, name: &CStr) -> bool {
+    find(base, dynamic, name).is_some()
+}
+
+fn find(base: usize, dynamic: usize, name: &CStr) -> Option<usize> {
+    Exports::of(base, dynamic)?.find(name)
+}
+
+fn dynamic_section(info: &libc::dl_phdr_info) -> Option<usize> {
+    // SAFETY: the loader gives `dlpi_phnum` program headers.
+    let headers = (!info.dlpi_phdr.is_null()).then(|| unsafe {
+        std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum))
+    })?;
+    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
+    Some((info.dlpi_addr + dynamic.p_vaddr) as usize)
+}
+
+impl Exports {
+    fn of(base: usize, dynamic: usize) -> Option<Exports> {
+        const DT_STRTAB: i64 = 5;
+        const DT_SYMTAB: i64 = 6;
+        const DT_GNU_HASH: i64 = 0x6fff_fef5;
+        const DT_VERSYM: i64 = 0x6fff_fff0;
+        // glibc writes absolute addresses into the section, except into that of the vdso.
+        let at = |value: usize| if value < base { value + base } else { value };
+        let mut found = Exports { base, symbols: 0, strings: 0, versions: 0, hash: 0 };
+        let mut entry = dynamic as *const [i64; 2];
+        loop {
+            // SAFETY: the dynamic section is an array ended by a zero tag.
+            let [tag, value] = unsafe { *entry };
+            match tag {
+                0 => break,
+                DT_STRTAB => found.strings = at(value as usize),
+                DT_SYMTAB => found.symbols = at(value as usize),
+                DT_VERSYM => found.versions = at(value as usize),
+                DT_GNU_HASH => found.hash = at(value as usize),
+                _ => {}
+            }
+            // SAFETY: the end was not reached yet.
+            entry = unsafe { entry.add(1) };
+        }
+        let complete = found.symbols != 0 && found.strings != 0 && found.hash != 0;
+        complete.then_some(found)
+    }
+
+    /// The address of a function of this name, of its default version.
+    fn find(&self, name: &CStr) -> Option<usize> {
+        let hash = gnu_hash(name);
+        // SAFETY: the table of a loaded object, as ELF's GNU extension lays it out: four words,
+        // a filter of 64-bit words, the buckets, and the chains of symbols from the first
+        // that is indexed on; a chain's last word is odd.
+        unsafe {
+            let head = self.hash as *const u32;
+            let [buckets, first, filters, shift] = *head.cast::<[u32; 4]>();
+            let filter = head.add(4).cast::<u64>();
+            if buckets == 0 || filters == 0 {
+                return None;
+            }
+            let bits = 1_u64 << (hash % 64) | 1_u64 << ((hash >> (shift % 32)) % 64);
+            if *filter.add((hash / 64 % filters) as usize) & bits != bits {
+                return None;
+            }
+            let bucket = filter.add(filters as usize).cast::<u32>();
+            let chain = bucket.add(buckets as usize);
+            let mut symbol = *bucket.add((hash % buckets) as usize);
+            while symbol >= first {
+                let word = *chain.add((symbol - first) as usize);
+                if word | 1 == hash | 1
+                    && let Some(address) = self.function(symbol as usize, name)
+                {
+                    return Some(address);
+                }
+                if word & 1 == 1 {
+                    return None;
+                }
+                symbol += 1;
+            }
+            None
+        }
+    }
+
+    /// # Safety
+    /// The number is one of the object's symbol table.
+    unsafe fn function(&self, symbol: usize, name: &CStr) -> Option<usize> {
+        const FUNCTION: u8 = 2;
+        const HIDDEN_VERSION: u16 = 0x8000;
+        // SAFETY: the caller's contract; names are C strings of the object's table, and there is
+        // a version for each symbol, if for any.
+        unsafe {
+            let found = &*(self.symbols as *const libc::Elf64_Sym).add(symbol);
+            let own = CStr::from_ptr((self.strings + found.st_name as usize) as *const _);
+            let versions = self.versions as *const u16;
+            let is_default = versions.is_null() || *versions.add(symbol) & HIDDEN_VERSION == 0;
+            let fits = found.st_info & 0xf == FUNCTION && found.st_shndx != 0 && own == name;
+            (fits && is_default).then(|| self.base + found.st_value as usize)
+        }
+    }
+}
+
+fn gnu_hash(name: &CStr) -> u32 {
+    let bytes = name.to_bytes().iter();
+    bytes.fold(5381, |hash: u32, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_libc_are_found_where_the_loader_finds_them() {
+        for name in [c"getpid", c"pthread_create", c"qsort"] {
+            // SAFETY: a look-up by a C string.
+            let there = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+            assert_eq!((first(name), behind_us(name)), (Some(there), Some(there)), "{name:?}");
+        }
+        assert_eq!((first(c"no such function"), behind_us(c"no such function")), (None, None));
+    }
+}
