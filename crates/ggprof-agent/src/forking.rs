@@ -81,8 +81,7 @@ extern "C" fn after_in_child() {
 fn hold_all() -> bool {
     let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
     let is_patient = || clock::nanoseconds(libc::CLOCK_MONOTONIC) - start < PATIENCE_NS;
-    let mut held = 0;
-    for lock in locks() {
+    for (held, lock) in locks().enumerate() {
         while !lock.try_hold() {
             if !is_patient() {
                 let_go_of_first(held);
@@ -91,7 +90,6 @@ fn hold_all() -> bool {
             // SAFETY: a system call without arguments.
             unsafe { libc::sched_yield() };
         }
-        held += 1;
     }
     true
 }
