@@ -80,8 +80,8 @@ impl Bench {
         let output = command.output().context("valgrind cannot be started")?;
         let errors = String::from_utf8_lossy(&output.stderr);
         // The agent's short-lived children are counted too, each by itself; the program ends last.
-        let counts = errors.lines().filter_map(|line| line.split_once("refs:"));
-        let refs = counts.last().context("no count")?.1;
+        let mut counts = errors.lines().filter_map(|line| line.split_once("refs:"));
+        let refs = counts.next_back().context("no count")?.1;
         let refs = refs.trim().replace(',', "").parse()?;
         Ok((refs, value(&String::from_utf8_lossy(&output.stdout), "computed=")? as u64))
     }
