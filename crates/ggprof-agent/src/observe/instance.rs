@@ -169,7 +169,8 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
 pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
     let name = object.name.to_bytes();
     if name.is_empty() {
-        let file = object.file();
+        // The kernel's link to the program leads to its name.
+        let file = object.file().map(|file| file.read_link().unwrap_or(file));
         let name = file.as_deref().and_then(|path| path.file_name());
         return name.map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
     }
