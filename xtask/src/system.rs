@@ -25,6 +25,8 @@ const NEEDED: &[Needed] = &[
     // The small programs that the agent is tested in.
     Needed { what: What::Program("gcc"), package: "gcc" },
     Needed { what: What::Program("g++"), package: "g++" },
+    // Libraries as distributions ship them.
+    Needed { what: What::Program("strip"), package: "binutils" },
     // Programs that the agent cannot get into, and must not harm.
     Needed { what: What::Program("musl-gcc"), package: "musl-tools" },
     // Published ggml libraries and an application on top of them.
