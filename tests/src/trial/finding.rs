@@ -5,9 +5,10 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_spool::record::Op;
 
 use super::{Computes, Trial};
-use crate::recording::{Recording, way};
+use crate::recording::{Recording, Split, way};
 use crate::under_agent::UnderAgent;
 use crate::{built, ended};
 
@@ -24,6 +25,8 @@ pub struct Finding {
     lost: u64,
     /// How many threads took part in graphs.
     pub(super) threads: BTreeSet<u16>,
+    /// Ops that last longer than until the next one begins: ggml computes one after the other.
+    pub(super) overlaps: usize,
     /// The way by which ops are seen, for each backend.
     pub ways: Vec<String>,
     /// Why something is not seen, in the recording or in words of the agent or of `ggprof run`.
@@ -80,6 +83,7 @@ impl Finding {
             let working = recording.working_positions(split);
             self.recorded += working.intersection(&recording.recorded_positions(split)).count();
             self.nodes += working.len();
+            self.overlaps += overlaps(split);
             self.threads.extend(split.end.as_ref().map(|end| end.threads));
         }
         for covered in &recording.coverage {
@@ -95,6 +99,16 @@ impl Finding {
             }
         }
     }
+}
+
+fn overlaps(split: &Split) -> usize {
+    let mut ops: Vec<&Op> = split.ops.iter().collect();
+    ops.sort_by_key(|op| op.position);
+    let overlaps = |pair: &&[&Op]| {
+        let slack = pair[0].resolution.max(pair[1].resolution);
+        pair[0].start + pair[0].duration > pair[1].start + slack
+    };
+    ops.windows(2).filter(overlaps).count()
 }
 
 /// The cells of a table: nodes, recorded, how, same output, end.

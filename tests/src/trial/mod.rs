@@ -63,6 +63,9 @@ impl Trial {
             {
                 Some("not every thread was seen".to_owned())
             }
+            Expected::Recorded(_) if finding.overlaps > 0 => {
+                Some(format!("{} ops overlap", finding.overlaps))
+            }
             Expected::Recorded(_) => None,
             Expected::Because(_) if is_complete => Some("every node was recorded".to_owned()),
             Expected::Because(words) if !finding.reasons.iter().any(|r| r.contains(words)) => {
