@@ -293,6 +293,23 @@ fn without_a_directory_for_temporary_files() {
     assert!(run.names().is_empty());
 }
 
+/// As in a container that has nothing mounted there.
+#[test]
+fn without_proc() {
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "2"]) else { return };
+    let mut command = Command::new(built::host_program("under_hazards.c"));
+    command.args(["hidden=/proc", "--"]).arg(run.command.get_program());
+    command.args(run.command.get_args()).current_dir(run.directory.path());
+    run.command = command;
+    let ran = run.run();
+    if ran.code == Some(125) {
+        eprintln!("not tested: {}", ran.err);
+        return;
+    }
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("graph runs  2\n"), "{ran:?}");
+}
+
 #[test]
 fn children_are_followed_and_told_apart() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
