@@ -32,6 +32,8 @@ pub(super) struct Arrangement {
     around: Vec<String>,
     variables: Vec<(&'static str, String)>,
     options: Vec<&'static str>,
+    /// Recorded by `GGML_PROFILE`, without a launcher.
+    pub(super) by_variable: bool,
     pub(super) disturbances: Vec<Disturbance>,
 }
 
@@ -62,6 +64,7 @@ impl Arrangement {
                 self.unrest(&what.replace("LIBRARY", &backend_library()), *every_us);
             }
             Effect::Variable(name, value) => self.variables.push((name, (*value).to_owned())),
+            Effect::ByVariable => self.by_variable = true,
             Effect::Option(words) => self.options.extend(words.iter()),
             Effect::Disturbance(disturbance) => self.disturbances.push(disturbance.clone()),
         }
@@ -94,6 +97,12 @@ impl Arrangement {
     }
 
     pub(super) fn recorded(&self, program: &Command, place: &Place) -> Command {
+        if self.by_variable {
+            let mut command = self.plain(program, place);
+            command.env("LD_PRELOAD", built::agent()).env("GGPROF_COMMAND", built::ggprof());
+            command.env("GGML_PROFILE", place.at("files/profile-%p.json"));
+            return command;
+        }
         let mut words = under(&self.around);
         words.push(built::ggprof().display().to_string());
         let output = place.at("files/recording.ggprof").display().to_string();

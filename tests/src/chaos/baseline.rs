@@ -70,9 +70,9 @@ impl Baseline {
     }
 }
 
-fn manner(is_recorded: bool) -> Manner<'static> {
+fn manner(has_launcher: bool) -> Manner<'static> {
     Manner {
-        is_recorded,
+        has_launcher,
         disturbances: &[],
         usual: Duration::ZERO,
         limit: LONGEST,

@@ -40,7 +40,7 @@ pub enum To {
 pub(super) struct Target<'a> {
     /// The process that was started.
     pub(super) started: u32,
-    pub(super) is_recorded: bool,
+    pub(super) has_launcher: bool,
     /// How long the program usually runs.
     pub(super) usual: Duration,
     /// Where the launcher's socket is.
@@ -105,7 +105,7 @@ impl Target<'_> {
     }
 
     fn send(&self, program: u32, to: To, signal: Signal) {
-        match (to, self.is_recorded) {
+        match (to, self.has_launcher) {
             (To::LauncherAlone, false) => {}
             (To::Launcher | To::LauncherAlone, true) => processes::signal(self.started, signal),
             (To::Program, _) | (To::Launcher, false) => processes::signal(program, signal),
@@ -126,7 +126,7 @@ impl Target<'_> {
         let mut random = Random::new(seed);
         for number in 0.. {
             self.pause(Duration::from_millis(every_ms));
-            if self.is_over() || !self.is_recorded {
+            if self.is_over() || !self.has_launcher {
                 return;
             }
             let verb = *random.one_of(&["stop", "start", "start", "status", "snapshot"]);

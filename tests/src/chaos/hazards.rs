@@ -45,6 +45,8 @@ pub enum Effect {
         every_us: u64,
     },
     Variable(&'static str, &'static str),
+    /// Recorded by `GGML_PROFILE`, without a launcher.
+    ByVariable,
     /// An option of `ggprof run`.
     Option(&'static [&'static str]),
     Disturbance(Disturbance),
@@ -102,14 +104,14 @@ pub(super) const ALL: &[Kind] = &[
         somewhere(format!("limit=files:{files}"), random)
     }),
     kind("little memory", NO_RECORDING, |random| {
-        vec![Effect::SpareMemory(random.of_any_size(32 << 20..=1 << 30))]
+        vec![Effect::SpareMemory(random.of_any_size(24 << 20..=1 << 30))]
     }),
     kind("small files", NO_RECORDING, |random| {
         let bytes = random.of_any_size(16 << 10..=16 << 20);
         somewhere(format!("limit=size:{bytes}"), random)
     }),
     kind("small stack", NOTHING, |random| {
-        inside(format!("limit=stack:{}", random.of_any_size(256 << 10..=4 << 20)))
+        inside(format!("limit=stack:{}", random.of_any_size(48 << 10..=4 << 20)))
     }),
     kind("full disk", NO_RECORDING, |random| {
         around(format!("full=TEMPORARY:{}", random.of_any_size(8 << 10..=8 << 20)))
@@ -157,14 +159,18 @@ pub(super) const ALL: &[Kind] = &[
         somewhere("close=2".to_owned(), random)
     }),
     kind("ignored signals", NOTHING, |random| {
-        // Broken pipes, children's ends, terminals.
-        somewhere(format!("ignore={}", random.one_of(&[13, 17, 22])), random)
+        let signals = [Signal::HUP, Signal::INT, Signal::PIPE, Signal::CHILD, Signal::USR1];
+        let signal = *random.one_of(&signals);
+        let mut effects = somewhere(format!("ignore={}", signal.as_raw()), random);
+        effects.extend(signalled(To::Program, signal, random));
+        effects
     }),
+    kind("by variable", NOTHING, |_| vec![Effect::ByVariable]),
     kind("options", ASKED, |random| {
         let options: [&'static [&'static str]; 9] = [
             &["--threads"],
             &["--serialize"],
-            &["--max-size", "4MB"],
+            &["--max-size", "5MB"],
             &["--graphs", "5..20"],
             &["--start-after", "100ms"],
             &["--duration", "50ms"],

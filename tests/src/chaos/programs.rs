@@ -42,8 +42,7 @@ pub(super) const ALL: &[Program] = &[
     quick("workload 3.14.5", || workload("3.14.5", WITH_EXPERTS)),
     quick("workload 3.22.1", || workload("3.22.1", THREE_CONTEXTS)),
     quick("workload 3.22.1 as a plugin", || workload("3.22.1", AS_A_PLUGIN)),
-    quick("-Bsymbolic", || on_libraries(symbolic(Compiler::Gcc)?, TWO_THREADS)),
-    slow("-Bsymbolic by clang", || on_libraries(symbolic(Compiler::Clang)?, ONE_THREAD)),
+    quick("-Bsymbolic", || on_libraries(symbolic()?, TWO_THREADS)),
     quick("linked in", linked_in),
     quick("linked in, and another opened", linked_in_beside_another),
     quick("hidden in a library", hidden),
@@ -84,8 +83,8 @@ fn on_libraries(libraries: PathBuf, arguments: &[&str]) -> Result<Command, Strin
     Ok(command)
 }
 
-fn symbolic(compiler: Compiler) -> Result<PathBuf, String> {
-    source_ggml::built_libraries(compiler, source_ggml::SYMBOLIC)
+fn symbolic() -> Result<PathBuf, String> {
+    source_ggml::built_libraries(Compiler::Gcc, source_ggml::SYMBOLIC)
 }
 
 fn linked_in() -> Result<Command, String> {

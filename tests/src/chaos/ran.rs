@@ -36,7 +36,7 @@ pub(super) struct Ran {
 /// How to run.
 #[derive(Debug)]
 pub(super) struct Manner<'a> {
-    pub(super) is_recorded: bool,
+    pub(super) has_launcher: bool,
     pub(super) disturbances: &'a [Disturbance],
     pub(super) usual: Duration,
     pub(super) limit: Duration,
@@ -74,7 +74,7 @@ fn disturbed<R>(
     let over = AtomicBool::new(false);
     let target = Target {
         started: child.id(),
-        is_recorded: manner.is_recorded,
+        has_launcher: manner.has_launcher,
         usual: manner.usual,
         runtime: place.at("runtime"),
         snapshots: place.at("files"),

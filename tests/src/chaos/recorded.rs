@@ -16,8 +16,8 @@ pub(super) struct Recorded {
     pub(super) files: usize,
     /// Graph runs with their end.
     pub(super) runs: usize,
-    /// Nodes that were computed, of backends whose ops can be seen.
-    pub(super) nodes: usize,
+    /// Nodes that were computed, of backends whose ops can be seen. A profile does not tell.
+    pub(super) nodes: Option<usize>,
     /// Files that know of a loss, a stop, or an end that nobody saw.
     pub(super) with_losses: usize,
     pub(super) stopped: usize,
@@ -36,14 +36,18 @@ impl Recorded {
         let mut recorded = Recorded::default();
         let mut files = recordings_in(&place.at("files"));
         if files.is_empty() {
-            let left = std::fs::read_dir(place.at("temporary")).into_iter().flatten().flatten();
-            files = left.flat_map(|entry| recordings_in(&entry.path())).collect();
+            let temporary = place.at("temporary");
+            let places = std::fs::read_dir(&temporary).into_iter().flatten().flatten();
+            files = places.flat_map(|entry| recordings_in(&entry.path())).collect();
+            files.extend(recordings_in(&temporary));
         }
         for file in files {
             let is_copy = file.file_name().is_some_and(|n| n.to_string_lossy().starts_with("snap"));
             recorded.report(&file);
-            if !is_copy {
-                recorded.add_file(&file);
+            match file.extension() {
+                _ if is_copy => {}
+                Some(extension) if extension == "json" => recorded.add_profile(&file),
+                _ => recorded.add_file(&file),
             }
         }
         recorded
@@ -58,6 +62,18 @@ impl Recorded {
         }
     }
 
+    /// What `GGML_PROFILE` asks for.
+    fn add_profile(&mut self, file: &Path) {
+        self.files += 1;
+        let text = std::fs::read(file).unwrap_or_default();
+        match serde_json::from_slice::<serde_json::Value>(&text) {
+            Ok(profile) => {
+                self.runs += profile["ggprof"]["graph_runs"].as_array().map_or(0, Vec::len);
+            }
+            Err(reason) => self.faults.push(format!("{}: {reason}", file.display())),
+        }
+    }
+
     fn add(&mut self, recording: &Recording) {
         let header = &recording.header;
         self.runs += recording.completed_runs().count();
@@ -68,7 +84,8 @@ impl Recorded {
         let ops = recording.coverage.iter().filter(|one| one.what == Covered::Ops as u16);
         self.unseen += ops.filter(|one| one.how == CoveredHow::Not as u8).count();
         let splits = recording.splits.values().filter(|split| is_seen(recording, split));
-        self.nodes += splits.map(|split| recording.recorded_positions(split).len()).sum::<usize>();
+        let nodes: usize = splits.map(|split| recording.recorded_positions(split).len()).sum();
+        self.nodes = Some(self.nodes.unwrap_or(0) + nodes);
         if recording.lost() == 0 && header.reused_blocks == 0 {
             self.faults.extend(contradiction(recording));
         }
@@ -122,7 +139,11 @@ fn contradiction(recording: &Recording) -> Option<String> {
 fn recordings_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|file| file.is_file() && file.to_string_lossy().contains(".ggprof"));
+    let is_recording = |file: &PathBuf| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        name.contains(".ggprof") || name.ends_with(".json")
+    };
+    files.retain(|file| file.is_file() && is_recording(file));
     files.sort();
     files
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::arrangement::{Arrangement, Place};
 use super::baseline::Baseline;
 use super::excuses::{Excuses, NOTHING};
-use super::hazards::{self, Hazard};
+use super::hazards::{self, Hazard, Kind};
 use super::programs::{self, Program};
 use super::ran::{self, Manner};
 use super::random::Random;
@@ -59,6 +59,16 @@ impl Choice {
         Choice { seed, program, hazards }
     }
 
+    /// For each hazard the first seed that has it alone, with a program that does not take long.
+    pub fn one_of_each() -> Vec<Choice> {
+        let is_short = |choice: &Choice| choice.hazards.len() == 1 && choice.program.is_quick;
+        let first = |kind: &Kind| {
+            let mut choices = (1..).map(Choice::of).filter(is_short);
+            choices.find(|choice| choice.has(kind.name)).expect("seeds do not end")
+        };
+        hazards::ALL.iter().map(first).collect()
+    }
+
     /// Whether the program or one of the hazards is called so.
     pub fn has(&self, name: &str) -> bool {
         self.program.name == name || self.hazards.iter().any(|hazard| hazard.kind.name == name)
@@ -79,23 +89,30 @@ impl Choice {
                 false => arrangement.plain(&baseline.program, &place),
             };
             _ = std::fs::write(place.at("command"), format!("{command:?}\n"));
-            let manner = manner(is_recorded, &arrangement, baseline, excuses);
-            (ran::run(command, &place, &manner), place)
+            let has_launcher = is_recorded && !arrangement.by_variable;
+            let manner = manner(has_launcher, &arrangement, baseline, excuses);
+            (ran::run(command, &place, &manner), place, has_launcher)
         };
-        let (plain, _) = run(false, "plain");
+        let (plain, ..) = run(false, "plain");
         if plain.code == IMPOSSIBLE {
             return Finding::Impossible(plain.err);
         }
-        let (recorded, place) = run(true, "recorded");
+        let (recorded, place, has_launcher) = run(true, "recorded");
         let contents = Recorded::of(&place);
-        let case =
-            Case { excuses, baseline, plain: &plain, recorded: &recorded, contents: &contents };
+        let case = Case {
+            excuses,
+            has_launcher,
+            baseline,
+            plain: &plain,
+            recorded: &recorded,
+            contents: &contents,
+        };
         let violations = case.violations();
         if violations.is_empty() {
             return if case.hazard_spares_program() { Finding::Fine } else { Finding::Ruined };
         }
         let again = |_| case.is_also_of(&run(false, "plain-again").0);
-        if (0..DOUBTS).any(again) {
+        if case.is_about_program() && (0..DOUBTS).any(again) {
             return Finding::Unsteady(violations);
         }
         Finding::Violated(violations)
@@ -103,13 +120,13 @@ impl Choice {
 }
 
 fn manner<'a>(
-    is_recorded: bool,
+    has_launcher: bool,
     arrangement: &'a Arrangement,
     baseline: &Baseline,
     excuses: Excuses,
 ) -> Manner<'a> {
     Manner {
-        is_recorded,
+        has_launcher,
         disturbances: &arrangement.disturbances,
         usual: baseline.usual,
         limit: LEAST_PATIENCE.max(baseline.usual * PATIENCE),
