@@ -51,11 +51,30 @@ static void a_thread(void) {
     }
 }
 
+// Without what brings us into it: otherwise it would have children, too, without end.
+static char ** quiet_environment(void) {
+    size_t count = 0;
+    while (environ[count]) {
+        count++;
+    }
+    char ** others = calloc(count + 1, sizeof *others);
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strncmp(environ[i], "CHAOS_UNREST", 12) != 0) {
+            others[kept++] = environ[i];
+        }
+    }
+    return others;
+}
+
+static char ** environment_of_children;
+
 static void a_child(int becomes_another) {
     pid_t child = fork();
     if (child == 0) {
         if (becomes_another) {
-            execl("/bin/true", "true", (char *) NULL);
+            char * const words[] = { "true", NULL };
+            execve("/bin/true", words, environment_of_children);
         }
         _exit(0);
     }
@@ -75,7 +94,6 @@ static void a_library(const char * path) {
 static void * disturb(void * what) {
     const char * every = getenv("CHAOS_UNREST_EVERY");
     useconds_t pause = every ? atoi(every) : 1000;
-    // The program's signals are the program's threads' to handle.
     for (;;) {
         if (strcmp(what, "threads") == 0) {
             a_thread();
@@ -100,6 +118,7 @@ static void begin(char * what) {
         start_timer(atoi(what + 6));
         return;
     }
+    // The program's signals are the program's threads' to handle.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -109,6 +128,7 @@ static void begin(char * what) {
 }
 
 __attribute__((constructor)) static void start(void) {
+    environment_of_children = quiet_environment();
     const char * list = getenv("CHAOS_UNREST");
     char * words = list ? strdup(list) : NULL;
     for (char * word = words ? strtok(words, " ") : NULL; word; word = strtok(NULL, " ")) {

@@ -26,6 +26,15 @@ impl Output {
         lines.all(|(line, count)| whole.0.get(line).is_some_and(|all| all >= count))
     }
 
+    /// What either has.
+    pub(super) fn or(mut self, other: Output) -> Output {
+        for (line, count) in other.0 {
+            let own = self.0.entry(line).or_default();
+            *own = count.max(*own);
+        }
+        self
+    }
+
     /// Graphs that the workload said were computed.
     pub(super) fn announced(&self) -> usize {
         let graphs = self.0.iter().filter(|(line, _)| line.starts_with("computed "));

@@ -14,7 +14,7 @@ use super::arrangement::Place;
 use super::disturbance::{Disturbance, Target};
 use super::processes;
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(4);
 /// For children to be gone after their parent.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -94,6 +94,7 @@ fn disturbed<R>(
 #[derive(Debug, Default)]
 struct Watched {
     hung: bool,
+    program: Option<u32>,
     peak_bytes: u64,
     /// The directory of temporary files as the process sees it, mounts of its own included.
     temporary: Option<File>,
@@ -127,7 +128,8 @@ impl Watched {
     }
 
     fn look(&mut self, started: u32, place: &Place) {
-        let Some(program) = processes::program_of(started) else { return };
+        self.program = self.program.or_else(|| processes::program_of(started));
+        let Some(program) = self.program else { return };
         self.peak_bytes = self.peak_bytes.max(processes::peak_bytes(program).unwrap_or(0));
         if self.temporary.is_none() {
             let path = place.at("temporary").display().to_string();

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::arrangement::{Arrangement, Place};
 use super::baseline::Baseline;
 use super::excuses::{Excuses, NOTHING};
-use super::hazards::{self, Hazard, Kind};
+use super::hazards::{Hazard, Kind};
+use super::kinds;
 use super::programs::{self, Program};
 use super::ran::{self, Manner};
 use super::random::Random;
@@ -49,7 +50,7 @@ impl Choice {
         let count = random.between(1..=MOST_HAZARDS) as usize;
         let mut hazards: Vec<Hazard> = Vec::new();
         while hazards.len() < count {
-            let kind = random.one_of(hazards::ALL);
+            let kind = random.one_of(kinds::ALL);
             let hazard = kind.draw(&mut random);
             let is_new = hazards.iter().all(|other| other.kind.name != kind.name);
             if is_new && kind.fits(program) {
@@ -66,7 +67,7 @@ impl Choice {
             let mut choices = (1..).map(Choice::of).filter(is_short);
             choices.find(|choice| choice.has(kind.name)).expect("seeds do not end")
         };
-        hazards::ALL.iter().map(first).collect()
+        kinds::ALL.iter().map(first).collect()
     }
 
     /// Whether the program or one of the hazards is called so.
