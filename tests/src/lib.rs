@@ -11,10 +11,12 @@
 pub mod browser;
 pub mod built;
 pub mod changed_ggml;
+pub mod chaos;
 mod compiling;
 pub mod controlled;
 pub mod debian_sid;
 pub mod ended;
+mod llama_node;
 pub mod llama_server;
 pub mod matrix;
 pub mod model;

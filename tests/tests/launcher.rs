@@ -225,6 +225,23 @@ fn streams_and_environment_are_the_programs_own() {
     assert!(ours.ends_with(path(&built::agent())), "{ours}");
 }
 
+/// As `nohup`, systemd and shells start programs: some signals ignored, some blocked.
+#[test]
+fn signals_are_the_programs_own() {
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=HUP,INT,PIPE,CHLD", "--block-signal=USR1,TERM"]);
+    command.arg(built::ggprof()).args(["run", "--", "grep", "^Sig[BI]", "/proc/self/status"]);
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(3), "nothing was recorded: {ran:?}");
+    let sets: Vec<u32> = ran
+        .out
+        .lines()
+        .filter_map(|line| u64::from_str_radix(line.split_once('\t')?.1, 16).ok())
+        .map(|set| set as u32 & 0x7fff_ffff) // Behind these come two of glibc's own.
+        .collect();
+    assert_eq!(sets, [1 << 9 | 1 << 14, 1 | 1 << 1 | 1 << 12 | 1 << 16], "{ran:?}");
+}
+
 /// A long run that is told to end in some way.
 fn start(run: &mut Launcher) -> Child {
     run.command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -291,6 +308,24 @@ fn without_a_directory_for_temporary_files() {
     assert!(ran.out.contains("graph runs  2\n"), "{ran:?}");
     // Nothing is left behind.
     assert!(run.names().is_empty());
+}
+
+/// As in a container that has nothing mounted there. glibc's loader does not find the agent then,
+/// and says so.
+#[test]
+fn without_proc() {
+    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "2"]) else { return };
+    let mut command = Command::new(built::host_program("under_hazards.c"));
+    command.args(["hidden=/proc", "--"]).arg(run.command.get_program());
+    command.args(run.command.get_args()).current_dir(run.directory.path());
+    run.command = command;
+    let ran = run.run();
+    if ran.code == Some(125) {
+        eprintln!("not tested: {}", ran.err);
+        return;
+    }
+    assert!(ran.out.contains("done graphs=2"), "{ran:?}");
+    assert!(ran.err.contains("ggprof: nothing was recorded"), "{ran:?}");
 }
 
 #[test]

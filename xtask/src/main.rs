@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod chaos;
 mod demo;
 mod fuzz;
 mod install;
@@ -50,6 +51,11 @@ const TASKS: &[Task] = &[
         name: "soak",
         help: "a recorded llama-server under load [--minutes N, default 30]",
         run: soak::run,
+    },
+    Task {
+        name: "chaos",
+        help: "real programs under random hazards [--minutes N, default 60] [--seed S] [--only NAME]",
+        run: chaos::run,
     },
     Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },

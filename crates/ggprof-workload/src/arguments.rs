@@ -22,11 +22,13 @@ pub(crate) struct Arguments {
     /// Open the libraries with RTLD_LOCAL, as plugins are.
     pub(crate) local: bool,
     pub(crate) announce: bool,
+    /// Compute with numbers, and print a sum of what came out.
+    pub(crate) result: bool,
 }
 
 const USAGE: &str = "usage: ggprof-workload DIRECTORY|LIBRARY… [--graphs N] [--threads N] \
 [--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] [--upload] \
-[--local] [--announce]";
+[--local] [--announce] [--result]";
 
 impl Arguments {
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
@@ -43,6 +45,7 @@ impl Arguments {
             upload: false,
             local: false,
             announce: false,
+            result: false,
         };
         let mut words = words;
         while let Some(word) = words.next() {
@@ -58,6 +61,7 @@ impl Arguments {
                 "--upload" => parsed.upload = true,
                 "--local" => parsed.local = true,
                 "--announce" => parsed.announce = true,
+                "--result" => parsed.result = true,
                 option if option.starts_with('-') => {
                     return Err(format!("unknown option {option}\n{USAGE}"));
                 }

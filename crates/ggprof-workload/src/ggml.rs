@@ -83,6 +83,7 @@ functions! {
     ggml_backend_alloc_ctx_tensors: fn(Pointer, Pointer) -> Pointer;
     ggml_backend_buffer_set_usage: fn(Pointer, c_int);
     ggml_backend_tensor_set: fn(Pointer, Pointer, usize, usize);
+    ggml_backend_tensor_get: fn(Pointer, Pointer, usize, usize);
     ggml_backend_tensor_set_async: fn(Pointer, Pointer, Pointer, usize, usize);
     ggml_backend_synchronize: fn(Pointer);
     ggml_backend_sched_new: fn(*const Pointer, Pointer, c_int, usize, bool, bool) -> Pointer;

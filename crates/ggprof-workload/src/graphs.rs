@@ -31,6 +31,7 @@ pub(crate) struct Session<'a> {
 pub(crate) struct BuiltGraph {
     graph: Pointer,
     inputs: Vec<Input>,
+    output: Pointer,
     pub(crate) nodes: u64,
     /// Nodes that do work: views and their like do none.
     pub(crate) computed: u64,
@@ -106,7 +107,7 @@ impl<'a> Session<'a> {
                 return Err("the scheduler cannot place the graph".to_owned());
             }
             let (nodes, computed) = count_nodes(ggml, graph);
-            Ok(BuiltGraph { graph, inputs, nodes, computed })
+            Ok(BuiltGraph { graph, inputs, output: state, nodes, computed })
         }
     }
 
@@ -120,6 +121,19 @@ impl<'a> Session<'a> {
         let status =
             unsafe { (self.ggml.ggml_backend_sched_graph_compute)(self.scheduler, graph.graph) };
         if status == 0 { Ok(()) } else { Err(format!("graph failed with status {status}")) }
+    }
+
+    /// What the graph computed, as one number: the same bytes give the same.
+    pub(crate) fn result(&self, graph: &BuiltGraph) -> u64 {
+        // SAFETY: the output of a graph that was computed just before, read whole.
+        let bytes = unsafe {
+            let mut bytes = vec![0_u8; (self.ggml.ggml_nbytes)(graph.output)];
+            let (data, length) = (bytes.as_mut_ptr().cast(), bytes.len());
+            (self.ggml.ggml_backend_tensor_get)(graph.output, data, 0, length);
+            bytes
+        };
+        let fold = |sum: u64, byte: &u8| sum.rotate_left(5).wrapping_mul(31) ^ u64::from(*byte);
+        bytes.iter().fold(0, fold)
     }
 
     unsafe fn input(

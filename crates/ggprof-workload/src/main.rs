@@ -39,19 +39,22 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<(), String> {
     let ggml = Ggml::open(&arguments.libraries, arguments.local)?;
-    let computed = AtomicU64::new(0);
+    let (computed, result) = (AtomicU64::new(0), AtomicU64::new(0));
     let times = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..arguments.contexts)
             .map(|context| {
-                let (ggml, computed, times) = (&ggml, &computed, &times);
-                scope.spawn(move || one_context(ggml, arguments, context, computed, times))
+                let (ggml, sums, times) = (&ggml, (&computed, &result), &times);
+                scope.spawn(move || one_context(ggml, arguments, context, sums, times))
             })
             .collect();
         workers.into_iter().try_for_each(|worker| {
             worker.join().unwrap_or_else(|_| Err("a context's thread panicked".to_owned()))
         })
     })?;
+    if arguments.result {
+        println!("result={:016x}", result.into_inner());
+    }
     let mut times = times.into_inner().unwrap_or_default();
     times.sort_unstable();
     println!(
@@ -70,7 +73,7 @@ fn one_context(
     ggml: &Ggml,
     arguments: &Arguments,
     context: usize,
-    computed: &AtomicU64,
+    (computed, result): (&AtomicU64, &AtomicU64),
     times: &Mutex<Vec<u64>>,
 ) -> Result<(), String> {
     let mut session = Session::new(ggml, arguments)?;
@@ -89,6 +92,10 @@ fn one_context(
             times.push(elapsed);
         }
         computed.fetch_add(graph.computed, Ordering::Relaxed);
+        if arguments.result {
+            // Contexts come in any order.
+            result.fetch_add(session.result(&graph), Ordering::Relaxed);
+        }
         if arguments.announce {
             // One line per finished graph: a test that kills us counts them.
             println!("computed {}", number + 1);

@@ -1,6 +1,6 @@
 //! The command: arguments in, exit code out.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod cli;
 mod commands;

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::model::Model;
 use crate::node_llama::Generation;
 use crate::source_ggml::{self, Compiler, Kept};
-use crate::{built, debian_sid, npm, published_ggml, whisper_model};
+use crate::{built, debian_sid, llama_node, published_ggml, whisper_model};
 
 mod finding;
 
@@ -40,14 +40,13 @@ enum Speed {
 /// From October 2024 on.
 const NODE_LLAMA: [&str; 8] =
     ["3.1.1", "3.3.0", "3.3.2", "3.7.0", "3.12.4", "3.14.5", "3.19.1", "3.22.1"];
-const FUGOOD: &str = "1.7.15";
 /// Enough for a rate to mean something.
 const TOKENS: u32 = 128;
 
 pub fn all() -> Vec<Row> {
     let mut rows: Vec<Row> = NODE_LLAMA.into_iter().map(node_llama).collect();
     rows.extend(["3.14.5", "3.22.1"].map(node_llama_vulkan));
-    rows.extend([llama_node(), sid_bench(), sid_server(), sid_whisper()]);
+    rows.extend([fugood(), sid_bench(), sid_server(), sid_whisper()]);
     let symbolic = source_ggml::SYMBOLIC;
     rows.push(from_source("gcc, -Bsymbolic-functions", "C", Compiler::Gcc, symbolic));
     rows.push(from_source("clang", "A", Compiler::Clang, &[]));
@@ -59,7 +58,7 @@ pub fn all() -> Vec<Row> {
 /// Those that no other test runs and that are quick.
 pub fn short() -> Vec<Row> {
     // Not 3.7.0: on Node.js 20 it fails a check of V8's once in a hundred runs, also without us.
-    vec![node_llama("3.1.1"), node_llama("3.12.4"), llama_node(), sid_server(), sid_whisper()]
+    vec![node_llama("3.1.1"), node_llama("3.12.4"), fugood(), sid_server(), sid_whisper()]
 }
 
 fn node_llama(version: &'static str) -> Row {
@@ -84,18 +83,10 @@ fn node_llama_vulkan(version: &'static str) -> Row {
     })
 }
 
-fn llama_node() -> Row {
-    let name = format!("@fugood/llama.node {FUGOOD} (clang, LTO)");
+fn fugood() -> Row {
+    let name = format!("@fugood/llama.node {} (clang, LTO)", llama_node::VERSION);
     row(name, "A", Speed::Rate("tokens_per_second="), true, || {
-        let packages = ["@fugood/llama.node", "@fugood/node-llama-linux-x64"];
-        let packages = packages.map(|name| format!("{name}@{FUGOOD}"));
-        let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;
-        let script = directory.join("llama-node.mjs");
-        std::fs::copy(built::application("llama-node.mjs"), &script)
-            .map_err(|error| error.to_string())?;
-        let mut command = Command::new("node");
-        command.arg(script).arg(tiny()?).arg(TOKENS.to_string());
-        Ok(command)
+        llama_node::command(&tiny()?, TOKENS)
     })
 }
 

@@ -1,5 +1,6 @@
 //! Finds the library that is loaded into the program.
 
+use super::program;
 use anyhow::bail;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
         }
         return loadable(std::path::absolute(path)?);
     }
-    let command = std::env::current_exe()?;
+    let command = own_path();
     let directory = command.parent().unwrap_or(Path::new("."));
     let places = [directory.join(FILE), directory.join("../lib/ggprof").join(FILE)];
     match places.iter().find(|path| path.is_file()) {
@@ -26,6 +27,13 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
              with `cargo xtask install`, or name it with GGPROF_AGENT."
         ),
     }
+}
+
+/// This command's file: as the system knows it, or, without /proc, as we were called.
+fn own_path() -> PathBuf {
+    let called = || std::env::args_os().next().and_then(|name| program::find(&name));
+    let path = std::env::current_exe().ok().or_else(called).unwrap_or_default();
+    path.canonicalize().unwrap_or(path)
 }
 
 /// `LD_PRELOAD` takes a list, so a path in it can hold none of what separates the list.

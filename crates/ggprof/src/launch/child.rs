@@ -1,6 +1,6 @@
 //! The program that is recorded: its streams, terminal, signals and exit status are its own.
 
-use super::preload;
+use super::{inherited, preload};
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};
@@ -51,10 +51,12 @@ pub(crate) fn run(
     let heard = [SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2];
     let signals = SignalsInfo::<WithOrigin>::new(heard)?;
     let handle = signals.handle();
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .env("LD_PRELOAD", preload::with_agent(agent))
-        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    let mut child = inherited::pass_on(&mut command)
         .spawn()
         .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
     let pid = child.id();

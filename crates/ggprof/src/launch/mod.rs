@@ -4,6 +4,9 @@ mod agent;
 mod child;
 mod control;
 mod holder;
+// Needs the system before Rust does, and again in a child.
+#[allow(unsafe_code)]
+mod inherited;
 mod listed;
 mod look;
 mod preload;

@@ -1,0 +1,129 @@
+// In each round a backend's library is opened, threads come, compute with it and go, a child
+// becomes this program again and computes, another computes as it was forked, and the library is
+// closed. Prints what was computed, which is always the same. Arguments: the directory of the
+// libraries, the name of the backend's, and the number of rounds; 0 is a child.
+#include "tiny_ggml.h"
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 3, GRAPHS = 4, LENGTH = 64, LEAF = 7, FORKED = 17 };
+
+static void * open_library(const char * directory, const char * name, int mode) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    void * library = dlopen(path, RTLD_NOW | mode);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(91);
+    }
+    return library;
+}
+
+static struct tiny_session start_on(void * library) {
+    struct tiny_session session = {0};
+    session.backend = ((void * (*)(void)) dlsym(library, "ggml_backend_cpu_init"))();
+    ((void (*)(void *, int)) dlsym(library, "ggml_backend_cpu_set_n_threads"))(session.backend, 1);
+    typedef void * (*sched_new)(void **, void *, int, size_t, bool, bool);
+    session.scheduler =
+        TINY(sched_new, "ggml_backend_sched_new")(&session.backend, NULL, 1, 256, false, true);
+    return session;
+}
+
+static void end(struct tiny_session * session) {
+    TINY(void (*)(void *), "ggml_free")(session->context);
+    TINY(void (*)(void *), "ggml_backend_sched_free")(session->scheduler);
+    TINY(void (*)(void *), "ggml_backend_free")(session->backend);
+}
+
+static long compute_one(struct tiny_session * session, int number) {
+    typedef void * (*node)(void *, int);
+    typedef void (*move)(void *, void *, size_t, size_t);
+    void * graph = tiny_build(session, 10, NULL);
+    float numbers[LENGTH];
+    for (int i = 0; i < LENGTH; i++) {
+        numbers[i] = (float) (number + i);
+    }
+    void * input = TINY(void * (*)(void *), "ggml_get_first_tensor")(session->context);
+    TINY(move, "ggml_backend_tensor_set")(input, numbers, 0, sizeof numbers);
+    if (tiny_run(session, graph) != 0) {
+        exit(92);
+    }
+    void * output = TINY(node, "ggml_graph_node")(graph, -1);
+    TINY(move, "ggml_backend_tensor_get")(output, numbers, 0, sizeof numbers);
+    return (long) numbers[LENGTH - 1];
+}
+
+static void * compute(void * library) {
+    struct tiny_session session = start_on(library);
+    long sum = 0;
+    for (int i = 0; i < GRAPHS; i++) {
+        sum += compute_one(&session, i);
+    }
+    end(&session);
+    return (void *) sum;
+}
+
+static pid_t start_leaf(char ** argv) {
+    pid_t child = fork();
+    if (child == 0) {
+        execl(argv[0], argv[0], argv[1], argv[2], "0", (char *) NULL);
+        _exit(1);
+    }
+    return child;
+}
+
+static pid_t fork_and_compute(void * library) {
+    pid_t child = fork();
+    if (child == 0) {
+        compute(library);
+        _exit(FORKED);
+    }
+    return child;
+}
+
+static int code_of(pid_t child) {
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        return -1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static long one_round(char ** argv) {
+    void * library = open_library(argv[1], argv[2], RTLD_LOCAL);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, compute, library);
+    }
+    pid_t leaf = start_leaf(argv);
+    long sum = 0;
+    for (int i = 0; i < THREADS; i++) {
+        void * part;
+        pthread_join(threads[i], &part);
+        sum += (long) part;
+    }
+    pid_t forked = fork_and_compute(library);
+    printf("leaf=%d forked=%d\n", code_of(leaf), code_of(forked));
+    fflush(stdout);
+    dlclose(library);
+    return sum;
+}
+
+int main(int argc, char ** argv) {
+    if (argc < 4) {
+        return 2;
+    }
+    int rounds = atoi(argv[3]);
+    open_library(argv[1], "libggml-base.so", RTLD_GLOBAL);
+    if (rounds == 0) {
+        compute(open_library(argv[1], argv[2], RTLD_LOCAL));
+        return LEAF;
+    }
+    long sum = 0;
+    for (int i = 0; i < rounds; i++) {
+        sum += one_round(argv);
+    }
+    printf("sum=%ld\n", sum);
+    return 0;
+}
