@@ -13,6 +13,8 @@ pub const HEADER_BYTES: usize = 4096;
 /// for a new one, and an idle lane wastes little.
 pub const BLOCK_BYTES: usize = 64 * 1024;
 pub const BLOCK_HEAD_BYTES: usize = 64;
+/// The file grows by this many blocks, 4 MiB: about 130,000 ops.
+pub const CHUNK_BLOCKS: usize = 64;
 pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GBLK");
 /// In place of the magic while a block is emptied to be used again.
 pub const FREE_BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GFRE");

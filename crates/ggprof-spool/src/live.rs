@@ -36,6 +36,23 @@ impl LiveSpool {
         Ok(self.file.metadata()?.len())
     }
 
+    /// How many bytes the file lacks for the agent to find its next chunk there. None while it
+    /// wants none, or where the header is not of this file.
+    pub fn bytes_to_append(&self) -> io::Result<u64> {
+        let header = self.header()?;
+        let ended = header.stop_reason != 0 || header.end_ticks != 0;
+        let bytes_of = |blocks: u64| {
+            blocks.saturating_mul(layout::BLOCK_BYTES as u64).saturating_add(HEADER_BYTES as u64)
+        };
+        let bytes = self.bytes()?;
+        if !header.records() || ended || bytes < bytes_of(header.reserved_blocks) {
+            return Ok(0);
+        }
+        let most = if header.most_blocks == 0 { u64::MAX } else { header.most_blocks };
+        let wanted = header.reserved_blocks.saturating_add(layout::CHUNK_BLOCKS as u64).min(most);
+        Ok(bytes_of(wanted).saturating_sub(bytes))
+    }
+
     /// Asks the agent to record or not, from the next graph run on. When it was asked to stop
     /// and [`Header::active`] is 0, nothing is written any more.
     pub fn ask(&self, control: Control) -> io::Result<()> {

@@ -15,6 +15,7 @@ use crate::layout::{self, BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, UNIT};
 pub struct BlockWriter {
     base: *mut u8,
     used: usize,
+    index: u32,
 }
 
 /// The block has no room for the record; nothing was written.
@@ -24,12 +25,12 @@ pub struct BlockFull;
 impl BlockWriter {
     /// A writer without a block: every record is refused until [`Self::start`].
     pub const fn without_block() -> Self {
-        BlockWriter { base: std::ptr::null_mut(), used: BLOCK_BYTES }
+        BlockWriter { base: std::ptr::null_mut(), used: BLOCK_BYTES, index: 0 }
     }
 
-    /// Where its block begins; `None` without one.
-    pub fn block(&self) -> Option<*mut u8> {
-        (!self.base.is_null()).then_some(self.base)
+    /// The number of its block; `None` without one.
+    pub fn block(&self) -> Option<u32> {
+        (!self.base.is_null()).then_some(self.index)
     }
 
     /// Takes over a fresh block and writes its head.
@@ -41,6 +42,7 @@ impl BlockWriter {
     pub unsafe fn start(&mut self, base: *mut u8, lane: u32, sequence: u32, index: u32) {
         self.base = base;
         self.used = BLOCK_HEAD_BYTES;
+        self.index = index;
         let words = [lane, sequence, index, layout::block_check(lane, sequence, index)];
         for (i, word) in words.into_iter().enumerate() {
             // SAFETY: within the block the caller handed over, and aligned.

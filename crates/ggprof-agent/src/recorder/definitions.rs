@@ -82,7 +82,7 @@ impl Definitions {
             return false;
         };
         fault_point!();
-        recorder.spool.let_go(self.writer.block());
+        recorder.spool.let_go(self.writer.block(), block.index);
         self.sequence += 1;
         // SAFETY: an empty block of the mapped file that only this writer has, until the
         // epoch is over and with it this writer's use of it.

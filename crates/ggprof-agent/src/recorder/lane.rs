@@ -255,7 +255,7 @@ impl<'r> HeldLane<'r> {
         };
         fault_point!();
         let inner = self.inner();
-        self.recorder.spool.let_go(inner.writer.block());
+        self.recorder.spool.let_go(inner.writer.block(), block.index);
         inner.sequence += 1;
         // SAFETY: an empty block of the mapped file that no other writer has; it is taken
         // away only by `vacate` (`blocks`).

@@ -10,7 +10,8 @@
 //! * `fork_mark`: whether this is a child, which must not write;
 //! * `gate`, `admission`: whether anything is recorded now, and who is inside;
 //! * `blocks`: which block is whose, and which is used again;
-//! * `spool_file`: creating, reserving and mapping the file.
+//! * `spool_file`: creating and growing the file;
+//! * `open_file`: what is asked of the system for that.
 
 pub(crate) mod admission;
 pub(crate) mod blocks;
@@ -21,6 +22,7 @@ pub(crate) mod gate;
 pub(crate) mod intern;
 pub(crate) mod lane;
 pub(crate) mod mapped;
+mod open_file;
 pub(crate) mod run_slot;
 pub(crate) mod spool_file;
 pub(crate) mod this_thread;

@@ -5,20 +5,28 @@
 //! programs close all of theirs, and a number of ours might then name a file of
 //! theirs. To grow, the file is opened again by its absolute path and checked to
 //! be the same one.
+//!
+//! Making new pages takes the kernel some fifty nanoseconds per op, as much as all else, and
+//! the program waits for it. So `ggprof run` makes them: it keeps the file a chunk longer than
+//! what was taken of it, by appending zeros, and what is there need not be reserved here.
+//! Without it (`GGML_PROFILE`, a launcher that was killed) the file grows all the same.
 
 use std::ffi::{CStr, CString};
 
-use ggprof_spool::layout::{BLOCK_BYTES, HEADER_BYTES, StopReason};
+use ggprof_spool::layout::{BLOCK_BYTES, CHUNK_BLOCKS, HEADER_BYTES, StopReason};
 use ggprof_spool::writer::{self, HeaderFacts, HeaderPage};
 
 use super::blocks::{Ring, Wanted};
+use super::open_file::OpenFile;
 use crate::config::Config;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
 
-/// A small first chunk for short runs, then 4 MiB: about 130,000 ops each.
+/// A small first chunk for short runs.
 const FIRST_CHUNK_BLOCKS: usize = 16;
-const CHUNK_BLOCKS: usize = 64;
+/// Blocks that are let go together: each time interrupts every processor that runs one of the
+/// program's threads.
+const LET_GO_BLOCKS: usize = 16;
 /// Recordings that already exist under the same name before we give up.
 const MOST_ATTEMPTS: u32 = 100;
 
@@ -67,7 +75,7 @@ impl SpoolFile {
         let (path, file) = create_new(config, facts.pid)?;
         let bytes = HEADER_BYTES + FIRST_CHUNK_BLOCKS * BLOCK_BYTES;
         let mapped = file.reserve(0, bytes).ok().and_then(|()| file.map(0, bytes));
-        let (Some(base), Some(identity)) = (mapped, file.identity()) else {
+        let (Some(base), Some(facts_of_file)) = (mapped, file.facts()) else {
             // SAFETY: the path is a valid C string; the file is ours, just made.
             unsafe { libc::unlink(path.as_ptr()) };
             return Err(format!("no space for a recording at {}", path.to_string_lossy()));
@@ -84,6 +92,7 @@ impl SpoolFile {
             reserved_blocks: FIRST_CHUNK_BLOCKS,
             ring: most_blocks.map(|most| Ring::new(most.max(FIRST_CHUNK_BLOCKS))),
         };
+        let identity = facts_of_file.identity;
         Ok(SpoolFile { header, path, identity, growth: Ranked::new(growth) })
     }
 
@@ -127,7 +136,7 @@ impl SpoolFile {
             ring.is_crowded()
         });
         drop(growth);
-        touch(base);
+        touch(base)?;
         if again {
             // SAFETY: as above, and now the caller's alone.
             unsafe { writer::empty(base) };
@@ -136,26 +145,34 @@ impl SpoolFile {
         Ok(Block { base, index, crowded })
     }
 
-    /// Nobody writes to the block any more: its pages need not count as the program's
-    /// memory. Their content is the file's.
-    pub(crate) fn let_go(&self, block: Option<*mut u8>) {
-        if let Some(block) = block {
-            // SAFETY: a shared mapping of ours; the pages come back from the file when
-            // they are touched again.
-            unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_DONTNEED) };
-        }
+    /// A writer has gone on from one block to another. When it comes to other blocks than
+    /// those around the one it left, these need not count as the program's memory any more:
+    /// their content is the file's.
+    pub(crate) fn let_go(&self, left: Option<u32>, taken: u32) {
+        let group = |index: u32| index as usize / LET_GO_BLOCKS;
+        let Some(left) = left.filter(|&left| group(left) != group(taken)) else { return };
+        let first = group(left) * LET_GO_BLOCKS;
+        let growth = self.growth.lock();
+        let blocks = LET_GO_BLOCKS.min(growth.reserved_blocks - first);
+        let base = growth.base_of(first as u32);
+        drop(growth);
+        // SAFETY: shared mappings of ours, in one chunk, as all chunks begin at a multiple of
+        // LET_GO_BLOCKS; the pages come back from the file when they are touched again, by
+        // whoever may still write there.
+        unsafe { libc::madvise(base.cast(), blocks * BLOCK_BYTES, libc::MADV_DONTNEED) };
     }
 
     fn grow(&self, growth: &mut Growth) -> Result<(), StopReason> {
         let file = OpenFile::open(&self.path, libc::O_RDWR).ok_or(StopReason::FileGone)?;
-        if file.identity() != Some(self.identity) {
-            return Err(StopReason::FileGone);
-        }
+        let facts = file.facts().filter(|facts| facts.identity == self.identity);
+        let facts = facts.ok_or(StopReason::FileGone)?;
         let most = growth.ring.as_ref().map_or(usize::MAX, Ring::most);
         let blocks = CHUNK_BLOCKS.min(most - growth.reserved_blocks);
         let offset = HEADER_BYTES + growth.reserved_blocks * BLOCK_BYTES;
         let bytes = blocks * BLOCK_BYTES;
-        file.reserve(offset, bytes)?;
+        if facts.bytes < offset + bytes {
+            file.reserve(offset, bytes)?;
+        }
         growth.chunks.push(file.map(offset, bytes).ok_or(StopReason::NoSpace)?);
         growth.reserved_blocks += blocks;
         self.header.set_reserved_blocks(growth.reserved_blocks as u64);
@@ -185,10 +202,12 @@ impl Growth {
 
 /// Asks for the block's pages at once: sixteen faults, one by one in the middle
 /// of somebody's graph, cost several times as much. Older kernels say no, which
-/// is no harm.
-fn touch(block: *mut u8) {
+/// is no harm; `EFAULT` is what would be a SIGBUS later.
+fn touch(block: *mut u8) -> Result<(), NoBlock> {
     // SAFETY: our own mapping; the advice reads and changes no bytes.
-    unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_POPULATE_WRITE) };
+    let done = unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_POPULATE_WRITE) };
+    let is_fault = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
+    if done != 0 && is_fault() { Err(NoBlock::Stop(StopReason::NoSpace)) } else { Ok(()) }
 }
 
 fn create_new(config: &Config, pid: u32) -> Result<(CString, OpenFile), String> {
@@ -208,93 +227,6 @@ fn create_new(config: &Config, pid: u32) -> Result<(CString, OpenFile), String> 
     Err(format!("cannot create {}: {problem}", path.to_string_lossy()))
 }
 
-/// A descriptor that is closed again at once.
-struct OpenFile(libc::c_int);
-
-impl OpenFile {
-    fn open(path: &CString, flags: libc::c_int) -> Option<OpenFile> {
-        // SAFETY: the path is a valid C string.
-        let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
-        // Not `then_some`: a value made for nothing would be dropped, and closing
-        // -1 would replace the error we are about to report.
-        (fd >= 0).then(|| OpenFile(fd))
-    }
-
-    fn identity(&self) -> Option<(libc::dev_t, libc::ino_t)> {
-        // SAFETY: all-zero is a valid `stat`, which the call fills in.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: the descriptor is open and `stat` is ours.
-        let known = unsafe { libc::fstat(self.0, &mut stat) } == 0;
-        known.then_some((stat.st_dev, stat.st_ino))
-    }
-
-    fn reserve(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
-        if beyond_size_limit(offset + bytes) {
-            return Err(StopReason::NoSpace);
-        }
-        // SAFETY: plain system call on our open descriptor.
-        let done = unsafe { libc::fallocate(self.0, 0, offset as i64, bytes as i64) };
-        if done == 0 {
-            return Ok(());
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
-            // File systems that cannot reserve can still be written to.
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, bytes),
-            Some(libc::EINTR) => self.reserve(offset, bytes),
-            _ => Err(StopReason::NoSpace),
-        }
-    }
-
-    fn write_zeros(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
-        static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
-        let mut done = 0;
-        while done < bytes {
-            let n = (bytes - done).min(ZEROS.len());
-            // SAFETY: `ZEROS` holds at least `n` bytes.
-            let wrote =
-                unsafe { libc::pwrite(self.0, ZEROS.as_ptr().cast(), n, (offset + done) as i64) };
-            if wrote <= 0 {
-                return Err(StopReason::NoSpace);
-            }
-            done += wrote as usize;
-        }
-        Ok(())
-    }
-
-    /// Maps part of the file, shared. Pages may be larger than our header, so
-    /// the mapping starts at the page before and the pointer is moved on.
-    fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
-        // SAFETY: a question to the system.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let ahead = offset % page;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new shared mapping; the range was reserved just before.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                bytes + ahead,
-                protection,
-                libc::MAP_SHARED,
-                self.0,
-                (offset - ahead) as i64,
-            )
-        };
-        // SAFETY: `ahead` is inside the mapping.
-        (at != libc::MAP_FAILED).then(|| unsafe { at.cast::<u8>().add(ahead) })
-    }
-}
-
-impl Drop for OpenFile {
-    fn drop(&mut self) {
-        // SAFETY: ours, and closed only here.
-        unsafe { libc::close(self.0) };
-    }
-}
-
-/// Growing past the program's own file-size limit would raise SIGXFSZ in it.
-fn beyond_size_limit(bytes: usize) -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is ours.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur
-}
+const _: () = assert!(
+    FIRST_CHUNK_BLOCKS.is_multiple_of(LET_GO_BLOCKS) && CHUNK_BLOCKS.is_multiple_of(LET_GO_BLOCKS)
+);

@@ -40,8 +40,10 @@ pub(crate) struct Share {
     pub(crate) fused: AtomicU32,
 }
 
-/// The log of one thread. `Cell`s are its own; atomics are read by others.
+/// The log of one thread. `Cell`s are its own; atomics are read by others. Processors fetch
+/// memory in pairs of cache lines, and a thread must not wait for its neighbour's.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct ThreadLog {
     owner: AtomicU32,
     /// Stays when the thread is gone and its shares still have to be folded.

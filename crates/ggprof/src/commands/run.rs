@@ -21,7 +21,9 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         messages::warning(&obstacle.sentence(program));
     }
     let _control = launch::Control::listen(spools.path());
+    let ahead = launch::Ahead::of(spools.path());
     let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
+    drop(ahead);
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }

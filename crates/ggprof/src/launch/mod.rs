@@ -1,6 +1,7 @@
 //! Starting a program with the agent inside, and staying out of its way.
 
 mod agent;
+mod ahead;
 mod child;
 mod control;
 mod holder;
@@ -16,6 +17,7 @@ mod sockets;
 mod spools;
 
 pub(crate) use agent::find as find_agent;
+pub(crate) use ahead::Ahead;
 pub(crate) use child::{Ended, run};
 pub(crate) use control::Control;
 pub(crate) use listed::{Listed, list_all};

@@ -6,12 +6,20 @@ use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::live::LiveSpool;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a stop waits for the graph runs that are being computed.
 const LONGEST_RUN: Duration = Duration::from_secs(30);
 /// How long a thread that has just found the gate open may take to say that it is inside.
 const GRACE: Duration = Duration::from_millis(10);
+
+/// While it is held, `ctl` stops no recording: not one byte of a stopped one may change, so
+/// whoever makes one longer looks at it and does so under this.
+pub(super) fn hold_stops() -> MutexGuard<'static, ()> {
+    static STOPS: Mutex<()> = Mutex::new(());
+    STOPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 pub(crate) struct Recorded {
     spool: LiveSpool,
@@ -68,7 +76,9 @@ impl Recorded {
     /// Stops the recording; whether nothing is written any more. Otherwise that will be so
     /// when the graph runs have ended that are being computed.
     pub(crate) fn stop(&self) -> io::Result<bool> {
+        let stopping = hold_stops();
         self.spool.ask(Control::Stop)?;
+        drop(stopping);
         let asked = Instant::now();
         loop {
             std::thread::sleep(GRACE);

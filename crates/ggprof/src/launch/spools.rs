@@ -118,7 +118,7 @@ fn lock(directory: &Path) -> Option<File> {
     flock(&opened, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(opened)
 }
 
-fn recordings_in(directory: &Path) -> Vec<PathBuf> {
+pub(super) fn recordings_in(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> =
         entries.map(|entry| entry.path()).filter(|file| is_recording(file)).collect();

@@ -1,0 +1,105 @@
+//! The file while something is asked of it: opened, and closed again at once.
+
+use std::ffi::CString;
+
+use ggprof_spool::layout::{BLOCK_BYTES, StopReason};
+
+/// A descriptor that is closed again at once.
+#[derive(Debug)]
+pub(super) struct OpenFile(libc::c_int);
+
+/// Which file it is, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileFacts {
+    pub(super) identity: (libc::dev_t, libc::ino_t),
+    pub(super) bytes: usize,
+}
+
+impl OpenFile {
+    pub(super) fn open(path: &CString, flags: libc::c_int) -> Option<OpenFile> {
+        // SAFETY: the path is a valid C string.
+        let fd = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, 0o600) };
+        // Not `then_some`: a value made for nothing would be dropped, and closing
+        // -1 would replace the error we are about to report.
+        (fd >= 0).then(|| OpenFile(fd))
+    }
+
+    pub(super) fn facts(&self) -> Option<FileFacts> {
+        // SAFETY: all-zero is a valid `stat`, which the call fills in.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: the descriptor is open and `stat` is ours.
+        let known = unsafe { libc::fstat(self.0, &mut stat) } == 0;
+        let identity = (stat.st_dev, stat.st_ino);
+        known.then_some(FileFacts { identity, bytes: stat.st_size as usize })
+    }
+
+    pub(super) fn reserve(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
+        if beyond_size_limit(offset + bytes) {
+            return Err(StopReason::NoSpace);
+        }
+        // SAFETY: plain system call on our open descriptor.
+        let done = unsafe { libc::fallocate(self.0, 0, offset as i64, bytes as i64) };
+        if done == 0 {
+            return Ok(());
+        }
+        match std::io::Error::last_os_error().raw_os_error() {
+            // File systems that cannot reserve can still be written to.
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, bytes),
+            Some(libc::EINTR) => self.reserve(offset, bytes),
+            _ => Err(StopReason::NoSpace),
+        }
+    }
+
+    fn write_zeros(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
+        static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+        let mut done = 0;
+        while done < bytes {
+            let n = (bytes - done).min(ZEROS.len());
+            // SAFETY: `ZEROS` holds at least `n` bytes.
+            let wrote =
+                unsafe { libc::pwrite(self.0, ZEROS.as_ptr().cast(), n, (offset + done) as i64) };
+            if wrote <= 0 {
+                return Err(StopReason::NoSpace);
+            }
+            done += wrote as usize;
+        }
+        Ok(())
+    }
+
+    /// Maps part of the file, shared. Pages may be larger than our header, so
+    /// the mapping starts at the page before and the pointer is moved on.
+    pub(super) fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        // SAFETY: a question to the system.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let ahead = offset % page;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new shared mapping; the range was reserved just before.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes + ahead,
+                protection,
+                libc::MAP_SHARED,
+                self.0,
+                (offset - ahead) as i64,
+            )
+        };
+        // SAFETY: `ahead` is inside the mapping.
+        (at != libc::MAP_FAILED).then(|| unsafe { at.cast::<u8>().add(ahead) })
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        // SAFETY: ours, and closed only here.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Growing past the program's own file-size limit would raise SIGXFSZ in it.
+fn beyond_size_limit(bytes: usize) -> bool {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is ours.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur
+}
