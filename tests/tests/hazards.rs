@@ -301,6 +301,20 @@ fn without_a_spool_nothing_is_recorded_or_said() {
     assert!(workload.recordings().is_empty());
 }
 
+/// Without it a fault of the agent's would end the program.
+#[test]
+fn nothing_is_recorded_without_an_unwinder() {
+    let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl"];
+    let program = built::linked_program("has_no_unwinder.c", "program", &flags);
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut program = UnderAgent::new(&program);
+    program.command.arg(&libraries);
+    let output = program.run_well();
+    assert_eq!(output.stdout, b"done\n");
+    assert!(said(&output).contains("ggprof: nothing is recorded: libgcc_s.so.1"), "{output:?}");
+    assert!(program.recordings().is_empty());
+}
+
 #[test]
 fn a_path_that_cannot_be_written_costs_one_sentence() {
     let Some(libraries) = published_ggml::libraries(NEWEST) else { return };

@@ -49,7 +49,7 @@ use crate::observe::vulkan::registration;
 use crate::patch::{exports, load_order, loaded_object};
 use crate::recorder::Recorder;
 use crate::recorder::thread_log::ThreadLog;
-use crate::{clock, control, fail_open, forking, quiet_log, toggle_signal};
+use crate::{clock, control, fail_open, forking, quiet_log, toggle_signal, unwinder};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -298,6 +298,15 @@ pub(crate) fn in_child() -> Option<&'static Recorder> {
 
 #[cold]
 fn begin() {
+    // Now, because a fault may come while a lock is held.
+    if !unwinder::load() {
+        quiet_log::say(&[
+            b"nothing is recorded: libgcc_s.so.1 cannot be loaded, without which a fault of ggprof's \
+              own would end the program",
+        ]);
+        STATE.store(OFF, Ordering::Relaxed);
+        return;
+    }
     forking::prepare();
     let _alone = MAKING.lock();
     let parent = recorder();

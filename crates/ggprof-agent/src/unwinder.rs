@@ -10,6 +10,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::hooks::shim::observe_then_jump;
+use crate::lock;
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";
 
@@ -83,6 +84,7 @@ pub(crate) fn load() -> bool {
     if FOUND[0].load(Ordering::Acquire) != 0 {
         return true;
     }
+    lock::before_asking_the_loader();
     // SAFETY: a library that every system with a C++ compiler's programs has, opened for good.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
