@@ -92,18 +92,6 @@ fn what_the_agent_said_is_the_reason() {
 }
 
 #[test]
-fn why_only_the_first_thread_is_seen() {
-    let version = published_ggml::BEFORE_ANNOUNCED_OPS;
-    let Some(libraries) = published_ggml::libraries(version) else { return };
-    let workload = built::workload();
-    let ran = ggprof(&["doctor", "--", path(&workload), path(&libraries), "--graphs", "100000000"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.out);
-    let sentence = "! CPU: ops are seen on the first thread only (the library does not announce \
-                    its ops by a call that can be seen).";
-    assert!(ran.out.contains(sentence), "{}", ran.out);
-}
-
-#[test]
 fn what_a_killed_launcher_left_is_found() {
     let Some(command) = workload() else { return };
     let directory = TempDir::new().unwrap();

@@ -156,12 +156,15 @@ fn the_program_sees_no_child_of_ours() {
 }
 
 #[test]
-fn a_forked_child_writes_nothing() {
-    for source in ["forks_while_recording.c", "forks_by_system_call.c"] {
+fn a_forked_child_has_a_profile_of_its_own() {
+    for (source, profiles) in [("forks_while_recording.c", 2), ("forks_by_system_call.c", 1)] {
         let Some(mut run) = Profiled::new("%p.json", &built::host_program(source)) else { return };
         let ran = run.run();
         assert_eq!(ran.code, Some(0), "{ran:?}");
-        assert_eq!(run.names().len(), 1, "{source}: {:?}", run.names());
+        assert_eq!(run.names().len(), profiles, "{source}: {:?}", run.names());
+        for name in run.names() {
+            assert_eq!(graph_runs(&run.file(&name)).len(), 5, "{source}");
+        }
     }
 }
 

@@ -1,17 +1,19 @@
-//! The environment, read once when the agent is loaded: the program may change
-//! its variables and its working directory later.
+//! What was asked for: the words of the environment, and what they mean. A word that is not
+//! understood is refused with a sentence: a recording that is not what was asked for is worse
+//! than none.
 
 mod cuda;
+mod environment;
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ggprof_spool::layout;
 
 pub(crate) use cuda::{CudaConfig, CudaLevel};
+pub(crate) use environment::{Environment, identity_of_stdout};
 
-use crate::clock;
 use crate::delivery::Delivery;
 use crate::patch::loaded_object::LoadedObject;
 
@@ -39,14 +41,15 @@ pub(crate) enum Vulkan {
 }
 
 impl Vulkan {
-    fn from_environment() -> Vulkan {
-        match std::env::var_os("GGPROF_VULKAN").as_deref().and_then(|mode| mode.to_str()) {
-            Some("off") => Vulkan::Off,
-            Some("pair") => Vulkan::Pair,
-            Some("serial") => Vulkan::Serial,
-            Some("group") => Vulkan::Group,
-            _ => Vulkan::default(),
-        }
+    pub(crate) fn from(environment: &Environment) -> Result<Vulkan, String> {
+        let words = [
+            ("sample", Vulkan::Sample),
+            ("group", Vulkan::Group),
+            ("pair", Vulkan::Pair),
+            ("serial", Vulkan::Serial),
+            ("off", Vulkan::Off),
+        ];
+        environment.word("GGPROF_VULKAN", &words)
     }
 }
 
@@ -91,16 +94,19 @@ impl Default for Span {
 }
 
 impl Span {
-    /// Read when the agent is loaded, which is when the program's time begins.
-    fn from_environment() -> Span {
+    /// The program's time begins when the agent is loaded.
+    fn from(environment: &Environment) -> Result<Span, String> {
+        let number = |name, otherwise: u64| -> Result<u64, String> {
+            Ok(environment.number(name)?.unwrap_or(otherwise))
+        };
+        let wait = environment.number("GGPROF_START_AFTER_NS")?;
         let all = Span::default();
-        let now = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        Span {
-            start_ns: number("GGPROF_START_AFTER_NS").map_or(0, |wait| now().saturating_add(wait)),
-            duration_ns: number("GGPROF_DURATION_NS").unwrap_or(all.duration_ns),
-            first_graph: number("GGPROF_FIRST_GRAPH").unwrap_or(all.first_graph),
-            last_graph: number("GGPROF_LAST_GRAPH").unwrap_or(all.last_graph),
-        }
+        Ok(Span {
+            start_ns: wait.map_or(0, |wait| environment.copied_ns().saturating_add(wait)),
+            duration_ns: number("GGPROF_DURATION_NS", all.duration_ns)?,
+            first_graph: number("GGPROF_FIRST_GRAPH", all.first_graph)?,
+            last_graph: number("GGPROF_LAST_GRAPH", all.last_graph)?,
+        })
     }
 
     pub(crate) fn is_limited(&self) -> bool {
@@ -119,48 +125,51 @@ pub(crate) enum Purpose {
     Library,
 }
 
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
-fn budget_permille() -> u32 {
-    let percent = std::env::var("GGPROF_BUDGET").ok().and_then(|text| text.parse::<f64>().ok());
-    let percent = percent.filter(|percent| (0.0..=100.0).contains(percent));
-    percent.map_or(DEFAULT_BUDGET_PERMILLE, |percent| (percent * 10.0) as u32)
+fn budget_permille(environment: &Environment) -> Result<u32, String> {
+    let Some(percent) = environment.number::<f64>("GGPROF_BUDGET")? else {
+        return Ok(DEFAULT_BUDGET_PERMILLE);
+    };
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok((percent * 10.0) as u32),
+        false => Err(format!("GGPROF_BUDGET is {percent}, which is no share in percent")),
+    }
 }
 
 impl Config {
-    /// `None` without `GGPROF_SPOOL`, which comes first, and `GGML_PROFILE`: the agent
-    /// stays inert.
-    pub(crate) fn from_environment() -> Option<Config> {
-        let spool = std::env::var_os("GGPROF_SPOOL").filter(|path| !path.is_empty());
-        if let Some(spool) = spool {
-            return Config::new(PathBuf::from(spool), Purpose::Launcher);
+    /// `GGPROF_SPOOL` comes first, then `GGML_PROFILE`.
+    pub(crate) fn understand(environment: &Environment) -> Result<Config, String> {
+        match environment.path("GGPROF_SPOOL") {
+            Some(spool) => Config::new(environment, spool, Purpose::Launcher),
+            None => {
+                let purpose = Purpose::Profile(Delivery::new(environment));
+                Config::new(environment, temporary_spool(environment), purpose)
+            }
         }
-        Config::new(temporary_spool(), Purpose::Profile(Delivery::from_environment()?))
     }
 
     /// For a program that asks for it by itself.
-    pub(crate) fn for_library() -> Option<Config> {
-        let mut config = Config::new(temporary_spool(), Purpose::Library)?;
+    pub(crate) fn for_library(environment: &Environment) -> Result<Config, String> {
+        let spool = temporary_spool(environment);
+        let mut config = Config::new(environment, spool, Purpose::Library)?;
         // Nobody waits for the program's end, and all that is read is read from the start.
         config.most_bytes.get_or_insert(LIBRARY_BYTES);
-        Some(config)
+        Ok(config)
     }
 
-    fn new(spool: PathBuf, purpose: Purpose) -> Option<Config> {
-        let spool = std::path::absolute(spool).ok()?;
-        let on = |name| std::env::var_os(name).is_some_and(|v: OsString| v == "1");
-        Some(Config {
+    fn new(environment: &Environment, spool: PathBuf, purpose: Purpose) -> Result<Config, String> {
+        let on = |name| environment.word(name, &[("0", false), ("1", true)]);
+        let absolute = environment.absolute(&spool);
+        let spool = absolute.ok_or("the directory that GGPROF_SPOOL is meant in is gone")?;
+        Ok(Config {
             spool: spool.into_os_string().into_vec(),
-            threads: on("GGPROF_THREADS"),
-            serialize: on("GGPROF_SERIALIZE"),
+            threads: on("GGPROF_THREADS")?,
+            serialize: on("GGPROF_SERIALIZE")?,
             purpose,
-            vulkan: Vulkan::from_environment(),
-            cuda: CudaConfig::from_environment(),
-            budget_permille: budget_permille(),
-            span: Span::from_environment(),
-            most_bytes: number("GGPROF_MAX_BYTES"),
+            vulkan: Vulkan::from(environment)?,
+            cuda: CudaConfig::from(environment)?,
+            budget_permille: budget_permille(environment)?,
+            span: Span::from(environment)?,
+            most_bytes: environment.number("GGPROF_MAX_BYTES")?,
         })
     }
 
@@ -179,13 +188,6 @@ impl Config {
             options |= layout::OPTION_SERIALIZE;
         }
         options
-    }
-
-    /// Where recordings are made, if that is one place for all processes.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        let directory = Path::new(OsStr::from_bytes(&self.spool)).parent()?;
-        let of_all = !directory.as_os_str().as_bytes().windows(2).any(|pair| pair == b"%p");
-        of_all.then_some(directory)
     }
 
     /// The path for this process. Attempts after the first get a suffix: the
@@ -209,8 +211,8 @@ impl Config {
 
 /// A file that only the user can read, for a recording that is turned into something
 /// else later. `ggprof doctor` finds those of programs that were killed before.
-fn temporary_spool() -> PathBuf {
-    std::env::temp_dir().join("ggprof-%p.ggprof")
+fn temporary_spool(environment: &Environment) -> PathBuf {
+    environment.temporary_directory().join("ggprof-%p.ggprof")
 }
 
 /// The file this agent was loaded from.
@@ -240,11 +242,49 @@ pub(crate) fn cpu_name() -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn understood(variables: &[&str]) -> Result<Config, String> {
+        Config::understand(&Environment::of(variables))
+    }
+
     #[test]
     fn the_process_id_replaces_every_mark() {
-        let config = Config::new("/tmp/%p/a-%p.spool".into(), Purpose::Launcher);
-        let config = config.expect("an absolute path");
+        let config = understood(&["GGPROF_SPOOL=/tmp/%p/a-%p.spool"]).expect("understood");
         assert_eq!(config.spool_path(42, 0).as_bytes(), b"/tmp/42/a-42.spool");
         assert_eq!(config.spool_path(42, 3).as_bytes(), b"/tmp/42/a-42.spool.3");
+        let config = understood(&["GGPROF_SPOOL=a-%p"]).expect("understood");
+        assert_eq!(config.spool_path(42, 0).as_bytes(), b"/at/a-42");
+    }
+
+    #[test]
+    fn what_is_empty_is_not_set() {
+        let config = understood(&["GGML_PROFILE=", "GGPROF_SPOOL=", "GGPROF_CUDA=", "TMPDIR=/t"]);
+        let config = config.expect("understood");
+        assert!(matches!(config.purpose, Purpose::Profile(_)));
+        assert_eq!(config.spool_path(1, 0).as_bytes(), b"/t/ggprof-1.ggprof");
+        assert_eq!((config.cuda.level, config.vulkan), (CudaLevel::Sample, Vulkan::Sample));
+    }
+
+    #[test]
+    fn words_that_mean_nothing_are_refused() {
+        let long = format!("GGPROF_VULKAN={}", "a\x1b".repeat(1000));
+        for (variable, problem) in [
+            ("GGPROF_MAX_BYTES=ten", "GGPROF_MAX_BYTES is \"ten\", which is no such number"),
+            ("GGPROF_LAST_GRAPH=-1", "GGPROF_LAST_GRAPH is \"-1\", which is no such number"),
+            ("GGPROF_BUDGET=101", "GGPROF_BUDGET is 101, which is no share in percent"),
+            ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is NaN, which is no share in percent"),
+            ("GGPROF_THREADS=yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
+            (
+                "GGPROF_CUDA=everything",
+                "GGPROF_CUDA is \"everything\" and not one of sample, full, graph, off",
+            ),
+            (
+                &long,
+                "GGPROF_VULKAN is \"a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?…\" \
+             and not one of sample, group, pair, serial, off",
+            ),
+        ] {
+            let found = understood(&["GGPROF_SPOOL=/a", variable]).err();
+            assert_eq!(found.as_deref(), Some(problem));
+        }
     }
 }

@@ -9,16 +9,17 @@
 //! Nothing here allocates or waits for a lock: `_exit` is called from signal
 //! handlers (llama.cpp's tools do, at the second Ctrl-C).
 
-use std::ffi::{CStr, CString, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::config::{self, Environment, identity_of_stdout};
 use crate::fault::fault_point;
 use crate::lock::Tried;
 use crate::recorder::Recorder;
 use crate::spawn::{self, NotStarted};
-use crate::{clock, config, quiet_log};
+use crate::{clock, quiet_log};
 
 /// A program that makes and frees schedulers all the time gets its profile so
 /// rarely that it costs a twentieth of its time; the last one comes at its end.
@@ -50,25 +51,23 @@ pub(crate) struct Delivered {
 }
 
 impl Delivery {
-    /// `None` if `GGML_PROFILE` is not set.
-    pub(crate) fn from_environment() -> Option<Delivery> {
-        let value = std::env::var_os("GGML_PROFILE")?;
+    pub(crate) fn new(environment: &Environment) -> Delivery {
+        let value = environment.get_even_empty("GGML_PROFILE").unwrap_or_default();
         let to_stdout = value.is_empty() || value == "1" || value == "stdout";
-        let c_string = |text: OsString| CString::new(text.into_vec()).unwrap_or_default();
-        let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let c_string = |text: &OsStr| CString::new(text.as_bytes()).unwrap_or_default();
         let kept = ["TMPDIR", "TERM", "NO_COLOR", "HOME", "LANG", "LC_ALL"].iter();
-        let environment = kept.filter_map(|name| {
+        let kept = kept.filter_map(|name| {
             let mut entry = OsString::from(format!("{name}="));
-            entry.push(std::env::var_os(name)?);
-            Some(c_string(entry))
+            entry.push(environment.get_even_empty(name)?);
+            Some(c_string(&entry))
         });
-        Some(Delivery {
-            command: c_string(command().into_os_string()),
+        Delivery {
+            command: c_string(command(environment).as_os_str()),
             output: (!to_stdout).then(|| c_string(value)),
-            environment: environment.collect(),
-            directory: c_string(directory.into_os_string()),
-            stdout: identity_of_stdout(),
-        })
+            environment: kept.collect(),
+            directory: c_string(environment.directory().unwrap_or(Path::new("/")).as_os_str()),
+            stdout: environment.stdout(),
+        }
     }
 
     /// The last scheduler was freed: the program may be done, or make another.
@@ -152,9 +151,9 @@ fn kept(spool: &CStr, why: &[&[u8]]) {
 }
 
 /// The `ggprof` that `ggprof env` named, or else the one installed with this agent.
-fn command() -> PathBuf {
-    if let Some(path) = std::env::var_os("GGPROF_COMMAND").filter(|path| !path.is_empty()) {
-        return path.into();
+fn command(environment: &Environment) -> PathBuf {
+    if let Some(path) = environment.path("GGPROF_COMMAND") {
+        return path;
     }
     let agent = config::own_path();
     let directory = agent.parent().unwrap_or(Path::new("/"));
@@ -162,16 +161,6 @@ fn command() -> PathBuf {
     let places = ["ggprof", "../../bin/ggprof", "../bin/ggprof"].map(|place| directory.join(place));
     let found = places.iter().find(|place| place.is_file());
     found.or(places.first()).cloned().unwrap_or_default()
-}
-
-/// What standard output is. A program may close it and open a file of its own under
-/// the same number, in which a summary has no place.
-fn identity_of_stdout() -> Option<(u64, u64)> {
-    // SAFETY: all-zero is a valid `stat`, which the call fills in.
-    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `stat` is ours; a closed descriptor is an error.
-    let known = unsafe { libc::fstat(libc::STDOUT_FILENO, &mut stat) } == 0;
-    known.then_some((stat.st_dev, stat.st_ino))
 }
 
 /// What the program printed comes before the summary. Its buffer is left alone if

@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
-use crate::config::{Config, CudaLevel, Purpose, Vulkan};
+use crate::config::{Config, CudaLevel, Environment, Purpose, Vulkan};
 use crate::fault::fault_point;
 use crate::hooks::opened;
 use crate::lock::{HeldAtFork, Ranked, rank};
@@ -60,7 +60,10 @@ const FORKED: u8 = 5;
 const LOST: u8 = 6;
 
 static STATE: AtomicU8 = AtomicU8::new(INERT);
-static CONFIG: OnceLock<Config> = OnceLock::new();
+/// What the process was started with, where that asks for a recording.
+static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+/// What it means; `None` where that could not be understood.
+static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 /// That of this process, or of the parent that forked it; never freed.
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
 /// Held while one is made.
@@ -69,59 +72,75 @@ static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
 const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
 
-/// Runs when the agent is loaded: before `main`, or at any time where it is opened.
+/// Runs when the agent is loaded: before `main`, or at any time where it is opened. In nearly all
+/// processes this is all of ours that ever runs.
 pub(crate) extern "C" fn on_load() {
-    // A panic must not print: the guard reports it in our own words. This is
-    // our copy of the standard library, not the program's.
-    std::panic::set_hook(Box::new(|_| {}));
-    let looked_around = fail_open::contained(false, || {
-        look_around();
-        true
-    });
-    if !looked_around && !is_on() {
-        quiet_log::say(&[NOTHING]);
+    if runs_with_more_rights() || exports::first(control::SYMBOL).is_some_and(is_anothers) {
+        return;
+    }
+    if !fail_open::contained(false, load_order::came_with_program) {
+        return STATE.store(LATE, Ordering::Relaxed);
+    }
+    if let Some(environment) = Environment::that_asks() {
+        // A panic must not print: the guard reports it in our own words. This is
+        // our copy of the standard library, not the program's.
+        std::panic::set_hook(Box::new(|_| {}));
+        let looked_around = fail_open::contained(false, || {
+            look_around(environment);
+            true
+        });
+        if !looked_around && !is_on() {
+            quiet_log::say(&[NOTHING]);
+        }
     }
 }
 
-fn look_around() {
+/// Whether another agent is in the process, and comes first.
+fn is_anothers(control: usize) -> bool {
+    !loaded_object::is_ours(control)
+}
+
+fn look_around(environment: Environment) {
     fault_point!();
-    loaded_object::learn_who_closes();
-    if another_agent_comes_first() || runs_with_more_rights() {
-        return;
+    fail_open::contained((), || prepare_environment(&environment));
+    if ENVIRONMENT.set(environment).is_ok() {
+        STATE.store(ARMED, Ordering::Relaxed);
     }
-    if !load_order::came_with_program() {
-        return STATE.store(LATE, Ordering::Relaxed);
-    }
-    if let Some(config) = Config::from_environment() {
-        fail_open::contained((), || prepare_environment(&config));
-        arm(config);
-        fault_point!();
-        fail_open::guard((), |_| opened::look());
-    }
+    fault_point!();
+    fail_open::guard((), |_| opened::look());
 }
 
 /// What ggml's libraries are to find in the environment. Before `main` only: later the
 /// program's threads may read it.
-fn prepare_environment(config: &Config) {
+fn prepare_environment(environment: &Environment) {
     fault_point!();
-    if let Some(directory) = config.directory().filter(|_| config.vulkan != Vulkan::Off) {
-        registration::announce(directory);
+    if Vulkan::from(environment) != Ok(Vulkan::Off) {
+        registration::announce(environment);
     }
-    if config.cuda.level == CudaLevel::Full {
+    if CudaLevel::from(environment) == Ok(CudaLevel::Full) {
         graph_length::shorten();
     }
 }
 
-fn arm(config: Config) {
-    fault_point!();
-    if CONFIG.set(config).is_ok() {
-        STATE.store(ARMED, Ordering::Relaxed);
-    }
+/// What was asked for; found out when the program uses ggml.
+fn config() -> Option<&'static Config> {
+    let understand = |environment: &Environment| match Config::understand(environment) {
+        Ok(config) => Some(config),
+        Err(problem) => {
+            quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
+            STATE.store(OFF, Ordering::Relaxed);
+            None
+        }
+    };
+    CONFIG.get_or_init(|| ENVIRONMENT.get().and_then(understand)).as_ref()
 }
 
 /// Runs at a normal exit. What goes wrong in one of the steps keeps none of the others from being
 /// taken.
 pub(crate) extern "C" fn on_exit() {
+    if recorder().is_none() && fail_open::faults() == 0 && !registration::has_made_something() {
+        return;
+    }
     fail_open::contained((), || {
         fault_point!();
         if let Some(recorder) = recording() {
@@ -179,21 +198,28 @@ pub(crate) fn between_schedulers() {
 /// What the recording is for, and the recording; also one that had to stop early, but
 /// never a parent's.
 fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
-    let purpose = &CONFIG.get()?.purpose;
     let recorder = recorder()?;
-    recorder.is_own_process().then_some((purpose, recorder))
+    recorder.is_own_process().then_some((&config()?.purpose, recorder))
 }
 
 /// The program itself asks to be recorded: from inert to armed. Where it opened the agent,
 /// what the environment wants was not looked at yet.
 pub(crate) fn arm_for_library() {
     let config = match STATE.load(Ordering::Relaxed) {
-        INERT => Config::for_library(),
-        LATE => Config::from_environment().or_else(Config::for_library),
-        _ => None,
+        INERT => Config::for_library(&Environment::copy()),
+        LATE => match Environment::that_asks() {
+            Some(environment) => Config::understand(&environment),
+            None => Config::for_library(&Environment::copy()),
+        },
+        _ => return,
     };
-    if let Some(config) = config {
-        arm(config);
+    match config {
+        Ok(config) => {
+            if CONFIG.set(Some(config)).is_ok() {
+                STATE.store(ARMED, Ordering::Relaxed);
+            }
+        }
+        Err(problem) => quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]),
     }
 }
 
@@ -209,11 +235,6 @@ pub(crate) fn record_for_library(on: bool) {
     }
 }
 
-fn another_agent_comes_first() -> bool {
-    let first = exports::first(control::SYMBOL);
-    first.is_some_and(|first| !loaded_object::is_ours(first))
-}
-
 /// Whether the program has rights that its user has not: then the environment, which
 /// is the user's, must not tell us where to write.
 fn runs_with_more_rights() -> bool {
@@ -227,7 +248,7 @@ pub(crate) fn become_child(can_go_on: bool) {
     let state = STATE.load(Ordering::Relaxed);
     if matches!(state, RECORDING | FORKED | LOST) {
         let alone = !cuda::is_in_use() && DEVICES.is_empty();
-        let for_itself = CONFIG.get().is_some_and(|it| matches!(it.purpose, Purpose::Library));
+        let for_itself = config().is_some_and(|it| matches!(it.purpose, Purpose::Library));
         let next = if can_go_on && alone && !for_itself { FORKED } else { LOST };
         STATE.store(next, Ordering::Relaxed);
     }
@@ -246,7 +267,7 @@ pub(crate) fn locks_of_recorder() -> [Option<&'static dyn HeldAtFork>; 2] {
 
 /// How Vulkan devices are to be timed; not at all where nothing can be recorded.
 pub(crate) fn vulkan() -> Vulkan {
-    CONFIG.get().filter(|_| is_on()).map_or(Vulkan::Off, |config| config.vulkan)
+    config().filter(|_| is_on()).map_or(Vulkan::Off, |config| config.vulkan)
 }
 
 /// Whether anything can be recorded, now or later.
@@ -256,7 +277,7 @@ pub(crate) fn is_on() -> bool {
 
 /// Thousandths of the time that sampling a device may take.
 pub(crate) fn budget_permille() -> u32 {
-    CONFIG.get().map_or(0, |config| config.budget_permille)
+    config().map_or(0, |config| config.budget_permille)
 }
 
 /// The recorder, where recording is going on.
@@ -330,7 +351,7 @@ fn begin() {
 }
 
 fn make_recorder(parent: Option<&Recorder>) -> bool {
-    let Some(config) = CONFIG.get() else { return false };
+    let Some(config) = config() else { return false };
     let made = Recorder::create(config, parent);
     match made {
         Ok(recorder) => {

@@ -4,7 +4,8 @@
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
 //! into [`record`]s and damage, [`live`] looks at a recording that is being
-//! written, [`beside`] names what else lies there. Making the file (creating, reserving, mapping) is
+//! written, [`beside`] names what else lies there, and [`layer`] tells Vulkan of the agent. Making
+//! the file (creating, reserving, mapping) is
 //! the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
@@ -13,6 +14,7 @@
 //! unfinished one per block, whose first byte is still zero.
 
 pub mod beside;
+pub mod layer;
 pub mod layout;
 pub mod live;
 pub mod reader;

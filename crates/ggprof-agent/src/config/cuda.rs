@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::Environment;
+
 /// How closely CUDA devices are watched (`GGPROF_CUDA`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CudaLevel {
@@ -27,19 +29,25 @@ pub(crate) struct CudaConfig {
     pub(crate) python_prefixes: Vec<PathBuf>,
 }
 
+impl CudaLevel {
+    pub(crate) fn from(environment: &Environment) -> Result<CudaLevel, String> {
+        let words = [
+            ("sample", CudaLevel::Sample),
+            ("full", CudaLevel::Full),
+            ("graph", CudaLevel::Graph),
+            ("off", CudaLevel::Off),
+        ];
+        environment.word("GGPROF_CUDA", &words)
+    }
+}
+
 impl CudaConfig {
-    pub(super) fn from_environment() -> CudaConfig {
-        let path = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-        let level = match std::env::var("GGPROF_CUDA").as_deref() {
-            Ok("off") => CudaLevel::Off,
-            Ok("graph") => CudaLevel::Graph,
-            Ok("full") => CudaLevel::Full,
-            _ => CudaLevel::Sample,
-        };
+    pub(super) fn from(environment: &Environment) -> Result<CudaConfig, String> {
+        let path = |name| environment.path(name);
         let home = path("HOME").map(|home| home.join(".local"));
         let system = ["/usr/local", "/usr"].map(PathBuf::from);
-        CudaConfig {
-            level,
+        Ok(CudaConfig {
+            level: CudaLevel::from(environment)?,
             cupti: path("GGPROF_CUPTI"),
             homes: ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(path).collect(),
             python_prefixes: [path("VIRTUAL_ENV"), path("CONDA_PREFIX"), home]
@@ -47,6 +55,6 @@ impl CudaConfig {
                 .flatten()
                 .chain(system)
                 .collect(),
-        }
+        })
     }
 }

@@ -4,12 +4,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::fail_open::contained;
-use crate::fault::fault_point;
 use crate::lock;
-use crate::patch::inline;
-use crate::patch::loaded_object::{LoadedObject, is_ours};
+use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
+use crate::patch::{exports, inline};
 
 pub(crate) type Pointer = *mut c_void;
 
@@ -208,33 +206,13 @@ pub(crate) unsafe fn close(handle: Pointer) -> c_int {
     lock::before_asking_the_loader();
     static REAL: AtomicUsize = AtomicUsize::new(0);
     if REAL.load(Ordering::Relaxed) == 0 {
-        let found = contained(0, libcs_close);
-        REAL.store(if found != 0 { found } else { next_close() }, Ordering::Relaxed);
+        REAL.store(exports::behind_us(c"dlclose").unwrap_or(0), Ordering::Relaxed);
     }
     type Close = unsafe extern "C-unwind" fn(Pointer) -> c_int;
     // SAFETY: libc's function of this name has this signature.
     let real = unsafe { std::mem::transmute::<usize, Option<Close>>(REAL.load(Ordering::Relaxed)) };
     // SAFETY: the caller's contract.
     real.map_or(-1, |close| unsafe { close(handle) })
-}
-
-/// Behind us in the order of symbols, or before us: libggml-profiler may be linked behind libc.
-fn libcs_close() -> usize {
-    fault_point!();
-    let find = |where_: Pointer| {
-        // SAFETY: a look-up by a C string.
-        unsafe { libc::dlsym(where_, c"dlclose".as_ptr()) as usize }
-    };
-    let places = [libc::RTLD_NEXT, libc::RTLD_DEFAULT];
-    let found = places.into_iter().map(find).find(|&it| it != 0 && !is_ours(it));
-    found.unwrap_or(0)
-}
-
-/// For when that has failed.
-#[cold]
-fn next_close() -> usize {
-    // SAFETY: a look-up by a C string.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) as usize }
 }
 
 /// Text from ggml, empty for null. ggml's names live as long as its library.

@@ -16,6 +16,7 @@ use crate::fault::fault_point;
 use crate::ffi::api::Scope;
 use crate::lifecycle;
 use crate::lock::Tried;
+use crate::observe::vulkan::registration;
 use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::patch::{exports, symbols};
 use crate::recorder::this_thread::ThisThread;
@@ -107,6 +108,7 @@ pub(crate) fn look() {
             look_at(&object);
         }
     }
+    registration::provide_if_needed();
     // What came meanwhile is looked at the next time.
     LOADED.store(loaded, Ordering::Release);
     UNLOADED.store(unloaded, Ordering::Release);

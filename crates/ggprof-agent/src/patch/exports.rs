@@ -69,13 +69,26 @@ fn find(base: usize, dynamic: usize, name: &CStr) -> Option<usize> {
     Exports::of(base, dynamic)?.find(name)
 }
 
+/// Whether an address lies in the object.
+pub(super) fn holds(info: &libc::dl_phdr_info, address: usize) -> bool {
+    headers(info).iter().any(|header| {
+        let start = (info.dlpi_addr + header.p_vaddr) as usize;
+        header.p_type == libc::PT_LOAD
+            && (start..start + header.p_memsz as usize).contains(&address)
+    })
+}
+
 fn dynamic_section(info: &libc::dl_phdr_info) -> Option<usize> {
-    // SAFETY: the loader gives `dlpi_phnum` program headers.
-    let headers = (!info.dlpi_phdr.is_null()).then(|| unsafe {
-        std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum))
-    })?;
-    let dynamic = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
+    let dynamic = headers(info).iter().find(|header| header.p_type == libc::PT_DYNAMIC)?;
     Some((info.dlpi_addr + dynamic.p_vaddr) as usize)
+}
+
+fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
+    if info.dlpi_phdr.is_null() {
+        return &[];
+    }
+    // SAFETY: the loader gives `dlpi_phnum` program headers.
+    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
 }
 
 impl Exports {

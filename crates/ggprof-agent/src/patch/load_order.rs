@@ -13,8 +13,9 @@
 //! which every program needs, came with the program, and so did whatever stands before something
 //! that one of these needs.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int, c_void};
 
+use super::exports;
 use super::loaded_object::{self, LoadedObject};
 
 const DT_NEEDED: i64 = 1;
@@ -22,16 +23,43 @@ const DT_STRTAB: i64 = 5;
 const DT_SONAME: i64 = 14;
 
 pub(crate) fn came_with_program() -> bool {
+    stands_before_libc() || is_needed()
+}
+
+/// As what is preloaded does. Quick, because every process asks.
+fn stands_before_libc() -> bool {
+    extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
+        let libc = libc::gnu_get_libc_version as *const () as usize;
+        // SAFETY: the loader hands a valid `info`, and `out` are the words below.
+        let (info, out) = unsafe { (&*info, &mut *out.cast::<[bool; 2]>()) };
+        let [is_program, stands_before] = out;
+        // SAFETY: the loader's name is a C string. The program's is empty, and first; in a
+        // namespace of its own (`dlmopen`) there is none.
+        let is_named = info.dlpi_name.is_null() || unsafe { *info.dlpi_name } != 0;
+        if !*is_program && is_named {
+            return 1;
+        }
+        *is_program = true;
+        *stands_before = exports::holds(info, stands_before_libc as *const () as usize);
+        c_int::from(*stands_before || exports::holds(info, libc))
+    }
+    let mut found = [false; 2];
+    // SAFETY: the callback matches, and only writes `found`.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut found).cast()) };
+    found[1]
+}
+
+fn is_needed() -> bool {
     let objects = loaded_object::all();
     // In a namespace of its own (`dlmopen`) there is no program.
     if !objects.first().is_some_and(|first| first.name.is_empty()) {
         return false;
     }
     let place = |function: *const ()| objects.iter().position(|one| one.holds(function as usize));
-    let ours = place(came_with_program as *const ());
+    let ours = place(is_needed as *const ());
     let libc = place(libc::gnu_get_libc_version as *const ());
     let (Some(ours), Some(libc)) = (ours, libc) else { return false };
-    ours < libc || ours <= last_needed(&objects, libc)
+    ours <= last_needed(&objects, libc)
 }
 
 /// The place of the last object that came with the program, given one that did.

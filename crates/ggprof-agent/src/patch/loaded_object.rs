@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::{exports, page_bytes};
 
@@ -141,14 +141,16 @@ pub(crate) fn is_ours(address: usize) -> bool {
     (start..end).contains(&address)
 }
 
-/// Whether the calls that unload something come by us.
-static COME_BY_US: AtomicBool = AtomicBool::new(false);
+/// Whether the calls that unload something come by us: 0 while that is not known, 1 if they
+/// do, 2 if they do not.
+static COME_BY_US: AtomicU8 = AtomicU8::new(0);
 /// How many did.
 static CLOSINGS: AtomicU64 = AtomicU64::new(0);
 
-/// Called before `main`.
-pub(crate) fn learn_who_closes() {
-    COME_BY_US.store(exports::first(c"dlclose").is_some_and(is_ours), Ordering::Release);
+#[cold]
+fn learn_who_closes() {
+    let ours = exports::first(c"dlclose").is_some_and(is_ours);
+    COME_BY_US.store(if ours { 1 } else { 2 }, Ordering::Release);
 }
 
 pub(crate) fn note_closing() {
@@ -158,7 +160,13 @@ pub(crate) fn note_closing() {
 /// Stands still as long as no address has changed its meaning by an object that was
 /// unloaded.
 pub(crate) fn unloads() -> u64 {
-    if COME_BY_US.load(Ordering::Acquire) { CLOSINGS.load(Ordering::Acquire) } else { changes().1 }
+    if COME_BY_US.load(Ordering::Acquire) == 0 {
+        learn_who_closes();
+    }
+    match COME_BY_US.load(Ordering::Acquire) {
+        1 => CLOSINGS.load(Ordering::Acquire),
+        _ => changes().1,
+    }
 }
 
 /// How many objects the loader has loaded and unloaded so far.

@@ -2,7 +2,7 @@
 //! asked for when it has ended, however it ended.
 
 use super::convert;
-use crate::cli::{RunArgs, SummaryTo};
+use crate::cli::{RunArgs, SummaryTo, VulkanArg};
 use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::launch::{self, Ended, Spools};
@@ -21,8 +21,12 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         messages::warning(&obstacle.sentence(program));
     }
     let _control = launch::Control::listen(spools.path());
+    let mut variables = variables(arguments, &spools);
+    if arguments.vulkan != VulkanArg::Off {
+        variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
+    }
     let ahead = launch::Ahead::of(spools.path());
-    let ended = launch::run(&plan.command, &agent, &variables(arguments, &spools))?;
+    let ended = launch::run(&plan.command, &agent, &variables)?;
     drop(ahead);
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));

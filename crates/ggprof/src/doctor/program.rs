@@ -39,7 +39,8 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
         "Looking at {} until its first graph run, {seconds} s at most; then it is ended.",
         command[0].to_string_lossy()
     ));
-    let variables = [("GGPROF_SPOOL", spools.pattern())];
+    let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
+    variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
     let said = spools.beside("output");
     let patience = Duration::from_secs(seconds);
     let has_computed = || recordings(&spools).iter().any(has_graph_run);

@@ -15,6 +15,7 @@ mod program;
 mod recorded;
 mod sockets;
 mod spools;
+mod vulkan_layer;
 
 pub(crate) use agent::find as find_agent;
 pub(crate) use ahead::Ahead;
@@ -27,3 +28,4 @@ pub(crate) use program::examine;
 use recorded::{Recorded, Standing};
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};
+pub(crate) use vulkan_layer::announce as announce_vulkan_layer;

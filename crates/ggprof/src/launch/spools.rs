@@ -79,7 +79,7 @@ impl Spools {
         self.directory.path().join(name)
     }
 
-    /// Recordings of the user that nobody takes care of: of `GGML_PROFILE` in programs that
+    /// Recordings of the user that nobody takes care of, the newest last: of `GGML_PROFILE` in programs that
     /// were killed, and in directories whose launchers were.
     pub(crate) fn left_behind() -> Vec<PathBuf> {
         let entries = places().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
@@ -98,6 +98,7 @@ impl Spools {
             .collect();
         left.sort();
         left.dedup();
+        left.sort_by_key(|file| file.metadata().and_then(|found| found.modified()).ok());
         left
     }
 

@@ -2,36 +2,30 @@
 //! environment names. The program needs nothing but the preloaded agent, which is the
 //! layer's library as well.
 //!
-//! The directory lies beside the recording and is this process's own: made by it, so that
-//! nobody else's library can stand in the manifest, and taken away when it ends. What the
-//! program's user has set is kept, and ours appended.
+//! Where `ggprof run` has announced it, there is nothing to do. Otherwise the environment is
+//! told of a directory beside the recording. It is this process's own: made by it, so that
+//! nobody else's library can stand in the manifest, when Vulkan's loader is seen in the
+//! process, and taken away when it ends. What the program's user has set is kept, and ours appended.
 
-use std::ffi::{CStr, CString, OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::device::DEVICES;
-use crate::config::Vulkan;
-use crate::lifecycle;
-use crate::patch::got;
-use crate::patch::loaded_object::LoadedObject;
+use ggprof_spool::layer;
 
-pub(crate) const LAYER: &str = "VK_LAYER_GGPROF_timestamps";
-const DIRECTORY: &str = "vulkan-layer";
+use super::device::DEVICES;
+use crate::config::{Environment, Vulkan};
+use crate::lifecycle;
+use crate::patch::loaded_object::LoadedObject;
+use crate::patch::{exports, got};
+
 /// Access for the user, and for nobody else.
 const OURS_ALONE: u32 = 0o700;
-/// Others may have taken the name, where anyone can write.
-const MOST_ATTEMPTS: u32 = 10;
-const MANIFEST: &str = "ggprof.json";
-
-/// Makes ggml name its pipelines, whatever its value; ours shows that nobody else wants it.
-const NAME_PIPELINES: &CStr = c"GGML_VK_DEBUG_MARKERS";
-const FOR_US: &CStr = c"ggprof";
 
 /// What was made, and by which process.
 struct Made {
@@ -40,26 +34,71 @@ struct Made {
     pid: u32,
 }
 
+/// The directory that was named to the loader, where this process has to make it.
+static NAMED: OnceLock<PathBuf> = OnceLock::new();
 static MADE: OnceLock<Made> = OnceLock::new();
-/// Learnt with the announcement: later the program's threads may change the environment.
+/// Learnt before `main`: later the program's threads may change the environment.
 static LABELS_ARE_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Announces the layer to the loader. Before `main`: nobody reads the environment yet.
-pub(crate) fn announce(recordings: &Path) {
-    let Ok(directory) = provide(recordings) else { return };
+/// Tells the loader where the layer will be. Before `main`: nobody reads the environment yet.
+pub(crate) fn announce(environment: &Environment) {
     // A path of the user's own makes the loader ignore the additional one.
-    let path = if std::env::var_os("VK_LAYER_PATH").is_some_and(|path| !path.is_empty()) {
-        c"VK_LAYER_PATH"
-    } else {
-        c"VK_ADD_LAYER_PATH"
+    let path = if list("VK_LAYER_PATH").is_empty() { "VK_ADD_LAYER_PATH" } else { "VK_LAYER_PATH" };
+    if let Some(recordings) = environment.place_of_recordings()
+        && !is_in(&list(path), recordings.join(layer::DIRECTORY).as_os_str())
+    {
+        name_directory(path, &recordings);
+    }
+    LABELS_ARE_OURS.store(list(layer::NAME_PIPELINES) == layer::FOR_US, Ordering::Relaxed);
+}
+
+/// A directory of this process alone, whose name nobody can guess: until it is made, others
+/// could make it. Where this process was another program before, that has named it.
+fn name_directory(path: &str, recordings: &Path) {
+    let mut start = recordings.join(layer::DIRECTORY).into_os_string().into_vec();
+    start.extend_from_slice(format!("-{}-", std::process::id()).as_bytes());
+    let directory = match list(path).as_bytes().split(is_colon).find(|it| it.starts_with(&start)) {
+        Some(named) => named.to_vec(),
+        None => {
+            let Some(random) = random() else { return };
+            start.extend_from_slice(format!("{random:032x}").as_bytes());
+            start
+        }
     };
+    let directory = NAMED.get_or_init(|| PathBuf::from(OsString::from_vec(directory)));
     append(path, directory.as_os_str());
-    append(c"VK_INSTANCE_LAYERS", OsStr::new(LAYER));
-    // SAFETY: both are C strings; the program's threads do not run yet.
-    unsafe { libc::setenv(NAME_PIPELINES.as_ptr(), FOR_US.as_ptr(), 0) };
-    let value = std::env::var_os(OsStr::from_bytes(NAME_PIPELINES.to_bytes()));
-    let ours = value.is_some_and(|value| value.as_bytes() == FOR_US.to_bytes());
-    LABELS_ARE_OURS.store(ours, Ordering::Relaxed);
+    append("VK_INSTANCE_LAYERS", OsStr::new(layer::NAME));
+    set(layer::NAME_PIPELINES, OsStr::new(layer::FOR_US), false);
+}
+
+fn list(name: &str) -> OsString {
+    std::env::var_os(name).unwrap_or_default()
+}
+
+fn is_colon(byte: &u8) -> bool {
+    *byte == b':'
+}
+
+fn is_in(list: &OsStr, part: &OsStr) -> bool {
+    list.as_bytes().split(is_colon).any(|own| own == part.as_bytes())
+}
+
+fn random() -> Option<u128> {
+    let mut bytes = [0_u8; 16];
+    // SAFETY: sixteen bytes of ours.
+    let read = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    (read == 16).then_some(u128::from_ne_bytes(bytes))
+}
+
+/// Makes what was announced, if Vulkan's loader is here: it looks when an instance is made.
+pub(crate) fn provide_if_needed() {
+    if let Some(directory) = NAMED.get()
+        && MADE.get().is_none()
+        && exports::first(c"vkGetInstanceProcAddr").is_some()
+    {
+        // Without it, coverage says that the layer was not loaded.
+        let _ = provide(directory);
+    }
 }
 
 /// Whether ggml labels its work for us alone. Then nobody reads the labels, and the driver is
@@ -82,6 +121,10 @@ pub(crate) fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
     DEVICES.is_empty().then_some("the Vulkan loader did not load the agent's layer")
 }
 
+pub(crate) fn has_made_something() -> bool {
+    MADE.get().is_some()
+}
+
 /// Takes the manifest away, if this process made it. May run in a signal handler, and in
 /// a child that borrows its parent's memory: system calls only.
 pub(crate) fn withdraw() {
@@ -94,13 +137,18 @@ pub(crate) fn withdraw() {
     }
 }
 
-/// The manifest in a directory of ours, which is returned.
-fn provide(recordings: &Path) -> io::Result<PathBuf> {
+fn provide(directory: &Path) -> io::Result<()> {
     let library =
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
-    let directory = own_directory(recordings)?;
-    let manifest = directory.join(MANIFEST);
+    match DirBuilder::new().mode(OURS_ALONE).create(directory) {
+        // There is one already where this process was another program before.
+        Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
+            is_ours_alone(directory).then_some(()).ok_or(problem)?;
+        }
+        made => made?,
+    }
+    let manifest = directory.join(layer::MANIFEST);
     let made = Made {
         manifest: CString::new(manifest.as_os_str().as_bytes())?,
         directory: CString::new(directory.as_os_str().as_bytes())?,
@@ -109,24 +157,7 @@ fn provide(recordings: &Path) -> io::Result<PathBuf> {
     let _ = MADE.set(made);
     let mut open = OpenOptions::new();
     open.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let mut file = open.open(manifest)?;
-    file.write_all(text(&library.to_string_lossy()).as_bytes())?;
-    Ok(directory)
-}
-
-/// A directory that only the user can write to. There is one already where this process was
-/// another program before.
-fn own_directory(recordings: &Path) -> io::Result<PathBuf> {
-    for attempt in 0..MOST_ATTEMPTS {
-        let directory = recordings.join(format!("{DIRECTORY}-{}-{attempt}", std::process::id()));
-        match DirBuilder::new().mode(OURS_ALONE).create(&directory) {
-            Ok(()) => return Ok(directory),
-            Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => return Err(problem),
-            Err(_) if is_ours_alone(&directory) => return Ok(directory),
-            Err(_) => {}
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    open.open(manifest)?.write_all(layer::manifest(&library.to_string_lossy()).as_bytes())
 }
 
 pub(super) fn is_ours_alone(directory: &Path) -> bool {
@@ -137,65 +168,17 @@ pub(super) fn is_ours_alone(directory: &Path) -> bool {
     })
 }
 
-fn text(library: &str) -> String {
-    let library = library.replace('\\', "\\\\").replace('"', "\\\"");
-    let version = env!("CARGO_PKG_VERSION");
-    format!(
-        r#"{{
-  "file_format_version": "1.1.0",
-  "layer": {{
-    "name": "{LAYER}",
-    "type": "GLOBAL",
-    "library_path": "{library}",
-    "api_version": "1.3.0",
-    "implementation_version": "1",
-    "description": "ggprof {version}: device times of ggml",
-    "functions": {{ "vkNegotiateLoaderLayerInterfaceVersion": "ggprof_vulkan_negotiate" }}
-  }}
-}}
-"#
-    )
-}
-
 /// Adds to a list of the environment, once.
-fn append(name: &CStr, part: &OsStr) {
-    let now = std::env::var_os(OsStr::from_bytes(name.to_bytes())).unwrap_or_default();
-    if let Some(list) = appended(&now, part)
-        && let Ok(list) = CString::new(list.as_bytes())
-    {
-        // SAFETY: both are C strings; the program's threads do not run yet.
-        unsafe { libc::setenv(name.as_ptr(), list.as_ptr(), 1) };
+fn append(name: &str, part: &OsStr) {
+    if let Some(list) = layer::appended(list(name).as_bytes(), part.as_bytes()) {
+        set(name, &OsString::from_vec(list), true);
     }
 }
 
-/// `None` where the list has it already.
-fn appended(list: &OsStr, part: &OsStr) -> Option<OsString> {
-    if list.as_bytes().split(|&byte| byte == b':').any(|own| own == part.as_bytes()) {
-        return None;
-    }
-    let mut list = list.to_owned();
-    if !list.is_empty() {
-        list.push(":");
-    }
-    list.push(part);
-    Some(list)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_appended_to_once() {
-        let list = |text: &str, part: &str| appended(text.as_ref(), part.as_ref());
-        assert_eq!(list("", "a"), Some("a".into()));
-        assert_eq!(list("x:y", "a"), Some("x:y:a".into()));
-        assert_eq!(list("x:a:y", "a"), None);
-        assert_eq!(list("ab", "a"), Some("ab:a".into()));
-    }
-
-    #[test]
-    fn a_path_cannot_end_the_text_it_stands_in() {
-        assert!(text("/a\"b\\c").contains(r#""library_path": "/a\"b\\c""#));
-    }
+fn set(name: &str, value: &OsStr, over_another: bool) {
+    let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value.as_bytes())) else {
+        return;
+    };
+    // SAFETY: both are C strings; the program's threads do not run yet.
+    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), over_another.into()) };
 }
