@@ -3,12 +3,13 @@
 //! `observe::visits` tells the questions that count from the others.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::AtomicUsize;
 
 use super::library;
-use super::shim::observe_then_jump;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
+use crate::observe::visits::{Timed, Visits};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -23,22 +24,52 @@ static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIE
 static HOOKED: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
     Ranked::new([const { None }; LIBRARIES]);
 
-/// The shim in the slot passes on where the question came from, which Rust cannot ask.
+/// The shim in the slot, which knows where the question comes from: Rust cannot ask. The question
+/// has one argument, so all other registers that a call may change are free. In a split that is
+/// timed as a whole the shim keeps the node by itself; there are as many questions as nodes. It
+/// goes on to the real function, which was kept before the shim was put into the slot.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const N: usize>() {
-    observe_then_jump!(asked, N, "mov rsi, [rsp + 0xb8]", "mov edx, {slot}")
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+        "mov rax, qword ptr fs:[rax + {visits}]",
+        "test rax, rax",
+        "jz 3f",
+        "cmp byte ptr [rax + {timed}], {as_whole}",
+        "jne 2f",
+        "mov rcx, [rsp]",
+        "cmp rcx, [rax + {site}]",
+        "jne 2f",
+        "mov [rax + {asked}], rdi",
+        "3:",
+        "jmp qword ptr [rip + {real} + {place}]",
+        "2:",
+        "push rdi",
+        ".cfi_adjust_cfa_offset 8",
+        "mov rsi, [rsp + 8]",
+        "mov rdx, rax",
+        "call {visit}",
+        "pop rdi",
+        ".cfi_adjust_cfa_offset -8",
+        "jmp 3b",
+        ".cfi_endproc",
+        visits = const offset_of!(ThisThread, visits),
+        timed = const offset_of!(Visits, timed),
+        as_whole = const Timed::AsWhole as u8,
+        site = const offset_of!(Visits, site),
+        asked = const offset_of!(Visits, asked),
+        real = sym REAL,
+        place = const N * size_of::<AtomicUsize>(),
+        visit = sym visit,
+    )
 }
 
-/// Returns the real function, which was kept before the shim was put into the slot.
-extern "C-unwind" fn asked(node: usize, return_address: usize, library: u32) -> usize {
-    ThisThread::with(|this| {
-        // SAFETY: set for the length of the graph by the split that owns it, on
-        // this thread only.
-        if let Some(visits) = unsafe { this.visits.get().as_mut() } {
-            visits.visit(node, return_address);
-        }
-    });
-    REAL.get(library as usize).map_or(0, |real| real.load(Ordering::Acquire))
+/// # Safety
+/// For the shim: the visits of the split that this thread computes.
+unsafe extern "C-unwind" fn visit(node: usize, return_address: usize, visits: *mut Visits) {
+    // SAFETY: set for the length of the graph by the split that owns it, on this thread only.
+    unsafe { (*visits).visit(node, return_address) };
 }
 
 static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
