@@ -253,25 +253,27 @@ fn copies_have_their_work_on_the_device() {
 fn sampling_times_the_parts_of_some_graphs() {
     // The first graph is a prompt; all others have one shape.
     let arguments = [&DENSE[..3], &["--graphs=12", "--layers=2", "--embd=64", "--prompt=3"]];
-    let sample = |budget| {
+    let sample = |version, budget| {
         let wishes = [("GGPROF_VULKAN", "sample"), ("GGPROF_BUDGET", budget)];
-        record_with(NEWEST, &wishes, &arguments.concat())
+        record_with(version, &wishes, &arguments.concat())
     };
-    let Some((all, _)) = sample("100") else { return };
+    let Some((all, _)) = sample(NEWEST, "100") else { return };
     assert!(all.device_works.iter().all(|work| kind(work) != WORK_WHOLE_SPLIT));
-    let Some((recording, _)) = sample("0") else { return };
-    let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
-    let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
-    let (whole, parts): (Vec<_>, Vec<_>) =
-        in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
-    let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
-    assert_eq!(runs, BTreeSet::from([1, 2, 3]));
-    let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
-    whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
-    assert_eq!(marks.keys().copied().collect::<Vec<_>>(), Vec::from_iter(4..=12));
-    for marks in marks.values() {
-        assert_eq!(marks.len(), 2, "beginning and end: {marks:?}");
-        assert!(marks[0].end < marks[1].start, "{marks:?}");
+    for version in VERSIONS {
+        let Some((recording, _)) = sample(version, "0") else { return };
+        let run_of = |work: &DeviceWork| recording.splits[&work.split].begin.run;
+        let in_splits = recording.device_works.iter().filter(|work| work.split != 0);
+        let (whole, parts): (Vec<_>, Vec<_>) =
+            in_splits.partition(|work| kind(work) == WORK_WHOLE_SPLIT);
+        let runs: BTreeSet<u32> = parts.into_iter().map(run_of).collect();
+        assert_eq!(runs, BTreeSet::from([1, 2, 3]), "{version}");
+        let mut marks: BTreeMap<u32, Vec<&DeviceWork>> = BTreeMap::new();
+        whole.into_iter().for_each(|work| marks.entry(run_of(work)).or_default().push(work));
+        assert_eq!(marks.keys().copied().collect::<Vec<_>>(), Vec::from_iter(4..=12), "{version}");
+        for marks in marks.values() {
+            assert_eq!(marks.len(), 2, "{version}: beginning and end: {marks:?}");
+            assert!(marks[0].end < marks[1].start, "{version}: {marks:?}");
+        }
     }
 }
 

@@ -3,12 +3,14 @@
 //! `observe::visits` tells the questions that count from the others.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::mem::offset_of;
+use std::sync::atomic::AtomicUsize;
 
 use super::library;
-use super::shim::observe_then_jump;
+use super::shim::{keep_arguments, restore_arguments};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::observe::visits::{Timed, Visits};
 use crate::patch::got;
 use crate::patch::loaded_object::{LoadedObject, Place};
 use crate::recorder::this_thread::ThisThread;
@@ -28,22 +30,54 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKED
 }
 
-/// The shim in the slot passes on where the question came from, which Rust cannot ask.
+/// The shim in the slot, which knows where the question comes from: Rust cannot ask. In a split
+/// that is timed as a whole the shim keeps the node by itself; there are as many questions as
+/// nodes. It goes on to the real function, which was kept before the shim was put into the slot,
+/// with every argument as it was.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn shim<const N: usize>() {
-    observe_then_jump!(asked, N, "mov rsi, [rsp + 0xb8]", "mov edx, {slot}")
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+        "mov rax, qword ptr fs:[rax + {visits}]",
+        "test rax, rax",
+        "jz 3f",
+        "cmp byte ptr [rax + {timed}], {as_whole}",
+        "jne 2f",
+        "mov r11, [rsp]",
+        "cmp r11, [rax + {site}]",
+        "jne 2f",
+        "mov [rax + {asked}], rdi",
+        "3:",
+        "jmp qword ptr [rip + {real} + {place}]",
+        "2:",
+        "sub rsp, 8",
+        ".cfi_adjust_cfa_offset 8",
+        keep_arguments!(),
+        "mov rsi, [rsp + 200]",
+        "mov rdx, rax",
+        "call {visit}",
+        restore_arguments!(),
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "jmp 3b",
+        ".cfi_endproc",
+        visits = const offset_of!(ThisThread, visits),
+        timed = const offset_of!(Visits, timed),
+        as_whole = const Timed::AsWhole as u8,
+        site = const offset_of!(Visits, site),
+        asked = const offset_of!(Visits, asked),
+        real = sym REAL,
+        place = const N * size_of::<AtomicUsize>(),
+        visit = sym visit,
+    )
 }
 
-/// Returns the real function, which was kept before the shim was put into the slot.
-extern "C-unwind" fn asked(node: usize, return_address: usize, library: u32) -> usize {
-    ThisThread::with(|this| {
-        // SAFETY: set for the length of the graph by the split that owns it, on
-        // this thread only.
-        if let Some(visits) = unsafe { this.visits.get().as_mut() } {
-            visits.visit(node, return_address);
-        }
-    });
-    REAL.get(library as usize).map_or(0, |real| real.load(Ordering::Acquire))
+/// # Safety
+/// For the shim: the visits of the split that this thread computes.
+unsafe extern "C-unwind" fn visit(node: usize, return_address: usize, visits: *mut Visits) {
+    // SAFETY: set for the length of the graph by the split that owns it, on this thread only.
+    unsafe { (*visits).visit(node, return_address) };
 }
 
 static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =

@@ -10,11 +10,23 @@
 use std::ptr::NonNull;
 
 use super::cuda::CapturedGraph;
+use crate::ffi::vulkan::commands::DeviceCommands;
 use crate::recorder::this_thread::ThisThread;
 
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.
 const LONGEST_STEP: usize = 32;
+
+/// How the work of a split is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Timed {
+    /// There was none yet.
+    Undecided,
+    InParts,
+    /// Its beginning and end: what is in between is not looked at.
+    AsWhole,
+}
 
 /// The questions of one split.
 #[derive(Debug)]
@@ -22,10 +34,14 @@ pub(crate) struct Visits {
     pub(crate) split: u32,
     pub(crate) shape: u32,
     pub(crate) backend: u32,
-    /// Whether the device's work is timed in its parts; unknown before there is any.
-    pub(crate) in_parts: Option<bool>,
+    pub(crate) timed: Timed,
     nodes: *const [*const u8],
-    site: usize,
+    pub(crate) site: usize,
+    /// The node that the loop asked about last, in a split that is timed as a whole.
+    pub(crate) asked: usize,
+    /// The Vulkan device whose commands are passed on at once: its key, 0 for none, and the
+    /// functions behind us.
+    passed_on: (usize, NonNull<DeviceCommands>),
     worked: bool,
     /// The stream that work went to first, 0 before.
     stream: usize,
@@ -78,9 +94,11 @@ impl Visits {
             split,
             shape,
             backend,
-            in_parts: None,
+            timed: Timed::Undecided,
             nodes,
             site: 0,
+            asked: 0,
+            passed_on: (0, NonNull::dangling()),
             worked: false,
             stream: 0,
             cuda_graph: CapturedGraph::default(),
@@ -95,9 +113,15 @@ impl Visits {
         let is = |place: &*const u8| *place as usize == node;
         if nodes.first().is_some_and(is) && (!self.worked || site == self.site) {
             self.site = site;
+            self.asked = node;
             self.visited.clear();
             self.visited.push(0);
             self.cuda_graph.visit(0);
+            return;
+        }
+        if self.timed == Timed::AsWhole {
+            // As the shim does it.
+            self.asked = if site == self.site { node } else { self.asked };
             return;
         }
         let Some(current) = self.position().filter(|_| site == self.site) else { return };
@@ -118,6 +142,30 @@ impl Visits {
     /// The node being recorded or launched; none before the first.
     pub(crate) fn position(&self) -> Option<u32> {
         self.visited.last().copied()
+    }
+
+    /// From now on only the beginning and the end of the split are timed, and the commands of
+    /// the Vulkan device with this key are passed on to these functions.
+    pub(crate) fn pass_on(&mut self, key: usize, next: NonNull<DeviceCommands>) {
+        self.timed = Timed::AsWhole;
+        let node = self.position().and_then(|at| self.nodes().get(at as usize));
+        self.asked = node.map_or(0, |&node| node as usize);
+        self.passed_on = (key, next);
+    }
+
+    #[inline(always)]
+    pub(crate) fn passed_on(&self, key: usize) -> Option<NonNull<DeviceCommands>> {
+        (self.passed_on.0 == key).then_some(self.passed_on.1)
+    }
+
+    /// The position that the library has come to, if that is this one or a later.
+    pub(crate) fn position_from(&self, first: u32) -> Option<u32> {
+        if self.timed != Timed::AsWhole {
+            return self.position().filter(|&position| position >= first);
+        }
+        let rest = self.nodes().get(first as usize..)?;
+        let step = rest.iter().position(|&node| node as usize == self.asked)?;
+        Some(first + step as u32)
     }
 
     pub(crate) fn has_worked(&self) -> bool {
@@ -223,6 +271,22 @@ mod tests {
         visits.note_work();
         ask(&mut visits, [0], LOOP);
         assert_eq!(visits.position(), Some(0));
+    }
+
+    #[test]
+    fn of_a_split_that_is_timed_as_a_whole_the_last_question_counts() {
+        let nodes = graph(9);
+        let mut visits = visits(&nodes);
+        ask(&mut visits, 0..9, ELSEWHERE);
+        visits.pass_on(1, NonNull::dangling());
+        assert_eq!(visits.position_from(0), Some(8), "a dry run, and a command before the loop");
+        ask(&mut visits, [0, 3], LOOP);
+        ask(&mut visits, [8], ELSEWHERE);
+        assert_eq!(visits.position_from(0), Some(3));
+        assert_eq!(visits.position_from(4), None);
+        ask(&mut visits, [7], LOOP);
+        assert_eq!(visits.position_from(4), Some(7));
+        assert_eq!(fused(&visits), []);
     }
 
     #[test]

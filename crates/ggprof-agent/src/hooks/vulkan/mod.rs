@@ -13,6 +13,7 @@ mod commands;
 mod devices;
 mod instances;
 mod labels;
+mod noted;
 mod pipelines;
 mod queues;
 
@@ -131,22 +132,22 @@ fn stand_in_for(name: &[u8]) -> vk::PFN_vkVoidFunction {
         b"vkCmdBindPipeline" => stand_in!(PFN_vkCmdBindPipeline, commands::bind_pipeline),
         b"vkCmdDispatch" => stand_in!(PFN_vkCmdDispatch, commands::dispatch),
         b"vkCmdDispatchBase" | b"vkCmdDispatchBaseKHR" => {
-            stand_in!(PFN_vkCmdDispatchBase, commands::dispatch_base)
+            stand_in!(PFN_vkCmdDispatchBase, noted::dispatch_base)
         }
         b"vkCmdDispatchIndirect" => {
             stand_in!(PFN_vkCmdDispatchIndirect, commands::dispatch_indirect)
         }
         b"vkCmdCopyBuffer" => stand_in!(PFN_vkCmdCopyBuffer, commands::copy_buffer),
         b"vkCmdCopyBuffer2" | b"vkCmdCopyBuffer2KHR" => {
-            stand_in!(PFN_vkCmdCopyBuffer2, commands::copy_buffer2)
+            stand_in!(PFN_vkCmdCopyBuffer2, noted::copy_buffer2)
         }
         b"vkCmdFillBuffer" => stand_in!(PFN_vkCmdFillBuffer, commands::fill_buffer),
         b"vkCmdUpdateBuffer" => stand_in!(PFN_vkCmdUpdateBuffer, commands::update_buffer),
         b"vkCmdPipelineBarrier" => stand_in!(PFN_vkCmdPipelineBarrier, commands::pipeline_barrier),
         b"vkCmdPipelineBarrier2" | b"vkCmdPipelineBarrier2KHR" => {
-            stand_in!(PFN_vkCmdPipelineBarrier2, commands::pipeline_barrier2)
+            stand_in!(PFN_vkCmdPipelineBarrier2, noted::pipeline_barrier2)
         }
-        b"vkCmdWaitEvents" => stand_in!(PFN_vkCmdWaitEvents, commands::wait_events),
+        b"vkCmdWaitEvents" => stand_in!(PFN_vkCmdWaitEvents, noted::wait_events),
         b"vkQueueSubmit" => stand_in!(PFN_vkQueueSubmit, queues::submit),
         b"vkQueueSubmit2" | b"vkQueueSubmit2KHR" => stand_in!(PFN_vkQueueSubmit2, queues::submit2),
         b"vkQueueWaitIdle" => stand_in!(PFN_vkQueueWaitIdle, queues::queue_wait_idle),
@@ -174,4 +175,14 @@ fn stand_in_for(name: &[u8]) -> vk::PFN_vkVoidFunction {
 unsafe fn device_of<'a>(handle: impl vk::Handle) -> Option<&'a Device> {
     // SAFETY: the caller's contract.
     unsafe { DEVICES.find(dispatch_key(handle)) }
+}
+
+/// # Safety
+/// `first` is the first of `count`, or `count` is 0.
+unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
+    if count == 0 || first.is_null() {
+        return &[];
+    }
+    // SAFETY: the caller's contract.
+    unsafe { std::slice::from_raw_parts(first, count as usize) }
 }

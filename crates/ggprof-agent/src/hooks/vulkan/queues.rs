@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::device_of;
+use super::{device_of, slice};
 use crate::clock;
 use crate::fail_open::contained;
 use crate::fault::fault_point;
@@ -55,16 +55,6 @@ pub(super) unsafe extern "system" fn submit2(
     result
 }
 
-/// # Safety
-/// `first` is the first of `count`, or `count` is 0.
-unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
-    if count == 0 || first.is_null() {
-        return &[];
-    }
-    // SAFETY: the caller's contract.
-    unsafe { std::slice::from_raw_parts(first, count as usize) }
-}
-
 /// Before the device can have done anything of it.
 fn note_submitted(
     device: &Device,
@@ -72,14 +62,14 @@ fn note_submitted(
     buffers: impl Iterator<Item = vk::CommandBuffer>,
 ) {
     contained((), || {
-        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         for handle in buffers {
             let found = ThisThread::with(|this| device.buffers.find(this, handle));
             let Some(buffer) = found else { continue };
             // SAFETY: it is being submitted: the program does nothing else with it.
             let inner = unsafe { buffer.inner() };
-            if inner.noted {
+            if inner.noted && !inner.recording.is_empty() {
                 fault_point!();
+                let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
                 device.in_flight.push(queue, buffer, inner, now);
             }
         }

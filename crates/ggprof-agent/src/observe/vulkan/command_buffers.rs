@@ -3,7 +3,7 @@
 //! first command only.
 
 use std::cell::UnsafeCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ash::vk::{self, Handle};
@@ -81,8 +81,8 @@ pub(crate) struct CommandBuffers {
 #[derive(Debug, Default)]
 struct Known {
     /// The queue family of each pool.
-    families: HashMap<u64, u32>,
-    buffers: HashMap<u64, &'static CommandBuffer>,
+    families: BTreeMap<u64, u32>,
+    buffers: BTreeMap<u64, &'static CommandBuffer>,
 }
 
 /// Those that mean nothing now.

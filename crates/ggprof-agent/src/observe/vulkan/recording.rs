@@ -85,6 +85,11 @@ impl Recording {
         self.boundary = None;
     }
 
+    /// Whether nothing was noted of the commands, or there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.works.is_empty() && self.groups == 0
+    }
+
     /// The beginning or the end of a split whose works go without times of their own.
     pub(crate) fn mark(&mut self, mut work: Work, between: &mut impl Between) {
         work.start = between.stamp(When::Done).unwrap_or(NO_STAMP);

@@ -4,7 +4,7 @@
 //! two of each shape (the second is warm) until what is lent in advance is spent. Of the others
 //! the beginning and the end are timed.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use ggprof_spool::layout::{NO_NODE, WORK_WHOLE_SPLIT};
 
@@ -14,7 +14,7 @@ use crate::clock;
 use crate::config::Vulkan;
 use crate::lock::{Locked, Ranked, rank};
 use crate::observe::budget::Budget;
-use crate::observe::visits::Visits;
+use crate::observe::visits::{Timed, Visits};
 
 /// What a timestamp takes of the device's time: 1.7 µs on the fastest that was measured.
 const COST_PER_STAMP_NS: u64 = 2_000;
@@ -31,7 +31,7 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 struct State {
     budget: Budget,
-    shapes: HashMap<u32, Shape>,
+    shapes: BTreeMap<u32, Shape>,
 }
 
 #[derive(Debug, Default)]
@@ -57,18 +57,18 @@ pub(crate) enum Sampled {
 impl Samples {
     pub(crate) fn new(budget_permille: u32) -> Samples {
         let budget = Budget::new(budget_permille);
-        Samples { state: Ranked::new(State { budget, shapes: HashMap::new() }) }
+        Samples { state: Ranked::new(State { budget, shapes: BTreeMap::new() }) }
     }
 
     pub(crate) fn sampled(&self, mode: Vulkan, visits: &mut Visits) -> Sampled {
-        match visits.in_parts {
-            Some(true) => Sampled::InParts,
-            Some(false) => Sampled::Within,
-            None => {
+        match visits.timed {
+            Timed::InParts => Sampled::InParts,
+            Timed::AsWhole => Sampled::Within,
+            Timed::Undecided => {
                 let now_ns = || clock::nanoseconds(libc::CLOCK_MONOTONIC);
                 let in_parts = mode != Vulkan::Sample
                     || self.state().next(visits.shape, visits.node_count(), now_ns());
-                visits.in_parts = Some(in_parts);
+                visits.timed = if in_parts { Timed::InParts } else { Timed::AsWhole };
                 if in_parts { Sampled::InParts } else { Sampled::Begins(whole(visits)) }
             }
         }
@@ -77,17 +77,16 @@ impl Samples {
     /// A command buffer of the split ends, with so many timestamps in it; the split's end, if
     /// this is the last one.
     pub(crate) fn end(&self, visits: &Visits, stamps: u32) -> Option<Work> {
-        let position = visits.position()?;
         let mut state = self.state();
         let shape = state.shapes.get_mut(&visits.shape)?;
-        let is_last = position >= shape.last;
-        shape.last = shape.last.max(position);
-        if visits.in_parts == Some(true) {
+        let last = visits.position_from(shape.last);
+        shape.last = last.unwrap_or(shape.last);
+        if visits.timed == Timed::InParts {
             shape.stamps += stamps;
             state.budget.spend(u64::from(stamps) * COST_PER_STAMP_NS);
             return None;
         }
-        is_last.then(|| whole(visits))
+        last.map(|_| whole(visits))
     }
 
     fn state(&self) -> Locked<'_, { rank::SAMPLES }, State> {
@@ -129,7 +128,7 @@ mod tests {
     /// Graphs of a millisecond each with 250 nodes, as many timestamps, and these shapes:
     /// the numbers, from 0 on, of those that are timed in their parts.
     fn timed(shapes: impl IntoIterator<Item = u32>) -> Vec<u64> {
-        let mut state = State { budget: Budget::new(10), shapes: HashMap::new() };
+        let mut state = State { budget: Budget::new(10), shapes: BTreeMap::new() };
         let mut timed = Vec::new();
         for (number, shape) in (0..).zip(shapes) {
             if state.next(shape, 250, number * MS) {
@@ -157,7 +156,7 @@ mod tests {
 
     #[test]
     fn the_first_graph_of_all_is_timed_whatever_it_costs() {
-        let mut state = State { budget: Budget::new(0), shapes: HashMap::new() };
+        let mut state = State { budget: Budget::new(0), shapes: BTreeMap::new() };
         assert!(state.next(1, 1_000_000, 0));
         assert!(!state.next(2, 1_000_000, MS));
     }
