@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ggprof_spool::layout::{ClockKind, ClockSample};
 
-static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
+pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the clock: the cycle counter costs half of what `clock_gettime`
 /// does, but only the kernel knows whether it runs evenly on all processors.
@@ -27,11 +27,20 @@ pub(crate) fn kind() -> ClockKind {
 /// Hot path: no allocation, no locks, no panics.
 #[inline(always)]
 pub(crate) fn ticks() -> u64 {
-    if COUNT_CYCLES.load(Ordering::Relaxed) {
-        // SAFETY: every x86-64 processor has the instruction; where the kernel
-        // forbids it to user code, its own clock source is not "tsc".
-        return unsafe { core::arch::x86_64::_rdtsc() };
-    }
+    quick_ticks().unwrap_or_else(slow_ticks)
+}
+
+/// `None` where the cycle counter is not the clock.
+#[inline(always)]
+pub(crate) fn quick_ticks() -> Option<u64> {
+    // SAFETY: every x86-64 processor has the instruction; where the kernel
+    // forbids it to user code, its own clock source is not "tsc".
+    COUNT_CYCLES.load(Ordering::Relaxed).then(|| unsafe { core::arch::x86_64::_rdtsc() })
+}
+
+#[cold]
+#[inline(never)]
+pub(crate) fn slow_ticks() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC)
 }
 

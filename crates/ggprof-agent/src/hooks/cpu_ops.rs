@@ -5,18 +5,13 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use std::arch::{global_asm, naked_asm};
+use std::arch::global_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::{
-    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
-    restore_registers,
-};
+use super::shim::observe_then_jump;
 use crate::fail_open;
 use crate::observe::cpu_op::{self, ComputeParams};
-use crate::recorder::this_thread::ThisThread;
-use crate::recorder::thread_log::ThreadLog;
 
 /// Libraries with ops hooked at the same time.
 pub(crate) const LIBRARIES: usize = 8;
@@ -24,9 +19,9 @@ pub(crate) const LIBRARIES: usize = 8;
 pub(crate) const FORWARDS: usize = 512;
 
 pub(crate) static EXTRA: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
-pub(crate) static BARRIER: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 pub(crate) static FORWARD: [AtomicUsize; FORWARDS] = [const { AtomicUsize::new(0) }; FORWARDS];
 
+/// One of a hook for each library.
 macro_rules! per_library {
     ($hook:ident) => {
         [
@@ -41,112 +36,23 @@ macro_rules! per_library {
         ]
     };
 }
+pub(super) use per_library;
 
 pub(crate) fn extra_hook(library: usize) -> usize {
     per_library!(extra_compute_forward)[library] as usize
 }
 
-pub(crate) fn barrier_hook(library: usize) -> usize {
-    per_library!(barrier)[library] as usize
-}
-
-/// For `patch::inline::Hook::KeepsRegisters`.
-pub(crate) fn barrier_hook_at_entry(library: usize) -> usize {
-    per_library!(barrier_at_entry)[library] as usize
-}
-
 /// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
-/// it is about to compute, on every thread.
+/// it is about to compute, on every thread. `library::hook_ops` stored the real function before
+/// it installed this.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>() {
-    observe_then_jump!(announced, LIBRARY, "mov edx, {slot}")
+    observe_then_jump!(announced, [EXTRA][LIBRARY])
 }
 
-/// Returns the real function, which `library::hook_ops` stored before it installed the hook. That
-/// the arguments are these shows where the second one is a node of a running graph.
-extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize, library: u32) -> usize {
+/// That the arguments are these shows where the second one is a node of a running graph.
+extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize) {
     fail_open::hot((), |this| cpu_op::begin(this, params, tensor));
-    EXTRA.get(library as usize).map_or(0, |real| real.load(Ordering::Relaxed))
-}
-
-/// `ggml_barrier`: where a thread waits for the others. Its arguments are passed on as they are,
-/// and a thread that has nobody to wait for goes straight to the real one.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn barrier<const LIBRARY: usize>() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-        "mov rax, qword ptr fs:[rax + {log}]",
-        "test rax, rax",
-        "je 3f",
-        "cmp dword ptr [rax + {n_threads}], 1",
-        "jbe 3f",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbx, 0",
-        keep_arguments!(),
-        "call {reach}",
-        "mov ebx, eax",
-        restore_arguments!(),
-        call_with_stack!("[rip + {barrier} + {offset}]"),
-        "test bl, bl",
-        "je 2f",
-        "call {leave}",
-        "2:",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "ret",
-        "3:",
-        "jmp qword ptr [rip + {barrier} + {offset}]",
-        ".cfi_endproc",
-        log = const ThisThread::LOG,
-        n_threads = const ThreadLog::N_THREADS,
-        reach = sym reach_barrier,
-        leave = sym leave_barrier,
-        barrier = sym BARRIER,
-        offset = const LIBRARY * size_of::<AtomicUsize>(),
-    )
-}
-
-/// The same at the function's own entry. There callers may count on all registers that the
-/// real function, which is short and calls nobody, leaves as they were.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn barrier_at_entry<const LIBRARY: usize>() {
-    naked_asm!(
-        ".cfi_startproc",
-        "push rbx",
-        ".cfi_adjust_cfa_offset 8",
-        ".cfi_rel_offset rbx, 0",
-        keep_registers!(),
-        "call {reach}",
-        "mov ebx, eax",
-        restore_registers!(),
-        call_with_stack!("[rip + {barrier} + {offset}]"),
-        "test bl, bl",
-        "je 2f",
-        keep_registers!(),
-        "call {leave}",
-        restore_registers!(),
-        "2:",
-        "pop rbx",
-        ".cfi_adjust_cfa_offset -8",
-        ".cfi_restore rbx",
-        "ret",
-        ".cfi_endproc",
-        reach = sym reach_barrier,
-        leave = sym leave_barrier,
-        barrier = sym BARRIER,
-        offset = const LIBRARY * size_of::<AtomicUsize>(),
-    )
-}
-
-extern "C" fn reach_barrier() -> bool {
-    fail_open::hot(false, cpu_op::reach_barrier)
-}
-
-extern "C" fn leave_barrier() {
-    fail_open::hot((), cpu_op::leave_barrier);
 }
 
 /// Bytes between the hooks of `ggml_compute_forward_*`.

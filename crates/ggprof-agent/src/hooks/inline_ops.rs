@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ggprof_spool::layout::CoveredHow;
 
+use super::barrier;
 use super::cpu_ops;
 use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks, UNSEEN};
 use crate::fault::fault_point;
@@ -35,8 +36,8 @@ pub(super) fn hook(
     let barrier = named(&functions, BARRIER.to_bytes());
     let barrier = barrier.filter(|barrier| direct_calls::reach(object, barrier.address));
     let barrier = barrier.is_some_and(|barrier| {
-        let hook = Hook::KeepsRegisters(cpu_ops::barrier_hook_at_entry(number));
-        prepare(&mut inline, barrier, hook, &cpu_ops::BARRIER[number]).is_ok()
+        let hook = Hook::KeepsRegisters(barrier::hook(number));
+        prepare(&mut inline, barrier, hook, &barrier::BARRIER[number]).is_ok()
     });
     let mut forward = 0;
     for fused in functions.iter().filter(|function| is_fused(&function.name)) {

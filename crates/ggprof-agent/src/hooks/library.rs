@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::CoveredHow;
 
+use super::barrier;
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
 use crate::fault::fault_point;
@@ -178,8 +179,8 @@ impl Hooks {
                 let hook = cpu_ops::extra_hook(number);
                 hooked.ops |= replace(object, slot, hook, &cpu_ops::EXTRA[number]);
             } else if slot.name == BARRIER {
-                let hook = cpu_ops::barrier_hook(number);
-                hooked.barrier |= replace(object, slot, hook, &cpu_ops::BARRIER[number]);
+                let hook = barrier::hook(number);
+                hooked.barrier |= replace(object, slot, hook, &barrier::BARRIER[number]);
             } else if is_forward(slot.name)
                 && let Some(place) = self.take_forward(number)
             {

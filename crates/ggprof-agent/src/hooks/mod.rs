@@ -6,6 +6,7 @@
 
 pub(crate) mod abort_callback;
 pub(crate) mod backend_table;
+mod barrier;
 pub(crate) mod cpu_ops;
 pub(crate) mod cuda_calls;
 pub(crate) mod cupti;

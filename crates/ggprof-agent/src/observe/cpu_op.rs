@@ -37,10 +37,24 @@ impl ComputeParams {
     }
 }
 
-/// This thread begins its share of the node.
+/// This thread begins its share of the node. What is rare is called as the last thing: then
+/// nothing is kept on the stack for it.
 #[inline(always)]
 pub(crate) fn begin(this: &ThisThread, params: *const ComputeParams, tensor: usize) {
-    let now = clock::ticks();
+    match clock::quick_ticks() {
+        Some(now) => begin_now(this, params, tensor, now),
+        None => begin_by_slow_clock(this, params, tensor),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn begin_by_slow_clock(this: &ThisThread, params: *const ComputeParams, tensor: usize) {
+    begin_now(this, params, tensor, clock::slow_ticks());
+}
+
+#[inline(always)]
+fn begin_now(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
     if let Some(log) = this.log.get()
         && let Some(position) = log.position_of(tensor)
     {
@@ -71,10 +85,7 @@ pub(crate) fn begin_unannounced(
     });
     let (log, position) = joined?;
     begin_at(log, tensor, position, now);
-    if let Some(share) = log.current() {
-        let fused = log.fused_behind(position, others);
-        share.fused.store(fused, std::sync::atomic::Ordering::Relaxed);
-    }
+    log.set_fused(log.fused_behind(position, others));
     Some(true)
 }
 
@@ -139,16 +150,14 @@ fn join_run_of(
 /// This thread reached a barrier inside or behind its share.
 #[inline(always)]
 pub(crate) fn reach_barrier(this: &ThisThread) -> bool {
-    let Some(log) = this.log.get().filter(|log| log.has_company()) else { return false };
-    let Some(share) = log.current() else { return false };
-    share.reach_barrier(clock::ticks());
-    true
+    let log = this.log.get().filter(|log| log.has_company());
+    log.is_some_and(|log| log.reach_barrier(clock::ticks()))
 }
 
 #[inline(always)]
 pub(crate) fn leave_barrier(this: &ThisThread) {
-    if let Some(share) = this.log.get().and_then(ThreadLog::current) {
-        share.leave_barrier(clock::ticks());
+    if let Some(log) = this.log.get() {
+        log.leave_barrier(clock::ticks());
     }
 }
 

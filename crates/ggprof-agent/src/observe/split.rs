@@ -230,11 +230,8 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     }
     let nodes = &nodes[..nodes.len().min(MAX_NODES)];
     // Threads of the CPU look their nodes up; a device's library tells them itself.
-    if !adopted.asks_about_nodes() {
-        let Some(table) = lane.slot().node_table() else { return (layout::NONE, 0) };
-        for (place, &node) in table.iter().zip(nodes) {
-            place.store(node as usize, std::sync::atomic::Ordering::Relaxed);
-        }
+    if !adopted.asks_about_nodes() && !lane.slot().set_nodes(nodes) {
+        return (layout::NONE, 0);
     }
     let mut known = lane.take_known();
     fault_point!();

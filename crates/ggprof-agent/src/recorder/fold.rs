@@ -4,12 +4,18 @@
 //! sorted lists. Nothing is computed that the reader could compute: sums and
 //! maxima only, because the single shares are not kept unless asked for.
 
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::sync::atomic::Ordering::Relaxed;
 
 use ggprof_spool::layout::{MEASURED_HOST, OP_FUSED, OP_SHIFT_BIT, OpEvent, ThreadShare};
 
 use super::lane::HeldLane;
-use super::thread_log::{Share, ThreadLog};
+use super::share::{self, AT_END, Share, Spans};
+use super::thread_log::ThreadLog;
+
+/// How many shares ahead they are asked for: other threads wrote them, so they come from the
+/// caches of other cores, each after a hundred nanoseconds. Four cache lines per thread.
+const AHEAD: usize = 10;
 
 /// The split whose shares are folded.
 #[derive(Clone, Copy, Debug)]
@@ -30,29 +36,66 @@ pub(crate) struct Folded {
 pub(crate) fn write_ops(
     lane: &HeldLane<'_>,
     split: FoldedSplit,
-    mut on_fused: impl FnMut(u32, u32),
+    on_fused: impl FnMut(u32, u32),
 ) -> Folded {
-    let mut cursors: Vec<Cursor> = lane.slot().logs().map(Cursor::new).collect();
-    let waits_unseen = waits_are_unseen(&cursors);
+    let logs = lane.slot().logs();
+    let mut cursors: Vec<Cursor> = logs.map(|log| Cursor::new(log, split.end)).collect();
+    let is_long = share::is_long(split.end.wrapping_sub(split.start));
+    let ops = if is_long || waits_are_unseen(&cursors) {
+        write_all::<true>(lane, split, &mut cursors, on_fused)
+    } else {
+        write_all::<false>(lane, split, &mut cursors, on_fused)
+    };
+    Folded { ops, threads: cursors.len() as u16 }
+}
+
+/// Not part of its caller, which is large: the loop needs all registers there are. `CAREFUL` as
+/// for [`OpInTicks::of`].
+#[inline(never)]
+fn write_all<const CAREFUL: bool>(
+    lane: &HeldLane<'_>,
+    split: FoldedSplit,
+    cursors: &mut [Cursor],
+    mut on_fused: impl FnMut(u32, u32),
+) -> u32 {
+    let waits_unseen = CAREFUL && waits_are_unseen(cursors);
     let mut ops = 0;
-    while let Some(position) = next_position(&cursors) {
-        let next_start = if waits_unseen { next_start(&cursors, position) } else { u64::MAX };
+    let mut position = cursors.iter().map(Cursor::position).min().unwrap_or(AT_END);
+    while position != AT_END {
+        let latest = if waits_unseen { next_start(cursors, position) } else { u64::MAX };
         if lane.recorder.threads {
-            put_shares(lane, split, position, &cursors);
+            put_shares(lane, split, position, cursors);
         }
-        let mut op = OpInTicks { first: u64::MAX, ..OpInTicks::default() };
-        for cursor in &mut cursors {
-            if let Some(part) = cursor.take(position, split.end) {
-                op.add(&part.until(next_start));
-            }
-        }
+        let (op, next) = fold_op::<CAREFUL>(cursors, position, latest);
         if op.fused != 0 {
             on_fused(position, op.fused);
         }
         lane.put(&op.encode(split, position).encode());
         ops += 1;
+        position = next;
     }
-    Folded { ops, threads: cursors.len() as u16 }
+    ops
+}
+
+/// Adds up the shares of the node at a position, and gives that of the node behind it. All threads
+/// meet all nodes, so all cursors nearly always stand at the same one.
+#[inline(always)]
+fn fold_op<const CAREFUL: bool>(
+    cursors: &mut [Cursor],
+    position: u32,
+    latest: u64,
+) -> (OpInTicks, u32) {
+    if let [alone] = cursors {
+        return (OpInTicks::of::<CAREFUL>(alone.take(), latest), alone.position());
+    }
+    let (mut op, mut next) = (OpInTicks::NONE, AT_END);
+    for cursor in cursors {
+        if cursor.position() == position {
+            op.add(&OpInTicks::of::<CAREFUL>(cursor.take(), latest));
+        }
+        next = next.min(cursor.position());
+    }
+    (op, next)
 }
 
 /// Whether several threads wait for each other where nobody sees it, because the compiler put the
@@ -60,116 +103,73 @@ pub(crate) fn write_ops(
 fn waits_are_unseen(cursors: &[Cursor]) -> bool {
     /// To wait for no time at all so often is not possible.
     const LOOKED_AT: usize = 16;
-    let waited = |share: &Share| share.after_wait.load(Relaxed) != 0;
-    cursors.len() > 1 && !cursors.iter().any(|it| it.rest.iter().take(LOOKED_AT).any(waited))
+    let waited = |share: &Share| share.spans::<true>().after_wait != 0;
+    cursors.len() > 1 && !cursors.iter().any(|it| it.rest().take(LOOKED_AT).any(waited))
 }
 
 /// When the first thread begins what comes after the position: all have finished it by then.
 fn next_start(cursors: &[Cursor], position: u32) -> u64 {
-    let starts = cursors.iter().filter_map(|cursor| {
-        let mut rest = cursor.rest.iter();
-        rest.find(|share| share.position.load(Relaxed) != position)
-    });
-    starts.map(|share| share.start.load(Relaxed)).min().unwrap_or(u64::MAX)
+    let starts =
+        cursors.iter().filter_map(|it| it.rest().find(|share| share.position() != position));
+    starts.map(Share::start).min().unwrap_or(u64::MAX)
 }
-
-/// The least position at which a thread has a share left. All threads meet all
-/// nodes, so it is nearly always where the first one stands.
-#[inline(always)]
-fn next_position(cursors: &[Cursor]) -> Option<u32> {
-    let (first, others) = cursors.split_first()?;
-    let mut least = first.position();
-    for cursor in others {
-        if cursor.position() != least {
-            least = least.min(cursor.position());
-        }
-    }
-    (least != AT_END).then_some(least)
-}
-
-/// No node stands so far back.
-const AT_END: u32 = u32::MAX;
 
 /// How far one thread's log has been merged.
 struct Cursor {
-    rest: &'static [Share],
+    /// The next share, or the mark behind the last one.
+    next: &'static Share,
     log: &'static ThreadLog,
 }
 
 impl Cursor {
-    fn new(log: &'static ThreadLog) -> Cursor {
-        Cursor { log, rest: log.shares() }
+    fn new(log: &'static ThreadLog, split_end: u64) -> Cursor {
+        let next = log.finished_shares(split_end);
+        for distance in 0..AHEAD {
+            ask_for(std::ptr::from_ref(next).wrapping_add(distance));
+        }
+        Cursor { next, log }
     }
 
+    /// Of the node whose share is next.
     #[inline(always)]
     fn position(&self) -> u32 {
-        self.rest.first().map_or(AT_END, |share| share.position.load(Relaxed))
+        self.next.position()
     }
 
-    /// The thread's share of the node at the position, if it has one.
+    /// The next share, where its position says that there is one.
     #[inline(always)]
-    fn take(&mut self, position: u32, split_end: u64) -> Option<Part> {
-        let (share, rest) = self.rest.split_first()?;
-        if share.position.load(Relaxed) != position {
-            return None;
-        }
-        self.rest = rest;
-        Some(Part::of(share, rest.is_empty(), split_end))
+    fn take(&mut self) -> &'static Share {
+        let share = self.next;
+        ask_for(std::ptr::from_ref(share).wrapping_add(AHEAD));
+        self.next = behind(share);
+        share
     }
 
-    /// The next share without taking it.
-    fn peek(&self, split_end: u64) -> Option<Part> {
-        let (share, rest) = self.rest.split_first()?;
-        Some(Part::of(share, rest.is_empty(), split_end))
+    /// All shares from the next one on.
+    fn rest(&self) -> impl Iterator<Item = &'static Share> {
+        let is_share = |share: &&Share| share.position() != AT_END;
+        std::iter::successors(Some(self.next).filter(is_share), move |&share| {
+            Some(behind(share)).filter(is_share)
+        })
     }
 }
 
-/// A share in plain numbers.
-struct Part {
-    start: u64,
-    end: u64,
-    inner_wait: u64,
-    after_wait: u64,
-    fused: u32,
+/// What follows a share that is not the mark.
+#[inline(always)]
+fn behind(share: &'static Share) -> &'static Share {
+    // SAFETY: a share is followed by another one or by the mark (`ThreadLog::finished_shares`);
+    // nobody asks what follows the mark, whose position is that of no node.
+    unsafe { &*std::ptr::from_ref(share).add(1) }
 }
 
-impl Part {
-    #[inline(always)]
-    fn of(share: &Share, is_last: bool, split_end: u64) -> Part {
-        let start = share.start.load(Relaxed);
-        let mut end = share.end.load(Relaxed);
-        let mut after_wait = share.after_wait.load(Relaxed);
-        if is_last {
-            // The thread may still be on its way out of the last barrier; it
-            // waited there until the graph ended.
-            if end == 0 {
-                end = split_end;
-            }
-            after_wait = split_end.saturating_sub(end);
-        }
-        Part {
-            start,
-            end: end.max(start),
-            inner_wait: share.inner_wait.load(Relaxed),
-            after_wait,
-            fused: share.fused.load(Relaxed),
-        }
-    }
-
-    /// The same, over at this moment at the latest.
-    #[inline(always)]
-    fn until(self, latest: u64) -> Part {
-        Part { end: self.end.min(latest).max(self.start), ..self }
-    }
-
-    #[inline(always)]
-    fn busy(&self) -> u64 {
-        (self.end - self.start).saturating_sub(self.inner_wait)
-    }
+/// Asks for memory to read, without waiting for it.
+#[inline(always)]
+fn ask_for(share: *const Share) {
+    // SAFETY: a hint; any address will do, and nothing is read or changed.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(share.cast()) };
 }
 
-/// One op over all threads, in full ticks.
-#[derive(Default)]
+/// One op over some threads, in full ticks.
 struct OpInTicks {
     first: u64,
     last: u64,
@@ -181,21 +181,51 @@ struct OpInTicks {
 }
 
 impl OpInTicks {
+    const NONE: OpInTicks = OpInTicks {
+        first: u64::MAX,
+        last: 0,
+        busy_sum: 0,
+        busy_max: 0,
+        wait_sum: 0,
+        threads: 0,
+        fused: 0,
+    };
+
+    /// Over one. `CAREFUL`: in a long split, or where a share may seem to last longer than until
+    /// the latest moment it was over.
     #[inline(always)]
-    fn add(&mut self, part: &Part) {
-        self.first = self.first.min(part.start);
-        self.last = self.last.max(part.end);
-        self.busy_sum += part.busy();
-        self.busy_max = self.busy_max.max(part.busy());
-        self.wait_sum += part.inner_wait + part.after_wait;
-        self.threads += 1;
-        self.fused |= part.fused;
+    fn of<const CAREFUL: bool>(share: &Share, latest: u64) -> OpInTicks {
+        let (start, mut spans) = (share.start(), share.spans::<CAREFUL>());
+        if CAREFUL {
+            spans.length = spans.length.min(latest.saturating_sub(start));
+        }
+        let busy = spans.length.saturating_sub(spans.inner_wait);
+        OpInTicks {
+            first: start,
+            last: start + spans.length,
+            busy_sum: busy,
+            busy_max: busy,
+            wait_sum: spans.inner_wait + spans.after_wait,
+            threads: 1,
+            fused: share.fused(),
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, other: &OpInTicks) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.busy_sum += other.busy_sum;
+        self.busy_max = self.busy_max.max(other.busy_max);
+        self.wait_sum += other.wait_sum;
+        self.threads += other.threads;
+        self.fused |= other.fused;
     }
 
     #[inline(always)]
     fn encode(&self, split: FoldedSplit, position: u32) -> OpEvent {
         let start = self.first.saturating_sub(split.start);
-        let duration = self.last.saturating_sub(self.first);
+        let duration = self.last.wrapping_sub(self.first);
         let fused = if self.fused != 0 { OP_FUSED } else { 0 };
         let mut event = OpEvent {
             flags: MEASURED_HOST | fused,
@@ -261,10 +291,10 @@ fn shift_for(ticks: u64) -> u8 {
 #[cold]
 fn put_shares(lane: &HeldLane<'_>, split: FoldedSplit, position: u32, cursors: &[Cursor]) {
     for cursor in cursors.iter().filter(|cursor| cursor.position() == position) {
-        let Some(part) = cursor.peek(split.end) else { continue };
-        let start = part.start.saturating_sub(split.start);
-        let duration = part.end - part.start;
-        let shift = shift_for(start | duration | part.inner_wait | part.after_wait);
+        let part = cursor.next;
+        let start = part.start().saturating_sub(split.start);
+        let Spans { length: duration, inner_wait, after_wait } = part.spans::<true>();
+        let shift = shift_for(start | duration | inner_wait | after_wait);
         let share = ThreadShare {
             flags: shift << OP_SHIFT_BIT,
             thread: cursor.log.thread_index.load(Relaxed) as u16,
@@ -272,8 +302,8 @@ fn put_shares(lane: &HeldLane<'_>, split: FoldedSplit, position: u32, cursors: &
             position,
             start: (start >> shift) as u32,
             duration: (duration >> shift) as u32,
-            inner_wait: (part.inner_wait >> shift) as u32,
-            after_wait: (part.after_wait >> shift) as u32,
+            inner_wait: (inner_wait >> shift) as u32,
+            after_wait: (after_wait >> shift) as u32,
             os_thread: cursor.log.os_thread(),
         };
         lane.put(&share.encode());

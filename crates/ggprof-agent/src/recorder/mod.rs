@@ -2,6 +2,7 @@
 //!
 //! * `this_thread`: what the agent keeps in thread-local memory;
 //! * `thread_log`: a thread's shares of the ops of the graph now running;
+//! * `share`: one of them;
 //! * `run_slot`: the running graph as the worker threads need it;
 //! * `lane`: the right to write into the file, owned by one thread at a time;
 //! * `fold`: the shares of all threads into one record per op;
@@ -24,6 +25,7 @@ pub(crate) mod lane;
 pub(crate) mod mapped;
 mod open_file;
 pub(crate) mod run_slot;
+mod share;
 pub(crate) mod spool_file;
 pub(crate) mod this_thread;
 pub(crate) mod thread_log;

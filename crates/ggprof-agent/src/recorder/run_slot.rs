@@ -20,10 +20,24 @@ const NEAR: u32 = 24;
 /// One running graph. Lives as long as the process; used again and again.
 #[derive(Debug)]
 pub(crate) struct RunSlot {
+    running: Running,
+    taking_part: TakingPart,
+}
+
+/// What every thread looks at for every op, in cache lines of its own: nothing in them changes
+/// while the graph runs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Running {
     /// Odd while a graph runs.
     generation: AtomicU64,
     nodes: AtomicPtr<AtomicUsize>,
     n_nodes: AtomicU32,
+}
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct TakingPart {
     logs: [AtomicPtr<ThreadLog>; MAX_LOGS],
     n_logs: AtomicU32,
 }
@@ -31,20 +45,35 @@ pub(crate) struct RunSlot {
 impl RunSlot {
     pub(crate) const fn new() -> Self {
         RunSlot {
-            generation: AtomicU64::new(0),
-            nodes: AtomicPtr::new(std::ptr::null_mut()),
-            n_nodes: AtomicU32::new(0),
-            logs: [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_LOGS],
-            n_logs: AtomicU32::new(0),
+            running: Running {
+                generation: AtomicU64::new(0),
+                nodes: AtomicPtr::new(std::ptr::null_mut()),
+                n_nodes: AtomicU32::new(0),
+            },
+            taking_part: TakingPart {
+                logs: [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_LOGS],
+                n_logs: AtomicU32::new(0),
+            },
         }
     }
 
-    /// The array to fill before [`Self::begin`]; `None` without memory.
-    pub(crate) fn node_table(&self) -> Option<&[AtomicUsize]> {
-        let mut nodes = self.nodes.load(Ordering::Acquire);
+    /// Takes the graph's nodes up, before [`Self::begin`]; false without memory. Most graphs come
+    /// again: what is the same stays in the caches of all cores.
+    pub(crate) fn set_nodes(&self, nodes: &[*const u8]) -> bool {
+        let Some(table) = self.node_table() else { return false };
+        for (place, &node) in table.iter().zip(nodes) {
+            if place.load(Ordering::Relaxed) != node as usize {
+                place.store(node as usize, Ordering::Relaxed);
+            }
+        }
+        true
+    }
+
+    fn node_table(&self) -> Option<&[AtomicUsize]> {
+        let mut nodes = self.running.nodes.load(Ordering::Acquire);
         if nodes.is_null() {
             nodes = mapped::array::<AtomicUsize>(MAX_NODES)?.as_ptr();
-            self.nodes.store(nodes, Ordering::Release);
+            self.running.nodes.store(nodes, Ordering::Release);
         }
         // SAFETY: a mapping of MAX_NODES words that is never given back.
         Some(unsafe { std::slice::from_raw_parts(nodes, MAX_NODES) })
@@ -53,54 +82,62 @@ impl RunSlot {
     /// A graph begins to run, whatever became of the one before. Called by the holder of the
     /// slot's lane alone, as is [`Self::end`].
     pub(crate) fn begin(&self, n_nodes: usize) {
-        self.n_nodes.store(n_nodes as u32, Ordering::Relaxed);
-        self.n_logs.store(0, Ordering::Relaxed);
-        let next_odd = (self.generation.load(Ordering::Relaxed) + 1) | 1;
-        self.generation.store(next_odd, Ordering::Release);
+        self.running.n_nodes.store(n_nodes.min(MAX_NODES) as u32, Ordering::Relaxed);
+        self.taking_part.n_logs.store(0, Ordering::Relaxed);
+        let next_odd = (self.running.generation.load(Ordering::Relaxed) + 1) | 1;
+        self.running.generation.store(next_odd, Ordering::Release);
     }
 
     /// No graph runs any more.
     pub(crate) fn end(&self) {
-        let next_even = (self.generation.load(Ordering::Relaxed) + 1) & !1;
-        self.generation.store(next_even, Ordering::Release);
+        let next_even = (self.running.generation.load(Ordering::Relaxed) + 1) & !1;
+        self.running.generation.store(next_even, Ordering::Release);
     }
 
     #[inline(always)]
     pub(crate) fn is_running(&self, generation: u64) -> bool {
-        self.generation.load(Ordering::Acquire) == generation && generation & 1 == 1
+        self.running.generation.load(Ordering::Acquire) == generation && generation & 1 == 1
+    }
+
+    /// Whether the run that a thread has joined goes on.
+    #[inline(always)]
+    pub(crate) fn still_runs(&self, joined: u64) -> bool {
+        self.running.generation.load(Ordering::Acquire) == joined
     }
 
     pub(crate) fn running_generation(&self) -> Option<u64> {
-        let generation = self.generation.load(Ordering::Acquire);
+        let generation = self.running.generation.load(Ordering::Acquire);
         (generation & 1 == 1).then_some(generation)
     }
 
     /// The tensor's position, searched where the thread will meet it next.
     #[inline(always)]
     pub(crate) fn find_near(&self, tensor: usize, from: u32) -> Option<u32> {
-        let to = (from + NEAR).min(self.n_nodes.load(Ordering::Relaxed));
+        if self.node_at(from) == Some(tensor) {
+            return Some(from);
+        }
+        let to = (from + NEAR).min(self.running.n_nodes.load(Ordering::Relaxed));
         self.find_between(tensor, from, to)
     }
 
     pub(crate) fn find(&self, tensor: usize) -> Option<u32> {
-        self.find_between(tensor, 0, self.n_nodes.load(Ordering::Relaxed))
+        self.find_between(tensor, 0, self.running.n_nodes.load(Ordering::Relaxed))
     }
 
+    #[inline(always)]
     pub(crate) fn node_at(&self, position: u32) -> Option<usize> {
-        let n_nodes = (self.n_nodes.load(Ordering::Relaxed) as usize).min(MAX_NODES);
-        let nodes = self.nodes.load(Ordering::Relaxed);
+        let nodes = self.running.nodes.load(Ordering::Relaxed);
         // SAFETY: as in `find_between`.
-        ((position as usize) < n_nodes)
+        (position < self.running.n_nodes.load(Ordering::Relaxed))
             .then(|| unsafe { &*nodes.add(position as usize) }.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
     fn find_between(&self, tensor: usize, from: u32, to: u32) -> Option<u32> {
-        let nodes = self.nodes.load(Ordering::Relaxed);
-        let to = to.min(MAX_NODES as u32);
+        let nodes = self.running.nodes.load(Ordering::Relaxed);
         (from..to).find(|&position| {
-            // SAFETY: `n_nodes` is only set after the table was mapped, and the
-            // position is below MAX_NODES.
+            // SAFETY: `n_nodes` is only set after the table was mapped, and is MAX_NODES at
+            // most; the position is below.
             let node = unsafe { &*nodes.add(position as usize) };
             node.load(Ordering::Relaxed) == tensor
         })
@@ -108,17 +145,17 @@ impl RunSlot {
 
     /// A thread's log takes part in the run. False when there are too many.
     pub(crate) fn register(&self, log: &'static ThreadLog) -> bool {
-        let index = self.n_logs.fetch_add(1, Ordering::AcqRel) as usize;
-        let Some(place) = self.logs.get(index) else { return false };
+        let index = self.taking_part.n_logs.fetch_add(1, Ordering::AcqRel) as usize;
+        let Some(place) = self.taking_part.logs.get(index) else { return false };
         place.store(std::ptr::from_ref(log).cast_mut(), Ordering::Release);
         true
     }
 
     /// The logs that took part, for the folding thread.
     pub(crate) fn logs(&self) -> impl Iterator<Item = &'static ThreadLog> {
-        let n = (self.n_logs.load(Ordering::Acquire) as usize).min(MAX_LOGS);
-        let generation = self.generation.load(Ordering::Relaxed);
-        let logs = self.logs[..n].iter().filter_map(|log| {
+        let n = (self.taking_part.n_logs.load(Ordering::Acquire) as usize).min(MAX_LOGS);
+        let generation = self.running.generation.load(Ordering::Relaxed);
+        let logs = self.taking_part.logs[..n].iter().filter_map(|log| {
             // SAFETY: only references to the static pool are ever stored.
             unsafe { log.load(Ordering::Acquire).as_ref() }
         });

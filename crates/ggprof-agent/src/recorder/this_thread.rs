@@ -64,7 +64,8 @@ const _: () = assert!(align_of::<ThisThread>() <= 16);
 static END_OF_THREAD: Once<{ rank::THREAD_KEY }, Option<libc::pthread_key_t>> = Once::new();
 
 impl ThisThread {
-    /// Where its log is, for hooks that look before they call: null without one.
+    /// Where these are, for `hooks::barrier`; the log is null without one.
+    pub(crate) const INSIDE: usize = std::mem::offset_of!(ThisThread, inside);
     pub(crate) const LOG: usize = std::mem::offset_of!(ThisThread, log);
 
     #[inline(always)]

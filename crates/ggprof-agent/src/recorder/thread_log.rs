@@ -3,8 +3,8 @@
 //! Each thread writes its own log and nobody else's; the thread that called
 //! `graph_compute` reads all of them when the graph has run (`fold`). ggml's own
 //! barrier at the graph's end orders the two, except for what a worker does
-//! after that barrier: the wait of its very last share. So the fields are
-//! atomics, and `fold` works that wait out by itself.
+//! after that barrier: it notes when it left, for itself only. Its very last
+//! share, which no other follows, is finished by whoever folds.
 //!
 //! Threads come and go (ggml without OpenMP starts new ones for every graph), so
 //! logs are kept in a pool. A log whose thread has ended is only handed out
@@ -12,12 +12,14 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
+use std::arch::asm;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::mapped;
 use super::run_slot::RunSlot;
+use super::share::Share;
 use crate::fault::fault_point;
 
 /// ggml allows 512 threads per graph; several graphs may run at once.
@@ -25,20 +27,16 @@ const LOGS: usize = 1024;
 /// As many as the largest recordable graph has nodes.
 pub(crate) const SHARES: usize = super::run_slot::MAX_NODES;
 
+/// Logs begin at different places of a page. Whoever folds reads all of them side by side, and of
+/// what has the same place in its page, a cache has room for eight.
+const STAGGERED: usize = 4096 / size_of::<Share>();
+const STAGGER: usize = 11;
+
 static POOL: [ThreadLog; LOGS] = [const { ThreadLog::new() }; LOGS];
 
-/// One thread's part of one op.
-#[derive(Debug)]
-pub(crate) struct Share {
-    pub(crate) start: AtomicU64,
-    /// When the thread last reached a barrier, or the next op; 0 before that.
-    pub(crate) end: AtomicU64,
-    pub(crate) inner_wait: AtomicU64,
-    pub(crate) after_wait: AtomicU64,
-    pub(crate) position: AtomicU32,
-    /// Bit `d`: the node `d` places further on was computed with this one.
-    pub(crate) fused: AtomicU32,
-}
+/// How many shares ahead memory is asked for: four cache lines. The thread that folded has them,
+/// and at a barrier a thread waits until all it wrote is its own.
+const AHEAD: usize = 10;
 
 /// The log of one thread. `Cell`s are its own; atomics are read by others. Processors fetch
 /// memory in pairs of cache lines, and a thread must not wait for its neighbour's.
@@ -49,15 +47,21 @@ pub(crate) struct ThreadLog {
     /// Stays when the thread is gone and its shares still have to be folded.
     os_thread: AtomicU32,
     shares: AtomicPtr<Share>,
-    pub(crate) count: AtomicU32,
+    /// Behind the last share; the same as `shares` before the first.
+    end: AtomicPtr<Share>,
     pub(crate) thread_index: AtomicU32,
     run: AtomicPtr<RunSlot>,
     generation: AtomicU64,
     next_position: Cell<u32>,
     n_threads: Cell<u32>,
     /// The share being computed; null between graphs.
-    current: Cell<*const Share>,
+    current: AtomicPtr<Share>,
     current_tensor: Cell<usize>,
+    /// When the thread last reached a barrier behind the current share's start, or 0; how long
+    /// it waited at those before.
+    reached: AtomicU64,
+    inner_wait: AtomicU64,
+    left: Cell<u64>,
 }
 
 // SAFETY: the cells are only touched by the owning thread (`owner` is taken by
@@ -84,34 +88,46 @@ impl Drop for TakenLog {
 }
 
 impl ThreadLog {
-    /// Where the number of threads is, for hooks that look before they call.
+    /// Where these are, for `hooks::barrier`.
     pub(crate) const N_THREADS: usize = std::mem::offset_of!(ThreadLog, n_threads);
+    pub(crate) const CURRENT: usize = std::mem::offset_of!(ThreadLog, current);
+    pub(crate) const REACHED: usize = std::mem::offset_of!(ThreadLog, reached);
+    pub(crate) const LEFT: usize = std::mem::offset_of!(ThreadLog, left);
+    pub(crate) const INNER_WAIT: usize = std::mem::offset_of!(ThreadLog, inner_wait);
 
     const fn new() -> Self {
         ThreadLog {
             owner: AtomicU32::new(0),
             os_thread: AtomicU32::new(0),
             shares: AtomicPtr::new(ptr::null_mut()),
-            count: AtomicU32::new(0),
+            end: AtomicPtr::new(ptr::null_mut()),
             thread_index: AtomicU32::new(0),
             run: AtomicPtr::new(ptr::null_mut()),
             generation: AtomicU64::new(0),
             next_position: Cell::new(0),
             n_threads: Cell::new(0),
-            current: Cell::new(ptr::null()),
+            current: AtomicPtr::new(ptr::null_mut()),
             current_tensor: Cell::new(0),
+            reached: AtomicU64::new(0),
+            inner_wait: AtomicU64::new(0),
+            left: Cell::new(0),
         }
     }
 
     /// A log for this thread. `None` when all are in use.
     pub(crate) fn take(os_thread: u32) -> Option<TakenLog> {
-        let log = TakenLog(POOL.iter().find(|log| log.try_own(os_thread))?);
+        let (number, log) = POOL.iter().enumerate().find(|(_, log)| log.try_own(os_thread))?;
+        let log = TakenLog(log);
         fault_point!();
         if log.0.shares.load(Relaxed).is_null() {
-            log.0.shares.store(mapped::array::<Share>(SHARES)?.as_ptr(), Relaxed);
+            let shares = mapped::array::<Share>(SHARES + STAGGERED)?;
+            // SAFETY: fewer than there are more of them: one is left for the mark at the end.
+            let shares = unsafe { shares.add(number * STAGGER % STAGGERED) };
+            log.0.end.store(shares.as_ptr(), Relaxed);
+            log.0.shares.store(shares.as_ptr(), Relaxed);
         }
         log.0.os_thread.store(os_thread, Relaxed);
-        log.0.current.set(ptr::null());
+        log.0.current.store(ptr::null_mut(), Relaxed);
         log.0.current_tensor.set(0);
         Some(log)
     }
@@ -156,10 +172,10 @@ impl ThreadLog {
         n_threads: u32,
     ) {
         self.n_threads.set(n_threads);
-        self.count.store(0, Relaxed);
+        self.end.store(self.shares.load(Relaxed), Relaxed);
         self.thread_index.store(thread_index, Relaxed);
         self.next_position.set(0);
-        self.current.set(ptr::null());
+        self.current.store(ptr::null_mut(), Relaxed);
         self.run.store(ptr::from_ref(run).cast_mut(), Relaxed);
         self.generation.store(generation, Relaxed);
     }
@@ -178,7 +194,7 @@ impl ThreadLog {
     pub(crate) fn position_of(&self, tensor: usize) -> Option<u32> {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() }?;
-        if !run.is_running(self.generation.load(Relaxed)) {
+        if !run.still_runs(self.generation.load(Relaxed)) {
             return None;
         }
         run.find_near(tensor, self.next_position.get())
@@ -203,32 +219,49 @@ impl ThreadLog {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() };
         self.current_tensor.get() == tensor
-            && !self.current.get().is_null()
-            && run.is_some_and(|run| run.is_running(self.generation.load(Relaxed)))
+            && !self.current.load(Relaxed).is_null()
+            && run.is_some_and(|run| run.still_runs(self.generation.load(Relaxed)))
     }
 
     /// A new share begins, and with it the one before ends. False when full.
     #[inline(always)]
     pub(crate) fn begin(&self, tensor: usize, position: u32, now: u64) -> bool {
-        self.end_current(now);
-        self.next_position.set(position + 1);
-        let count = self.count.load(Relaxed);
-        if count as usize >= SHARES {
-            self.current.set(ptr::null());
+        let place = self.end.load(Relaxed);
+        if place >= self.shares.load(Relaxed).wrapping_add(SHARES) {
+            self.end_without_next(now);
             return false;
         }
-        // SAFETY: `shares` holds SHARES entries (`take`), and `count` is below.
-        let share = unsafe { &*self.shares.load(Relaxed).add(count as usize) };
-        share.start.store(now, Relaxed);
-        share.end.store(0, Relaxed);
-        share.inner_wait.store(0, Relaxed);
-        share.after_wait.store(0, Relaxed);
-        share.position.store(position, Relaxed);
-        share.fused.store(0, Relaxed);
-        self.count.store(count + 1, Relaxed);
-        self.current.set(share);
+        let (before, reached) = (self.current(), self.reached.load(Relaxed));
+        ask_for(place.wrapping_add(AHEAD));
+        // SAFETY: within the SHARES entries of the log (`take`), as was just checked.
+        unsafe { &*place }.begin(position, now);
+        self.reached.store(0, Relaxed);
+        self.end.store(place.wrapping_add(1), Relaxed);
+        self.current.store(place, Relaxed);
         self.current_tensor.set(tensor);
+        self.next_position.set(position + 1);
+        self.finish(before, reached, now);
         true
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end_without_next(&self, now: u64) {
+        self.finish(self.current(), self.reached.load(Relaxed), now);
+        self.current.store(ptr::null_mut(), Relaxed);
+    }
+
+    /// Without a barrier since it began, a share ends where the next begins.
+    #[inline(always)]
+    fn finish(&self, share: Option<&Share>, reached: u64, now: u64) {
+        match share {
+            None => {}
+            Some(share) if reached == 0 => share.finish(now, 0, 0),
+            Some(share) => {
+                let (inner_wait, left) = (self.inner_wait.load(Relaxed), self.left.get());
+                share.finish(reached, inner_wait, left.wrapping_sub(reached));
+            }
+        }
     }
 
     /// A thread alone passes barriers without waiting: nothing to time.
@@ -239,48 +272,65 @@ impl ThreadLog {
 
     /// The share being computed, if any.
     #[inline(always)]
-    pub(crate) fn current(&self) -> Option<&Share> {
+    fn current(&self) -> Option<&Share> {
         // SAFETY: points into the log's own mapping, which is never given back.
-        unsafe { self.current.get().as_ref() }
+        unsafe { self.current.load(Relaxed).as_ref() }
     }
 
-    /// Without a barrier since it began, a share ends where the next begins.
-    #[inline(always)]
-    fn end_current(&self, now: u64) {
-        if let Some(share) = self.current()
-            && share.end.load(Relaxed) == 0
-        {
-            share.end.store(now, Relaxed);
-        }
-    }
-
-    /// The first `count` shares, for the folding thread.
-    pub(crate) fn shares(&self) -> &[Share] {
-        let shares = self.shares.load(Relaxed);
-        if shares.is_null() {
-            return &[];
-        }
-        // SAFETY: `shares` holds SHARES entries and `count` never exceeds it.
-        unsafe { std::slice::from_raw_parts(shares, self.count.load(Relaxed) as usize) }
-    }
-}
-
-impl Share {
     /// The thread reached a barrier. Kernels have barriers of their own, so the
-    /// one before this one turns out to have been inside the op.
+    /// one before this one turns out to have been inside the op. False between graphs.
     #[inline(always)]
-    pub(crate) fn reach_barrier(&self, now: u64) {
-        let waited = self.after_wait.load(Relaxed);
-        if waited != 0 {
-            self.inner_wait.store(self.inner_wait.load(Relaxed) + waited, Relaxed);
-            self.after_wait.store(0, Relaxed);
+    pub(crate) fn reach_barrier(&self, now: u64) -> bool {
+        if self.current.load(Relaxed).is_null() {
+            return false;
         }
-        self.end.store(now, Relaxed);
+        let waited = match self.reached.load(Relaxed) {
+            0 => 0,
+            before => self.inner_wait.load(Relaxed) + self.left.get().saturating_sub(before),
+        };
+        self.inner_wait.store(waited, Relaxed);
+        self.reached.store(now, Relaxed);
+        true
     }
 
     #[inline(always)]
     pub(crate) fn leave_barrier(&self, now: u64) {
-        let reached = self.end.load(Relaxed);
-        self.after_wait.store(now.saturating_sub(reached), Relaxed);
+        self.left.set(now);
     }
+
+    /// Nodes behind this share's were computed with it.
+    pub(crate) fn set_fused(&self, distances: u32) {
+        if let Some(share) = self.current() {
+            share.set_fused(distances);
+        }
+    }
+
+    /// The first share, for the folding thread; behind the last one there is a mark. The last one
+    /// is finished here: its thread waited until the split ended, and may still be on its way out
+    /// of the barrier.
+    pub(crate) fn finished_shares(&self, split_end: u64) -> &Share {
+        if let Some(last) = self.current() {
+            match self.reached.load(Relaxed) {
+                0 => last.finish(split_end, 0, 0),
+                reached => {
+                    let inner_wait = self.inner_wait.load(Relaxed);
+                    last.finish(reached, inner_wait, split_end.wrapping_sub(reached));
+                }
+            }
+        }
+        // SAFETY: a log that takes part in a run was taken, so its shares are mapped; `end` is
+        // right behind the last of SHARES at most, and there are more (`take`).
+        unsafe {
+            (*self.end.load(Relaxed)).mark_end();
+            &*self.shares.load(Relaxed)
+        }
+    }
+}
+
+/// Asks for memory to write to, without waiting for it. Processors that do not know how pass over
+/// it.
+#[inline(always)]
+fn ask_for(share: *const Share) {
+    // SAFETY: a hint; any address will do, and nothing is read or changed.
+    unsafe { asm!("prefetchw [{}]", in(reg) share, options(nostack, preserves_flags)) };
 }

@@ -1,0 +1,153 @@
+//! One thread's part of one op, in 24 bytes: the thread that folds reads those of all others,
+//! out of the caches of other cores, and while it does, they have nothing to do.
+//!
+//! # Hot path: no allocation, no locks, no panics
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+/// Written by its thread: begin and node when it begins, the rest when it is over. Read by the
+/// thread that folds, which writes the rest of each thread's last one.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Share {
+    start: AtomicU64,
+    /// From the start until the thread last reached a barrier, or the next op.
+    length: AtomicU32,
+    /// At barriers inside of it, and at the one behind it.
+    inner_wait: AtomicU32,
+    after_wait: AtomicU32,
+    /// Where the node stands. Bit `FUSED + d`: the node `d` places further on was computed
+    /// with this one.
+    node: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Share>() == 24);
+
+/// Graphs have fewer nodes than this many bits can number.
+const FUSED: u32 = 24;
+/// The position of the mark behind a log's last share; no node stands so far back.
+pub(super) const AT_END: u32 = (1 << FUSED) - 1;
+const _: () = assert!(super::run_slot::MAX_NODES < AT_END as usize);
+
+impl Share {
+    #[inline(always)]
+    pub(super) fn begin(&self, position: u32, now: u64) {
+        self.start.store(now, Relaxed);
+        self.node.store(position, Relaxed);
+    }
+
+    /// Waits are in ticks, the end is a moment.
+    #[inline(always)]
+    pub(super) fn finish(&self, end: u64, inner_wait: u64, after_wait: u64) {
+        let length = end.wrapping_sub(self.start());
+        if is_long(length | inner_wait | after_wait) {
+            return self.finish_coarsely(length, inner_wait, after_wait);
+        }
+        self.length.store(length as u32, Relaxed);
+        self.inner_wait.store(inner_wait as u32, Relaxed);
+        self.after_wait.store(after_wait as u32, Relaxed);
+    }
+
+    /// The last thing its callers do, so that they keep nothing on the stack for it.
+    #[cold]
+    #[inline(never)]
+    fn finish_coarsely(&self, length: u64, inner_wait: u64, after_wait: u64) {
+        self.length.store(pack(length), Relaxed);
+        self.inner_wait.store(pack(inner_wait), Relaxed);
+        self.after_wait.store(pack(after_wait), Relaxed);
+    }
+
+    /// Makes it the mark behind a log's last share.
+    pub(super) fn mark_end(&self) {
+        self.node.store(AT_END, Relaxed);
+    }
+
+    pub(super) fn set_fused(&self, distances: u32) {
+        self.node.store(self.position() | distances << FUSED, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(super) fn position(&self) -> u32 {
+        self.node.load(Relaxed) & AT_END
+    }
+
+    /// Bit `d`: the node `d` places further on was computed with this one.
+    #[inline(always)]
+    pub(super) fn fused(&self) -> u32 {
+        self.node.load(Relaxed) >> FUSED
+    }
+
+    #[inline(always)]
+    pub(super) fn start(&self) -> u64 {
+        self.start.load(Relaxed)
+    }
+
+    /// In a split that is not long, no span is, and `LONG` need not be: looking costs as much as
+    /// adding up.
+    #[inline(always)]
+    pub(super) fn spans<const LONG: bool>(&self) -> Spans {
+        let span = |packed: &AtomicU32| {
+            let packed = packed.load(Relaxed);
+            if LONG { unpack(packed) } else { u64::from(packed) }
+        };
+        Spans {
+            length: span(&self.length),
+            inner_wait: span(&self.inner_wait),
+            after_wait: span(&self.after_wait),
+        }
+    }
+}
+
+/// The lengths of a share and of its waits, in ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spans {
+    pub(super) length: u64,
+    pub(super) inner_wait: u64,
+    pub(super) after_wait: u64,
+}
+
+/// Marks a number of ticks that stands for this many times as many: half a second and more, for
+/// which a microsecond is exact enough.
+const COARSE: u32 = 1 << 31;
+const COARSE_SHIFT: u32 = 12;
+
+/// Whether so many ticks are kept coarsely.
+#[inline(always)]
+pub(super) fn is_long(ticks: u64) -> bool {
+    ticks >= u64::from(COARSE)
+}
+
+/// Ticks in 32 bits. A clock that goes backwards between two processors gives none.
+fn pack(ticks: u64) -> u32 {
+    let ticks = u64::try_from(ticks.cast_signed()).unwrap_or(0);
+    if is_long(ticks) {
+        (ticks >> COARSE_SHIFT).min(u64::from(COARSE - 1)) as u32 | COARSE
+    } else {
+        ticks as u32
+    }
+}
+
+fn unpack(packed: u32) -> u64 {
+    match packed & COARSE {
+        0 => u64::from(packed),
+        _ => u64::from(packed & !COARSE) << COARSE_SHIFT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_times_are_exact_and_long_ones_nearly() {
+        for ticks in [0, 1, 12_345, (1 << 31) - 1] {
+            assert_eq!(unpack(pack(ticks)), ticks);
+        }
+        for ticks in [1 << 31, 3_000_000_000_u64, 1 << 40] {
+            let kept = unpack(pack(ticks));
+            assert!(kept <= ticks && ticks - kept < 1 << COARSE_SHIFT, "{ticks}: {kept}");
+        }
+        assert_eq!(unpack(pack(1 << 60)), u64::from(COARSE - 1) << COARSE_SHIFT);
+        assert_eq!(unpack(pack(1_u64.wrapping_sub(2))), 0);
+    }
+}
