@@ -154,4 +154,52 @@ macro_rules! call_with_stack {
     };
 }
 
-pub(super) use {call_with_stack, keep_registers, restore_registers};
+/// Keeps every register that an argument may be in, 192 bytes on the stack.
+macro_rules! keep_arguments {
+    () => {
+        "sub rsp, 192
+         .cfi_adjust_cfa_offset 192
+         movups [rsp], xmm0
+         movups [rsp + 16], xmm1
+         movups [rsp + 32], xmm2
+         movups [rsp + 48], xmm3
+         movups [rsp + 64], xmm4
+         movups [rsp + 80], xmm5
+         movups [rsp + 96], xmm6
+         movups [rsp + 112], xmm7
+         mov [rsp + 128], rdi
+         mov [rsp + 136], rsi
+         mov [rsp + 144], rdx
+         mov [rsp + 152], rcx
+         mov [rsp + 160], r8
+         mov [rsp + 168], r9
+         mov [rsp + 176], rax"
+    };
+}
+
+/// Gives them back.
+macro_rules! restore_arguments {
+    () => {
+        "movups xmm0, [rsp]
+         movups xmm1, [rsp + 16]
+         movups xmm2, [rsp + 32]
+         movups xmm3, [rsp + 48]
+         movups xmm4, [rsp + 64]
+         movups xmm5, [rsp + 80]
+         movups xmm6, [rsp + 96]
+         movups xmm7, [rsp + 112]
+         mov rdi, [rsp + 128]
+         mov rsi, [rsp + 136]
+         mov rdx, [rsp + 144]
+         mov rcx, [rsp + 152]
+         mov r8, [rsp + 160]
+         mov r9, [rsp + 168]
+         mov rax, [rsp + 176]
+         add rsp, 192
+         .cfi_adjust_cfa_offset -192"
+    };
+}
+
+pub(super) use {
+    call_with_stack, keep_arguments, keep_registers, restore_arguments, restore_registers,
+};
