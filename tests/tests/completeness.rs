@@ -48,7 +48,7 @@ fn every_node_of_every_graph_is_recorded() {
 #[test]
 fn ops_are_seen_by_ticks_where_nothing_announces_them() {
     let version = published_ggml::BEFORE_ANNOUNCED_OPS;
-    let Some(libraries) = published_ggml::libraries(version) else { return };
+    let Some(libraries) = published_ggml::stripped(version) else { return };
     for threads in ["1", "2"] {
         let arguments = ["--graphs", "5", "--threads", threads];
         let mut workload = UnderAgent::workload(&libraries, &arguments);

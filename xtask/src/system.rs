@@ -32,6 +32,8 @@ const NEEDED: &[Needed] = &[
     // Published ggml libraries and an application on top of them.
     Needed { what: What::Program("node"), package: "nodejs" },
     Needed { what: What::Program("npm"), package: "npm" },
+    // Crates with ggml in them.
+    Needed { what: What::Program("cmake"), package: "cmake" },
     // Old libraries out of Python packages, in a program that is not position-independent.
     Needed { what: What::File("/usr/bin/python3"), package: "python3" },
     Needed { what: What::Program("pip3"), package: "python3-pip" },

@@ -63,7 +63,7 @@ pub fn short() -> Vec<Row> {
 
 fn node_llama(version: &'static str) -> Row {
     // Before December 2024 no call announced an op.
-    let tier = if matches!(version, "3.1.1" | "3.3.0") { "B" } else { "A" };
+    let tier = if matches!(version, "3.1.1" | "3.3.0") { "C" } else { "A" };
     let speed = Speed::Rate("tokens_per_second=");
     row(format!("node-llama-cpp {version}"), tier, speed, true, move || {
         Generation { version, model: &tiny()?, tokens: TOKENS, threads: 1, vulkan_layers: None }
