@@ -230,7 +230,7 @@ fn the_installation() {
     let ran = ggprof_with(&["doctor"], ("TMPDIR", path(directory.path())));
     assert_eq!(ran.code, Some(0), "{}", ran.out);
     assert!(ran.out.contains(&format!("agent  {}", path(&built::agent()))), "{}", ran.out);
-    assert!(ran.out.contains(&format!("were left behind: {}.", path(&left))), "{}", ran.out);
+    assert!(ran.out.contains(&format!("were left behind: {}", path(&left))), "{}", ran.out);
     assert!(ran.out.contains("\nVulkan  ") && ran.out.contains("\nclock  "), "{}", ran.out);
 
     let ran = ggprof_with(&["doctor"], ("GGPROF_AGENT", "/no/such/agent.so"));

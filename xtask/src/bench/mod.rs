@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures, printed; nothing here can fail because a machine is slow.
 
 mod analysis;
+mod asleep;
 pub(crate) mod measure;
 mod profiles;
 mod recording;
@@ -9,7 +10,7 @@ mod viewer;
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|viewer|recording] [--reference SCRIPT], SCRIPT \
+const USAGE: &str = "cargo xtask bench [analysis|viewer|recording|asleep] [--reference SCRIPT], SCRIPT \
 being ggml's profiler.py";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -26,10 +27,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "analysis" => analysis::run(reference),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
+        "asleep" => asleep::run(),
         "all" => {
             analysis::run(reference)?;
             viewer::run()?;
-            recording::run()
+            recording::run()?;
+            asleep::run()
         }
         _ => bail!(USAGE),
     }

@@ -5,6 +5,7 @@
 //! A request is a line, `VERB PID`; the answer is a line, `ok` or a sentence, and behind an
 //! `ok` what was asked for, to the end.
 
+use super::spools::recordings_in;
 use super::{Recorded, Standing, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
@@ -75,10 +76,7 @@ fn request(stream: &UnixStream) -> anyhow::Result<String> {
 }
 
 fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Result<()> {
-    let entries = std::fs::read_dir(spools)?.flatten().map(|entry| entry.path());
-    let mut files: Vec<PathBuf> = entries.collect();
-    files.sort();
-    let recorded = Recorded::alive(&files);
+    let recorded = Recorded::alive(&recordings_in(spools));
     let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
     if verb == "status" {
         let lines: String = recorded.iter().filter_map(status_line).collect();

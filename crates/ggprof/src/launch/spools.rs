@@ -127,8 +127,10 @@ pub(super) fn recordings_in(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// By its name, and a file itself: nobody waits for a pipe, or follows a link out of here.
 fn is_recording(file: &Path) -> bool {
-    file.file_name().is_some_and(|name| name.to_string_lossy().contains(".ggprof"))
+    let is_named = file.file_name().is_some_and(|it| it.to_string_lossy().contains(".ggprof"));
+    is_named && std::fs::symlink_metadata(file).is_ok_and(|found| found.is_file())
 }
 
 /// Whether it is the user's own, and of a process that has ended.
