@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use ggprof_e2e::ran::Ran;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, published_ggml};
+use ggprof_spool::layout::LossKind;
 
 /// Who stands above and below us in the loader's chain. Mesa's layer, which chooses devices and
 /// is there unless refused, comes before ours. The validation layer comes behind, unless it is
@@ -113,6 +114,11 @@ fn threads_have_instances_of_their_own() {
     for chain in &CHAINS[..2] {
         program.check(chain, &program.alone(chain));
     }
+    // And by an agent that checks the order of its locks.
+    let mut checked = UnderAgent::of(program.prepared(Command::new(&program.program), &[]));
+    checked.command.env("LD_PRELOAD", built::checked_agent());
+    assert_eq!(checked.run_well().stdout, program.alone(&[]).stdout);
+    assert_eq!(checked.recording().header.losses[LossKind::Fault as usize], 0);
 }
 
 /// Lets the loader find our layer before that of a directory. `exec` keeps the process: the

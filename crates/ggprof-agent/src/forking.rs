@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::hooks::{abort_callback, cuda_calls, device_nodes, library, linked_in};
 use crate::lock::HeldAtFork;
+use crate::observe::vulkan::command_buffers;
+use crate::observe::vulkan::device::{ANY_DEVICES, INSTANCES};
 use crate::observe::{backends, instance, schedulers};
 use crate::patch::{got, inline};
 use crate::recorder::this_thread::ThisThread;
@@ -38,7 +40,7 @@ fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     std::iter::once(lifecycle::lock_of_all()).chain(others)
 }
 
-/// Whoever has used a Vulkan or CUDA device has more of them: its children are not recorded.
+/// Whoever uses a Vulkan or CUDA device has more of them: its children are not recorded.
 fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let [interner, definitions] = lifecycle::locks_of_recorder();
     let all = [
@@ -53,6 +55,9 @@ fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
         Some(linked_in::lock_of_all()),
         Some(inline::lock_of_all()),
         Some(abort_callback::lock_of_all()),
+        Some(command_buffers::lock_of_all()),
+        Some(INSTANCES.lock_of_all()),
+        Some(ANY_DEVICES.lock_of_all()),
         Some(got::lock_of_all()),
     ];
     all.into_iter().flatten()

@@ -11,7 +11,7 @@ use ash::vk::{self, Handle};
 use super::recording::Recording;
 use super::stamps::Stamps;
 use crate::fault::fault_point;
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{HeldAtFork, Locked, Ranked, rank};
 use crate::recorder::this_thread::ThisThread;
 
 /// Never freed, but used for another, of whichever device, when the program has freed it: a
@@ -88,6 +88,11 @@ struct Known {
 /// Those that mean nothing now.
 static SPARE: Ranked<{ rank::SPARE_BUFFERS }, Vec<&'static CommandBuffer>> =
     Ranked::new(Vec::new());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &SPARE
+}
 
 impl CommandBuffers {
     #[inline]

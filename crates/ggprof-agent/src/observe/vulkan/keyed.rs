@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 
 #[derive(Debug)]
 pub(crate) struct Keyed<T: 'static> {
@@ -13,6 +13,14 @@ pub(crate) struct Keyed<T: 'static> {
 impl<T: 'static> Keyed<T> {
     pub(crate) const fn new() -> Self {
         Keyed { known: Ranked::new(Vec::new()) }
+    }
+
+    /// For the length of a fork.
+    pub(crate) fn lock_of_all(&'static self) -> &'static dyn HeldAtFork
+    where
+        T: Send + Sync,
+    {
+        &self.known
     }
 
     pub(crate) fn find(&self, key: usize) -> Option<Arc<T>> {
