@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::model::Model;
 use crate::node_llama::Generation;
 use crate::source_ggml::{self, Compiler, Kept};
-use crate::{built, debian_sid, llama_node, published_ggml};
+use crate::trial::Trial;
+use crate::{built, changed_ggml, debian_sid, llama_node, old_ggml, published_ggml, rust_programs};
 
 /// A program and what hazards have to know of it.
 #[derive(Debug)]
@@ -48,6 +49,15 @@ pub(super) const ALL: &[Program] = &[
     quick("linked in", linked_in),
     quick("linked in, and another opened", linked_in_beside_another),
     quick("hidden in a library", hidden),
+    slow("changed tensors", || tried(changed_ggml::selected(), "tensors of five dimensions")),
+    slow("llama.cpp linked in", || {
+        tried(changed_ggml::selected(), "llama.cpp inside a program that shows all")
+    }),
+    slow("llama.cpp in a library", || {
+        tried(changed_ggml::selected(), "llama.cpp inside a library that calls itself directly")
+    }),
+    slow("pywhispercpp 1.3.0", || tried(old_ggml::quick(), "pywhispercpp 1.3.0")),
+    slow("llama-cpp-2", || tried(rust_programs::all(), "llama-cpp-2 0.1.160 Release")),
     quick("churns 3.3.2", || churns("3.3.2", "libggml-cpu.so")),
     quick("churns 3.22.1", || churns("3.22.1", "libggml-cpu-x64.so")),
     Program { prints_figures: true, ..quick("Debian sid's llama-bench", bench) },
@@ -127,6 +137,12 @@ fn churns(version: &str, backend: &str) -> Result<Command, String> {
     command.arg(published_ggml::libraries(version).ok_or_else(unavailable)?);
     command.args([backend, "4"]);
     Ok(command)
+}
+
+/// The command of a program that other tests try.
+fn tried(trials: Vec<Trial>, name: &str) -> Result<Command, String> {
+    let trial = trials.into_iter().find(|trial| trial.name.ends_with(name));
+    (trial.ok_or_else(|| format!("{name} is not among the trials"))?.command)()
 }
 
 fn vulkan(version: &str) -> Result<Command, String> {
