@@ -328,6 +328,31 @@ fn without_proc() {
     assert!(ran.err.contains("ggprof: nothing was recorded"), "{ran:?}");
 }
 
+/// A program may be killed between making its recording's file and writing its first bytes.
+#[test]
+fn a_recording_that_had_not_begun_is_none() {
+    let line = "head -c 1052672 /dev/zero > \"$(dirname \"$GGPROF_SPOOL\")/$$.ggprof\"; kill -9 $$";
+    let mut run = Launcher::new(&["-o", "p.json"]).program(&["sh", "-c", line]);
+    let temporary = TempDir::new().unwrap();
+    run.command.env("TMPDIR", temporary.path());
+    let ran = run.run();
+    assert_eq!(ran.code, Some(137), "{ran:?}");
+    assert!(ran.err.contains("ggprof: nothing was recorded"), "{ran:?}");
+    assert!(run.names().is_empty() && names_in(temporary.path()).is_empty());
+}
+
+/// What a program leaves running may still write where its recording was made.
+#[test]
+fn nothing_is_left_behind_for_those_who_outlive_the_program() {
+    let busy = "for n in $(seq 2000); do mkdir \"$1/$n\" || exit; done";
+    let line = format!("sh -c '{busy}' sh \"$(dirname \"$GGPROF_SPOOL\")\" & sleep 0.05");
+    let mut run = Launcher::new(&[]).program(&["sh", "-c", &line]);
+    let temporary = TempDir::new().unwrap();
+    run.command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    assert_eq!(run.command.status().unwrap().code(), Some(3));
+    assert_eq!(names_in(temporary.path()), Vec::<String>::new());
+}
+
 #[test]
 fn children_are_followed_and_told_apart() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };

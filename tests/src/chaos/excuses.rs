@@ -25,8 +25,8 @@ pub(super) const NOTHING: Excuses = Excuses {
     no_recording: false,
     silence: false,
 };
-pub(super) const FEWER: Excuses = Excuses { fewer_records: true, ..NOTHING };
-pub(super) const NO_RECORDING: Excuses = Excuses { no_recording: true, ..FEWER };
+pub(super) const NO_RECORDING: Excuses =
+    Excuses { no_recording: true, fewer_records: true, ..NOTHING };
 pub(super) const END: Excuses = Excuses { end: true, ..NOTHING };
 pub(super) const ASKED: Excuses = Excuses { asked_for_fewer: true, ..NOTHING };
 

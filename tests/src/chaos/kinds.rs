@@ -4,7 +4,7 @@
 use rustix::process::Signal;
 
 use super::disturbance::{Disturbance, To};
-use super::excuses::{ASKED, END, Excuses, FEWER, NO_RECORDING, NOTHING};
+use super::excuses::{ASKED, END, Excuses, NO_RECORDING, NOTHING};
 use super::hazards::{Effect, Kind};
 use super::random::Random;
 
@@ -67,7 +67,7 @@ pub(super) const ALL: &[Kind] = &[
         let calls = ["mprotect", "mapping", "process_vm", "reserving", "new_calls"];
         somewhere(format!("refuse={}", random.one_of(&calls)), random)
     }),
-    kind("refused fork", FEWER, |_| inside("refuse=fork".to_owned())),
+    kind("refused fork", NO_RECORDING, |_| inside("refuse=fork".to_owned())),
     kind("preloaded", NOTHING, |random| {
         let sources =
             ["second_profiler.c", "own_memory.c", "reports_faults.c", "interposes_loader.c"];

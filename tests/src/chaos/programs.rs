@@ -7,7 +7,8 @@ use std::process::Command;
 use crate::model::Model;
 use crate::node_llama::Generation;
 use crate::source_ggml::{self, Compiler, Kept};
-use crate::{built, debian_sid, llama_node, published_ggml};
+use crate::trial::Trial;
+use crate::{built, changed_ggml, debian_sid, llama_node, old_ggml, published_ggml, rust_programs};
 
 /// A program and what hazards have to know of it.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Program {
     pub(super) is_node: bool,
     /// Prints how fast it was, which is never the same.
     pub(super) prints_figures: bool,
+    /// What it says when it fails by a fault of its own, now and then.
+    pub(super) own_fault: Option<&'static str>,
     /// Runs for less than a second where there is room.
     pub(super) is_quick: bool,
 }
@@ -46,19 +49,41 @@ pub(super) const ALL: &[Program] = &[
     quick("linked in", linked_in),
     quick("linked in, and another opened", linked_in_beside_another),
     quick("hidden in a library", hidden),
+    slow("changed tensors", || tried(changed_ggml::selected(), "tensors of five dimensions")),
+    slow("llama.cpp linked in", || {
+        tried(changed_ggml::selected(), "llama.cpp inside a program that shows all")
+    }),
+    slow("llama.cpp in a library", || {
+        tried(changed_ggml::selected(), "llama.cpp inside a library that calls itself directly")
+    }),
+    slow("pywhispercpp 1.3.0", || tried(old_ggml::quick(), "pywhispercpp 1.3.0")),
+    slow("llama-cpp-2", || tried(rust_programs::all(), "llama-cpp-2 0.1.160 Release")),
     quick("churns 3.3.2", || churns("3.3.2", "libggml-cpu.so")),
     quick("churns 3.22.1", || churns("3.22.1", "libggml-cpu-x64.so")),
     Program { prints_figures: true, ..quick("Debian sid's llama-bench", bench) },
     Program { is_node: true, ..slow("Debian sid's llama-server", server) },
     Program { on_vulkan: true, ..quick("Vulkan 3.22.1", || vulkan("3.22.1")) },
     Program { on_vulkan: true, ..slow("Vulkan 3.14.5", || vulkan("3.14.5")) },
-    Program { is_node: true, ..slow("node-llama-cpp 3.1.1", || generation("3.1.1")) },
+    Program {
+        is_node: true,
+        // On Node.js 20, in one of a hundred runs.
+        own_fault: Some("Check failed: Heap::InFromPage(heap_object)"),
+        ..slow("node-llama-cpp 3.1.1", || generation("3.1.1"))
+    },
     Program { is_node: true, ..slow("node-llama-cpp 3.22.1", || generation("3.22.1")) },
     Program { is_node: true, ..slow("llama.node", || llama_node::command(&tiny()?, 16)) },
 ];
 
 const fn quick(name: &'static str, make: fn() -> Result<Command, String>) -> Program {
-    Program { name, make, on_vulkan: false, is_node: false, prints_figures: false, is_quick: true }
+    Program {
+        name,
+        make,
+        on_vulkan: false,
+        is_node: false,
+        prints_figures: false,
+        own_fault: None,
+        is_quick: true,
+    }
 }
 
 const fn slow(name: &'static str, make: fn() -> Result<Command, String>) -> Program {
@@ -112,6 +137,12 @@ fn churns(version: &str, backend: &str) -> Result<Command, String> {
     command.arg(published_ggml::libraries(version).ok_or_else(unavailable)?);
     command.args([backend, "4"]);
     Ok(command)
+}
+
+/// The command of a program that other tests try.
+fn tried(trials: Vec<Trial>, name: &str) -> Result<Command, String> {
+    let trial = trials.into_iter().find(|trial| trial.name.ends_with(name));
+    (trial.ok_or_else(|| format!("{name} is not among the trials"))?.command)()
 }
 
 fn vulkan(version: &str) -> Result<Command, String> {

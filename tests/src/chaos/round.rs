@@ -113,7 +113,8 @@ impl Choice {
             return if case.hazard_spares_program() { Finding::Fine } else { Finding::Ruined };
         }
         let again = |_| case.is_also_of(&run(false, "plain-again").0);
-        if case.is_about_program() && (0..DOUBTS).any(again) {
+        let is_known = self.program.own_fault.is_some_and(|words| recorded.err.contains(words));
+        if is_known || case.is_about_program() && (0..DOUBTS).any(again) {
             return Finding::Unsteady(violations);
         }
         Finding::Violated(violations)

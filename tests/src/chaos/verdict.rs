@@ -66,7 +66,8 @@ impl Case<'_> {
     fn ending(&self) -> Option<String> {
         let code = self.recorded.code;
         let ended_early = self.excuses.end && SIGNALS.contains(&code);
-        let nothing = code == NOTHING_RECORDED && self.plain.code == 0 && self.contents.runs == 0;
+        let is_empty = self.contents.nodes.unwrap_or(0) == 0;
+        let nothing = code == NOTHING_RECORDED && self.plain.code == 0 && is_empty;
         let undelivered = code == FAILED && self.excuses.no_recording && self.is_said();
         let is_right = code == self.baseline.code || ended_early || nothing || undelivered;
         (!is_right && !self.excuses.launcher_end)

@@ -4,19 +4,20 @@ use super::holder::Holder;
 use super::sockets::is_private;
 use crate::messages;
 use anyhow::anyhow;
-use ggprof_spool::beside;
+use ggprof_spool::{beside, layout};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
+use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use tempfile::TempDir;
 
 const PREFIX: &str = "ggprof-";
 
 /// A directory that only the user can open. It disappears with what is in it, unless kept.
 pub(crate) struct Spools {
-    directory: TempDir,
+    directory: PathBuf,
+    is_kept: bool,
     /// Held for as long as somebody takes care of the directory, however that ends.
     _lock: Option<File>,
 }
@@ -32,7 +33,7 @@ impl Spools {
                 .tempdir_in(place);
             if let Ok(directory) = made {
                 let _lock = lock(directory.path());
-                return Ok(Self { directory, _lock });
+                return Ok(Self { directory: directory.keep(), is_kept: false, _lock });
             }
         }
         Err(anyhow!(
@@ -43,25 +44,27 @@ impl Spools {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
+        &self.directory
     }
 
     /// Where the agent of a process puts its recording; it puts its number for `%p`.
     pub(crate) fn pattern(&self) -> OsString {
-        let directory = self.directory.path();
-        let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let directory = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
         directory.join("%p.ggprof").into_os_string()
     }
 
-    /// The recordings that were made, by their names.
+    /// The recordings that were made, by their names. Of a process that was killed when it had
+    /// just made its file, there is none.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
-        recordings_in(self.directory.path())
+        let mut files = recordings_in(self.path());
+        files.retain(|file| !is_blank(file));
+        files
     }
 
     /// Processes that used ggml and were started without the agent, as they tell themselves: of
     /// each a sentence.
     pub(crate) fn without_agent(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.directory.path()).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(self.path()).into_iter().flatten().flatten();
         let files = entries.map(|entry| entry.path());
         let mut files: Vec<PathBuf> =
             files.filter(|file| beside::tells_of_process_without_agent(file)).collect();
@@ -76,7 +79,7 @@ impl Spools {
 
     /// A place for something else that goes with the recordings.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
+        self.path().join(name)
     }
 
     /// Recordings of the user that nobody takes care of, the newest last: of `GGML_PROFILE` in programs that
@@ -103,8 +106,22 @@ impl Spools {
     }
 
     /// Keeps the directory because something went wrong with what should come out of it.
-    pub(crate) fn keep(self) -> PathBuf {
-        self.directory.keep()
+    pub(crate) fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.directory.clone()
+    }
+}
+
+impl Drop for Spools {
+    /// Under another name first: what outlives the program could make something in it while it
+    /// is emptied.
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let gone = self.directory.with_extension("gone");
+            let renamed = std::fs::rename(&self.directory, &gone);
+            // Nobody is there to be told.
+            let _ = std::fs::remove_dir_all(renamed.map_or(&self.directory, |()| &gone));
+        }
     }
 }
 
@@ -125,6 +142,13 @@ pub(super) fn recordings_in(directory: &Path) -> Vec<PathBuf> {
         entries.map(|entry| entry.path()).filter(|file| is_recording(file)).collect();
     files.sort();
     files
+}
+
+/// Whether not even the first bytes were written.
+fn is_blank(file: &Path) -> bool {
+    let mut start = [0; layout::MAGIC.len()];
+    let read = File::open(file).and_then(|mut file| file.read(&mut start));
+    read.is_ok() && start.iter().all(|&byte| byte == 0)
 }
 
 /// By its name, and a file itself: nobody waits for a pipe, or follows a link out of here.
