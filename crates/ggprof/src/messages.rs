@@ -108,7 +108,8 @@ pub(crate) fn without_agent(program: &str, pid: &str) -> String {
 pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \
 is why. Otherwise the program did not compute with ggml, or its ggml cannot be reached (linked \
-statically, or started by another program that clears its environment). `ggprof doctor -- COMMAND` \
+statically, stripped of its symbols, from before it had backends, or started by another program \
+that clears its environment). `ggprof doctor -- COMMAND` \
 says more.";
 
 /// A program ended in a way that no program wants.
