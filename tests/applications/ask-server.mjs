@@ -15,7 +15,10 @@ const server = spawn(program, [...words, "--port", String(port)], {stdio: "ignor
 const ended = new Promise((done) => server.on("exit", done));
 const address = `http://127.0.0.1:${port}`;
 const isUp = () => fetch(`${address}/health`).then((answer) => answer.ok, () => false);
-while (!await isUp()) await new Promise((later) => setTimeout(later, 50));
+while (!await isUp()) {
+    if (server.exitCode !== null || server.signalCode !== null) process.exit(1);
+    await new Promise((later) => setTimeout(later, 50));
+}
 const body = {prompt: "Once upon a time", n_predict: Number(tokens), temperature: 0, ignore_eos: true};
 const asked = await fetch(`${address}/completion`, {method: "POST", body: JSON.stringify(body)});
 const answer = await asked.json();

@@ -98,6 +98,9 @@ impl Choice {
         if plain.code == IMPOSSIBLE {
             return Finding::Impossible(plain.err);
         }
+        if plain.hung {
+            return Finding::Ruined;
+        }
         let (recorded, place, has_launcher) = run(true, "recorded");
         let contents = Recorded::of(&place);
         let case = Case {
