@@ -4,12 +4,13 @@ mod analysis;
 pub(crate) mod measure;
 mod profiles;
 mod recording;
+mod threads;
 mod viewer;
 
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|viewer|recording] [--reference SCRIPT], SCRIPT \
+const USAGE: &str = "cargo xtask bench [analysis|viewer|recording|threads] [--reference SCRIPT], SCRIPT \
 being ggml's profiler.py";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -25,11 +26,16 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match part {
         "analysis" => analysis::run(reference),
         "viewer" => viewer::run(),
-        "recording" => recording::run(),
+        "recording" => {
+            recording::run()?;
+            threads::run()
+        }
+        "threads" => threads::run(),
         "all" => {
             analysis::run(reference)?;
             viewer::run()?;
-            recording::run()
+            recording::run()?;
+            threads::run()
         }
         _ => bail!(USAGE),
     }
