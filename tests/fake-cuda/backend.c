@@ -4,6 +4,7 @@
 #include "fake_cuda.h"
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 bool ggml_is_empty(const void * tensor);
 int ggml_graph_n_nodes(void * graph);
@@ -88,5 +89,10 @@ int fake_graph_compute(void * backend, void * graph) {
     cudaGraphDestroy(captured);
     return cudaGraphLaunch(executable, &stream);
 }
+
+// As the newest ggml does.
+#ifdef KNOWS_CHUNKS
+const char * fake_chunk_size(void) { return getenv("GGML_CUDA_GRAPH_CHUNK_SIZE"); }
+#endif
 
 void fake_copy_in(void) { cudaMemcpyAsync(NULL, NULL, 4096, 1, &stream); }

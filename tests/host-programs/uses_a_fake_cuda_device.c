@@ -1,7 +1,8 @@
 // Computes a graph on the fake device of `fake-cuda`, several times: argv[2] is the
 // folder of its libraries, and each further word a run (direct, capture, replay), a
 // copy, or a wait in milliseconds. The word `beside`, before all runs, makes another thread
-// compute once while the tracing library is being loaded.
+// compute once while the tracing library is being loaded. `FAKE_GGML` names another of its
+// libraries than the newest.
 #include "fake_device.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ int main(int count, char ** words) {
     tiny_open(words[1]);
     struct tiny_session session = tiny_start(1);
     void * driver = open_in(words[2], "libcuda.so.1");
-    void * library = open_in(words[2], "libggml-fake.so");
+    const char * other = getenv("FAKE_GGML");
+    void * library = open_in(words[2], other ? other : "libggml-fake.so");
     backend = backend_like(session.backend, dlsym(library, "fake_graph_compute"), nothing);
     int * mode = dlsym(library, "fake_mode");
     void (*copy_in)(void) = (void (*)(void)) dlsym(library, "fake_copy_in");

@@ -130,12 +130,14 @@ pub fn fake_cuda() -> (PathBuf, PathBuf) {
         let directory = target_directory().join("host-programs").join(name);
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let libraries = [
-            ("cuda.c", "libcuda.so.1"),
-            ("backend.c", "libggml-fake.so"),
-            ("cupti.c", "libcupti.so.13"),
+            ("cuda.c", "libcuda.so.1", None),
+            ("backend.c", "libggml-fake.so", Some("-DKNOWS_CHUNKS")),
+            ("backend.c", "libggml-fake-older.so", None),
+            ("cupti.c", "libcupti.so.13", None),
         ];
-        for (source, library) in libraries {
+        for (source, library, option) in libraries {
             let status = Command::new("gcc")
+                .args(option)
                 .args(["-O1", "-g", "-Wall", "-Werror", "-fPIC", "-shared", "-o"])
                 .arg(directory.join(library))
                 .arg(sources.join(source))

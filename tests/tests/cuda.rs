@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::LazyLock;
 
 use ggprof_e2e::built;
@@ -146,10 +147,13 @@ fn a_range_of_runs_has_all_of_its_kernels() {
 #[test]
 fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
     let told = |level, environment: &[(&str, &str)]| {
-        let recording = record(level, "direct", environment)?;
-        let mut kernels =
-            recording.coverage.iter().filter(|row| row.what == layout::Covered::Kernels as u16);
-        Some(recording.text(kernels.next()?.reason).to_owned())
+        let mut program = program(level, "direct", environment)?;
+        program.run_well();
+        let report = Command::new(built::ggprof()).arg(&program.files()[0]).output().unwrap();
+        let report = String::from_utf8_lossy(&report.stdout).into_owned();
+        let (_, told) = report.split_once("ops (activity records of the device")?;
+        let (told, _) = told.split_once(')')?;
+        Some(told.trim_start_matches(", ").to_owned())
     };
     let variable = "GGML_CUDA_GRAPH_CHUNK_SIZE";
     let Some(ours) = told("full", &[]) else { return };
@@ -157,6 +161,12 @@ fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
     assert_eq!(told("full", &[(variable, "512")]).as_deref(), Some(""));
     assert_eq!(told("full", &[(variable, "064")]), Some(ours), "inherited from a program of ours");
     assert_eq!(told("sample", &[]).as_deref(), Some("sample"));
+
+    // An older ggml has no such setting.
+    let older = ("FAKE_GGML", "libggml-fake-older.so");
+    let unknown = "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know";
+    assert_eq!(told("full", &[older]).as_deref(), Some(unknown));
+    assert_eq!(told("full", &[older, (variable, "512")]).as_deref(), Some(""));
 }
 
 /// The first window has forty runs, and later ones wait for their budget.

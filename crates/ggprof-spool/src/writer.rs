@@ -67,6 +67,7 @@ impl BlockWriter {
 
     /// Appends a long record: its fixed part, then its tail. The unit count in
     /// bytes 2 and 3 of the fixed part is filled in here.
+    #[inline(always)]
     pub fn put_long(&mut self, fixed: &mut [u8], tail: &[u8]) -> Result<(), BlockFull> {
         let units = layout::units_for(fixed.len() + tail.len());
         if self.used + units * UNIT > BLOCK_BYTES {

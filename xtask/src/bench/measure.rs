@@ -1,4 +1,4 @@
-//! Seconds and memory of one command.
+//! Seconds and memory of one command, and what two in turns are worth.
 
 use anyhow::{Context, bail};
 use std::process::{Command, Stdio};
@@ -35,4 +35,30 @@ pub(crate) fn median_and_range(mut values: Vec<f64>) -> (f64, f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
     (at(0.5), at(0.25), at(0.75))
+}
+
+/// Runs the two in turns, changing who goes first.
+pub(super) fn pairs<A, B>(
+    count: usize,
+    without: impl Fn() -> anyhow::Result<A>,
+    with: impl Fn() -> anyhow::Result<B>,
+) -> anyhow::Result<Vec<(A, B)>> {
+    let mut pairs = Vec::with_capacity(count);
+    for turn in 0..count {
+        pairs.push(if turn % 2 == 0 {
+            let without = without()?;
+            (without, with()?)
+        } else {
+            let with = with()?;
+            (without()?, with)
+        });
+    }
+    Ok(pairs)
+}
+
+/// The number behind the last `key` in a program's output.
+pub(super) fn value(text: &str, key: &str) -> anyhow::Result<f64> {
+    let rest = text.rsplit_once(key).with_context(|| format!("no {key} in {text:?}"))?.1;
+    let number = rest.split_whitespace().next().unwrap_or_default();
+    number.parse().with_context(|| format!("{key}{number}"))
 }

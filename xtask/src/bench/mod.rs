@@ -5,12 +5,13 @@ mod asleep;
 pub(crate) mod measure;
 mod profiles;
 mod recording;
+mod threads;
 mod viewer;
 
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|viewer|recording|asleep] [--reference SCRIPT], SCRIPT \
+const USAGE: &str = "cargo xtask bench [analysis|viewer|recording|threads|asleep] [--reference SCRIPT], SCRIPT \
 being ggml's profiler.py";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -27,11 +28,13 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "analysis" => analysis::run(reference),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
+        "threads" => threads::run(),
         "asleep" => asleep::run(),
         "all" => {
             analysis::run(reference)?;
             viewer::run()?;
             recording::run()?;
+            threads::run()?;
             asleep::run()
         }
         _ => bail!(USAGE),

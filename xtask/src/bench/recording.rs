@@ -3,13 +3,13 @@
 //! Runs with and without the agent alternate, and what is reported is the median of the
 //! ratios of neighbours: the machine's mood changes slowly, and both feel the same of it.
 
-use super::measure::median_and_range;
+use super::measure::{median_and_range, pairs, value};
 use crate::shell;
 use anyhow::{Context, anyhow};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
 use ggprof_e2e::{built, published_ggml};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Pairs of short runs of the workload.
@@ -20,7 +20,8 @@ const TOKENS: u32 = 128;
 
 /// Twelve layers, as a small model has, each so narrow that the cost of an op is hardly hidden
 /// by its work.
-const SHAPE: [&str; 6] = ["--threads", "1", "--layers", "12", "--embd", "64"];
+const OPS: [&str; 7] = ["--threads", "1", "--layers", "12", "--embd", "64", "--graphs"];
+const COPIES: [u32; 3] = [2_000, 12_000, 20_000];
 
 pub(super) fn run() -> anyhow::Result<()> {
     let libraries = published_ggml::libraries(published_ggml::NEWEST)
@@ -30,10 +31,44 @@ pub(super) fn run() -> anyhow::Result<()> {
     println!("\nRecording: llama.cpp of node-llama-cpp {}, one thread", published_ggml::NEWEST);
     println!("| what | without | with | difference |");
     println!("| :--- | ---: | ---: | ---: |");
-    bench.instructions()?;
-    bench.nanoseconds()?;
-    bench.generation()?;
-    Ok(())
+    let copying = built::host_program("copies_tensors.c");
+    for repeated in [
+        Repeated {
+            what: "op",
+            program: &built::workload(),
+            arguments: &OPS,
+            times: [200, 300, 600],
+        },
+        Repeated { what: "tensor copy", program: &copying, arguments: &["copy"], times: COPIES },
+        Repeated {
+            what: "async write",
+            program: &copying,
+            arguments: &["set_async"],
+            times: COPIES,
+        },
+    ] {
+        bench.instructions(&repeated)?;
+        bench.nanoseconds(&repeated)?;
+    }
+    bench.generation()
+}
+
+/// A program that does the same again and again.
+struct Repeated<'a> {
+    what: &'a str,
+    program: &'a Path,
+    /// Behind the libraries, and before the number of times.
+    arguments: &'a [&'a str],
+    /// Instructions are counted between the first two numbers of times, nanoseconds over the
+    /// third.
+    times: [u32; 3],
+}
+
+impl Repeated<'_> {
+    /// Adds what to run to a command, which is the program itself or a tool that runs it.
+    fn arguments(&self, command: &mut Command, libraries: &Path, times: u32) {
+        command.arg(libraries).args(self.arguments).arg(times.to_string());
+    }
 }
 
 /// How the agent takes part.
@@ -51,31 +86,38 @@ struct Bench {
 }
 
 impl Bench {
-    /// Instructions per op, as valgrind counts them, which no other program disturbs.
-    fn instructions(&self) -> anyhow::Result<()> {
-        let per_op = |agent| -> anyhow::Result<f64> {
+    /// Instructions, as valgrind counts them, which no other program disturbs.
+    fn instructions(&self, repeated: &Repeated<'_>) -> anyhow::Result<()> {
+        let what = repeated.what;
+        let each = |agent| -> anyhow::Result<f64> {
             // Late enough that the agent has taken out the hooks it does not need.
-            let (few, many) = (self.count(agent, 200)?, self.count(agent, 300)?);
+            let [few, many, _] = repeated.times;
+            let (few, many) =
+                (self.count(repeated, agent, few)?, self.count(repeated, agent, many)?);
             Ok((many.0 - few.0) as f64 / (many.1 - few.1) as f64)
         };
-        let (without, with) = match (per_op(Agent::Absent), per_op(Agent::Recording)) {
+        let (without, with) = match (each(Agent::Absent), each(Agent::Recording)) {
             (Ok(without), Ok(with)) => (without, with),
             (Err(error), _) | (_, Err(error)) => {
-                println!("| instructions per op | - | - | not measured: {error:#} |");
+                println!("| instructions per {what} | - | - | not measured: {error:#} |");
                 return Ok(());
             }
         };
         let added = with - without;
-        println!("| instructions per op | {without:.0} | {with:.0} | +{added:.0} |");
+        println!("| instructions per {what} | {without:.0} | {with:.0} | +{added:.0} |");
         Ok(())
     }
 
-    /// Instructions and ops of a run with so many graphs.
-    fn count(&self, agent: Agent, graphs: u32) -> anyhow::Result<(u64, u64)> {
+    /// All instructions, and what was computed by them.
+    fn count(
+        &self,
+        repeated: &Repeated<'_>,
+        agent: Agent,
+        times: u32,
+    ) -> anyhow::Result<(u64, u64)> {
         let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(built::workload());
-        command.arg(&self.libraries).args(SHAPE);
-        command.args(["--graphs", &graphs.to_string()]);
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(repeated.program);
+        repeated.arguments(&mut command, &self.libraries, times);
         self.with_agent(&mut command, agent);
         let output = command.output().context("valgrind cannot be started")?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -86,28 +128,27 @@ impl Bench {
         Ok((refs, value(&String::from_utf8_lossy(&output.stdout), "computed=")? as u64))
     }
 
-    /// Nanoseconds per op, from the median time of a graph.
-    fn nanoseconds(&self) -> anyhow::Result<()> {
-        let graphs = 600;
+    /// Nanoseconds, from the median time.
+    fn nanoseconds(&self, repeated: &Repeated<'_>) -> anyhow::Result<()> {
+        let what = repeated.what;
+        let times = repeated.times[2];
         let once = |agent| -> anyhow::Result<f64> {
-            let mut command = Command::new(built::workload());
-            command.arg(&self.libraries).args(SHAPE);
-            command.args(["--graphs", &graphs.to_string()]);
+            let mut command = Command::new(repeated.program);
+            repeated.arguments(&mut command, &self.libraries, times);
             self.with_agent(&mut command, agent);
             let output = command.output()?;
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let ops = value(&text, "computed=")? / f64::from(graphs);
-            Ok(value(&text, "median_ns=")? / ops)
+            let each = value(&text, "computed=")? / f64::from(times);
+            Ok(value(&text, "median_ns=")? / each)
         };
-        for (what, agent) in
-            [("ns per op", Agent::Recording), ("ns per op, agent loaded and idle", Agent::Idle)]
-        {
+        for (how, agent) in [("", Agent::Recording), (", agent loaded and idle", Agent::Idle)] {
             let pairs = pairs(WORKLOAD_PAIRS, || once(Agent::Absent), || once(agent))?;
             let [without, with] = medians(&pairs);
             let (added, least, most) =
                 median_and_range(pairs.iter().map(|(without, with)| with - without).collect());
             println!(
-                "| {what} | {without:.0} | {with:.0} | {added:+.0} ({least:+.0} to {most:+.0}) |"
+                "| ns per {what}{how} | {without:.0} | {with:.0} | {added:+.0} ({least:+.0} to \
+                 {most:+.0}) |"
             );
         }
         Ok(())
@@ -121,7 +162,11 @@ impl Bench {
             Generation { version, model: &model, tokens: TOKENS, threads: 1, vulkan_layers: None };
         let once = |agent| -> anyhow::Result<f64> {
             let mut command = generation.command().map_err(|problem| anyhow!(problem))?;
-            self.with_agent(&mut command, agent);
+            if agent == Agent::Recording {
+                command = self.recorded(&command);
+            } else {
+                self.with_agent(&mut command, agent);
+            }
             let output = command.output()?;
             value(&String::from_utf8_lossy(&output.stderr), "tokens_per_second=")
         };
@@ -140,6 +185,14 @@ impl Bench {
         Ok(())
     }
 
+    /// As users do it: the launcher works ahead for the agent.
+    fn recorded(&self, program: &Command) -> Command {
+        let mut command = Command::new(built::ggprof());
+        command.arg("run").arg("-o").arg(self.spools.join("generation.ggprof")).arg("--");
+        command.arg(program.get_program()).args(program.get_args());
+        command
+    }
+
     fn with_agent(&self, command: &mut Command, agent: Agent) {
         let spool = self.spools.join("recording.ggprof");
         // The agent never writes over a recording.
@@ -154,33 +207,7 @@ impl Bench {
     }
 }
 
-/// Runs the two in turns, changing who goes first.
-fn pairs(
-    count: usize,
-    without: impl Fn() -> anyhow::Result<f64>,
-    with: impl Fn() -> anyhow::Result<f64>,
-) -> anyhow::Result<Vec<(f64, f64)>> {
-    let mut pairs = Vec::with_capacity(count);
-    for turn in 0..count {
-        pairs.push(if turn % 2 == 0 {
-            let without = without()?;
-            (without, with()?)
-        } else {
-            let with = with()?;
-            (without()?, with)
-        });
-    }
-    Ok(pairs)
-}
-
 fn medians(pairs: &[(f64, f64)]) -> [f64; 2] {
     let of = |values: Vec<f64>| median_and_range(values).0;
     [of(pairs.iter().map(|pair| pair.0).collect()), of(pairs.iter().map(|pair| pair.1).collect())]
-}
-
-/// The number behind the last `key` in a program's output.
-fn value(text: &str, key: &str) -> anyhow::Result<f64> {
-    let rest = text.rsplit_once(key).with_context(|| format!("no {key} in {text:?}"))?.1;
-    let number = rest.split_whitespace().next().unwrap_or_default();
-    number.parse().with_context(|| format!("{key}{number}"))
 }

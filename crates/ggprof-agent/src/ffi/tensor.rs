@@ -2,6 +2,8 @@
 //! read, never written; a tensor is only read while ggml holds it for us, inside
 //! a call that was given it.
 
+use crate::recorder::intern;
+
 /// Where the fields are in this copy of ggml.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TensorLayout {
@@ -139,6 +141,19 @@ impl<'l> Tensor<'l> {
         let field = self.bytes(self.layout.name, self.layout.name_bytes);
         let end = field.iter().position(|&b| b == 0).unwrap_or(field.len());
         &field[..end]
+    }
+
+    /// A number that changes with the name, or with what is left behind its end.
+    #[inline(always)]
+    pub(crate) fn name_sum(self) -> u64 {
+        const USUAL: usize = 64;
+        if self.layout.name_bytes != USUAL {
+            return intern::digest(self.name());
+        }
+        let words: [u64; USUAL / 8] = self.field(self.layout.name);
+        words
+            .into_iter()
+            .fold(0, |sum, word| (sum.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     /// All that says what the node is: from its type to its view.

@@ -64,22 +64,36 @@ impl RealFunction {
     /// The real function of this name for a call that returns to `return_address`. Zero
     /// only if the loader knows no such function any more.
     pub(crate) fn for_caller(&self, symbol: &CStr, return_address: usize) -> usize {
+        let site = site_of(return_address);
+        match self.recall_at_once(site) {
+            Some(function) => function,
+            None => self.for_new_site(symbol, return_address, site),
+        }
+    }
+
+    /// Without any change, as most calls come from a few places again and again.
+    #[inline(always)]
+    fn recall_at_once(&self, site: usize) -> Option<usize> {
+        if self.unloads.load(Ordering::Acquire) != loaded_object::unloads() {
+            return None;
+        }
+        let function = self.recall(site)?;
+        ThisThread::with(|this| this.last_real.set(function));
+        Some(function)
+    }
+
+    #[cold]
+    fn for_new_site(&self, symbol: &CStr, return_address: usize, site: usize) -> usize {
         if return_address & PAST_A_HOOK != 0 {
             return return_address & !PAST_A_HOOK;
         }
         // Whatever goes wrong with us, the program must get its function.
-        let function = contained(0, || self.remembered_or_found(symbol, return_address));
+        let function = contained(0, || self.remembered_or_found(symbol, site));
         if function != 0 { function } else { found_otherwise(symbol, return_address) }
     }
 
-    fn remembered_or_found(&self, symbol: &CStr, return_address: usize) -> usize {
+    fn remembered_or_found(&self, symbol: &CStr, site: usize) -> usize {
         self.forget_after_unload();
-        let site = if is_ours(return_address) {
-            // The same wrapper serves every copy of ggml; the function it called tells.
-            ThisThread::with(|this| this.last_real.get()) | BEHIND_OURS
-        } else {
-            return_address
-        };
         let function = match self.recall(site) {
             Some(function) => function,
             None => self.find_and_remember(symbol, site),
@@ -88,6 +102,7 @@ impl RealFunction {
         function
     }
 
+    #[cold]
     fn forget_after_unload(&self) {
         let unloads = loaded_object::unloads();
         if self.unloads.swap(unloads, Ordering::AcqRel) != unloads {
@@ -97,6 +112,7 @@ impl RealFunction {
         }
     }
 
+    #[inline(always)]
     fn recall(&self, site: usize) -> Option<usize> {
         let known =
             self.remembered.iter().find(|known| known.address.load(Ordering::Acquire) == site)?;
@@ -118,6 +134,17 @@ impl RealFunction {
             place.address.store(site, Ordering::Release);
         }
         function
+    }
+}
+
+/// What a call is remembered by.
+#[inline(always)]
+fn site_of(return_address: usize) -> usize {
+    if is_ours(return_address) {
+        // The same wrapper serves every copy of ggml; the function it called tells.
+        ThisThread::with(|this| this.last_real.get()) | BEHIND_OURS
+    } else {
+        return_address
     }
 }
 

@@ -272,6 +272,11 @@ impl Adopted {
         self.id.load(Ordering::Relaxed)
     }
 
+    /// The library that computes its graphs. Asks the loader.
+    pub(super) fn library(&self) -> Option<LoadedObject> {
+        LoadedObject::containing(self.graph_compute.load(Ordering::Acquire))
+    }
+
     pub(crate) fn instance(&self) -> Option<&'static Instance> {
         // SAFETY: only leaked instances are stored.
         unsafe { self.instance.load(Ordering::Acquire).as_ref() }

@@ -13,7 +13,6 @@ use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::tensor::Tensor;
 use crate::lifecycle;
-use crate::recorder::intern;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::this_thread::ThisThread;
 
@@ -86,45 +85,42 @@ pub(crate) fn note(
             (!tensor.is_null()).then(|| unsafe { Tensor::new(tensor.cast_const().cast(), layout) });
         Side::of(instance, tensor, backend)
     };
-    let source = side(copied.source, copied.source_backend);
-    let target = side(copied.target, copied.target_backend);
-    let whole = || {
-        let bytes = instance.api.ggml_nbytes?;
-        // SAFETY: as above; the function only reads the tensor.
-        Some((0, unsafe { bytes(copied.target) }))
+    let sides =
+        [side(copied.source, copied.source_backend), side(copied.target, copied.target_backend)];
+    let shape = if copied.part.is_some() { 0 } else { sides[1].shape_sum() };
+    let key = Key {
+        names: sides.map(|side| side.name_sum()),
+        shape,
+        buffer_types: sides.map(|side| side.buffer_type),
+        backends: sides.map(|side| side.backend as usize),
+        scheduler: this.scheduler.get(),
+        changes: backends::changes(),
     };
-    let (offset, bytes) = copied.part.or_else(whole).unwrap_or_default();
-    let mut record = ends(&lane, instance, this.scheduler.get(), [source, target]).event();
-    record.flags |= if copied.may_be_pending { layout::COPY_ASYNC } else { 0 }
-        | if copied.part.is_some() { layout::COPY_PARTIAL } else { 0 };
+    let known = lane.known_copy(&key);
+    let mut record = known.unwrap_or_else(|| find_out(&lane, instance, key, sides)).event();
+    if let Some((offset, bytes)) = copied.part {
+        record.flags |= layout::COPY_PARTIAL;
+        (record.offset, record.bytes) = (offset as u64, bytes as u64);
+    }
+    record.flags |= if copied.may_be_pending { layout::COPY_ASYNC } else { 0 };
     record.run = this.run.get();
     record.os_thread = this.os_thread();
-    record.bytes = bytes as u64;
     (record.start, record.end) = (copied.start, end);
-    record.offset = offset as u64;
     lane.put_long(&mut record.encode(), &[]);
     Some(())
 }
 
-/// Who is at the ends of a copy, remembered from the last time or found out.
-fn ends(lane: &HeldLane<'_>, instance: &Instance, scheduler: usize, sides: [Side<'_>; 2]) -> Ends {
-    let key = Key {
-        names: sides.map(|side| intern::digest(side.name)),
-        buffer_types: sides.map(|side| side.buffer_type),
-        backends: sides.map(|side| side.backend as usize),
-        scheduler,
-        changes: backends::changes(),
-    };
-    if let Some(known) = lane.known_copy(&key) {
-        return known;
-    }
-    let found = sides.map(|side| side.found(instance, scheduler));
+/// Who is at the ends of a copy that is not known, remembered for the next time.
+#[cold]
+fn find_out(lane: &HeldLane<'_>, instance: &Instance, key: Key, sides: [Side<'_>; 2]) -> Ends {
+    let found = sides.map(|side| side.found(instance, key.scheduler));
     let mut interner = lane.recorder.interner();
     fault_point!();
     let ends = Ends {
         direction: direction(found[0].0, found[1].0),
-        names: sides.map(|side| interner.text(lane, side.name)),
+        names: sides.map(|side| interner.text(lane, side.name())),
         backends: found.map(|(_, backend)| backend),
+        bytes: if key.shape == 0 { 0 } else { sides[1].bytes(instance) },
     };
     lane.remember_copy(key, ends);
     ends
@@ -133,7 +129,8 @@ fn ends(lane: &HeldLane<'_>, instance: &Instance, scheduler: usize, sides: [Side
 /// One side of a copy, as its call names it.
 #[derive(Clone, Copy)]
 struct Side<'t> {
-    name: &'t [u8],
+    /// `None` for plain memory.
+    tensor: Option<Tensor<'t>>,
     buffer: Pointer,
     /// The buffer's, or one of the marks below.
     buffer_type: usize,
@@ -146,16 +143,38 @@ const NO_BUFFER: usize = 0;
 const MEMORY: usize = usize::MAX;
 
 impl<'t> Side<'t> {
+    #[inline(always)]
     fn of(instance: &Instance, tensor: Option<Tensor<'t>>, backend: Pointer) -> Side<'t> {
-        let Some(tensor) = tensor else {
-            return Side { name: b"", buffer: std::ptr::null_mut(), buffer_type: MEMORY, backend };
+        let Some(holder) = tensor.map(|tensor| tensor.view_source().unwrap_or(tensor)) else {
+            return Side { tensor, buffer: std::ptr::null_mut(), buffer_type: MEMORY, backend };
         };
-        let buffer = tensor.view_source().unwrap_or(tensor).buffer() as Pointer;
+        let buffer = holder.buffer() as Pointer;
         let get_type = instance.api.ggml_backend_buffer_get_type.filter(|_| !buffer.is_null());
         // SAFETY: the buffer of a live tensor of this instance.
         let buffer_type =
             get_type.map_or(NO_BUFFER, |get_type| unsafe { get_type(buffer) } as usize);
-        Side { name: tensor.name(), buffer, buffer_type, backend }
+        Side { tensor, buffer, buffer_type, backend }
+    }
+
+    #[inline(always)]
+    fn name_sum(self) -> u64 {
+        self.tensor.map_or(0, Tensor::name_sum)
+    }
+
+    /// Never 0.
+    #[inline(always)]
+    fn shape_sum(self) -> u64 {
+        self.tensor.map_or(0, Tensor::shape_sum) | 1 << 63
+    }
+
+    fn name(self) -> &'t [u8] {
+        self.tensor.map_or(b"", Tensor::name)
+    }
+
+    fn bytes(self, instance: &Instance) -> u64 {
+        let (Some(tensor), Some(count)) = (self.tensor, instance.api.ggml_nbytes) else { return 0 };
+        // SAFETY: a live tensor of this instance, which the function only reads.
+        unsafe { count(tensor.address() as Pointer) as u64 }
     }
 
     /// Whether it is the host's memory, and the backend it belongs to.

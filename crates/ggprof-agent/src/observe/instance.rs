@@ -2,6 +2,7 @@
 //! Several copies with different layouts in one process are real (two Python
 //! wheels, for one), so nothing about ggml is global.
 
+use std::cell::Cell;
 use std::ffi::CStr;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
@@ -17,6 +18,7 @@ use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::patch::{got, inline};
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
+use crate::recorder::this_thread::ThisThread;
 
 /// One copy of ggml's base library.
 #[derive(Debug)]
@@ -51,6 +53,11 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
 impl Instance {
     /// The copy that holds one of ggml's base functions, probed at first sight.
     pub(crate) fn holding(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
+        ThisThread::with(|this| this.instance.holding(function, lane))
+    }
+
+    #[cold]
+    fn find(function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
         let function = inline::function_behind(function);
         let recalled = known().recall(function);
         recalled.or_else(|| Instance::find_or_probe(function, lane))
@@ -128,6 +135,31 @@ impl Instance {
             let problem = (!seen).then_some("ggml calls its own copy directly");
             cover(Covered::Copies, CoveredHow::SymbolName, problem);
         }
+    }
+}
+
+/// The copy that a thread asked for last: most threads use one, and ask at every copy of a
+/// tensor.
+#[derive(Debug)]
+pub(crate) struct LastInstance {
+    function: Cell<usize>,
+    instance: Cell<Option<&'static Instance>>,
+    /// The loader's count of unloads when it was asked for.
+    unloads: Cell<u64>,
+}
+
+impl LastInstance {
+    #[inline(always)]
+    fn holding(&self, function: usize, lane: &HeldLane<'_>) -> Option<&'static Instance> {
+        let unloads = loaded_object::unloads();
+        let known = self.function.get() == function && self.unloads.get() == unloads;
+        if let Some(instance) = self.instance.get().filter(|_| known) {
+            return Some(instance);
+        }
+        self.instance.set(Instance::find(function, lane));
+        self.function.set(function);
+        self.unloads.set(unloads);
+        self.instance.get()
     }
 }
 

@@ -9,6 +9,8 @@ use ggprof_spool::layout::CopyEvent;
 pub(crate) struct Key {
     /// Digests of the tensors' names, source first, as below.
     pub(crate) names: [u64; 2],
+    /// Of the target, where all of it is copied.
+    pub(crate) shape: u64,
     pub(crate) buffer_types: [usize; 2],
     /// Those that the call named.
     pub(crate) backends: [usize; 2],
@@ -24,14 +26,24 @@ pub(crate) struct Ends {
     /// Numbers of the names, valid within the lane's epoch.
     pub(crate) names: [u32; 2],
     pub(crate) backends: [u32; 2],
+    /// Of a target that is copied whole.
+    pub(crate) bytes: u64,
 }
 
 impl Ends {
     /// An event between these ends.
     pub(crate) fn event(self) -> CopyEvent {
         let ([source, target], [source_backend, target_backend]) = (self.names, self.backends);
-        let flags = self.direction;
-        CopyEvent { flags, source, target, source_backend, target_backend, ..Default::default() }
+        let (flags, bytes) = (self.direction, self.bytes);
+        CopyEvent {
+            flags,
+            source,
+            target,
+            source_backend,
+            target_backend,
+            bytes,
+            ..Default::default()
+        }
     }
 }
 
@@ -78,6 +90,7 @@ mod tests {
         for other in [
             Key { changes: 2, ..key },
             Key { buffer_types: [1, 0], ..key },
+            Key { shape: 1, ..key },
             Key { names: [4, 3], ..key },
         ] {
             assert!(known.find(&other).is_none(), "{other:?}");

@@ -159,7 +159,16 @@ pub(crate) fn note_closing() {
 
 /// Stands still as long as no address has changed its meaning by an object that was
 /// unloaded.
+#[inline(always)]
 pub(crate) fn unloads() -> u64 {
+    match COME_BY_US.load(Ordering::Acquire) {
+        1 => CLOSINGS.load(Ordering::Acquire),
+        _ => unloads_by_asking(),
+    }
+}
+
+#[cold]
+fn unloads_by_asking() -> u64 {
     if COME_BY_US.load(Ordering::Acquire) == 0 {
         learn_who_closes();
     }

@@ -41,6 +41,16 @@ pub(crate) fn may_hide(object: &LoadedObject, names: &[&CStr]) -> bool {
     })
 }
 
+/// Whether a text is among the constants that the object's code uses. `None` where its file does
+/// not tell.
+pub(crate) fn has_text(object: &LoadedObject, text: &CStr) -> Option<bool> {
+    let elf = Elf::open(object.file()?.as_os_str())?;
+    let constants: Vec<Vec<u8>> =
+        elf.constants()?.map(|section| elf.read(section)).collect::<Option<_>>()?;
+    let is_there = constants.iter().any(|constants| contains(constants, text.to_bytes_with_nul()));
+    (!constants.is_empty()).then_some(is_there)
+}
+
 fn contains(text: &[u8], part: &[u8]) -> bool {
     // SAFETY: both are valid for their lengths, and only read.
     let found =
@@ -57,11 +67,14 @@ const PIECE: usize = 1 << 20;
 struct Elf {
     file: File,
     sections: Vec<Section>,
+    /// Which of them has the names of all.
+    names: usize,
 }
 
 /// A section header, as ELF writes it.
 #[derive(Clone, Copy)]
 struct Section {
+    name: u32,
     kind: u32,
     offset: u64,
     bytes: u64,
@@ -86,13 +99,24 @@ impl Elf {
         file.read_exact_at(&mut headers, offset).ok()?;
         let sections = headers.chunks_exact(SECTION_BYTES).map(Section::read);
         let sections = sections.collect::<Option<Vec<_>>>()?;
-        Some(Elf { file, sections })
+        Some(Elf { file, sections, names: number::<2>(&head, 0x3e)? as usize })
     }
 
     /// Each table of symbols with the table of their names.
     fn tables(&self) -> impl Iterator<Item = (Section, Section)> {
         let tables = self.sections.iter().filter(|section| matches!(section.kind, SYMTAB | DYNSYM));
         tables.filter_map(|table| Some((*table, *self.sections.get(table.link as usize)?)))
+    }
+
+    /// The sections of constants, by their names: others that are only read may be far larger,
+    /// a device's code for one.
+    fn constants(&self) -> Option<impl Iterator<Item = Section>> {
+        let names = self.read(*self.sections.get(self.names)?)?;
+        let is_constants = move |section: &&Section| {
+            let name = names.get(section.name as usize..).unwrap_or_default();
+            [b".rodata".as_slice(), b".lrodata"].iter().any(|it| name.starts_with(it))
+        };
+        Some(self.sections.iter().filter(is_constants).copied())
     }
 
     fn functions(&self, object: &LoadedObject, wanted: &dyn Fn(&[u8]) -> bool) -> Vec<Function> {
@@ -159,6 +183,7 @@ impl Elf {
 impl Section {
     fn read(header: &[u8]) -> Option<Section> {
         Some(Section {
+            name: number::<4>(header, 0)? as u32,
             kind: number::<4>(header, 4)? as u32,
             offset: number::<8>(header, 24)?,
             bytes: number::<8>(header, 32)?,
@@ -206,5 +231,17 @@ mod tests {
         assert!(may_hide(&here, &[c"ggprof_function_for_a_test"]));
         assert!(!may_hide(&here, &[c"ggprof_function_for_no_test"]));
         assert!(functions(&here, |name| name == b"no such function").is_empty());
+    }
+
+    #[test]
+    fn texts_that_the_code_uses_are_told_from_others() {
+        let used = std::hint::black_box(c"a text that this test uses");
+        let here = LoadedObject::containing(ggprof_function_for_a_test as *const () as usize);
+        let here = here.expect("the test's own code is loaded");
+        assert_eq!(has_text(&here, used), Some(true));
+        // Written backwards, so that it is not there as it is looked for.
+        let other: Vec<u8> = b"sesu ydobon taht txet a".iter().rev().copied().collect();
+        let other = std::ffi::CString::new(other).expect("no zero byte");
+        assert_eq!(has_text(&here, &other), Some(false));
     }
 }

@@ -74,9 +74,17 @@ impl Lanes {
         preferred: usize,
         admission: Admission<'r>,
     ) -> Option<HeldLane<'r>> {
-        let mut order = (preferred..LANES).chain(0..preferred.min(LANES));
-        let (number, alone) = order.find_map(|n| Some((n, self.lanes[n].try_hold()?)))?;
+        let (number, alone) = match self.lanes.get(preferred).and_then(Lane::try_hold) {
+            Some(alone) => (preferred, alone),
+            None => self.hold_any()?,
+        };
         Some(HeldLane { recorder, alone, number, admission })
+    }
+
+    #[cold]
+    fn hold_any(&self) -> Option<(usize, Alone)> {
+        let mut lanes = self.lanes.iter().enumerate();
+        lanes.find_map(|(number, lane)| Some((number, lane.try_hold()?)))
     }
 
     /// Takes the block away from a lane that nobody holds.
@@ -184,6 +192,7 @@ impl<'r> HeldLane<'r> {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn put_long(&self, fixed: &mut [u8], tail: &[u8]) {
         if self.writes() && self.inner().writer.put_long(fixed, tail).is_err() && self.take_block()
         {

@@ -8,6 +8,7 @@ use ggprof_spool::layout::NONE;
 
 use super::thread_log::ThreadLog;
 use crate::lock::{Once, rank};
+use crate::observe::instance::LastInstance;
 use crate::observe::visits::Visits;
 use crate::observe::vulkan::command_buffers::CommandBuffer;
 
@@ -34,6 +35,8 @@ pub(crate) struct ThisThread {
     pub(crate) last_real: Cell<usize>,
     /// Where the call that is being answered came from (`hooks::entry`).
     pub(crate) caller: Cell<usize>,
+    /// The copy of ggml that was asked for last (`observe::instance`).
+    pub(crate) instance: LastInstance,
     os_thread: Cell<u32>,
     /// What had been opened when this thread looked last (`hooks::opened`).
     pub(crate) looked_at: Cell<u32>,
@@ -67,6 +70,8 @@ impl ThisThread {
     /// Where these are, for `hooks::barrier`; the log is null without one.
     pub(crate) const INSIDE: usize = std::mem::offset_of!(ThisThread, inside);
     pub(crate) const LOG: usize = std::mem::offset_of!(ThisThread, log);
+    /// For `hooks::entry`.
+    pub(crate) const CALLER: usize = std::mem::offset_of!(ThisThread, caller);
 
     #[inline(always)]
     pub(crate) fn with<R>(work: impl FnOnce(&ThisThread) -> R) -> R {

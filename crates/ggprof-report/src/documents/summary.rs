@@ -121,7 +121,10 @@ fn coverage(document: &mut Document, trace: &Trace) {
     for entry in &trace.coverage {
         let Some(how) = &entry.how else { continue };
         let part = match (entry.what.as_str(), entry.reason.as_str()) {
-            ("ops", by) if how == "node by node" && !by.is_empty() => format!("ops ({how}, {by})"),
+            // Why it is the first thread only has a sentence of its own.
+            ("ops", by) if !by.is_empty() && !how.contains("first thread") => {
+                format!("ops ({how}, {by})")
+            }
             ("ops", _) => format!("ops ({how})"),
             (what, _) => what.to_owned(),
         };

@@ -7,8 +7,6 @@
 
 use std::ffi::CStr;
 
-use crate::recorder::this_thread::ThisThread;
-
 /// An argument of which nobody knows whether it is one: whatever is in the registers behind the
 /// known ones is passed on, should a version or a fork have added to a function's arguments.
 pub(super) type Word = usize;
@@ -18,33 +16,16 @@ pub(super) type Word = usize;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnStack([Word; 4]);
 
-extern "C" fn note_caller(return_address: usize) {
-    ThisThread::with(|this| this.caller.set(return_address));
-}
-
-/// A shim: notes where the call came from, then jumps to the function that does
-/// the work.
+/// A shim: notes where the call came from, which `$caller` puts into `r11`, then jumps to the
+/// function that does the work. Neither `r11` nor `rax` is an argument.
 macro_rules! shim {
     ($caller:literal, $body:ident) => {
         naked_asm!(
-            "push rdi",
-            "push rsi",
-            "push rdx",
-            "push rcx",
-            "push r8",
-            "push r9",
-            "sub rsp, 8",
             $caller,
-            "call {note}",
-            "add rsp, 8",
-            "pop r9",
-            "pop r8",
-            "pop rcx",
-            "pop rdx",
-            "pop rsi",
-            "pop rdi",
+            "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
+            "mov qword ptr fs:[rax + {caller}], r11",
             "jmp {body}",
-            note = sym note_caller,
+            caller = const ThisThread::CALLER,
             body = sym $body,
         )
     };
@@ -78,7 +59,7 @@ macro_rules! entry {
             use super::*;
             use std::ffi::CStr;
             use crate::hooks::real_function::RealFunction;
-            use crate::hooks::entry::{Entry, note_caller};
+            use crate::hooks::entry::Entry;
             use crate::quiet_log;
             use crate::recorder::this_thread::ThisThread;
             use std::arch::naked_asm;
@@ -87,7 +68,7 @@ macro_rules! entry {
             /// whoever comes first in the process.
             #[unsafe(naked)]
             pub(super) unsafe extern "C-unwind" fn called() {
-                shim!("mov rdi, [rsp + 56]", $body)
+                shim!("mov r11, [rsp]", $body)
             }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
@@ -107,7 +88,7 @@ macro_rules! entry {
             /// the hook in `r11`, which is marked (`real_function::PAST_A_HOOK`).
             #[unsafe(naked)]
             unsafe extern "C-unwind" fn linked_in() {
-                shim!("mov rdi, r11\n bts rdi, 62", $body)
+                shim!("bts r11, 62", $body)
             }
 
             /// The function the caller would have reached without us.

@@ -1,18 +1,20 @@
 //! How long CUDA graphs are while every kernel is traced. CUPTI takes two microseconds for
 //! each node of a graph that is launched, before the device begins. With shorter graphs it
 //! does so while the device works on the one before, and a model of a billion weights keeps
-//! 0.80 of its speed instead of 0.69 (docs/overhead.md). ggml has a setting for it.
+//! 0.80 of its speed instead of 0.69 (docs/overhead.md). ggml has a setting for it, since the
+//! summer of 2026; whether the one at hand knows it shows in the texts of its library.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::observe::backends::Adopted;
+use crate::patch::symbols;
+
 const VARIABLE: &CStr = c"GGML_CUDA_GRAPH_CHUNK_SIZE";
 /// As nobody else writes it: a program that this one starts finds it and knows it for ours.
 const NODES: &CStr = c"064";
-/// For the recording: what the program's user did not ask for is told.
-const TOLD: &str = "GGML_CUDA_GRAPH_CHUNK_SIZE=64";
 
-static SHORTENED: AtomicBool = AtomicBool::new(false);
+static ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
 /// Unless the user has a wish. Before `main`: nobody reads the environment yet.
 pub(crate) fn shorten() {
@@ -23,9 +25,18 @@ pub(crate) fn shorten() {
         let value = libc::getenv(VARIABLE.as_ptr());
         !value.is_null() && CStr::from_ptr(value) == NODES
     };
-    SHORTENED.store(ours, Ordering::Relaxed);
+    ASKED_FOR.store(ours, Ordering::Relaxed);
 }
 
-pub(super) fn told() -> &'static str {
-    if SHORTENED.load(Ordering::Relaxed) { TOLD } else { "" }
+/// For the recording: what the program's user did not ask for is told, and whether it came to
+/// anything with this backend. Asks the loader.
+pub(super) fn told(adopted: &Adopted) -> &'static str {
+    if !ASKED_FOR.load(Ordering::Relaxed) {
+        return "";
+    }
+    match adopted.library().and_then(|library| symbols::has_text(&library, VARIABLE)) {
+        Some(true) => "GGML_CUDA_GRAPH_CHUNK_SIZE=64",
+        Some(false) => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know",
+        None => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for",
+    }
 }

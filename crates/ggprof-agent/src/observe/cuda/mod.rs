@@ -51,6 +51,8 @@ struct Cuda {
     loading: Tried<()>,
     /// Looks into graphs that are being captured, where kernels are recorded.
     captures: Option<CaptureDriver>,
+    /// What is told of the length of its graphs.
+    graphs: &'static str,
     /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
     active: AtomicU32,
     state: Ranked<{ rank::CUDA_STATE }, State>,
@@ -83,7 +85,7 @@ fn work() -> Locked<'static, { rank::CUDA_WORK }, Option<Work>> {
     WORK.lock()
 }
 
-fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
+fn cuda(lane: &HeldLane<'_>, adopted: &Adopted) -> &'static Cuda {
     if let Some(cuda) = CUDA.get() {
         return cuda;
     }
@@ -91,6 +93,7 @@ fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
     let level = lane.recorder.cuda.level;
     let captures = CaptureDriver::loaded().filter(|_| level != CudaLevel::Graph);
     let driver = Driver::loaded();
+    let graphs = if level == CudaLevel::Full { graph_length::told(adopted) } else { "" };
     fault_point!();
     CUDA.get_or_init(|| {
         // SAFETY: registers a function that lives as long as the agent, to be
@@ -101,6 +104,7 @@ fn cuda(lane: &HeldLane<'_>) -> &'static Cuda {
             cupti: OnceLock::new(),
             loading: Tried::new(()),
             captures,
+            graphs,
             active: AtomicU32::new(0),
             state: Ranked::new(State::new(level, driver)),
         }
@@ -149,7 +153,7 @@ pub(crate) fn begin_split(
     if !adopted.is_cuda() || !is_wanted(lane) {
         return None;
     }
-    let cuda = cuda(lane);
+    let cuda = cuda(lane, adopted);
     let loaded = cuda.loaded_cupti(lane);
     let mut state = cuda.state();
     fault_point!();
@@ -163,7 +167,7 @@ pub(crate) fn begin_split(
     }
     fault_point!();
     if loaded.is_some() || !cuda.wants_kernels() {
-        state.cover(lane, adopted, cuda.level);
+        state.cover(lane, adopted, (cuda.level, cuda.graphs));
     }
     fault_point!();
     let backend = adopted.id();

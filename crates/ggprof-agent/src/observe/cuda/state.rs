@@ -7,7 +7,7 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
-use super::{ATTACHED, Cuda, LoadedCupti, graph_length, launches, note_waited, now_ns, work};
+use super::{ATTACHED, Cuda, LoadedCupti, launches, note_waited, now_ns, work};
 use crate::config::CudaLevel;
 use crate::fault::fault_point;
 use crate::ffi::cuda_driver::Driver;
@@ -121,7 +121,13 @@ impl State {
         }
     }
 
-    pub(super) fn cover(&mut self, lane: &HeldLane<'_>, adopted: &Adopted, level: CudaLevel) {
+    /// `graphs` as in [`Cuda`].
+    pub(super) fn cover(
+        &mut self,
+        lane: &HeldLane<'_>,
+        adopted: &Adopted,
+        (level, graphs): (CudaLevel, &str),
+    ) {
         let backend = adopted.id();
         if self.covered.contains(&backend) {
             return;
@@ -130,7 +136,7 @@ impl State {
         fault_point!();
         let (how, reason) = match (&self.problem, level) {
             (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
-            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graph_length::told()),
+            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graphs),
             (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
             (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
         };
