@@ -2,7 +2,7 @@
 """Writes a llama model with random weights: what a device does with them takes as long
 as with real ones.
 
-    make_model.py 1b-q4_0|8b-q8_0 FILE
+    make_model.py 1b-q4_0|8b-q8_0|experts-q4_0 FILE
 """
 
 import os
@@ -13,7 +13,10 @@ MODELS = {
     # layers, embedding, feed-forward, heads, kv heads, type
     "1b-q4_0": (16, 2048, 8192, 32, 8, "q4_0"),
     "8b-q8_0": (32, 4096, 14336, 32, 8, "q8_0"),
+    "experts-q4_0": (16, 1024, 512, 16, 8, "q4_0"),
 }
+# All, and those that a token uses.
+EXPERTS = {"experts-q4_0": (32, 4)}
 VOCABULARY = 32000
 ALIGNMENT = 32
 # GGUF's number of the type, bytes of a block of 32 weights, its scale (F16 of 0.01).
@@ -47,6 +50,9 @@ def metadata(name):
         "tokenizer.ggml.bos_token_id": 1,
         "tokenizer.ggml.eos_token_id": 2,
     }
+    if name in EXPERTS:
+        keys = ("llama.expert_count", "llama.expert_used_count")
+        numbers.update(zip(keys, EXPERTS[name]))
     entries = [text(key) + struct.pack("<II", U32, value) for key, value in numbers.items()]
     for key, value in [("general.architecture", "llama"), ("tokenizer.ggml.model", "llama")]:
         entries.append(text(key) + struct.pack("<I", TEXT) + text(value))
@@ -76,9 +82,14 @@ def tensors(name):
         yield f"blk.{layer}.attn_v.weight", (embedding, kv), kind
         yield f"blk.{layer}.attn_output.weight", (embedding, embedding), kind
         yield f"blk.{layer}.ffn_norm.weight", (embedding,), "f32"
-        yield f"blk.{layer}.ffn_gate.weight", (embedding, feed_forward), kind
-        yield f"blk.{layer}.ffn_up.weight", (embedding, feed_forward), kind
-        yield f"blk.{layer}.ffn_down.weight", (feed_forward, embedding), kind
+        experts, suffix = (), ""
+        if name in EXPERTS:
+            experts, suffix = EXPERTS[name][:1], "_exps"
+            yield f"blk.{layer}.ffn_gate_inp.weight", (embedding, *experts), "f32"
+        into, out = (embedding, feed_forward, *experts), (feed_forward, embedding, *experts)
+        yield f"blk.{layer}.ffn_gate{suffix}.weight", into, kind
+        yield f"blk.{layer}.ffn_up{suffix}.weight", into, kind
+        yield f"blk.{layer}.ffn_down{suffix}.weight", out, kind
 
 
 def size(shape, kind):
