@@ -93,6 +93,31 @@ fn ggml_in_a_library_that_is_opened_later_is_recorded() {
     }
 }
 
+/// Whoever asks for a function may use it at once, while another thread that is about to hook it
+/// waits for the loader.
+#[test]
+fn hidden_ggml_is_hooked_before_it_is_used_or_never() {
+    let library = source_ggml::library_around("ggml_linked_in.c", Kept::Hidden);
+    let Some(library) = library else { return };
+    let flags = ["-Wall", "-Werror", "-rdynamic", "-ldl", "-lpthread"];
+    let program = built::linked_program("opens_hidden_ggml_beside.c", "program", &flags);
+    let slow = built::host_library("calls_back_when_opened.c");
+    let with_constructor_of = |milliseconds: &str| {
+        let mut command = Command::new(&program);
+        command.arg(&slow).arg(milliseconds).arg(&library).args(["3", "1"]);
+        command
+    };
+    check_hidden(with_constructor_of("20"), 3);
+
+    let command = with_constructor_of("500");
+    let mut late = UnderAgent::new(&program);
+    late.command.args(command.get_args());
+    let errors = String::from_utf8_lossy(&late.run_well().stderr).into_owned();
+    let told = "cannot be recorded: it may have been in use before it could be looked at";
+    assert!(errors.contains(told), "{errors}");
+    assert!(late.files().is_empty(), "nothing was hooked");
+}
+
 /// Debian's Python is not position-independent, so it lies at address 0, as the loader counts.
 #[test]
 fn ggml_hidden_in_a_library_that_python_opens_is_recorded() {

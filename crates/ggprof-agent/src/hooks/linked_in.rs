@@ -35,10 +35,9 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKED
 }
 
-/// Hooks an object's own ggml, if it calls one directly. No thread may be at the start of one of
-/// its functions: it has just been loaded.
-pub(crate) fn hook_object(object: &LoadedObject) {
-    let Some(scope) = Scope::of(&object.name) else { return };
+/// Hooks for an object's own ggml, if it calls one directly. They are not in yet.
+pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
+    let scope = Scope::of(&object.name)?;
     let has = |symbol: &CStr| object.holds(scope.find(symbol));
     let shows = SIGNS.iter().any(|sign| has(sign));
     let calls_directly = if shows {
@@ -48,22 +47,55 @@ pub(crate) fn hook_object(object: &LoadedObject) {
         symbols::may_hide(object, &SIGNS)
     };
     if !calls_directly {
-        return;
+        return None;
     }
     let functions = symbols::functions(object, |name| entry_named(name).is_some());
     if functions.is_empty() {
-        return;
+        return None;
     }
-    match hook(object, &functions) {
-        Ok(hooked) => HOOKED.lock().push(hooked),
-        // Calls from elsewhere still arrive.
-        Err(_) if shows && !object.name.is_empty() => {}
-        Err(reason) => quiet_log::say(&[
-            object.name.to_bytes(),
-            if object.name.is_empty() { b"this program" } else { b"" },
-            b" has ggml linked into it, which cannot be recorded: ",
-            reason.as_bytes(),
-        ]),
+    let hooked = hook(object, &functions);
+    Some(Prepared { hooked, object: object.clone(), shows })
+}
+
+/// What can be hooked, or why nothing can be.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    hooked: Result<Hooked, &'static str>,
+    object: LoadedObject,
+    /// Calls from elsewhere arrive in any case.
+    shows: bool,
+}
+
+impl Prepared {
+    /// # Safety
+    /// No thread is at the start of one of the object's functions.
+    pub(crate) unsafe fn install(&mut self) {
+        if let Ok(hooked) = &mut self.hooked
+            // SAFETY: each shim stands for the function of its name and is told the way past its
+            // hook; that none is running, the caller guarantees.
+            && let Err(reason) = unsafe { hooked.hooks.install() }
+        {
+            self.hooked = Err(reason);
+        }
+    }
+
+    /// They may not be installed any more.
+    pub(crate) fn give_up(&mut self) {
+        self.hooked = Err("it may have been in use before it could be looked at");
+    }
+
+    /// Keeps the hooks in mind, or says why there are none.
+    pub(crate) fn conclude(self) {
+        match self.hooked {
+            Ok(hooked) => HOOKED.lock().push(hooked),
+            Err(_) if self.shows && !self.object.name.is_empty() => {}
+            Err(reason) => quiet_log::say(&[
+                self.object.name.to_bytes(),
+                if self.object.name.is_empty() { b"this program" } else { b"" },
+                b" has ggml linked into it, which cannot be recorded: ",
+                reason.as_bytes(),
+            ]),
+        }
     }
 }
 
@@ -89,9 +121,6 @@ fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static st
     if functions.is_empty() {
         return Err(refused);
     }
-    // SAFETY: each shim stands for the function of its name and is told the way past
-    // its hook; the contract of `hook_object` says that none is running.
-    unsafe { hooks.install() }?;
     Ok(Hooked { object: object.clone(), functions, hooks })
 }
 

@@ -20,5 +20,6 @@ pub(crate) mod opened;
 mod process_end;
 pub(crate) mod real_function;
 pub(crate) mod shim;
+mod turn;
 mod unloading;
 pub(crate) mod vulkan;

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use super::library::is_gone;
 use super::linked_in::{self, SIGNS};
 use super::shim::observe_then_jump;
+use super::turn::{Turn, Turns};
 use crate::fail_open::guard;
 use crate::fault::fault_point;
 use crate::ffi::api::Scope;
 use crate::lifecycle;
-use crate::lock::Tried;
 use crate::observe::vulkan::registration;
 use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::patch::{exports, symbols};
@@ -77,7 +77,7 @@ static OPENINGS: AtomicU32 = AtomicU32::new(0);
 /// The loader's counts of what was loaded and unloaded, when it was looked at last.
 static LOADED: AtomicU64 = AtomicU64::new(0);
 static UNLOADED: AtomicU64 = AtomicU64::new(0);
-static SEEN: Tried<Vec<Place>> = Tried::new(Vec::new());
+static SEEN: Turns<Vec<Place>> = Turns::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
 pub(crate) fn look() {
@@ -90,22 +90,21 @@ pub(crate) fn look() {
     if is_same {
         return;
     }
-    // Another thread that looks may be waiting for the loader, which this thread may hold:
-    // inside a library's constructor. The next question comes soon.
-    let Some(mut seen) = SEEN.try_lock() else {
+    // The next question comes soon.
+    let Some(mut turn) = SEEN.take() else {
         return ThisThread::with(|this| this.looked_at.set(u32::MAX));
     };
     fault_point!();
     let closed = linked_in::forget_closed();
     let now = loaded_object::all();
-    seen.retain(|place| {
+    turn.value.retain(|place| {
         !closed.contains(place) && now.iter().any(|object| object.place() == *place)
     });
     for object in now {
-        if !seen.contains(&object.place()) {
+        if !turn.value.contains(&object.place()) {
             // Before it is looked at: not again where that goes wrong.
-            seen.push(object.place());
-            look_at(&object);
+            turn.value.push(object.place());
+            look_at(&object, &turn);
         }
     }
     registration::provide_if_needed();
@@ -114,7 +113,7 @@ pub(crate) fn look() {
     UNLOADED.store(unloaded, Ordering::Release);
 }
 
-fn look_at(object: &LoadedObject) {
+fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     if loaded_object::is_ours(object.dynamic) || object.is_of_the_system() {
         return;
     }
@@ -125,7 +124,15 @@ fn look_at(object: &LoadedObject) {
     }
     fault_point!();
     let shows = SIGNS.iter().any(|sign| exports::shows(object.base, object.dynamic, sign));
-    if shows || symbols::may_hide(object, &SIGNS) {
-        linked_in::hook_object(object);
+    if !shows && !symbols::may_hide(object, &SIGNS) {
+        return;
+    }
+    if let Some(mut prepared) = linked_in::prepare(object) {
+        // SAFETY: it has just been loaded, and whoever could use it waits for this turn.
+        match turn.hook(|| unsafe { prepared.install() }) {
+            Some(()) => {}
+            None => prepared.give_up(),
+        }
+        prepared.conclude();
     }
 }
