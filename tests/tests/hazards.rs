@@ -229,6 +229,13 @@ fn the_programs_own_abort_callback_counts() {
         let recording = program.recording();
         let statuses: Vec<i32> = recording.completed_runs().map(|(_, end)| end.status).collect();
         assert_eq!(statuses, [0, 1, 0], "{version}");
+        // Where only ticks are seen, nobody can tell which ops of that graph they were.
+        let by_ticks = recording.coverage.iter().any(|covered| {
+            covered.what == Covered::Ops as u16 && covered.how == CoveredHow::AbortCallback as u8
+        });
+        let lost = |kind: LossKind| recording.header.losses[kind as usize];
+        assert_eq!(lost(LossKind::UnclearTicks) > 0, by_ticks, "{version}");
+        assert_eq!(lost(LossKind::OpOutsideRun), 0, "{version}");
     }
 }
 

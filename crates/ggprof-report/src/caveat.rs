@@ -231,13 +231,22 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "shares of threads are missing: a graph was larger than a thread's log",
             "waits of its last ops are not counted, and single ops may be missing",
         ),
-        Dropped::Threads => ("threads were more than can be followed", "record with fewer threads"),
+        Dropped::Threads => (
+            "times a thread could not be followed: there were too many, or no memory for their \
+             times",
+            "record with fewer threads, or a higher limit of memory",
+        ),
         Dropped::Nodes => {
             ("nodes belong to a graph too large to follow", "please report the program and model")
         }
         Dropped::StrayOps => (
             "ops ran outside of any graph run that was seen and are not counted",
             "please report the program",
+        ),
+        Dropped::UnclearOps => (
+            "ops are missing: of this ggml only the end of each op is seen, and which ones they \
+             were is not known, mostly because the program broke the graph off",
+            "the times of these graph runs and of their backend's part are right",
         ),
         Dropped::Faults => {
             ("faults inside the recorder: what it was looking at is missing", "please report it")

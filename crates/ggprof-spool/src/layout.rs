@@ -149,7 +149,7 @@ pub enum LossKind {
     NoLane = 1,
     /// Op shares that did not fit a thread's log.
     LogFull = 2,
-    /// Threads beyond the number of logs.
+    /// Threads for whose shares there was no log: all were taken, or there was no memory.
     NoLog = 3,
     /// Graph nodes beyond the recordable graph size.
     GraphTooLarge = 4,
@@ -166,6 +166,9 @@ pub enum LossKind {
     /// Forked children that used ggml and have no recording of their own; they count
     /// themselves in that of their parent.
     ForkedChild = 10,
+    /// Ops of graphs of which only their number is known: it fits no known order of nodes, or
+    /// the graph was broken off.
+    UnclearTicks = 11,
 }
 
 pub const MEASURED_DEVICE: u8 = 0;

@@ -80,7 +80,7 @@ pub(crate) fn begin_unannounced(
     let now = clock::ticks();
     let known = this.log.get().and_then(|log| Some((log, log.position_of(tensor)?)));
     let joined = known.or_else(|| {
-        let log = fail_open::guard(None, |_| join_run_of(this, params, tensor))?;
+        let log = fail_open::guard(None, |_| join_run_of(this, params, tensor).ok())?;
         Some((log, log.position_of(tensor)?))
     });
     let (log, position) = joined?;
@@ -103,34 +103,32 @@ fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usiz
 }
 
 fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
-    let Some(log) = join_run_of(this, params, tensor) else {
-        lose(LossKind::OpOutsideRun);
-        return;
-    };
-    if let Some(position) = log.position_of(tensor) {
-        begin_at(log, tensor, position, now);
+    match join_run_of(this, params, tensor) {
+        Err(why) => lose(why),
+        Ok(log) => {
+            if let Some(position) = log.position_of(tensor) {
+                begin_at(log, tensor, position, now);
+            }
+        }
     }
 }
 
-/// Finds the running graph that holds the tensor and takes part in it.
+/// Finds the running graph that holds the tensor and takes part in it, or says what is lost.
 #[cold]
 fn join_run_of(
     this: &ThisThread,
     params: *const ComputeParams,
     tensor: usize,
-) -> Option<&'static ThreadLog> {
-    let recorder = lifecycle::recording()?;
+) -> Result<&'static ThreadLog, LossKind> {
+    let recorder = lifecycle::recording().ok_or(LossKind::OpOutsideRun)?;
     let running = recorder.lanes().running_slots().find_map(|slot| {
         let generation = slot.running_generation()?;
         let position = slot.find(tensor)?;
         Some((slot, generation, position))
     });
-    let (slot, generation, position) = running?;
+    let (slot, generation, position) = running.ok_or(LossKind::OpOutsideRun)?;
     fault_point!();
-    let Some(log) = this.log_or_take() else {
-        lose(LossKind::NoLog);
-        return None;
-    };
+    let log = this.log_or_take().ok_or(LossKind::NoLog)?;
     fault_point!();
     if !log.takes_part_in(slot, generation) {
         // SAFETY: ggml passes its parameters by a pointer that is valid for the call, as the
@@ -138,13 +136,12 @@ fn join_run_of(
         let (thread_index, n_threads) = unsafe { (*params).thread() };
         log.join(slot, generation, thread_index, n_threads);
         if !slot.register(log) {
-            lose(LossKind::NoLog);
-            return None;
+            return Err(LossKind::NoLog);
         }
     }
     fault_point!();
     log.go_to(position);
-    Some(log)
+    Ok(log)
 }
 
 /// This thread reached a barrier inside or behind its share.

@@ -205,7 +205,7 @@ impl Recorded {
         if let Some(visiting) = visiting.as_ref().filter(|_| status == 0) {
             visiting.visits().fusions(&mut on_fused);
         }
-        let split = FoldedSplit { split: self.id, start: self.start, end };
+        let split = FoldedSplit { split: self.id, start: self.start, end, status };
         let folded = match (ticking, self.instance) {
             (Some(ticking), Some(instance)) => {
                 let (nodes, _) = nodes_of(instance, self.graph);

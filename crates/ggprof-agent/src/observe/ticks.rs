@@ -1,8 +1,8 @@
 //! Ops of a library that shows nothing but a tick after each computed node, on
 //! thread 0. Which node a tick belongs to follows from the order of the graph;
 //! versions differ in whether views tick and a fused pair ticks once, so the
-//! number of ticks decides, and when none of the known ways gives that number the
-//! ticks are counted as lost rather than guessed at.
+//! number of ticks decides, and when none of the known ways gives that number, or the
+//! graph was broken off, the ticks are counted as lost rather than guessed at.
 
 use std::cell::Cell;
 
@@ -75,8 +75,9 @@ pub(crate) fn write_ops(
     let Some((layout, _)) = &instance.layouts else { return Folded::default() };
     let traits = traits_of(instance, layout, nodes);
     let moments = ticks.moments();
-    let Some(places) = assign(&traits, moments.len()) else {
-        lane.recorder.lose(LossKind::OpOutsideRun, moments.len().max(1) as u64);
+    let is_whole = split.status == 0;
+    let Some(places) = is_whole.then(|| assign(&traits, moments.len())).flatten() else {
+        lane.recorder.lose(LossKind::UnclearTicks, moments.len() as u64);
         return Folded::default();
     };
     let mut start = split.start;

@@ -23,6 +23,8 @@ pub(crate) struct FoldedSplit {
     pub(crate) split: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
+    /// What ggml gave back; 0 where the whole graph was computed.
+    pub(crate) status: i32,
 }
 
 /// What folding gives back to the split's end record.

@@ -40,7 +40,7 @@ pub enum Dropped {
     GraphRuns,
     /// Shares of threads in ops, because a graph was too large.
     ThreadShares,
-    /// Threads, because there were too many.
+    /// Threads, because there were too many, or too little memory.
     Threads,
     /// Nodes of a graph that was too large.
     Nodes,
@@ -56,11 +56,13 @@ pub enum Dropped {
     DeviceRecords,
     /// Children that the program forked and that could not be followed.
     Children,
+    /// Ops that were counted, without which nodes they were.
+    UnclearOps,
 }
 
 impl Dropped {
     /// In the order of the recording file's counters.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Records,
         Self::GraphRuns,
         Self::ThreadShares,
@@ -72,6 +74,7 @@ impl Dropped {
         Self::Descriptions,
         Self::DeviceRecords,
         Self::Children,
+        Self::UnclearOps,
     ];
 }
 

@@ -168,6 +168,7 @@ mod tests {
             (layout::LossKind::InternerFull, Dropped::Descriptions),
             (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
             (layout::LossKind::ForkedChild, Dropped::Children),
+            (layout::LossKind::UnclearTicks, Dropped::UnclearOps),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }
