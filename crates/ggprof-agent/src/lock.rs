@@ -259,8 +259,8 @@ mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    static LOW: Ranked<{ rank::RECORDER }, u8> = Ranked::new(1);
-    static HIGH: Ranked<{ rank::GROWTH }, u8> = Ranked::new(2);
+    type Low = Ranked<{ rank::RECORDER }, u8>;
+    type High = Ranked<{ rank::GROWTH }, u8>;
 
     fn panics(work: impl FnOnce()) -> bool {
         catch_unwind(AssertUnwindSafe(work)).is_err()
@@ -268,21 +268,23 @@ mod tests {
 
     #[test]
     fn locks_are_taken_in_their_order() {
-        let low = LOW.lock();
-        let high = HIGH.lock();
+        let (one, other) = (Low::new(1), High::new(2));
+        let low = one.lock();
+        let high = other.lock();
         assert_eq!((*low, *high), (1, 2));
         drop(low);
-        assert!(panics(|| _ = LOW.lock()), "the higher one is held");
-        assert!(LOW.try_lock().is_some(), "nobody waits");
-        assert!(panics(|| _ = HIGH.lock()), "it would wait for itself");
+        assert!(panics(|| _ = one.lock()), "the higher one is held");
+        assert!(one.try_lock().is_some(), "nobody waits");
+        assert!(panics(|| _ = other.lock()), "it would wait for itself");
         drop(high);
-        drop(LOW.lock());
+        drop(one.lock());
     }
 
     #[test]
     fn the_loader_is_asked_without_locks() {
         before_asking_the_loader();
-        let low = LOW.lock();
+        let lock = Low::new(1);
+        let low = lock.lock();
         assert!(panics(before_asking_the_loader));
         drop(low);
         before_asking_the_loader();
@@ -291,12 +293,13 @@ mod tests {
     #[test]
     fn what_is_made_once_is_waited_for_in_order() {
         let once = Once::<{ rank::ADOPTING }, u8>::new();
-        let high = HIGH.lock();
+        let (low, high) = (Low::new(1), High::new(2));
+        let held = high.lock();
         assert!(panics(|| _ = once.get_or_init(|| 3)));
-        drop(high);
-        assert!(panics(|| _ = once.get_or_init(|| *LOW.lock())), "while others may wait");
-        assert_eq!(*once.get_or_init(|| *HIGH.lock()), 2);
-        let _high = HIGH.lock();
+        drop(held);
+        assert!(panics(|| _ = once.get_or_init(|| *low.lock())), "while others may wait");
+        assert_eq!(*once.get_or_init(|| *high.lock()), 2);
+        let _held = high.lock();
         assert_eq!(*once.get_or_init(|| 4), 2, "nobody waits for what is there");
     }
 

@@ -6,12 +6,14 @@ use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 use super::backends::Adopted;
 use super::cuda::{self, CudaSplit};
 use super::instance::Instance;
+use super::node;
 use super::run::{Run, UNWOUND};
 use super::ticks;
 use super::visits::{Visiting, Visits};
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
+use crate::ffi::tensor::Tensor;
 use crate::hooks::abort_callback::Ticking;
 use crate::recorder::fold::{self, Folded, FoldedSplit};
 use crate::recorder::lane::{HeldLane, RunningGraph};
@@ -198,7 +200,8 @@ impl Recorded {
         let mut known = lane.take_known();
         let written = known.fusions_are_written(self.shape);
         let mut on_fused = |position, fused| {
-            if !written {
+            let fused = if written { 0 } else { self.working(position, fused) };
+            if fused != 0 {
                 known.note_fusion(lane, self.shape, position, fused);
             }
         };
@@ -220,6 +223,25 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// Of the nodes behind a position, by bits, those that there is something to do for.
+    fn working(&self, position: u32, fused: u32) -> u32 {
+        let Some(instance) = self.instance else { return fused };
+        let Some((layout, _)) = &instance.layouts else { return fused };
+        let (nodes, _) = nodes_of(instance, self.graph);
+        let works = |distance: u32| {
+            nodes.get((position + distance) as usize).is_some_and(|&node| {
+                // SAFETY: a node of the graph that ggml has just computed and still holds.
+                let tensor = unsafe { Tensor::new(node, layout) };
+                node::computes(node::op_name(instance, tensor.op()))
+            })
+        };
+        (0..u32::BITS)
+            .filter(|&distance| fused >> distance & 1 == 1 && works(distance))
+            .fold(0, |bits, distance| bits | 1 << distance)
+    }
+}
+
 /// The graph's shape and how many of its nodes were taken up.
 fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
@@ -230,7 +252,7 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     }
     let nodes = &nodes[..nodes.len().min(MAX_NODES)];
     // Threads of the CPU look their nodes up; a device's library tells them itself.
-    if !adopted.asks_about_nodes() && !lane.slot().set_nodes(nodes) {
+    if !adopted.asks_about_nodes() && !lane.slot().set_nodes(graph as usize, nodes) {
         return (layout::NONE, 0);
     }
     let mut known = lane.take_known();

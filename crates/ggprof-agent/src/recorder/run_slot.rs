@@ -33,6 +33,8 @@ struct Running {
     generation: AtomicU64,
     nodes: AtomicPtr<AtomicUsize>,
     n_nodes: AtomicU32,
+    /// Where ggml has it.
+    graph: AtomicUsize,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,7 @@ impl RunSlot {
                 generation: AtomicU64::new(0),
                 nodes: AtomicPtr::new(std::ptr::null_mut()),
                 n_nodes: AtomicU32::new(0),
+                graph: AtomicUsize::new(0),
             },
             taking_part: TakingPart {
                 logs: [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_LOGS],
@@ -59,8 +62,9 @@ impl RunSlot {
 
     /// Takes the graph's nodes up, before [`Self::begin`]; false without memory. Most graphs come
     /// again: what is the same stays in the caches of all cores.
-    pub(crate) fn set_nodes(&self, nodes: &[*const u8]) -> bool {
+    pub(crate) fn set_nodes(&self, graph: usize, nodes: &[*const u8]) -> bool {
         let Some(table) = self.node_table() else { return false };
+        self.running.graph.store(graph, Ordering::Relaxed);
         for (place, &node) in table.iter().zip(nodes) {
             if place.load(Ordering::Relaxed) != node as usize {
                 place.store(node as usize, Ordering::Relaxed);
@@ -92,6 +96,10 @@ impl RunSlot {
     pub(crate) fn end(&self) {
         let next_even = (self.running.generation.load(Ordering::Relaxed) + 1) & !1;
         self.running.generation.store(next_even, Ordering::Release);
+    }
+
+    pub(crate) fn is_graph(&self, address: usize) -> bool {
+        self.running.graph.load(Ordering::Relaxed) == address
     }
 
     #[inline(always)]

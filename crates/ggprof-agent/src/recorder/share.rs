@@ -71,6 +71,14 @@ impl Share {
         self.node.load(Relaxed) & AT_END
     }
 
+    /// All nodes between this one and the one at the position, if they are few.
+    pub(super) fn fuse_until(&self, position: u32) {
+        let between = position.saturating_sub(self.position());
+        if (2..=u32::BITS - FUSED).contains(&between) {
+            self.set_fused(self.fused() | ((1 << between) - 2));
+        }
+    }
+
     /// Bit `d`: the node `d` places further on was computed with this one.
     #[inline(always)]
     pub(super) fn fused(&self) -> u32 {
@@ -137,6 +145,30 @@ fn unpack(packed: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Share {
+        fn begun_at(position: u32) -> Share {
+            let none = || AtomicU32::new(0);
+            let share = Share {
+                start: AtomicU64::new(0),
+                length: none(),
+                inner_wait: none(),
+                after_wait: none(),
+                node: none(),
+            };
+            share.begin(position, 1);
+            share
+        }
+    }
+
+    #[test]
+    fn nodes_in_between_are_fused_if_they_fit() {
+        let share = Share::begun_at(7);
+        for (until, fused) in [(6, 0), (8, 0), (9, 0b10), (11, 0b1110), (15, 0xfe), (16, 0xfe)] {
+            share.fuse_until(until);
+            assert_eq!((share.position(), share.fused()), (7, fused), "until {until}");
+        }
+    }
 
     #[test]
     fn short_times_are_exact_and_long_ones_nearly() {

@@ -212,6 +212,16 @@ impl ThreadLog {
         })
     }
 
+    /// A function that is told graph and position, and so may compute what follows as well, is
+    /// called for this position: what lies between was computed by its call before.
+    pub(crate) fn fuse_gap(&self, graph: usize, position: u32) {
+        // SAFETY: run slots live as long as the process (`lane::Lanes`).
+        let run = unsafe { self.run.load(Relaxed).as_ref() };
+        if let Some(share) = self.current().filter(|_| run.is_some_and(|it| it.is_graph(graph))) {
+            share.fuse_until(position);
+        }
+    }
+
     /// Whether the thread is computing this node now. The last node of one run
     /// may be the first of the next, so the run has to be the same, too.
     #[inline(always)]
