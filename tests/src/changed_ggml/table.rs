@@ -55,6 +55,7 @@ fn changed_libraries() -> Vec<Build> {
         libraries(&calls::COMPUTE_PARAMS, A),
         libraries(&calls::BARRIER_ARGUMENTS, A).selected(),
         libraries(&calls::ANNOUNCEMENT_ARGUMENTS, A).selected(),
+        libraries(&calls::COMPUTES_AHEAD, C).selected(),
     ]
 }
 

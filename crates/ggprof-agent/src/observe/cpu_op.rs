@@ -84,10 +84,7 @@ pub(crate) fn begin_unannounced(
         Some((log, log.position_of(tensor)?))
     });
     let (log, position) = joined?;
-    let [graph, number, _] = others;
-    if number as u32 == position {
-        log.fuse_gap(graph, position);
-    }
+    log.note_reach(position, others);
     begin_at(log, tensor, position, now);
     log.set_fused(log.fused_behind(position, others));
     Some(true)

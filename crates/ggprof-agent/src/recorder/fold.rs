@@ -41,7 +41,7 @@ pub(crate) fn write_ops(
     on_fused: impl FnMut(u32, u32),
 ) -> Folded {
     let logs = lane.slot().logs();
-    let mut cursors: Vec<Cursor> = logs.map(|log| Cursor::new(log, split.end)).collect();
+    let mut cursors: Vec<Cursor> = logs.map(|log| Cursor::new(log, split)).collect();
     let is_long = share::is_long(split.end.wrapping_sub(split.start));
     let ops = if is_long || waits_are_unseen(&cursors) {
         write_all::<true>(lane, split, &mut cursors, on_fused)
@@ -124,8 +124,8 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn new(log: &'static ThreadLog, split_end: u64) -> Cursor {
-        let next = log.finished_shares(split_end);
+    fn new(log: &'static ThreadLog, split: FoldedSplit) -> Cursor {
+        let next = log.finished_shares(split.end, split.status == 0);
         for distance in 0..AHEAD {
             ask_for(std::ptr::from_ref(next).wrapping_add(distance));
         }

@@ -98,6 +98,10 @@ impl RunSlot {
         self.running.generation.store(next_even, Ordering::Release);
     }
 
+    pub(crate) fn n_nodes(&self) -> u32 {
+        self.running.n_nodes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn is_graph(&self, address: usize) -> bool {
         self.running.graph.load(Ordering::Relaxed) == address
     }

@@ -15,7 +15,7 @@
 use std::arch::asm;
 use std::cell::Cell;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::mapped;
 use super::run_slot::RunSlot;
@@ -57,6 +57,8 @@ pub(crate) struct ThreadLog {
     /// The share being computed; null between graphs.
     current: AtomicPtr<Share>,
     current_tensor: Cell<usize>,
+    /// What computes the current share may compute the nodes behind it as well.
+    may_go_on: AtomicBool,
     /// When the thread last reached a barrier behind the current share's start, or 0; how long
     /// it waited at those before.
     reached: AtomicU64,
@@ -108,6 +110,7 @@ impl ThreadLog {
             n_threads: Cell::new(0),
             current: AtomicPtr::new(ptr::null_mut()),
             current_tensor: Cell::new(0),
+            may_go_on: AtomicBool::new(false),
             reached: AtomicU64::new(0),
             inner_wait: AtomicU64::new(0),
             left: Cell::new(0),
@@ -175,6 +178,7 @@ impl ThreadLog {
         self.end.store(self.shares.load(Relaxed), Relaxed);
         self.thread_index.store(thread_index, Relaxed);
         self.next_position.set(0);
+        self.may_go_on.store(false, Relaxed);
         self.current.store(ptr::null_mut(), Relaxed);
         self.run.store(ptr::from_ref(run).cast_mut(), Relaxed);
         self.generation.store(generation, Relaxed);
@@ -212,14 +216,16 @@ impl ThreadLog {
         })
     }
 
-    /// A function that is told graph and position, and so may compute what follows as well, is
-    /// called for this position: what lies between was computed by its call before.
-    pub(crate) fn fuse_gap(&self, graph: usize, position: u32) {
+    /// A function is about to compute the node at this position, and may go on to those behind it
+    /// if it is told graph and position. Where the one before could, it did so up to here.
+    pub(crate) fn note_reach(&self, position: u32, [graph, number, _]: [usize; 3]) {
+        if self.may_go_on.load(Relaxed) {
+            self.current().into_iter().for_each(|share| share.fuse_until(position));
+        }
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() };
-        if let Some(share) = self.current().filter(|_| run.is_some_and(|it| it.is_graph(graph))) {
-            share.fuse_until(position);
-        }
+        let is_told = number as u32 == position && run.is_some_and(|run| run.is_graph(graph));
+        self.may_go_on.store(is_told, Relaxed);
     }
 
     /// Whether the thread is computing this node now. The last node of one run
@@ -317,9 +323,14 @@ impl ThreadLog {
 
     /// The first share, for the folding thread; behind the last one there is a mark. The last one
     /// is finished here: its thread waited until the split ended, and may still be on its way out
-    /// of the barrier.
-    pub(crate) fn finished_shares(&self, split_end: u64) -> &Share {
+    /// of the barrier. `is_whole`: all nodes were computed.
+    pub(crate) fn finished_shares(&self, split_end: u64, is_whole: bool) -> &Share {
         if let Some(last) = self.current() {
+            if is_whole && self.may_go_on.load(Relaxed) {
+                // SAFETY: run slots live as long as the process (`lane::Lanes`).
+                let run = unsafe { self.run.load(Relaxed).as_ref() };
+                last.fuse_until(run.map_or(0, RunSlot::n_nodes));
+            }
             match self.reached.load(Relaxed) {
                 0 => last.finish(split_end, 0, 0),
                 reached => {

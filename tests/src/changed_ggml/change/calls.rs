@@ -116,3 +116,41 @@ int c, int d, int e, int f, int sign) {
         ),
     ],
 );
+
+/// As in ik_llama.cpp: the function that computes a node computes the one behind it as well, where
+/// it likes to, and gives back how far it came.
+pub(in crate::changed_ggml) const COMPUTES_AHEAD: Change = change(
+    "nodes computed together by the function for one",
+    &[
+        edit(
+            CPU_GRAPHS,
+            "static void ggml_compute_forward(struct ggml_compute_params * params, \
+             struct ggml_tensor * tensor) {\n",
+            "static void compute_one(struct ggml_compute_params *, struct ggml_tensor *);
+__attribute__((noinline, noclone)) static int ggml_compute_forward(
+        struct ggml_compute_params * params, struct ggml_tensor * tensor,
+        const struct ggml_cgraph * graph, int i) {
+    compute_one(params, tensor);
+    struct ggml_tensor * next = i + 1 < graph->n_nodes ? graph->nodes[i + 1] : NULL;
+    if (!next || ggml_op_is_empty(next->op) || !(next->flags & GGML_TENSOR_FLAG_COMPUTE)) {
+        return i;
+    }
+    ggml_barrier(params->threadpool);
+    compute_one(params, next);
+    return i + 1;
+}
+static void compute_one(struct ggml_compute_params * params, struct ggml_tensor * tensor) {
+",
+        ),
+        edit(
+            CPU_GRAPHS,
+            "    if (ggml_cpu_extra_compute_forward(params, tensor)) {\n        return;\n    }\n",
+            "",
+        ),
+        edit(
+            CPU_GRAPHS,
+            "            ggml_compute_forward(&params, node);\n",
+            "            node_n = ggml_compute_forward(&params, node, cgraph, node_n);\n",
+        ),
+    ],
+);
