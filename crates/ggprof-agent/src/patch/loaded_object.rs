@@ -2,7 +2,7 @@
 //! is all we ever know of one; names are for the report only.
 
 use std::arch::asm;
-use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ impl LoadedObject {
         }
         // SAFETY: a question to the system.
         if self.holds(unsafe { libc::getauxval(libc::AT_PHDR) } as usize) {
-            return Some(PathBuf::from("/proc/self/exe"));
+            return program_file();
         }
         let start = self.bounds()?.start;
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
@@ -109,6 +109,20 @@ impl LoadedObject {
             (number(from)?..number(to)?).contains(&start).then_some(path)?
         })
     }
+}
+
+/// What the kernel started. Without /proc it is known by the path it was started with, which a
+/// program that has only begun has not moved away from.
+fn program_file() -> Option<PathBuf> {
+    let known = PathBuf::from("/proc/self/exe");
+    if known.exists() {
+        return Some(known);
+    }
+    // SAFETY: a question to the system, whose answer is a C string that stays, or null.
+    let started = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
+    // SAFETY: as above.
+    let path = (!started.is_null()).then(|| unsafe { CStr::from_ptr(started) })?;
+    Some(PathBuf::from(OsStr::from_bytes(path.to_bytes()))).filter(|path| path.exists())
 }
 
 /// Everything that is loaded now. Gathered first: what is done with each may need
