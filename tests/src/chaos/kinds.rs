@@ -43,9 +43,13 @@ pub(super) const ALL: &[Kind] = &[
         let files = random.between(8..=64);
         somewhere(format!("limit=files:{files}"), random)
     }),
-    kind("little memory", NO_RECORDING, |random| {
-        vec![Effect::SpareMemory(random.of_any_size(24 << 20..=1 << 30))]
-    }),
+    // How much several contexts need depends on whether they happen to be there at once.
+    Kind {
+        fits: |program| !program.has_contexts,
+        ..kind("little memory", NO_RECORDING, |random| {
+            vec![Effect::SpareMemory(random.of_any_size(24 << 20..=1 << 30))]
+        })
+    },
     kind("small files", NO_RECORDING, |random| {
         let bytes = random.of_any_size(16 << 10..=16 << 20);
         somewhere(format!("limit=size:{bytes}"), random)

@@ -23,6 +23,8 @@ pub struct Program {
     pub(super) prints_figures: bool,
     /// What it says when it fails by a fault of its own, now and then.
     pub(super) own_fault: Option<&'static str>,
+    /// Computes several graphs at once.
+    pub(super) has_contexts: bool,
     /// Runs for less than a second where there is room.
     pub(super) is_quick: bool,
 }
@@ -43,7 +45,10 @@ pub(super) const ALL: &[Program] = &[
     quick("workload 3.3.0", || workload("3.3.0", ONE_THREAD)),
     quick("workload 3.3.2", || workload("3.3.2", TWO_THREADS)),
     quick("workload 3.14.5", || workload("3.14.5", WITH_EXPERTS)),
-    quick("workload 3.22.1", || workload("3.22.1", THREE_CONTEXTS)),
+    Program {
+        has_contexts: true,
+        ..quick("workload 3.22.1", || workload("3.22.1", THREE_CONTEXTS))
+    },
     quick("workload 3.22.1 as a plugin", || workload("3.22.1", AS_A_PLUGIN)),
     quick("-Bsymbolic", || on_libraries(symbolic()?, TWO_THREADS)),
     quick("linked in", linked_in),
@@ -82,6 +87,7 @@ const fn quick(name: &'static str, make: fn() -> Result<Command, String>) -> Pro
         is_node: false,
         prints_figures: false,
         own_fault: None,
+        has_contexts: false,
         is_quick: true,
     }
 }
