@@ -82,6 +82,18 @@ fn workers_that_a_server_forks_are_all_recorded() {
     }
 }
 
+/// ld.so ends a process that asks it something then.
+#[test]
+fn a_child_forked_while_the_loader_is_at_work_is_left_alone() {
+    let Some(mut program) = host("forks_while_opening.c") else { return };
+    program.command.arg(built::host_library("nothing.c"));
+    let output = program.run_well();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "child exit 17\n");
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 5);
+    assert_eq!(recording.header.losses[LossKind::ForkedChild as usize], 1);
+}
+
 #[test]
 fn a_child_forked_before_ggml_makes_its_own_recording() {
     let Some(mut program) = host("forks_before_ggml.c") else { return };

@@ -4,9 +4,9 @@
 //!
 //! So our locks are held while the process forks (`lock`): the child finds what they protect
 //! whole, and them free. When it first uses ggml it makes a recording of its own
-//! (`lifecycle`). A child that came while a lock could not be had, out of the middle of a
-//! graph, or by a system call that no handler hears of, is not recorded; it only counts itself
-//! in the parent's recording.
+//! (`lifecycle`). A child that came while a lock could not be had, while another thread was
+//! inside the loader (`ffi::loader`), out of the middle of a graph, or by a system call that no handler
+//! hears of, is not recorded; it only counts itself in the parent's recording.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

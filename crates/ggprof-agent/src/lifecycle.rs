@@ -9,7 +9,7 @@
 //!    Inert, Late                   Off ◀────────────────────────── Off
 //!                                   ▲  cannot be followed           │ forked child
 //!                                 Lost ◀─────────── Forked ◀────────┘
-//!                                                     └──▶ Recording, for itself
+//!                                                     └──▶ Child ──▶ Recording, for itself
 //! ```
 //!
 //! * **fork**: a child of an armed parent stays armed and makes its own file
@@ -41,6 +41,7 @@ use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use crate::config::{Config, CudaLevel, Environment, Purpose, Vulkan};
 use crate::fault::fault_point;
+use crate::ffi::loader;
 use crate::hooks::opened;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::cuda::{self, graph_length};
@@ -57,7 +58,8 @@ const RECORDING: u8 = 2;
 const OFF: u8 = 3;
 const LATE: u8 = 4;
 const FORKED: u8 = 5;
-const LOST: u8 = 6;
+const CHILD: u8 = 6;
+const LOST: u8 = 7;
 
 static STATE: AtomicU8 = AtomicU8::new(INERT);
 /// What the process was started with, where that asks for a recording.
@@ -246,7 +248,7 @@ fn runs_with_more_rights() -> bool {
 /// child, and what a program records by itself it reads by itself.
 pub(crate) fn become_child(can_go_on: bool) {
     let state = STATE.load(Ordering::Relaxed);
-    if matches!(state, RECORDING | FORKED | LOST) {
+    if matches!(state, RECORDING | FORKED | CHILD | LOST) {
         let alone = !cuda::is_in_use() && DEVICES.is_empty();
         let for_itself = config().is_some_and(|it| matches!(it.purpose, Purpose::Library));
         let next = if can_go_on && alone && !for_itself { FORKED } else { LOST };
@@ -272,7 +274,16 @@ pub(crate) fn vulkan() -> Vulkan {
 
 /// Whether anything can be recorded, now or later.
 pub(crate) fn is_on() -> bool {
-    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | FORKED)
+    settle_in_child();
+    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | CHILD)
+}
+
+/// Whether a forked child can be recorded is found out when it first matters: most never use ggml.
+fn settle_in_child() {
+    if STATE.load(Ordering::Relaxed) == FORKED {
+        let next = if loader::can_be_asked() { CHILD } else { LOST };
+        STATE.store(next, Ordering::Relaxed);
+    }
 }
 
 /// Thousandths of the time that sampling a device may take.
@@ -298,7 +309,7 @@ fn recorder() -> Option<&'static Recorder> {
 
 /// The recorder, started now if the agent is armed: the program uses ggml.
 pub(crate) fn start_recording() -> Option<&'static Recorder> {
-    if matches!(STATE.load(Ordering::Relaxed), ARMED | FORKED | LOST) {
+    if matches!(STATE.load(Ordering::Relaxed), ARMED | FORKED | CHILD | LOST) {
         begin();
     }
     recording()
@@ -311,7 +322,7 @@ pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
 
 #[cold]
 pub(crate) fn in_child() -> Option<&'static Recorder> {
-    if matches!(STATE.load(Ordering::Relaxed), FORKED | LOST) {
+    if matches!(STATE.load(Ordering::Relaxed), FORKED | CHILD | LOST) {
         begin();
     }
     recording()
@@ -319,6 +330,7 @@ pub(crate) fn in_child() -> Option<&'static Recorder> {
 
 #[cold]
 fn begin() {
+    settle_in_child();
     // Now, because a fault may come while a lock is held.
     if !unwinder::load() {
         quiet_log::say(&[
@@ -336,7 +348,7 @@ fn begin() {
             clock::choose();
             make_recorder(None);
         }
-        FORKED => {
+        CHILD => {
             ThreadLog::forget_all();
             if !make_recorder(parent) {
                 parent.into_iter().for_each(Recorder::count_child);

@@ -7,6 +7,7 @@ pub(crate) mod backend_table;
 pub(crate) mod cuda_driver;
 pub(crate) mod cupti;
 pub(crate) mod graph;
+pub(crate) mod loader;
 pub(crate) mod probe;
 pub(crate) mod rehearsal;
 pub(crate) mod tensor;

@@ -1,0 +1,63 @@
+//! Whether the dynamic linker can be asked in a forked child. Another thread may have been inside
+//! it when the process forked: then what it was about to change stays half-changed in the child,
+//! or a lock of its stays locked, for ever. Programs whose children ask nothing do well all the
+//! same, and ld.so ends a process that asks in the middle of a change.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use super::api::Scope;
+use super::rehearsal;
+
+/// What it tells debuggers, at the beginning of `r_debug`.
+#[repr(C)]
+struct Told {
+    version: c_int,
+    first_object: *const c_void,
+    called_at_changes: usize,
+    state: c_int,
+}
+
+const CONSISTENT: c_int = 0;
+
+/// An answer takes microseconds.
+const LONGEST_MICROSECONDS: libc::suseconds_t = 200_000;
+
+/// To be asked once in a child, as long as it has a single thread.
+pub(crate) fn can_be_asked() -> bool {
+    is_consistent() && rehearsal::rehearse(|_| ask()).is_ok()
+}
+
+fn is_consistent() -> bool {
+    unsafe extern "C" {
+        static _r_debug: Told;
+    }
+    // SAFETY: ld.so has it for debuggers, with these fields since ever.
+    unsafe { (&raw const _r_debug.state).read_volatile() == CONSISTENT }
+}
+
+/// All that we ever ask, in a process that may wait for ever.
+fn ask() {
+    extern "C" fn pass(_: *mut libc::dl_phdr_info, _: usize, _: *mut c_void) -> c_int {
+        0
+    }
+    // SAFETY: zero is a value of the struct; it is this process's own timer, and the callback
+    // needs nothing.
+    unsafe {
+        let mut limit: libc::itimerval = std::mem::zeroed();
+        limit.it_value.tv_usec = LONGEST_MICROSECONDS;
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
+        libc::dl_iterate_phdr(Some(pass), ptr::null_mut());
+    }
+    drop(Scope::of(c"libc.so.6"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_answers_where_nobody_is_inside() {
+        assert!(can_be_asked());
+    }
+}
