@@ -2,6 +2,7 @@
 //! nanoseconds is the reader's work, with the samples taken here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use ggprof_spool::layout::{ClockKind, ClockSample};
 
@@ -67,4 +68,15 @@ pub(crate) fn sample() -> ClockSample {
         }
     }
     best
+}
+
+/// Lets this thread rest. By number: libc's function is a place where the program may cancel the
+/// thread.
+pub(crate) fn pause(length: Duration) {
+    let length = libc::timespec {
+        tv_sec: length.as_secs() as libc::time_t,
+        tv_nsec: length.subsec_nanos().into(),
+    };
+    // SAFETY: reads the struct; a signal may end it early.
+    unsafe { libc::syscall(libc::SYS_nanosleep, &raw const length, 0) };
 }

@@ -16,6 +16,9 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::clock;
 
 /// A child that waits for a lock which a thread of the program held when the child was made waits
 /// for ever; the next one will not.
@@ -110,15 +113,20 @@ fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> 
 }
 
 /// Whatever goes wrong in the child is nobody's business but ours. Every call changes this
-/// process only, which shares nothing with its parent but open files.
+/// process only, which shares nothing with its parent but open files. First of all its time is
+/// limited.
 fn be_unseen() {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
     static mut ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
     unsafe extern "C" {
         static mut environ: *mut *const c_char;
     }
+    die_by(&[libc::SIGALRM]);
     // SAFETY: system calls on constants and on memory of this single-threaded process.
     unsafe {
+        let mut limit: libc::itimerval = std::mem::zeroed();
+        limit.it_value.tv_sec = LONGEST_SECONDS;
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // ggml would start a debugger to print where it gave up.
         ENVIRONMENT[0] = NO_BACKTRACE.as_ptr().cast();
@@ -129,26 +137,32 @@ fn be_unseen() {
                 libc::close(output);
             }
         }
-        let mut limit: libc::itimerval = std::mem::zeroed();
-        limit.it_value.tv_sec = LONGEST_SECONDS;
-        let fatal = [
-            libc::SIGSEGV,
-            libc::SIGBUS,
-            libc::SIGILL,
-            libc::SIGFPE,
-            libc::SIGABRT,
-            libc::SIGTRAP,
-            libc::SIGSYS,
-            libc::SIGALRM,
-        ];
-        let (mut deadly, default): (libc::sigset_t, libc::sigaction) = std::mem::zeroed();
-        libc::sigemptyset(&mut deadly);
-        for signal in fatal {
-            libc::sigaction(signal, &default, std::ptr::null_mut());
-            libc::sigaddset(&mut deadly, signal);
+    }
+    die_by(&[
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGILL,
+        libc::SIGFPE,
+        libc::SIGABRT,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ]);
+}
+
+/// Lets the signals end this child. By system calls: libc's `sigaction` takes a lock for some of
+/// them, which a thread of the program that is forking just now has for ever in this child.
+fn die_by(signals: &[c_int]) {
+    /// As the kernel has it: a handler, flags, where a handler returns to, a mask.
+    static DEFAULT: [u64; 4] = [0; 4];
+    const MASK_BYTES: usize = 8;
+    for &signal in signals {
+        let mask = 1_u64 << (signal - 1);
+        // SAFETY: the kernel reads the two, of the lengths that it is told or knows.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigaction, signal, &raw const DEFAULT, 0, MASK_BYTES);
+            let how = libc::SIG_UNBLOCK;
+            libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, 0, MASK_BYTES);
         }
-        libc::sigprocmask(libc::SIG_UNBLOCK, &deadly, std::ptr::null_mut());
-        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
     }
 }
 
@@ -209,22 +223,39 @@ fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Waits for the child, which ends by itself or by its timer. Its status; 0 where another wait of
-/// the program's got it, for children of any kind.
+/// Waits for the child, which ends by itself or by its timer, and is killed should it do neither.
+/// Its status; 0 where another wait of the program's got it, for children of any kind.
 fn wait_for(pid: c_int) -> c_int {
-    let mut status = 0;
+    const SHORTEST: Duration = Duration::from_micros(20);
+    const LONGEST: Duration = Duration::from_millis(1);
+    let patience = Duration::from_secs(LONGEST_SECONDS as u64 + 1);
+    let (began, mut pause) = (Instant::now(), SHORTEST);
     loop {
-        // By number: the function is a place where the program may cancel this thread.
-        // SAFETY: `status` is ours.
-        let ended = unsafe {
-            let null = std::ptr::null_mut::<c_void>();
-            libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WCLONE, null)
-        };
-        // SAFETY: this thread's own error number.
-        if ended == i64::from(pid) || unsafe { *libc::__errno_location() } != libc::EINTR {
+        let has_time = began.elapsed() < patience;
+        if !has_time {
+            // SAFETY: a child of ours that nobody has waited for.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        if let Some(status) = ended(pid, if has_time { libc::WNOHANG } else { 0 }) {
             return status;
         }
+        clock::pause(pause);
+        pause = (pause * 2).min(LONGEST);
     }
+}
+
+/// The status of a child that has ended; 0 where there is none to tell.
+fn ended(pid: c_int, flags: c_int) -> Option<c_int> {
+    let mut status = 0;
+    // By number: the function is a place where the program may cancel this thread.
+    // SAFETY: `status` is ours.
+    let ended = unsafe {
+        let null = std::ptr::null_mut::<c_void>();
+        libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WCLONE | flags, null)
+    };
+    // SAFETY: this thread's own error number.
+    let is_interrupted = ended < 0 && unsafe { *libc::__errno_location() } == libc::EINTR;
+    (ended != 0 && !is_interrupted).then_some(status)
 }
 
 /// A stage that parent and child both see.
@@ -285,6 +316,19 @@ mod tests {
         assert_eq!(rehearse(|_| unsafe { libc::abort() }), Err::<(), _>(Failure::Crashed));
         assert_eq!(rehearse(|_| -> u32 { panic!("on purpose") }), Err(Failure::Crashed));
         assert_eq!(rehearse(|_| -> u32 { end_child() }), Err(Failure::Crashed));
+    }
+
+    #[test]
+    fn a_child_without_its_timer_is_killed() {
+        let stop = |_| {
+            // SAFETY: takes this child's timer away, and waits.
+            unsafe {
+                let never: libc::itimerval = std::mem::zeroed();
+                libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &never, 0);
+                libc::pause()
+            }
+        };
+        assert_eq!(rehearse(stop), Err(Failure::Crashed));
     }
 
     #[test]

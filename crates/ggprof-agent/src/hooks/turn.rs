@@ -8,6 +8,7 @@ use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::clock;
 use crate::lock::Tried;
 
 /// Many times what a look takes, unless it has to wait for the loader.
@@ -61,7 +62,7 @@ impl<T> Turns<T> {
             if self.state.load(Ordering::Acquire) == LEFT || is_over && self.leave() {
                 return None;
             }
-            std::thread::sleep(PAUSE);
+            clock::pause(PAUSE);
         }
     }
 
