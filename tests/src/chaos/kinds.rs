@@ -40,8 +40,11 @@ pub(super) const ALL: &[Kind] = &[
         effects
     }),
     kind("few files", NO_RECORDING, |random| {
-        let files = random.between(8..=64);
-        somewhere(format!("limit=files:{files}"), random)
+        // The launcher has some of its own, and says so where they are too few to start anything.
+        match random.is_heads() {
+            true => inside(format!("limit=files:{}", random.between(8..=64))),
+            false => around(format!("limit=files:{}", random.between(16..=64))),
+        }
     }),
     // How much several contexts need depends on whether they happen to be there at once.
     Kind {

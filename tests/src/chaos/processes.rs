@@ -1,5 +1,7 @@
 //! Processes of a run, as the system describes them.
 
+use std::path::PathBuf;
+
 use rustix::process::{Pid, Signal, kill_process};
 
 /// The variable that all processes of a run have, whoever started them.
@@ -8,15 +10,20 @@ pub(super) const MARK: &str = "CHAOS_RUN";
 const NOT_YET: &str = "under_hazards_c";
 const LAUNCHER: &str = "ggprof";
 
-/// The program that was started as `pid`, or by the launcher that was. A process has its
-/// parent's name for a moment.
+/// The program that was started as `pid`, or by the launcher that was. For a moment, a process is
+/// still what its parent is.
 pub(super) fn program_of(pid: u32) -> Option<u32> {
     match name(pid)?.as_str() {
         NOT_YET => None,
         LAUNCHER => children(pid).into_iter().find_map(program_of),
-        _ if name(pid) == name(std::process::id()) => None,
+        _ if runs(pid) == runs(std::process::id()) => None,
         _ => Some(pid),
     }
+}
+
+/// The file that a process executes.
+fn runs(pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()
 }
 
 /// All processes of the run.

@@ -55,6 +55,10 @@ impl Recorded {
 
     fn add_file(&mut self, file: &Path) {
         let bytes = std::fs::read(file).unwrap_or_default();
+        // Killed when it had made the file and nothing else.
+        if bytes.is_empty() {
+            return;
+        }
         self.files += 1;
         match Spool::open(&bytes) {
             Ok(_) => self.add(&Recording::from_bytes(&bytes)),
