@@ -3,15 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use ggprof_ggml::{computes, is_marked, is_wanted};
 use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd};
 use ggprof_spool::reader::{DamageReason, Header};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
-
-/// Names of nodes that compute nothing.
-const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
-/// ggml's mark of a node to compute, in versions that have it.
-const FLAG_COMPUTE: u32 = 16;
 
 #[derive(Debug)]
 pub struct Recording {
@@ -150,14 +146,13 @@ impl Recording {
         self.nodes.get(shape.get(position as usize)?).map(|(node, _)| node)
     }
 
-    /// Positions of the split's nodes that do work. Newer versions mark the nodes to compute,
-    /// and skip all others.
+    /// Positions of the split's nodes that do work.
     pub fn working_positions(&self, split: &Split) -> BTreeSet<u32> {
         let flags = |position| self.node_at(split, position).map_or(0, |node| node.flags);
-        let marked = (0..split.begin.nodes).any(|position| flags(position) & FLAG_COMPUTE != 0);
+        let marked = (0..split.begin.nodes).any(|position| is_marked(flags(position)));
         (0..split.begin.nodes)
-            .filter(|&position| !IDLE.contains(&self.op_name(split, position)))
-            .filter(|&position| !marked || flags(position) & FLAG_COMPUTE != 0)
+            .filter(|&position| computes(self.op_name(split, position)))
+            .filter(|&position| is_wanted(flags(position), marked))
             .filter(|&position| !self.is_empty(split, position))
             .collect()
     }
@@ -178,7 +173,7 @@ impl Recording {
                 positions.extend(members.into_iter().flatten());
             }
         }
-        positions.retain(|&position| !IDLE.contains(&self.op_name(split, position)));
+        positions.retain(|&position| computes(self.op_name(split, position)));
         positions
     }
 

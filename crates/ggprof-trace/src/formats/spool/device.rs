@@ -6,6 +6,7 @@ use super::device_clocks::DeviceClocks;
 use super::kernel_name;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
+use ggprof_ggml::{Touched, touched};
 use ggprof_spool::layout::{self, NO_NODE};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -157,11 +158,13 @@ fn weight(tables: &Tables, trace: &Trace, record: &layout::DeviceWork) -> u64 {
     };
     let output = bytes(node.type_id, node.ne);
     let mut read = sources.iter().map(|source| bytes(source.type_id, source.ne));
-    match tables.text(node.op_name) {
-        // Of the large tensor only these rows are touched.
-        "GET_ROWS" => output.saturating_mul(2),
-        "SET_ROWS" => read.next().unwrap_or(0).saturating_mul(2),
-        _ => read.fold(output, u64::saturating_add),
+    match touched(tables.text(node.op_name)) {
+        Touched::RowsOfTheOutput => output.saturating_mul(2),
+        Touched::RowsOfTheFirstSource => read.next().unwrap_or(0).saturating_mul(2),
+        // How many matrices a batch selects is not known, and a weight need not be exact.
+        Touched::All | Touched::AllButTheTarget | Touched::SelectedMatrices => {
+            read.fold(output, u64::saturating_add)
+        }
     }
 }
 

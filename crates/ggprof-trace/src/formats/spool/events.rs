@@ -12,6 +12,7 @@ use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
     Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
 };
+use ggprof_ggml::computes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use hashbrown::{HashMap, HashSet};
@@ -133,8 +134,8 @@ impl Builder<'_> {
     fn kind_of(&self, begin: &layout::SplitBegin) -> Option<(Tensor, Tensor)> {
         let op_at = |&position: &u32| {
             let (node, _) = self.tables.nodes.get(&self.tables.node_at(begin.shape, position)?)?;
-            let idle = nodes::IDLE.contains(&self.tables.text(node.op_name));
-            (!idle).then_some(Tensor { type_id: node.type_id as i32, ne: node.ne })
+            let computes = computes(self.tables.text(node.op_name));
+            computes.then_some(Tensor { type_id: node.type_id as i32, ne: node.ne })
         };
         let first = (0..begin.nodes).find_map(|position| op_at(&position))?;
         let last = (0..begin.nodes).rev().find(|position| op_at(position).is_some())?;
@@ -155,7 +156,7 @@ impl Builder<'_> {
         };
         // One at a time, even a node that computes nothing costs a call; that is not an op.
         let measured = measured(op.measured);
-        if measured == Measured::Serialized && nodes::IDLE.contains(&trace.op_name(node)) {
+        if measured == Measured::Serialized && !computes(trace.op_name(node)) {
             return;
         }
         let start = begin.ticks.saturating_add(op.start);
