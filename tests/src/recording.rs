@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use ggprof_ggml::{computes, is_marked, is_wanted};
-use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd};
+use ggprof_spool::layout::{
+    self, Backend, CopyEvent, Coverage, CoveredHow, CoveredWhy, SplitBegin, SplitEnd,
+};
 use ggprof_spool::reader::{DamageReason, Header};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
@@ -126,6 +128,12 @@ impl Recording {
 
     pub fn text(&self, id: u32) -> &str {
         self.texts.get(&id).map_or("", String::as_str)
+    }
+
+    /// Why something is not observed: the reason's name, and what is shown beside it.
+    pub fn why(&self, covered: &Coverage) -> String {
+        let name = CoveredWhy::of(covered.why).map_or("unknown", CoveredWhy::name);
+        format!("{name} {}", self.text(covered.detail)).trim_end().to_owned()
     }
 
     pub fn completed_runs(&self) -> impl Iterator<Item = (&Run, &layout::GraphRunEnd)> {

@@ -14,6 +14,7 @@
 //! unfinished one per block, whose first byte is still zero.
 
 pub mod beside;
+mod coverage;
 pub mod layer;
 pub mod layout;
 pub mod live;

@@ -84,7 +84,8 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::Instance { instance: 1, library: 2, ..Default::default() }.encode(),
         layout::TypeEntry { instance: 1, type_id: 8, name: 3, ..Default::default() }.encode(),
         layout::Backend { device_type: 1, backend: 1, name: 3, ..Default::default() }.encode(),
-        layout::Coverage { how: 2, what: 2, backend: 1, ..Default::default() }.encode(),
+        layout::Coverage { how: 2, what: 2, backend: 1, why: 23, detail: 3, ..Default::default() }
+            .encode(),
         layout::SchedulerNew { backends: 1, scheduler: 1, ..Default::default() }.encode(),
         layout::SchedulerBackend { scheduler: 1, backend: 1, ..Default::default() }.encode(),
         layout::ClockSample { ticks: 1_000, monotonic_ns: 2_000, ..Default::default() }.encode(),

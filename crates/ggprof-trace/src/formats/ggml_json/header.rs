@@ -1,9 +1,10 @@
 //! The parts of the file around the records: backends, and what ggprof adds.
 
+use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, Coverage, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss,
-    LossKind, Provenance, Split, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    Backend, BackendIndex, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss, LossKind,
+    Provenance, Split, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,7 +38,7 @@ pub(super) struct Additions {
     pub(super) device_work: Vec<DeviceWorkEntry>,
     pub(super) host_tasks: Vec<HostTaskEntry>,
     pub(super) provenance: Option<Provenance>,
-    pub(super) coverage: Vec<Coverage>,
+    pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
 }
 
@@ -90,7 +91,12 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
     }
     trace.provenance = additions.provenance;
-    trace.coverage = additions.coverage;
+    for entry in additions.coverage {
+        match entry.coverage() {
+            Some(coverage) => trace.coverage.push(coverage),
+            None => trace.lose(LossKind::DamagedHeader, || "coverage of something new".to_owned()),
+        }
+    }
     for loss in additions.losses {
         trace.lose_many(loss.kind, loss.count, || loss.detail);
     }
@@ -194,7 +200,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             })
             .collect(),
         provenance: trace.provenance.clone(),
-        coverage: trace.coverage.clone(),
+        coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),
         thread_shares: trace
             .events
