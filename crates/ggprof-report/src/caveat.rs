@@ -40,7 +40,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     if trace.events.is_empty() && !not_begun {
         caveats.push(Caveat::NoEvents);
     }
-    if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
+    if !matches!(trace.writer.as_str(), "ggml" | "ggprof") {
         caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
     }
     if let Some(provenance) = &trace.provenance {

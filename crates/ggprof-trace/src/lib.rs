@@ -9,6 +9,7 @@
 pub mod formats;
 pub mod graph_runs;
 pub mod model;
+#[cfg(any(test, feature = "text-fixture"))]
 pub mod text_fixture;
 
 pub use model::shape_text;
@@ -16,6 +17,6 @@ pub use model::{
     Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, DeviceWork,
     Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
     LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape, Signature, SignatureId, Source,
-    Split, Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo,
-    TypeTable, WorkKind,
+    Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
+    WorkKind,
 };

@@ -4,7 +4,7 @@ use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
     Backend, BackendIndex, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss, LossKind,
-    Provenance, Split, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,8 +29,6 @@ pub(super) struct Additions {
     pub(super) graph_runs_inferred: bool,
     /// `[scheduler, start_ns, end_ns]`, in the order that `graph_run` of a record counts.
     pub(super) graph_runs: Vec<(u32, u64, u64)>,
-    /// `[graph_run, index, backend_id, start_ns, end_ns]`.
-    pub(super) splits: Vec<(u32, i32, i32, u64, u64)>,
     /// `[record, thread, start_ns, duration_ns, wait_ns]`.
     pub(super) thread_shares: Vec<(u32, u32, u64, u64, u64)>,
     /// Names that `device_work` refers to.
@@ -84,11 +82,6 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         // It stays: records count the runs.
         let end_ns = end_ns.max(start_ns);
         trace.graph_runs.push(GraphRun { scheduler, start_ns, end_ns });
-    }
-    for (graph_run, index, backend_id, start_ns, end_ns) in additions.splits {
-        let graph_run = GraphRunId(graph_run);
-        let Some(backend) = trace.backend_with_id(backend_id) else { continue };
-        trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
     }
     trace.provenance = additions.provenance;
     for entry in additions.coverage {
@@ -187,7 +180,6 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .iter()
             .map(|run| (run.scheduler, run.start_ns, run.end_ns))
             .collect(),
-        splits: trace.splits.iter().map(|split| split_entry(split, trace)).collect(),
         kernels,
         device_work,
         host_tasks: trace
@@ -217,9 +209,4 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
 fn type_entry(info: &TypeInfo) -> TypeEntry {
     let TypeInfo { id, name, block_elements, block_bytes } = info.clone();
     TypeEntry { id, name, block_elements, block_bytes }
-}
-
-fn split_entry(split: &Split, trace: &Trace) -> (u32, i32, i32, u64, u64) {
-    let backend_id = trace.backend(split.backend).id;
-    (split.graph_run.0, split.index, backend_id, split.start_ns, split.end_ns)
 }

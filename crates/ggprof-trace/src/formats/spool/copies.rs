@@ -43,7 +43,7 @@ impl Builder<'_> {
                 threads: None,
                 charged_ns,
             });
-            device::attach(self.tables, trace, event, &work);
+            device::attach((self.tables, &mut self.kernel_names), trace, event, &work);
         }
     }
 

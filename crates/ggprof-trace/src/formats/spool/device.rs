@@ -3,7 +3,7 @@
 use super::clock::Clock;
 use super::device_charges::{Charge, Piece, charges};
 use super::device_clocks::DeviceClocks;
-use super::kernel_name;
+use super::kernel_name::KernelNames;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
 use ggprof_ggml::{Touched, touched};
@@ -176,10 +176,15 @@ pub(super) fn extent(work: &[Timed<'_>]) -> (u64, u64, u64) {
 }
 
 /// Adds the pieces to the trace. Events must come in their order.
-pub(super) fn attach(tables: &Tables, trace: &mut Trace, event: EventId, work: &[Timed<'_>]) {
+pub(super) fn attach(
+    (tables, names): (&Tables, &mut KernelNames),
+    trace: &mut Trace,
+    event: EventId,
+    work: &[Timed<'_>],
+) {
     for piece in work {
         let record = piece.record;
-        let name = trace.strings.intern(&kernel_name::readable(tables.text(record.name)));
+        let name = names.of(tables, trace, record.name);
         trace.device_work.push(DeviceWork {
             event,
             kind: match piece.what() {

@@ -5,12 +5,13 @@ use super::backends::BackendMap;
 use super::clock::Clock;
 use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
+use super::kernel_name::KernelNames;
 use super::nodes::{self, Nodes};
-use super::tables::{Split as SplitRecords, Tables};
+use super::tables::{Split, Tables};
 use super::unseen;
 use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
-    Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
+    Signature, Source, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_ggml::computes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
@@ -40,6 +41,7 @@ pub(super) fn all(
         backends,
         runs: runs(tables, clock, trace),
         nodes: Nodes::default(),
+        kernel_names: KernelNames::default(),
         ops: HashMap::new(),
         device,
         waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
@@ -73,6 +75,7 @@ pub(super) struct Builder<'a> {
     pub(super) backends: &'a BackendMap,
     pub(super) runs: HashMap<u32, GraphRunId>,
     pub(super) nodes: Nodes,
+    pub(super) kernel_names: KernelNames,
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
     pub(super) device: Device<'a>,
@@ -99,7 +102,7 @@ impl Builder<'_> {
             ops.entry(op.split).or_default().push(op);
         }
         unseen::count(self.tables, &ops, trace);
-        let mut order: Vec<&SplitRecords> = self.tables.splits.values().collect();
+        let mut order: Vec<&Split> = self.tables.splits.values().collect();
         order.sort_by_key(|split| split.begin.ticks);
         for split in order {
             let begin = &split.begin;
@@ -110,7 +113,6 @@ impl Builder<'_> {
             };
             let (start_ns, end_ns) = (self.clock.ns(begin.ticks), self.clock.ns(end.ticks));
             let index = i32::from(begin.index);
-            trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
             let place = Place { graph_run: Some(graph_run), backend, split: index };
             if let Some(nodes) = self.device.nodes.remove(&begin.split) {
                 for (position, work) in nodes {
