@@ -339,25 +339,12 @@ records! {
     SplitEnd = 0x06, 32 {
         flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, agent_ticks: u64,
     }
-    SchedulerNew = 0x07, 32 {
-        flags: u8, backends: u16, scheduler: u32, reserved: u64, ticks: u64,
-        reserved2: u64,
-    }
     SchedulerBackend = 0x08, 32 {
         flags: u8, index: u16, scheduler: u32, backend: u32, reserved: [u32; 5],
-    }
-    SchedulerReset = 0x09, 32 {
-        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
-    }
-    SchedulerFree = 0x0a, 32 {
-        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
     }
     Backend = 0x0b, 32 {
         device_type: u8, reserved: u16, backend: u32, instance: u32, name: u32,
         device: u32, description: u32, library: u32, reserved2: u32,
-    }
-    BackendFree = 0x0c, 32 {
-        flags: u8, reserved: u16, backend: u32, reserved2: u64, ticks: u64, reserved3: u64,
     }
     TypeEntry = 0x0d, 32 {
         flags: u8, reserved: u16, instance: u32, type_id: u32, name: u32,
