@@ -195,16 +195,16 @@ impl Recording {
     }
 }
 
-/// The way by which something is covered: a tier's letter or words. From the most that can be seen to the least.
+/// The way by which something is covered: a tier's letter, or words.
 pub fn way(how: u8) -> &'static str {
-    match how {
-        how if how == CoveredHow::GotSlot as u8 => "A",
-        how if how == CoveredHow::AbortCallback as u8 => "B",
-        how if how == CoveredHow::InlineHook as u8 => "C",
-        how if how == CoveredHow::Serialized as u8 => "D",
-        how if how == CoveredHow::NodeByNode as u8 => "node by node",
-        how if how == CoveredHow::DeviceTimestamps as u8 => "device",
-        how if how == CoveredHow::Not as u8 => "splits",
+    match CoveredHow::of(how) {
+        Some(CoveredHow::GotSlot) => "A",
+        Some(CoveredHow::AbortCallback) => "B",
+        Some(CoveredHow::InlineHook) => "C",
+        Some(CoveredHow::Serialized) => "D",
+        Some(CoveredHow::NodeByNode) => "node by node",
+        Some(CoveredHow::DeviceTimestamps) => "device",
+        Some(CoveredHow::Not) => "splits",
         _ => "other",
     }
 }
