@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use ggprof_spool::layout::{self, Backend, CopyEvent, Coverage, CoveredHow, SplitBegin, SplitEnd};
+use ggprof_ggml::{computes, is_marked, is_wanted};
+use ggprof_spool::layout::{
+    self, Backend, CopyEvent, Coverage, CoveredHow, CoveredWhy, SplitBegin, SplitEnd,
+};
 use ggprof_spool::reader::{DamageReason, Header};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::{Damage, Record, Spool};
-
-/// Names of nodes that compute nothing.
-const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
-/// ggml's mark of a node to compute, in versions that have it.
-const FLAG_COMPUTE: u32 = 16;
 
 #[derive(Debug)]
 pub struct Recording {
@@ -132,6 +130,12 @@ impl Recording {
         self.texts.get(&id).map_or("", String::as_str)
     }
 
+    /// Why something is not observed: the reason's name, and what is shown beside it.
+    pub fn why(&self, covered: &Coverage) -> String {
+        let name = CoveredWhy::of(covered.why).map_or("unknown", CoveredWhy::name);
+        format!("{name} {}", self.text(covered.detail)).trim_end().to_owned()
+    }
+
     pub fn completed_runs(&self) -> impl Iterator<Item = (&Run, &layout::GraphRunEnd)> {
         self.runs.values().filter_map(|run| Some((run, run.end.as_ref()?)))
     }
@@ -150,14 +154,13 @@ impl Recording {
         self.nodes.get(shape.get(position as usize)?).map(|(node, _)| node)
     }
 
-    /// Positions of the split's nodes that do work. Newer versions mark the nodes to compute,
-    /// and skip all others.
+    /// Positions of the split's nodes that do work.
     pub fn working_positions(&self, split: &Split) -> BTreeSet<u32> {
         let flags = |position| self.node_at(split, position).map_or(0, |node| node.flags);
-        let marked = (0..split.begin.nodes).any(|position| flags(position) & FLAG_COMPUTE != 0);
+        let marked = (0..split.begin.nodes).any(|position| is_marked(flags(position)));
         (0..split.begin.nodes)
-            .filter(|&position| !IDLE.contains(&self.op_name(split, position)))
-            .filter(|&position| !marked || flags(position) & FLAG_COMPUTE != 0)
+            .filter(|&position| computes(self.op_name(split, position)))
+            .filter(|&position| is_wanted(flags(position), marked))
             .filter(|&position| !self.is_empty(split, position))
             .collect()
     }
@@ -178,7 +181,7 @@ impl Recording {
                 positions.extend(members.into_iter().flatten());
             }
         }
-        positions.retain(|&position| !IDLE.contains(&self.op_name(split, position)));
+        positions.retain(|&position| computes(self.op_name(split, position)));
         positions
     }
 
@@ -192,16 +195,16 @@ impl Recording {
     }
 }
 
-/// The way by which something is covered: a tier's letter or words. From the most that can be seen to the least.
+/// The way by which something is covered: a tier's letter, or words.
 pub fn way(how: u8) -> &'static str {
-    match how {
-        how if how == CoveredHow::GotSlot as u8 => "A",
-        how if how == CoveredHow::AbortCallback as u8 => "B",
-        how if how == CoveredHow::InlineHook as u8 => "C",
-        how if how == CoveredHow::Serialized as u8 => "D",
-        how if how == CoveredHow::NodeByNode as u8 => "node by node",
-        how if how == CoveredHow::DeviceTimestamps as u8 => "device",
-        how if how == CoveredHow::Not as u8 => "splits",
+    match CoveredHow::of(how) {
+        Some(CoveredHow::GotSlot) => "A",
+        Some(CoveredHow::AbortCallback) => "B",
+        Some(CoveredHow::InlineHook) => "C",
+        Some(CoveredHow::Serialized) => "D",
+        Some(CoveredHow::NodeByNode) => "node by node",
+        Some(CoveredHow::DeviceTimestamps) => "device",
+        Some(CoveredHow::Not) => "splits",
         _ => "other",
     }
 }

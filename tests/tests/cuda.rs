@@ -11,7 +11,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{self, CoveredHow, DeviceWork, LossKind, NO_NODE};
+use ggprof_spool::layout::{self, CoveredHow, CoveredWhy, DeviceWork, LossKind, NO_NODE};
 
 /// Kernels of one run of the graph: a product takes two.
 const KERNELS: usize = 9;
@@ -243,7 +243,8 @@ fn reason(recording: &Recording) -> &str {
     let told: Vec<_> = recording.coverage.iter().filter(|entry| entry.what == kernels).collect();
     let [entry] = told[..] else { panic!("{told:?}") };
     assert_eq!(entry.how, CoveredHow::Not as u8);
-    recording.text(entry.reason)
+    assert_eq!(entry.why, CoveredWhy::TracingRefused as u32);
+    recording.text(entry.detail)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::{Recording, Split};
 use ggprof_e2e::source_ggml;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{Covered, CoveredHow, MEASURED_HOST, MEASURED_SERIALIZED};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, MEASURED_HOST, MEASURED_SERIALIZED};
 use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -49,7 +49,8 @@ fn each_product_left_to_blas_is_recorded() {
         (covered.what, covered.how) == (Covered::Ops as u16, CoveredHow::NodeByNode as u8)
     };
     let covered = recording.coverage.iter().find(of_ops).expect("the coverage of BLAS");
-    let library = recording.text(covered.reason);
+    assert_eq!(covered.why, CoveredWhy::LeftToLibrary as u32);
+    let library = recording.text(covered.detail);
     assert!(library.starts_with("openblas") && library.contains("blas.so"), "{library:?}");
 }
 

@@ -9,7 +9,7 @@ use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use ggprof_spool::layout;
+use ggprof_spool::{layout, place};
 
 pub(crate) use cuda::{CudaConfig, CudaLevel};
 pub(crate) use environment::{Environment, identity_of_stdout};
@@ -193,14 +193,7 @@ impl Config {
     /// The path for this process. Attempts after the first get a suffix: the
     /// file is only ever created, never opened over another recording.
     pub(crate) fn spool_path(&self, pid: u32, attempt: u32) -> CString {
-        let mut path = Vec::with_capacity(self.spool.len() + 16);
-        let mut rest = self.spool.as_slice();
-        while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
-            path.extend_from_slice(&rest[..at]);
-            path.extend_from_slice(pid.to_string().as_bytes());
-            rest = &rest[at + 2..];
-        }
-        path.extend_from_slice(rest);
+        let mut path = place::of_process(&self.spool, pid);
         if attempt > 0 {
             path.extend_from_slice(format!(".{attempt}").as_bytes());
         }

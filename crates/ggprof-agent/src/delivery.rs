@@ -52,8 +52,7 @@ pub(crate) struct Delivered {
 
 impl Delivery {
     pub(crate) fn new(environment: &Environment) -> Delivery {
-        let value = environment.get_even_empty("GGML_PROFILE").unwrap_or_default();
-        let to_stdout = value.is_empty() || value == "1" || value == "stdout";
+        let value = environment.get_even_empty(ggprof_ggml::PROFILE_VARIABLE).unwrap_or_default();
         let c_string = |text: &OsStr| CString::new(text.as_bytes()).unwrap_or_default();
         let kept = ["TMPDIR", "TERM", "NO_COLOR", "HOME", "LANG", "LC_ALL"].iter();
         let kept = kept.filter_map(|name| {
@@ -63,7 +62,7 @@ impl Delivery {
         });
         Delivery {
             command: c_string(command(environment).as_os_str()),
-            output: (!to_stdout).then(|| c_string(value)),
+            output: ggprof_ggml::profile_file(value).map(c_string),
             environment: kept.collect(),
             directory: c_string(environment.directory().unwrap_or(Path::new("/")).as_os_str()),
             stdout: environment.stdout(),

@@ -2,6 +2,7 @@
 //! made or copied. With the clocks of several devices on one timeline this is what shows that
 //! they agree.
 
+use ggprof_ggml::copied_tensor;
 use ggprof_trace::{Event, GraphRunId, Measured, Trace};
 use hashbrown::HashMap;
 
@@ -32,7 +33,8 @@ pub fn causality(trace: &Trace) -> Causality {
         let made = made_once(trace, events);
         for op in events.iter().filter(|event| event.is_op()) {
             for source in trace.nodes.source_names(op.node) {
-                let name = copied_name(trace.text(*source));
+                let name = trace.text(*source);
+                let name = copied_tensor(name).unwrap_or(name);
                 let Some(Some(made_ns)) = made.get(name).filter(|_| !is_own(trace, op, name))
                 else {
                     continue;
@@ -67,12 +69,6 @@ fn made_once<'t>(trace: &'t Trace, events: &[Event]) -> HashMap<&'t str, Option<
 
 fn is_own(trace: &Trace, op: &Event, name: &str) -> bool {
     trace.tensor_name(op.node) == Some(name)
-}
-
-/// The scheduler calls its copy of a tensor `BACKEND#TENSOR#NUMBER`.
-fn copied_name(name: &str) -> &str {
-    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
-    inner.map_or(name, |(tensor, _)| tensor)
 }
 
 #[cfg(test)]

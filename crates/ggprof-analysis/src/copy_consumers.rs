@@ -5,6 +5,7 @@
 //! copied tensor as a source. Where the recording does not name sources, it is the first one
 //! with a source of the same shape and type, or the first one at all if none has.
 
+use ggprof_ggml::copied_tensor;
 use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Trace};
 use hashbrown::{HashMap, HashSet};
 
@@ -42,7 +43,7 @@ fn consumer(trace: &Trace, copy: &Event, ops: &[Event]) -> Option<EventId> {
         let names = trace.nodes.source_names(op.node).iter().map(|&name| trace.text(name));
         trace
             .tensor_name(copy.node)
-            .is_some_and(|copied| names.into_iter().any(|name| is_copy_of(name, copied)))
+            .is_some_and(|copied| names.into_iter().any(|name| copied_tensor(name) == Some(copied)))
     };
     let takes_its_shape = |op: &&Event| {
         let sources = &trace.signature(op.node).sources;
@@ -51,12 +52,6 @@ fn consumer(trace: &Trace, copy: &Event, ops: &[Event]) -> Option<EventId> {
     let consumer =
         later.iter().find(takes_it_by_name).or_else(|| later.iter().find(takes_its_shape));
     consumer.or(later.first()).map(|op| op.id)
-}
-
-/// Whether a source's name is the scheduler's for a copy of a tensor: `CUDA0#embd#0`.
-fn is_copy_of(name: &str, tensor: &str) -> bool {
-    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
-    inner.is_some_and(|(inner, _)| inner == tensor)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! once however often a kernel reads it, an addition and a multiplication count as one
 //! operation each, and so does a transcendental function. What cannot be counted is `None`.
 
+use ggprof_ggml::{Touched, computes, touched};
 use ggprof_trace::{Signature, Tensor, Trace, TypeTable};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +26,7 @@ impl Work {
 pub fn work_of(trace: &Trace, signature: &Signature) -> Work {
     let op = Op { name: trace.text(signature.op), signature, types: &trace.types };
     match op.name {
-        "NONE" | "VIEW" | "RESHAPE" | "PERMUTE" | "TRANSPOSE" => Work::NOTHING,
+        name if !computes(name) => Work::NOTHING,
         // Its tensors are those of two ops among many.
         Signature::WHOLE_SPLIT => Work::default(),
         _ => Work {
@@ -92,28 +93,27 @@ impl Op<'_> {
     }
 
     fn bytes_read(&self) -> Option<u64> {
-        match self.name {
-            // Only the rows that are asked for.
-            "GET_ROWS" => {
+        match touched(self.name) {
+            Touched::RowsOfTheOutput => {
                 let rows = Tensor { type_id: self.source(0)?.type_id, ne: self.output()?.ne };
                 self.types.bytes_of(&rows)?.checked_add(self.source_bytes(1)?)
             }
-            // The last source is the destination.
-            "SET_ROWS" => self.source_bytes(0)?.checked_add(self.source_bytes(1)?),
-            "CPY" => self.source_bytes(0),
-            "MUL_MAT_ID" => {
+            Touched::RowsOfTheFirstSource => {
+                self.source_bytes(0)?.checked_add(self.source_bytes(1)?)
+            }
+            Touched::AllButTheTarget => self.source_bytes(0),
+            Touched::SelectedMatrices => {
                 let rest = self.source_bytes(1)?.checked_add(self.source_bytes(2)?)?;
                 self.expert_bytes()?.checked_add(rest)
             }
-            _ => (0..self.signature.sources.len())
+            Touched::All => (0..self.signature.sources.len())
                 .try_fold(0u64, |sum, at| sum.checked_add(self.source_bytes(at)?)),
         }
     }
 
     fn bytes_written(&self) -> Option<u64> {
-        match self.name {
-            // The output is a view of the whole destination; only the given rows are written.
-            "SET_ROWS" => {
+        match touched(self.name) {
+            Touched::RowsOfTheFirstSource => {
                 let type_id = self.signature.output.type_id;
                 self.types.bytes_of(&Tensor { type_id, ne: self.source(0)?.ne })
             }

@@ -1,7 +1,7 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
-use crate::units;
+use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
     Backend, Coverage, DeviceType, Dropped, Event, Extent, Loss, LossKind, Measured, Provenance,
@@ -40,7 +40,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     if trace.events.is_empty() && !not_begun {
         caveats.push(Caveat::NoEvents);
     }
-    if !matches!(trace.writer.as_str(), "ggml" | "ggprof" | "fixture") {
+    if !matches!(trace.writer.as_str(), "ggml" | "ggprof") {
         caveats.push(Caveat::ForeignWriter(trace.writer.clone()));
     }
     if let Some(provenance) = &trace.provenance {
@@ -50,7 +50,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     if causality.violations > 0 {
         caveats.push(Caveat::EffectBeforeCause(causality));
     }
-    let not_observed = trace.coverage.iter().filter(|coverage| coverage.how.is_none());
+    let not_observed = trace.coverage.iter().filter(|coverage| !coverage.is_observed());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
     caveats.extend(of_host_calls(trace));
     let launched = ops_by_backend(trace, |event| event.measured == Measured::Unknown)
@@ -141,9 +141,12 @@ impl Caveat {
                 "These are the newest {runs} of {all} graph runs: the recording's size was limited."
             ),
             Self::Part(extent) => part_sentence(*extent).to_owned(),
-            Self::NotObserved(Coverage { subject, what, reason, .. }) => {
-                format!("{subject}: {what} were not observed: {reason}.")
-            }
+            Self::NotObserved(coverage) => format!(
+                "{}: {} were not observed: {}.",
+                coverage.subject,
+                coverage_words::what(coverage.what),
+                coverage_words::why(coverage)
+            ),
             Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(
                 "{violations} of {checked} ops start before what they take in was made, by up to \
                  {}: the clocks of the backends do not agree better than that.",

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod caveat;
+mod coverage_words;
 mod document;
 pub mod documents;
 pub mod render;

@@ -5,8 +5,10 @@
 //! without padding. The assertions below keep the sizes, and
 //! `tests/format_document.rs` keeps this file and the document together.
 
+pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
+
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -216,54 +218,6 @@ pub const DEVICE_CLOCK_BOUNDED: u8 = 1;
 /// What a host task was.
 pub const TASK_PIPELINE_COMPILE: u8 = 0;
 
-/// What a coverage record speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u16)]
-pub enum Covered {
-    /// Host time of each split on the backend.
-    Splits = 1,
-    /// Each computed node.
-    Ops = 2,
-    /// How long threads wait at barriers.
-    BarrierWaits = 3,
-    /// Kernels that compute several nodes at once.
-    Fusions = 4,
-    /// Copies through the backend's own asynchronous copy.
-    AsyncCopies = 5,
-    /// Struct offsets of this ggml.
-    Layout = 6,
-    /// Copies the scheduler makes itself.
-    Copies = 7,
-    /// Kernels of the backend's device, by the device's clock.
-    Kernels = 8,
-}
-
-/// How a coverage record's subject is observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum CoveredHow {
-    /// It is not; the record's reason says why.
-    Not = 0,
-    FunctionTable = 1,
-    GotSlot = 2,
-    /// One node at a time, with a synchronise after it.
-    Serialized = 3,
-    /// Found by building known objects through the public API.
-    Probed = 4,
-    /// ggml's abort callback, called by the first thread after each node.
-    AbortCallback = 5,
-    /// The dynamic linker binds ggml's own calls to the agent.
-    SymbolName = 6,
-    /// Timestamps written by the device between the program's own commands.
-    DeviceTimestamps = 7,
-    /// The activity records of the vendor's tracing library.
-    ActivityRecords = 8,
-    /// A jump at the function's entry.
-    InlineHook = 9,
-    /// Asked for one node at a time, as it would have taken them anyway.
-    NodeByNode = 10,
-}
-
 /// No backend, scheduler, string, run …: numbering starts at 1.
 pub const NONE: u32 = 0;
 
@@ -385,25 +339,12 @@ records! {
     SplitEnd = 0x06, 32 {
         flags: u8, threads: u16, split: u32, status: i32, ops: u32, ticks: u64, agent_ticks: u64,
     }
-    SchedulerNew = 0x07, 32 {
-        flags: u8, backends: u16, scheduler: u32, reserved: u64, ticks: u64,
-        reserved2: u64,
-    }
     SchedulerBackend = 0x08, 32 {
         flags: u8, index: u16, scheduler: u32, backend: u32, reserved: [u32; 5],
-    }
-    SchedulerReset = 0x09, 32 {
-        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
-    }
-    SchedulerFree = 0x0a, 32 {
-        flags: u8, reserved: u16, scheduler: u32, reserved2: u64, ticks: u64, reserved3: u64,
     }
     Backend = 0x0b, 32 {
         device_type: u8, reserved: u16, backend: u32, instance: u32, name: u32,
         device: u32, description: u32, library: u32, reserved2: u32,
-    }
-    BackendFree = 0x0c, 32 {
-        flags: u8, reserved: u16, backend: u32, reserved2: u64, ticks: u64, reserved3: u64,
     }
     TypeEntry = 0x0d, 32 {
         flags: u8, reserved: u16, instance: u32, type_id: u32, name: u32,
@@ -414,8 +355,8 @@ records! {
         realtime_ns: u64,
     }
     Coverage = 0x0f, 32 {
-        how: u8, what: u16, backend: u32, library: u32, reason: u32, count: u32, reserved: [u32; 2],
-        instance: u32,
+        how: u8, what: u16, backend: u32, library: u32, detail: u32, count: u32, why: u32,
+        reserved: u32, instance: u32,
     }
     Instance = 0x10, 32 {
         flags: u8, reserved: u16, instance: u32, library: u32, version: u32, commit: u32,

@@ -14,12 +14,8 @@ pub enum Record {
     GraphRunEnd(layout::GraphRunEnd),
     SplitBegin(layout::SplitBegin),
     SplitEnd(layout::SplitEnd),
-    SchedulerNew(layout::SchedulerNew),
     SchedulerBackend(layout::SchedulerBackend),
-    SchedulerReset(layout::SchedulerReset),
-    SchedulerFree(layout::SchedulerFree),
     Backend(layout::Backend),
-    BackendFree(layout::BackendFree),
     Type(layout::TypeEntry),
     Clock(layout::ClockSample),
     Coverage(layout::Coverage),
@@ -48,7 +44,7 @@ pub enum Record {
     DeviceClock(layout::DeviceClock),
     DeviceWork(layout::DeviceWork),
     HostTask(layout::HostTask),
-    /// A kind of a later format; its bytes are passed over.
+    /// A kind that nobody reads any more, or of a later format; its bytes are passed over.
     Unknown {
         kind: u8,
         bytes: usize,
@@ -99,16 +95,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::GraphRunEnd::KIND => Record::GraphRunEnd(layout::GraphRunEnd::decode(bytes)?),
         layout::SplitBegin::KIND => Record::SplitBegin(layout::SplitBegin::decode(bytes)?),
         layout::SplitEnd::KIND => Record::SplitEnd(layout::SplitEnd::decode(bytes)?),
-        layout::SchedulerNew::KIND => Record::SchedulerNew(layout::SchedulerNew::decode(bytes)?),
         layout::SchedulerBackend::KIND => {
             Record::SchedulerBackend(layout::SchedulerBackend::decode(bytes)?)
         }
-        layout::SchedulerReset::KIND => {
-            Record::SchedulerReset(layout::SchedulerReset::decode(bytes)?)
-        }
-        layout::SchedulerFree::KIND => Record::SchedulerFree(layout::SchedulerFree::decode(bytes)?),
         layout::Backend::KIND => Record::Backend(layout::Backend::decode(bytes)?),
-        layout::BackendFree::KIND => Record::BackendFree(layout::BackendFree::decode(bytes)?),
         layout::TypeEntry::KIND => Record::Type(layout::TypeEntry::decode(bytes)?),
         layout::ClockSample::KIND => Record::Clock(layout::ClockSample::decode(bytes)?),
         layout::Coverage::KIND => Record::Coverage(layout::Coverage::decode(bytes)?),

@@ -17,6 +17,14 @@ fn every_record_is_in_the_document() {
 }
 
 #[test]
+fn every_reason_is_in_the_document() {
+    for &why in layout::CoveredWhy::ALL {
+        let row = format!("| {} | {} | ", why as u32, why.name());
+        assert!(DOCUMENT.contains(&row), "FORMAT.md lacks the row `{row}`");
+    }
+}
+
+#[test]
 fn the_version_is_in_the_document() {
     let title = format!("# The recording file, version {}", layout::VERSION);
     assert!(DOCUMENT.starts_with(&title));

@@ -24,7 +24,6 @@ fn check(trace: &mut Trace) {
         let run = trace.events.get(EventId(at)).graph_run.filter(|run| run.0 < known);
         trace.events.set_graph_run(EventId(at), run);
     }
-    trace.splits.retain(|split| split.graph_run.0 < known);
 }
 
 fn infer(trace: &mut Trace) {

@@ -9,12 +9,14 @@
 pub mod formats;
 pub mod graph_runs;
 pub mod model;
+#[cfg(any(test, feature = "text-fixture"))]
 pub mod text_fixture;
 
 pub use model::shape_text;
 pub use model::{
-    Backend, BackendIndex, Coverage, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind,
-    Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node,
-    NodeId, Provenance, Shape, Signature, SignatureId, Source, Split, Stopped, StringId, TaskKind,
-    Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind,
+    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, DeviceWork,
+    Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
+    LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape, Signature, SignatureId, Source,
+    Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
+    WorkKind,
 };

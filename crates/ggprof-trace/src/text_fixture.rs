@@ -27,7 +27,7 @@ use crate::model::{
 /// # Panics
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
-    let mut trace = Trace { writer: "fixture".to_owned(), ..Trace::default() };
+    let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[0] {

@@ -282,6 +282,34 @@ fn ops_that_no_call_announces_are_seen_by_their_kernels() {
         file.put(&record.encode(), &[]);
     }
     let trace = file.read();
-    let ops = trace.coverage.iter().find(|entry| entry.what == "ops").expect("coverage of ops");
-    assert_eq!(ops.how.as_deref(), Some("timestamps of the device"));
+    let ops = trace
+        .coverage
+        .iter()
+        .find(|entry| entry.what == layout::Covered::Ops)
+        .expect("coverage of ops");
+    assert_eq!(ops.how, layout::CoveredHow::DeviceTimestamps);
+}
+
+/// Agents told reasons by text alone until version 3 of the format.
+#[test]
+fn a_reason_that_is_a_text_alone_is_kept_to_be_shown() {
+    let mut file = recording();
+    file.text(77, "the driver said so");
+    let kernels = layout::Covered::Kernels as u16;
+    let text = layout::Coverage { what: kernels, backend: 1, detail: 77, ..Default::default() };
+    file.put(&text.encode(), &[]);
+    let why = layout::CoveredWhy::DeviceLost;
+    let numbered = layout::Coverage { why: why as u32, detail: 0, ..text };
+    file.put(&numbered.encode(), &[]);
+    let trace = file.read();
+    let told: Vec<_> = trace.coverage.iter().map(|entry| (entry.why, &*entry.detail)).collect();
+    assert_eq!(told, [(layout::CoveredWhy::Untold, "the driver said so"), (why, "")]);
+}
+
+#[test]
+fn coverage_of_nobody_knows_what_is_damage() {
+    let mut file = recording();
+    file.put(&layout::Coverage { what: 999, backend: 1, ..Default::default() }.encode(), &[]);
+    let trace = file.read();
+    assert_eq!((trace.coverage.len(), trace.losses[0].kind), (0, LossKind::DamagedRecord));
 }

@@ -2,7 +2,7 @@
 
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
-    BackendIndex, DeviceWork, EventId, GraphRunId, HostTask, NewEvent, Split, TaskKind, ThreadFold,
+    BackendIndex, DeviceWork, EventId, GraphRunId, HostTask, NewEvent, TaskKind, ThreadFold,
     ThreadShare, Trace, TypeInfo, text_fixture,
 };
 
@@ -33,8 +33,6 @@ fn rich_trace() -> Trace {
         block_elements: 32,
         block_bytes: 9,
     });
-    let (graph_run, backend) = (GraphRunId(1), BackendIndex(1));
-    trace.splits.push(Split { graph_run, index: 2, backend, start_ns: 101, end_ns: 199 });
     trace.graph_runs[1].scheduler = 5;
     let last = trace.events.get(EventId(4));
     let fold = ThreadFold { busy_sum_ns: 30, wait_sum_ns: 5, busy_max_ns: 9, threads: 4 };
@@ -70,7 +68,6 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(written(&read), json);
     assert_eq!(read.backends, trace.backends);
     assert_eq!(read.graph_runs, trace.graph_runs);
-    assert_eq!(read.splits, trace.splits);
     assert_eq!(read.events.thread_shares, trace.events.thread_shares);
     // Strings are numbered in another order.
     let nameless = |work: &DeviceWork| DeviceWork { name: trace.device_work[0].name, ..*work };

@@ -310,13 +310,12 @@ fn named(ggml: &Ggml, tensor: Pointer, name: &str) {
 }
 
 fn count_nodes(ggml: &Ggml, graph: Pointer) -> (u64, u64) {
-    const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
     // SAFETY: a live graph of this program.
     let nodes = unsafe { (ggml.ggml_graph_n_nodes)(graph) };
     let working = (0..nodes).filter(|&i| {
         // SAFETY: below the number of nodes.
         let node = unsafe { (ggml.ggml_graph_node)(graph, i) };
-        !IDLE.contains(&ggml.op_of(node))
+        ggprof_ggml::computes(ggml.op_of(node))
     });
     (nodes as u64, working.count() as u64)
 }

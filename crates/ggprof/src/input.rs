@@ -4,6 +4,7 @@ use crate::exit::Outcome;
 use crate::messages;
 use crate::progress::Progress;
 use anyhow::anyhow;
+use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
 use std::fs::File;
@@ -40,6 +41,13 @@ impl Recording {
         match result {
             Ok(trace) => Ok(Self { trace, name }),
             Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
+        }
+    }
+
+    /// Says what is missing from it, where no report does.
+    pub(crate) fn warn_of_losses(&self) {
+        for loss in caveats(&self.trace).iter().filter(|caveat| caveat.is_loss()) {
+            messages::warning(&loss.sentence());
         }
     }
 

@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod doctor;
 mod exit;
+mod format;
 mod input;
 mod launch;
 mod messages;

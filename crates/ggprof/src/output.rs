@@ -2,9 +2,10 @@
 
 use crate::messages;
 use anyhow::anyhow;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// Size of the buffer in front of a file.
 const BUFFER: usize = 256 * 1024;
@@ -55,23 +56,26 @@ fn fill(
     result
 }
 
-/// Writes beside `path` and renames.
+/// Writes into a file in the same directory, and so on the same disk, and renames it.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let part = part_path(path)?;
-    let file = File::options().write(true).create_new(true).open(&part)?;
-    let result = fill(file, write).and_then(|()| fs::rename(&part, path));
-    if result.is_err() {
-        // The first error is the one to report.
-        let _ = fs::remove_file(&part);
-    }
-    result
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let part = tempfile::Builder::new()
+        .prefix(".ggprof-")
+        .suffix(".part")
+        // As any other file: the user's mask takes away what it shall.
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(directory.unwrap_or(Path::new(".")))
+        .map_err(without_its_name)?;
+    fill(part.as_file(), write)?;
+    part.persist(path).map(|_| ()).map_err(|failed| failed.error)
 }
 
-/// A name in the same directory, and so on the same disk, that nobody else uses.
-fn part_path(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
-    let mut part = std::ffi::OsString::from(".");
-    part.push(name);
-    part.push(format!(".{}.part", std::process::id()));
-    Ok(path.with_file_name(part))
+/// The name of the part says nothing to the user, who knows the file by another.
+fn without_its_name(error: io::Error) -> io::Error {
+    match error.kind() {
+        known @ (io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            known.into()
+        }
+        _ => error,
+    }
 }

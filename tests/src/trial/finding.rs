@@ -93,7 +93,7 @@ impl Finding {
                     self.ways.push(way);
                 }
             }
-            let reason = recording.text(covered.reason).to_owned();
+            let reason = recording.why(covered);
             if covered.how == CoveredHow::Not as u8 && !self.reasons.contains(&reason) {
                 self.reasons.push(reason);
             }

@@ -2,6 +2,7 @@
 //! more than names.
 
 mod recordings;
+mod totals;
 
 use ggprof_e2e::{browser, built, npm};
 use std::path::{Path, PathBuf};
@@ -9,34 +10,45 @@ use std::process::Command;
 
 const HOSTILE: &str = "</script><img src=x onerror=\"window.hacked=1\"><script>alert(1)</script>";
 
+/// A real recording.
+fn example() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-1b-q4_0-h200.json.gz")
+}
+
+/// A recording that was made up.
+fn made(place: &Path, name: &str, recording: String) -> PathBuf {
+    let file = place.join(format!("{name}.json"));
+    std::fs::write(&file, recording).expect("the recording can be written");
+    file
+}
+
+/// The page of a recording.
+fn page(place: &Path, name: &str, recording: &Path, options: &[&str]) -> PathBuf {
+    let page = place.join(name);
+    let mut command = Command::new(built::ggprof());
+    command.arg("report").arg(recording).arg("--html-viewer").arg(&page).args(options);
+    command.status().expect("ggprof runs");
+    assert!(page.exists(), "{name} was not written");
+    page
+}
+
 #[test]
 fn the_page_does_what_people_ask_of_it() {
     let Some(mut checks) = browser::script("run.mjs") else { return };
     let place = tempfile::tempdir().expect("a directory for the pages");
-    let example =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-1b-q4_0-h200.json.gz");
-    let made = |name: &str, recording: String| -> PathBuf {
-        let file = place.path().join(format!("{name}.json"));
-        std::fs::write(&file, recording).expect("the recording can be written");
-        file
-    };
+    let made = |name: &str, recording: String| made(place.path(), name, recording);
     let whole = recordings::everything();
     let everything = made("everything", whole.clone());
     let damaged = made("damaged", whole[..whole.len() / 2].to_owned());
     let hostile = made(&HOSTILE.replace('/', ""), recordings::named(HOSTILE));
-    let page = |name: &str, recording: &Path, options: &[&str]| -> PathBuf {
-        let page = place.path().join(name);
-        let mut command = Command::new(built::ggprof());
-        command.arg("report").arg(recording).arg("--html-viewer").arg(&page).args(options);
-        command.status().expect("ggprof runs");
-        assert!(page.exists(), "{name} was not written");
-        page
+    let page = |name: &str, recording: &Path, options: &[&str]| {
+        page(place.path(), name, recording, options)
     };
     checks
-        .arg(page("whole.html", &example, &[]))
+        .arg(page("whole.html", &example(), &[]))
         .arg(page("everything.html", &everything, &[]))
         .arg(page("hostile.html", &hostile, &[]))
-        .arg(page("limited.html", &example, &["--html-max-records", "100"]))
+        .arg(page("limited.html", &example(), &["--html-max-records", "100"]))
         .arg(page("damaged.html", &damaged, &[]));
     let output = checks.output().expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);

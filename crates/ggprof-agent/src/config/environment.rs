@@ -7,6 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ggprof_spool::place;
+
 use crate::clock;
 
 /// What all names have in common that are ours alone.
@@ -121,7 +123,7 @@ impl Environment {
             return Some(self.temporary_directory());
         };
         let directory = self.absolute(&spool)?.parent()?.to_owned();
-        let is_of_all = !directory.as_os_str().as_bytes().windows(2).any(|pair| pair == b"%p");
+        let is_of_all = !place::names_the_process(directory.as_os_str().as_bytes());
         is_of_all.then_some(directory)
     }
 

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ggprof_spool::layout::CoveredHow;
+use ggprof_spool::layout::{CoveredHow, CoveredWhy, Why};
 
 use super::barrier;
 use super::cpu_ops;
-use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks, UNSEEN};
+use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks};
 use crate::fault::fault_point;
 use crate::patch::direct_calls;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
@@ -28,9 +28,9 @@ pub(super) fn hook(
     hooks: &mut Hooks,
     object: &LoadedObject,
     number: usize,
-) -> Result<(Hooked, InlineHooks), &'static str> {
+) -> Result<(Hooked, InlineHooks), Why<'static>> {
     let functions = symbols::functions(object, is_wanted);
-    let mut inline = InlineHooks::new(object)?;
+    let mut inline = InlineHooks::new(object).map_err(refused)?;
     hooks.free_forwards_of(number);
     announce(hooks, &mut inline, object, number, &functions)?;
     let barrier = named(&functions, BARRIER.to_bytes());
@@ -49,10 +49,10 @@ pub(super) fn hook(
     fault_point!();
     // SAFETY: the hooks are those of functions with these names; that no thread is
     // inside the functions is the contract of this one.
-    unsafe { inline.install() }?;
+    unsafe { inline.install() }.map_err(refused)?;
     fault_point!();
     let how = CoveredHow::InlineHook;
-    Ok((Hooked { how, ops: true, barrier, forward, reason: "" }, inline))
+    Ok((Hooked { how, ops: true, barrier, forward, reason: Why::UNTOLD }, inline))
 }
 
 /// Hooks what is called first for every op: the announcing function, or, in versions and forks
@@ -63,7 +63,7 @@ fn announce(
     object: &LoadedObject,
     number: usize,
     functions: &[Function],
-) -> Result<(), &'static str> {
+) -> Result<(), Why<'static>> {
     let called = |name| {
         let function = named(functions, name);
         function.map(|function| (function, direct_calls::reach(object, function.address)))
@@ -74,13 +74,18 @@ fn announce(
             prepare(inline, extra, hook, &cpu_ops::EXTRA[number])
         }
         (_, Some((any_op, true))) => {
-            let place = hooks.take_forward(number).ok_or("too many functions are hooked")?;
+            let place =
+                hooks.take_forward(number).ok_or(refused("too many functions are hooked"))?;
             let hook = Hook::Function(cpu_ops::forward_hook(place));
             prepare(inline, any_op, hook, &cpu_ops::FORWARD[place])
         }
-        (None, None) => Err(UNSEEN),
-        _ => Err("the library's compiler left no call that announces an op"),
+        (None, None) => Err(Why::plain(CoveredWhy::NotAnnounced)),
+        _ => Err(Why::plain(CoveredWhy::CallsInlined)),
     }
+}
+
+fn refused(detail: &'static str) -> Why<'static> {
+    Why { code: CoveredWhy::EntryRefused, detail }
 }
 
 fn is_wanted(name: &[u8]) -> bool {
@@ -102,7 +107,8 @@ fn prepare(
     function: &Function,
     hook: Hook,
     real: &AtomicUsize,
-) -> Result<(), &'static str> {
-    real.store(inline.prepare(&Wanted { function, hook })?, Ordering::Release);
+) -> Result<(), Why<'static>> {
+    let way = inline.prepare(&Wanted { function, hook }).map_err(refused)?;
+    real.store(way, Ordering::Release);
     Ok(())
 }

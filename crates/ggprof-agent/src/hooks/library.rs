@@ -6,7 +6,7 @@
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-use ggprof_spool::layout::CoveredHow;
+use ggprof_spool::layout::{CoveredHow, CoveredWhy, Why};
 
 use super::barrier;
 use super::cpu_ops::{self, FORWARDS, LIBRARIES};
@@ -19,7 +19,6 @@ use crate::patch::loaded_object::{LoadedObject, Place};
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
-pub(crate) const UNSEEN: &str = "the library does not announce its ops by a call that can be seen";
 pub(super) const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
 
 /// What could be hooked in a library.
@@ -30,11 +29,11 @@ pub(crate) struct Hooked {
     pub(crate) barrier: bool,
     pub(crate) forward: u32,
     /// Why ops are not seen, when they are not.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: Why<'static>,
 }
 
 impl Hooked {
-    pub(crate) fn not(reason: &'static str) -> Hooked {
+    pub(crate) fn not(reason: Why<'static>) -> Hooked {
         Hooked { how: CoveredHow::Not, ops: false, barrier: false, forward: 0, reason }
     }
 }
@@ -67,7 +66,7 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     fault_point!();
     let mut hooks = HOOKS.lock();
     let Some(number) = hooks.number_for(object) else {
-        return Hooked::not("too many CPU libraries at once");
+        return Hooked::not(Why::plain(CoveredWhy::TooManyLibraries));
     };
     if let Some(known) = &hooks.libraries[number]
         && known.is_still_hooked(object, number)
@@ -127,7 +126,7 @@ pub(super) fn is_gone((name, start): &Place) -> bool {
 
 impl Library {
     fn half_hooked(object: &LoadedObject) -> Library {
-        let hooked = Hooked::not("hooking the library failed half-way");
+        let hooked = Hooked::not(Why::plain(CoveredWhy::HookedHalfWay));
         Library { place: object.place(), hooked, inline: None, is_half: true }
     }
 
@@ -172,7 +171,7 @@ impl Hooks {
     }
 
     fn replace_slots(&mut self, object: &LoadedObject, number: usize) -> Hooked {
-        let mut hooked = Hooked { how: CoveredHow::GotSlot, ..Hooked::not("") };
+        let mut hooked = Hooked { how: CoveredHow::GotSlot, ..Hooked::not(Why::UNTOLD) };
         self.free_forwards_of(number);
         got::for_each(object, |slot| {
             if slot.name == EXTRA {
@@ -189,7 +188,7 @@ impl Hooks {
             }
         });
         if !hooked.ops {
-            hooked.reason = "the library's call slots could not be written";
+            hooked.reason = Why::plain(CoveredWhy::SlotsNotWritable);
         }
         hooked
     }

@@ -2,7 +2,7 @@
 //! asked, and the backend's library is hooked. No lock of ours is held meanwhile, as the
 //! loader may be waiting for us.
 
-use ggprof_spool::layout::{self, Covered, CoveredHow};
+use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
 use super::instance::{Instance, file_name};
 use super::vulkan::{label_switch, registration};
@@ -33,7 +33,7 @@ pub(super) struct BackendFacts {
     copies: bool,
     hooked: Hooked,
     /// Why the kernels of a device cannot be seen, if they cannot.
-    why_no_kernels: Option<&'static str>,
+    why_no_kernels: Option<CoveredWhy>,
     blas: String,
     name: Vec<u8>,
     device_name: Vec<u8>,
@@ -62,7 +62,7 @@ impl BackendFacts {
         let hooked = match &object {
             // Without the fields of its nodes nothing could be told of an op.
             Some(object) if on_processor && instance.layouts.is_some() => library::hook_ops(object),
-            _ => Hooked::not(library::UNSEEN),
+            _ => Hooked::not(Why::plain(CoveredWhy::NotAnnounced)),
         };
         fault_point!();
         // ggml ends the program if the backend is another's.
@@ -115,14 +115,15 @@ impl BackendFacts {
         };
         lane.define_lasting(Owner::Backend(id), &record.encode());
         fault_point!();
-        self.cover(instance, lane, |what, how, count, reason| {
+        self.cover(instance, lane, |what, how, count, why| {
             let record = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
                 backend: id,
                 instance: instance.id,
                 library,
-                reason: interner.lasting_text(lane, reason.as_bytes()),
+                why: why.code as u32,
+                detail: interner.lasting_text(lane, why.detail.as_bytes()),
                 count,
                 ..Default::default()
             };
@@ -135,36 +136,41 @@ impl BackendFacts {
         &self,
         instance: &Instance,
         lane: &HeldLane<'_>,
-        mut cover: impl FnMut(Covered, CoveredHow, u32, &str),
+        mut cover: impl FnMut(Covered, CoveredHow, u32, Why<'_>),
     ) {
         let hooked = &self.hooked;
-        cover(Covered::Splits, CoveredHow::FunctionTable, 1, "");
+        let untold_if = |seen, why| Why::plain(if seen { CoveredWhy::Untold } else { why });
+        cover(Covered::Splits, CoveredHow::FunctionTable, 1, Why::UNTOLD);
         if self.copies {
-            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, "");
+            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, Why::UNTOLD);
         }
         if let Some(why) = self.why_no_kernels {
-            cover(Covered::Kernels, CoveredHow::Not, 0, why);
+            cover(Covered::Kernels, CoveredHow::Not, 0, Why::plain(why));
         }
         if instance.layouts.is_none() {
-            let why = "the fields of this ggml's tensors and graphs are not known";
+            let why = Why::plain(CoveredWhy::FieldsUnknown);
             cover(Covered::Ops, CoveredHow::Not, 0, why);
             return;
         }
         let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen {
-            cover(Covered::Ops, hooked.how, 1, "");
-            let why = if hooked.barrier { "" } else { "the library has no call of ggml_barrier" };
+            cover(Covered::Ops, hooked.how, 1, Why::UNTOLD);
+            let why = untold_if(hooked.barrier, CoveredWhy::NoBarrierCalls);
             cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
-            let why = if hooked.forward > 0 { "" } else { "the library shows no op functions" };
+            let why = untold_if(hooked.forward > 0, CoveredWhy::NoOpFunctions);
             cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
         } else if self.tick_setter.is_some() {
             cover(Covered::Ops, CoveredHow::AbortCallback, 1, hooked.reason);
-            let why = "only the first thread's progress is seen; waits are part of the ops";
+            let why = Why::plain(CoveredWhy::FirstThreadOnly);
             cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
         } else if self.is_host_accelerator {
-            cover(Covered::Ops, CoveredHow::NodeByNode, 1, &self.blas);
+            let code = match &*self.blas {
+                "" => CoveredWhy::Untold,
+                _ => CoveredWhy::LeftToLibrary,
+            };
+            cover(Covered::Ops, CoveredHow::NodeByNode, 1, Why { code, detail: &self.blas });
         } else if lane.recorder.serialize {
-            cover(Covered::Ops, CoveredHow::Serialized, 1, "");
+            cover(Covered::Ops, CoveredHow::Serialized, 1, Why::UNTOLD);
         } else if !self.is_cuda || !cuda::is_wanted(lane) {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }

@@ -15,11 +15,11 @@ use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::BackendSlot;
 use crate::hooks::abort_callback::{self, Setter};
 use crate::hooks::backend_table::{self, Synchronize};
+use crate::lifecycle;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::this_thread::ThisThread;
-use crate::{clock, lifecycle};
 
 /// Entries that are made at once.
 const CHUNK: usize = 64;
@@ -409,9 +409,6 @@ impl Adopted {
             cuda::before_backend_free(&lane, self);
         }
         fault_point!();
-        let record =
-            layout::BackendFree { backend: self.id(), ticks: clock::ticks(), ..Default::default() };
-        lane.put(&record.encode());
         lane.forget(Owner::Backend(self.id()));
     }
 }

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use ggprof_spool::layout::{self, Covered, CoveredHow};
+use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Symbols, optional_text};
@@ -112,27 +112,30 @@ impl Instance {
             ..Default::default()
         };
         lane.define_lasting(Owner::Instance(instance), &record.encode());
-        let mut cover = |what: Covered, how: CoveredHow, problem: Option<&str>| {
+        let mut cover = |what: Covered, how: CoveredHow, problem: Option<Why<'_>>| {
             let how = if problem.is_some() { CoveredHow::Not } else { how };
+            let why = problem.unwrap_or(Why::UNTOLD);
             let coverage = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
                 library,
-                reason: interner.lasting_text(lane, problem.unwrap_or_default().as_bytes()),
+                why: why.code as u32,
+                detail: interner.lasting_text(lane, why.detail.as_bytes()),
                 instance,
                 ..Default::default()
             };
             lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
-        cover(Covered::Layout, CoveredHow::Probed, probed.layouts.err());
+        let not_found = |detail| Why { code: CoveredWhy::LayoutNotFound, detail };
+        cover(Covered::Layout, CoveredHow::Probed, probed.layouts.err().map(not_found));
         if let Err(problem) = probed.backend {
-            cover(Covered::Splits, CoveredHow::Not, Some(problem));
+            cover(Covered::Splits, CoveredHow::Not, Some(not_found(problem)));
         }
         if linked_in::is_hooked(object, COPY) {
             cover(Covered::Copies, CoveredHow::InlineHook, None);
         } else {
             let seen = calls_by_name(object, COPY);
-            let problem = (!seen).then_some("ggml calls its own copy directly");
+            let problem = (!seen).then_some(Why::plain(CoveredWhy::CopiesCalledDirectly));
             cover(Covered::Copies, CoveredHow::SymbolName, problem);
         }
     }

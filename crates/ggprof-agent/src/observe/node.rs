@@ -1,6 +1,7 @@
 //! Describing one node: its digest, and, when it is new, everything ggml knows of
 //! it. Which nodes need describing is decided in `graph`.
 
+use ggprof_ggml::{computes, is_marked, is_wanted};
 use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 
 use super::instance::Instance;
@@ -16,15 +17,6 @@ pub(crate) fn op_name<'a>(instance: &Instance, op: u32) -> &'a [u8] {
     instance.api.ggml_op_name.map_or(&b""[..], |name| text(unsafe { name(op as i32) }))
 }
 
-/// Whether an op of this name computes anything; the others only say how to look
-/// at what is there.
-pub(crate) fn computes(op_name: &[u8]) -> bool {
-    !matches!(op_name, b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE")
-}
-
-/// ggml's mark of a node to compute, in versions that have it.
-pub(crate) const FLAG_COMPUTE: u32 = 16;
-
 /// Positions of the nodes for which a backend does anything.
 ///
 /// # Safety
@@ -37,12 +29,10 @@ pub(crate) unsafe fn working<'n>(
 ) -> impl Iterator<Item = usize> + 'n {
     // SAFETY: the caller's contract.
     let tensor = |node: &*const u8| unsafe { Tensor::new(*node, layout) };
-    // Versions that mark nodes skip all others.
-    let marked = nodes.iter().any(|node| tensor(node).flags() & FLAG_COMPUTE != 0);
+    let marked = nodes.iter().any(|node| is_marked(tensor(node).flags()));
     let works = move |node: &*const u8| {
         let tensor = tensor(node);
-        let wanted = !marked || tensor.flags() & FLAG_COMPUTE != 0;
-        wanted && computes(op_name(instance, tensor.op()))
+        is_wanted(tensor.flags(), marked) && computes(op_name(instance, tensor.op()))
     };
     nodes.iter().enumerate().filter(move |(_, node)| works(node)).map(|(position, _)| position)
 }

@@ -74,8 +74,7 @@ impl Run {
     }
 
     fn write_begin(&self, this: &ThisThread, lane: &HeldLane<'_>, scheduler: Pointer, ticks: u64) {
-        let scheduler =
-            if scheduler.is_null() { NONE } else { schedulers::number(scheduler, lane) };
+        let scheduler = if scheduler.is_null() { NONE } else { schedulers::number(scheduler) };
         fault_point!();
         let (run, os_thread) = (self.thread.id, this.os_thread());
         let begin = GraphRunBegin { run, scheduler, os_thread, ticks, ..Default::default() };

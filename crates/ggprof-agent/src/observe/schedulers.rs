@@ -55,14 +55,7 @@ pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer
 }
 
 fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
-    let head = layout::SchedulerNew {
-        backends: members.len() as u16,
-        scheduler,
-        ticks: clock::ticks(),
-        ..Default::default()
-    };
     let owner = Owner::Scheduler(scheduler);
-    lane.define_lasting(owner, &head.encode());
     for (index, &backend) in (0..).zip(members) {
         let member = layout::SchedulerBackend { index, scheduler, backend, ..Default::default() };
         lane.define_lasting(owner, &member.encode());
@@ -106,14 +99,8 @@ unsafe fn members_of(scheduler: Pointer, base_function: usize) -> Vec<Pointer> {
 }
 
 /// The number of a scheduler; one that was made out of our sight gets one now.
-pub(crate) fn number(scheduler: Pointer, lane: &HeldLane<'_>) -> u32 {
-    if let Some(id) = known_number(scheduler) {
-        return id;
-    }
-    let id = number_new(scheduler, Vec::new(), 0);
-    let head = layout::SchedulerNew { scheduler: id, ticks: clock::ticks(), ..Default::default() };
-    lane.define_lasting(Owner::Scheduler(id), &head.encode());
-    id
+pub(crate) fn number(scheduler: Pointer) -> u32 {
+    known_number(scheduler).unwrap_or_else(|| number_new(scheduler, Vec::new(), 0))
 }
 
 /// The number of a scheduler that was not freed.
@@ -127,16 +114,6 @@ pub(crate) fn may_hold(scheduler: usize, backend: u32) -> bool {
     let known = KNOWN.lock();
     let members = known.live.iter().find(|live| live.at == scheduler).map(|live| &live.members);
     members.is_none_or(|members| members.is_empty() || members.contains(&backend))
-}
-
-/// ggml resets a scheduler while it makes it: one we do not know yet is left out.
-pub(crate) fn note_reset(this: &ThisThread, scheduler: Pointer) {
-    let Some(scheduler) = known_number(scheduler) else { return };
-    with_lane(this, |lane| {
-        let record =
-            layout::SchedulerReset { scheduler, ticks: clock::ticks(), ..Default::default() };
-        lane.put(&record.encode());
-    });
 }
 
 /// The program frees a scheduler; whether it is the last that we know of.
@@ -153,12 +130,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let is_last = known.live.is_empty();
     drop(known);
     fault_point!();
-    with_lane(this, |lane| {
-        let record =
-            layout::SchedulerFree { scheduler: id, ticks: clock::ticks(), ..Default::default() };
-        lane.put(&record.encode());
-        lane.forget(Owner::Scheduler(id));
-    });
+    with_lane(this, |lane| lane.forget(Owner::Scheduler(id)));
     is_last
 }
 
@@ -167,7 +139,7 @@ pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64
     cuda::note_waited();
     with_lane(this, |lane| {
         let record = layout::Synchronize {
-            scheduler: number(scheduler, lane),
+            scheduler: number(scheduler),
             os_thread: this.os_thread(),
             start,
             end: clock::ticks(),

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
-use super::node::{self, FLAG_COMPUTE};
+use super::node;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::hooks::abort_callback::Programs;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
@@ -102,8 +102,8 @@ fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) ->
         let op = node::op_name(instance, tensor.op());
         let uses = |address| (0..2).any(|s| tensor.source(s).map(Tensor::address) == Some(address));
         let traits = Traits {
-            idle: !node::computes(op),
-            to_compute: tensor.flags() & FLAG_COMPUTE != 0,
+            idle: !ggprof_ggml::computes(op),
+            to_compute: ggprof_ggml::is_marked(tensor.flags()),
             ends_fusion: op == b"MUL" && before.is_some_and(uses),
         };
         before = (op == b"RMS_NORM").then(|| tensor.address());

@@ -1,8 +1,8 @@
 //! What can be recorded of a program, how, and what to do about the rest.
 
 use crate::document::{Block, Fact};
-use crate::{Cell, Column, Document, Table};
-use ggprof_trace::{Coverage, Ggml, Trace};
+use crate::{Cell, Column, Document, Table, coverage_words};
+use ggprof_trace::{Coverage, Covered, CoveredHow, Ggml, Trace};
 
 const COLUMNS: [Column; 4] = [
     Column::left("subject", "of", 0),
@@ -16,10 +16,10 @@ pub fn observation(document: &mut Document, trace: &Trace) {
     let copies = trace.provenance.iter().flat_map(|facts| &facts.ggml);
     let copies = copies.map(|ggml| Fact::new("library", Cell::Text(ggml_words(ggml)), "{}"));
     document.fact("ggml", "ggml", copies.collect());
-    let seen = trace.coverage.iter().filter(|part| part.how.is_some());
+    let seen = trace.coverage.iter().filter(|part| part.is_observed());
     let rows = seen.map(|part| {
-        let how = part.how.as_deref().unwrap_or_default();
-        let cells = [part.subject.as_str(), &part.what, clock(part, how), how];
+        let (what, how) = (coverage_words::what(part.what), coverage_words::how(part.how));
+        let cells = [part.subject.as_str(), what, clock(part), how];
         cells.map(Cell::text).to_vec()
     });
     let table = Table { key: "observed", columns: COLUMNS.to_vec(), rows: rows.collect() };
@@ -39,34 +39,36 @@ fn ggml_words(ggml: &Ggml) -> String {
 }
 
 /// Whose clock the times come from.
-fn clock<'a>(part: &Coverage, how: &'a str) -> &'a str {
-    match how {
-        _ if part.what == "struct layouts" => "",
-        _ if how.contains("device") || how.contains("activity") => "the device",
-        _ if how.contains("serialized") => "the host, one op at a time",
-        _ if how.contains("first thread") => "the host, first thread",
-        _ if part.what == "ops" => "the host, every thread",
+fn clock(part: &Coverage) -> &'static str {
+    match (part.what, part.how) {
+        (Covered::Layout, _) => "",
+        (_, CoveredHow::DeviceTimestamps | CoveredHow::ActivityRecords) => "the device",
+        (_, CoveredHow::Serialized) => "the host, one op at a time",
+        (_, CoveredHow::AbortCallback) => "the host, first thread",
+        (Covered::Ops, _) => "the host, every thread",
         _ => "the host",
     }
 }
 
 /// What to do about something that is not seen, or not fully.
 fn advice(part: &Coverage) -> Option<String> {
-    let Coverage { subject, what, how, reason } = part;
-    match how.as_deref() {
-        None if what == "ops" => Some(format!(
-            "{subject}: single ops are not seen ({reason}), only the host's time for whole \
+    let (subject, why) = (&part.subject, coverage_words::why(part));
+    match (part.how, part.what) {
+        (CoveredHow::Not, Covered::Ops) => Some(format!(
+            "{subject}: single ops are not seen ({why}), only the host's time for whole \
              splits. Record with --serialize for the times of single ops."
         )),
-        None => Some(format!("{subject}: {what} are not seen: {reason}.")),
-        Some(how) if how.contains("first thread") => {
-            let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        (CoveredHow::Not, what) => {
+            Some(format!("{subject}: {} are not seen: {why}.", coverage_words::what(what)))
+        }
+        (CoveredHow::AbortCallback, _) => {
+            let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             Some(format!(
                 "{subject}: ops are seen on the first thread only{why}. Every thread is seen of a \
                  ggml from December 2024 on, built as shared libraries without -Bsymbolic."
             ))
         }
-        Some(_) => None,
+        _ => None,
     }
 }
 
@@ -75,22 +77,19 @@ mod tests {
     use super::*;
     use crate::render::{Style, console};
     use expect_test::expect;
+    use ggprof_trace::CoveredWhy;
 
     #[test]
     fn one_line_for_each_thing_seen_and_a_sentence_for_the_rest() {
         let mut trace = Trace::default();
-        for (subject, what, how, reason) in [
-            ("CPU", "ops", Some("abort callback, first thread only"), "it announces no ops"),
-            ("CUDA0", "ops", Some("the vendor's activity records"), ""),
-            ("SYCL0", "splits", Some("function table"), ""),
-            ("SYCL0", "ops", None, "the library does not announce them"),
+        for (subject, what, how, why, detail) in [
+            ("CPU", Covered::Ops, CoveredHow::AbortCallback, CoveredWhy::CallsInlined, ""),
+            ("CUDA0", Covered::Ops, CoveredHow::ActivityRecords, CoveredWhy::InSamples, ""),
+            ("SYCL0", Covered::Splits, CoveredHow::FunctionTable, CoveredWhy::Untold, ""),
+            ("SYCL0", Covered::Ops, CoveredHow::Not, CoveredWhy::Untold, "as an older agent said"),
         ] {
-            trace.coverage.push(Coverage {
-                subject: subject.into(),
-                what: what.into(),
-                how: how.map(str::to_owned),
-                reason: reason.into(),
-            });
+            let (subject, detail) = (subject.into(), detail.into());
+            trace.coverage.push(Coverage { subject, what, how, why, detail });
         }
         let mut document = Document::default();
         observation(&mut document, &trace);
@@ -100,10 +99,10 @@ mod tests {
             What will be recorded
               of     recorded  times by                seen by
               CPU    ops       the host, first thread  abort callback, first thread only
-              CUDA0  ops       the device              the vendor's activity records
+              CUDA0  ops       the device              activity records of the device
               SYCL0  splits    the host                function table
-            ! CPU: ops are seen on the first thread only (it announces no ops). Every thread is seen of a ggml from December 2024 on, built as shared libraries without -Bsymbolic.
-            ! SYCL0: single ops are not seen (the library does not announce them), only the host's time for whole splits. Record with --serialize for the times of single ops.
+            ! CPU: ops are seen on the first thread only (the library's compiler left no call that announces an op). Every thread is seen of a ggml from December 2024 on, built as shared libraries without -Bsymbolic.
+            ! SYCL0: single ops are not seen (as an older agent said), only the host's time for whole splits. Record with --serialize for the times of single ops.
         "#]].assert_eq(&console(&document, &Style::PLAIN));
     }
 }

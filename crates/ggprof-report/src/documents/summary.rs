@@ -3,9 +3,9 @@
 use super::{backends, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
-use crate::{Cell, Document};
+use crate::{Cell, Document, coverage_words};
 use ggprof_analysis::{Wall, by_op, phases as find_phases, wall};
-use ggprof_trace::{Provenance, Trace};
+use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 
 const RANKED: usize = 5;
 
@@ -119,14 +119,17 @@ fn program(document: &mut Document, provenance: &Provenance) {
 fn coverage(document: &mut Document, trace: &Trace) {
     let mut subjects: Vec<(&str, Vec<String>)> = Vec::new();
     for entry in &trace.coverage {
-        let Some(how) = &entry.how else { continue };
-        let part = match (entry.what.as_str(), entry.reason.as_str()) {
+        if !entry.is_observed() {
+            continue;
+        }
+        let (what, how) = (coverage_words::what(entry.what), coverage_words::how(entry.how));
+        let part = match (entry.what, coverage_words::why(entry)) {
             // Why it is the first thread only has a sentence of its own.
-            ("ops", by) if !by.is_empty() && !how.contains("first thread") => {
-                format!("ops ({how}, {by})")
+            (Covered::Ops, by) if !by.is_empty() && entry.how != CoveredHow::AbortCallback => {
+                format!("{what} ({how}, {by})")
             }
-            ("ops", _) => format!("ops ({how})"),
-            (what, _) => what.to_owned(),
+            (Covered::Ops, _) => format!("{what} ({how})"),
+            _ => what.to_owned(),
         };
         match subjects.iter_mut().find(|(subject, _)| *subject == entry.subject) {
             Some((_, parts)) if parts.contains(&part) => {}

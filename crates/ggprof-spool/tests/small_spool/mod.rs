@@ -84,8 +84,8 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::Instance { instance: 1, library: 2, ..Default::default() }.encode(),
         layout::TypeEntry { instance: 1, type_id: 8, name: 3, ..Default::default() }.encode(),
         layout::Backend { device_type: 1, backend: 1, name: 3, ..Default::default() }.encode(),
-        layout::Coverage { how: 2, what: 2, backend: 1, ..Default::default() }.encode(),
-        layout::SchedulerNew { backends: 1, scheduler: 1, ..Default::default() }.encode(),
+        layout::Coverage { how: 2, what: 2, backend: 1, why: 23, detail: 3, ..Default::default() }
+            .encode(),
         layout::SchedulerBackend { scheduler: 1, backend: 1, ..Default::default() }.encode(),
         layout::ClockSample { ticks: 1_000, monotonic_ns: 2_000, ..Default::default() }.encode(),
         layout::GraphRunBegin { run: 7, scheduler: 1, ticks: 5_000, ..Default::default() }.encode(),
@@ -110,10 +110,7 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::SplitEnd { split: 1, ops: 1, agent_ticks: 11, ..Default::default() }.encode(),
         layout::GraphRunEnd { run: 7, splits: 1, ticks: 6_000, ..Default::default() }.encode(),
         layout::Synchronize { scheduler: 1, start: 1, end: 2, ..Default::default() }.encode(),
-        layout::SchedulerReset { scheduler: 1, ..Default::default() }.encode(),
-        layout::SchedulerFree { scheduler: 1, ..Default::default() }.encode(),
         layout::DeviceClock { clock: 1, device_ticks: 5, ..Default::default() }.encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
-        layout::BackendFree { backend: 1, ..Default::default() }.encode(),
     ]
 }

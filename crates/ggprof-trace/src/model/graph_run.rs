@@ -1,6 +1,4 @@
-//! Executions of a graph, and the splits a scheduler cuts a graph into.
-
-use super::backend::BackendIndex;
+//! Executions of a graph.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphRunId(pub u32);
@@ -18,14 +16,4 @@ impl GraphRun {
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
-}
-
-/// A consecutive part of a graph that one backend computes, on the host's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Split {
-    pub graph_run: GraphRunId,
-    pub index: i32,
-    pub backend: BackendIndex,
-    pub start_ns: u64,
-    pub end_ns: u64,
 }

@@ -1,6 +1,7 @@
 //! One recording in memory: tables of things that repeat, columns of things that happen.
 
 mod backend;
+mod coverage;
 mod device_work;
 mod event;
 mod graph_run;
@@ -12,12 +13,13 @@ mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
+pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
-pub use graph_run::{GraphRun, GraphRunId, Split};
+pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
-pub use provenance::{Coverage, Extent, Ggml, Provenance};
+pub use provenance::{Extent, Ggml, Provenance};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 
@@ -43,7 +45,6 @@ pub struct Trace {
     pub graph_runs: Vec<GraphRun>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,
-    pub splits: Vec<Split>,
     pub losses: Vec<Loss>,
     /// `None` for recordings whose writer notes nothing of the kind.
     pub provenance: Option<Provenance>,

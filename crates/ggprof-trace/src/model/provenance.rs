@@ -1,4 +1,4 @@
-//! Where a recording comes from, and how each part of the program was observed.
+//! Where a recording comes from.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,19 +43,6 @@ pub enum Extent {
     Snapshot,
     /// The program ended before the window to record began.
     NotBegun,
-}
-
-/// Whether and how something of the program was observed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Coverage {
-    /// A backend's label, or a library for what is no backend's.
-    pub subject: String,
-    /// What this is about: "splits", "ops", "barrier waits", …
-    pub what: String,
-    /// The mechanism; `None` if it was not observed.
-    pub how: Option<String>,
-    /// Why it was not, or not better, in words; else which library the work is left to.
-    pub reason: String,
 }
 
 /// A copy of ggml, as it names itself.

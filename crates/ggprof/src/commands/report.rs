@@ -7,7 +7,7 @@ use crate::{messages, output, terminal};
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
-use ggprof_report::{Block, Document, caveats, viewer};
+use ggprof_report::{Block, Document, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
 
@@ -22,9 +22,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         print(arguments, &documents)?;
     }
     if !shows_warnings(&documents) {
-        for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
-            messages::warning(&loss.sentence());
-        }
+        recording.warn_of_losses();
     }
     Ok(recording.outcome())
 }

@@ -1,14 +1,15 @@
 //! `ggprof run`: starts a command with the agent, and turns what it recorded into what was
 //! asked for when it has ended, however it ended.
 
-use super::convert;
 use crate::cli::{RunArgs, SummaryTo, VulkanArg};
 use crate::exit::Outcome;
+use crate::format::Format;
 use crate::input::Recording;
 use crate::launch::{self, Ended, Spools};
 use crate::{messages, output, terminal};
 use clap::ValueEnum;
-use ggprof_report::{caveats, documents, render};
+use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
+use ggprof_report::{documents, render};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -90,9 +91,8 @@ impl Plan {
 
 /// `GGML_PROFILE` means here what it means without a launcher.
 fn output_of_environment() -> Option<PathBuf> {
-    let value = std::env::var_os("GGML_PROFILE")?;
-    let is_summary = value.is_empty() || value == "1" || value == "stdout";
-    (!is_summary).then(|| value.into())
+    let value = std::env::var_os(PROFILE_VARIABLE)?;
+    profile_file(&value).map(PathBuf::from)
 }
 
 fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
@@ -154,27 +154,17 @@ pub(super) fn present(
     summary_to: SummaryTo,
 ) -> anyhow::Result<()> {
     for path in outputs {
-        output::to_file(path, |out| {
-            if path.extension() == Some(OsStr::new("ggprof")) {
-                std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ())
-            } else {
-                convert::write(recording, path, out)
-            }
+        output::to_file(path, |out| match Format::of(path) {
+            Format::Recording => std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ()),
+            format => format.write(recording, out),
         })?;
         messages::note(&format!("Profile written to {}.", path.display()));
     }
     if outputs.is_empty() {
         return print_summary(summary_to, recording);
     }
-    warn_of_losses(recording);
+    recording.warn_of_losses();
     Ok(())
-}
-
-/// Says what is missing from files that were written.
-pub(super) fn warn_of_losses(recording: &Recording) {
-    for loss in caveats(&recording.trace).iter().filter(|caveat| caveat.is_loss()) {
-        messages::warning(&loss.sentence());
-    }
 }
 
 /// `profile.json` of process 42 among others: `profile.42.json`.

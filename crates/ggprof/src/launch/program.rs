@@ -1,5 +1,8 @@
 //! What a program's file tells before it is started: whether the agent can get into it.
 
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::Read;
@@ -114,35 +117,26 @@ fn more_rights(program: &Path, facts: &Metadata) -> Option<Obstacle> {
 
 /// What the file's own headers say about loading a library into it.
 fn loading(head: &[u8]) -> Option<Obstacle> {
-    const CLASS_64: u8 = 2;
-    const X86_64: u16 = 62;
-    const INTERPRETER: u32 = 3;
-    // A format the system knows and we do not is left to it.
-    head.strip_prefix(b"\x7fELF")?;
-    if *head.get(4)? != CLASS_64 {
-        return Some(Obstacle::Bits32);
+    match FileKind::parse(head) {
+        Ok(FileKind::Elf64) => {}
+        Ok(FileKind::Elf32) => return Some(Obstacle::Bits32),
+        // A format the system knows and we do not is left to it.
+        _ => return None,
     }
-    if number(head, 18, 2)? as u16 != X86_64 {
+    let file = FileHeader64::<Endianness>::parse(head).ok()?;
+    let endian = file.endian().ok()?;
+    if file.e_machine.get(endian) != elf::EM_X86_64 {
         return Some(Obstacle::OtherProcessor);
     }
-    let (table, size) = (number(head, 32, 8)?, number(head, 54, 2)?);
-    for entry in 0..number(head, 56, 2)? {
-        let at = table.checked_add(entry.checked_mul(size)?)?;
-        if number(head, at, 4)? as u32 == INTERPRETER {
-            let (start, length) = (number(head, at + 8, 8)?, number(head, at + 32, 8)?);
-            let path = head.get(start as usize..)?.get(..length as usize)?;
-            let is_musl = path.windows(7).any(|part| part == b"ld-musl");
+    for segment in file.program_headers(endian, head).ok()? {
+        if let Some(loader) = segment.interpreter(endian, head).ok()? {
+            let is_musl = loader.windows(7).any(|part| part == b"ld-musl");
             return is_musl.then_some(Obstacle::Musl);
         }
     }
     // Started with another program as its argument, glibc's loader loads the agent into that.
     let is_loader = head.windows(LOADERS_OWN.len()).any(|part| part == LOADERS_OWN);
     (!is_loader).then_some(Obstacle::Static)
-}
-
-fn number(head: &[u8], at: u64, bytes: usize) -> Option<u64> {
-    let field = head.get(usize::try_from(at).ok()?..)?.get(..bytes)?;
-    Some(field.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
 }
 
 #[cfg(test)]

@@ -207,6 +207,9 @@ fn files_are_replaced_whole_and_links_kept() {
     place.run(&["convert", "p.json", "-o", "link.csv"]).succeeded();
     assert!(fs::symlink_metadata(place.path("link.csv")).unwrap().is_symlink());
     assert!(fs::read_to_string(place.path("real.csv")).unwrap().starts_with("type,op,"));
+    // Others may read it who may read any file of the user's.
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode();
+    assert_eq!(mode("real.csv"), mode("p.json"));
     // Writing over the recording itself is safe too: it was read before.
     place.run(&["convert", "p.json", "-o", "p.json"]).succeeded();
     place.run(&["p.json"]).succeeded();

@@ -11,10 +11,9 @@ use crate::lifecycle;
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers};
 
-pub(super) static ENTRIES: [&Entry; 10] = [
+pub(super) static ENTRIES: [&Entry; 9] = [
     &sched_new_real::ENTRY,
     &sched_free_real::ENTRY,
-    &sched_reset_real::ENTRY,
     &sched_synchronize_real::ENTRY,
     &sched_graph_compute_real::ENTRY,
     &sched_graph_compute_async_real::ENTRY,
@@ -73,24 +72,6 @@ unsafe extern "C-unwind" fn sched_free(
         if was_last {
             guard((), |_| lifecycle::between_schedulers());
         }
-    }
-}
-
-entry!(ggml_backend_sched_reset, sched_reset_real:
-    fn(Pointer, Word, Word, Word, Word, Word), sched_reset);
-
-unsafe extern "C-unwind" fn sched_reset(
-    scheduler: Pointer,
-    w2: Word,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) {
-    if let Some(real) = sched_reset_real::find() {
-        guard((), |this| schedulers::note_reset(this, scheduler));
-        // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
     }
 }
 

@@ -7,6 +7,8 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ggprof_spool::layout::CoveredWhy;
+
 use crate::observe::backends::Adopted;
 use crate::patch::symbols;
 
@@ -30,13 +32,13 @@ pub(crate) fn shorten() {
 
 /// For the recording: what the program's user did not ask for is told, and whether it came to
 /// anything with this backend. Asks the loader.
-pub(super) fn told(adopted: &Adopted) -> &'static str {
+pub(super) fn told(adopted: &Adopted) -> CoveredWhy {
     if !ASKED_FOR.load(Ordering::Relaxed) {
-        return "";
+        return CoveredWhy::Untold;
     }
     match adopted.library().and_then(|library| symbols::has_text(&library, VARIABLE)) {
-        Some(true) => "GGML_CUDA_GRAPH_CHUNK_SIZE=64",
-        Some(false) => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know",
-        None => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for",
+        Some(true) => CoveredWhy::ShorterGraphs,
+        Some(false) => CoveredWhy::GraphsNotShortened,
+        None => CoveredWhy::GraphsPerhapsShortened,
     }
 }

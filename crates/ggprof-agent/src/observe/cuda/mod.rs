@@ -25,6 +25,8 @@ mod work;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use ggprof_spool::layout::CoveredWhy;
+
 use super::backends::Adopted;
 use crate::config::CudaLevel;
 use crate::fault::fault_point;
@@ -52,7 +54,7 @@ struct Cuda {
     /// Looks into graphs that are being captured, where kernels are recorded.
     captures: Option<CaptureDriver>,
     /// What is told of the length of its graphs.
-    graphs: &'static str,
+    graphs: CoveredWhy,
     /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
     active: AtomicU32,
     state: Ranked<{ rank::CUDA_STATE }, State>,
@@ -93,7 +95,10 @@ fn cuda(lane: &HeldLane<'_>, adopted: &Adopted) -> &'static Cuda {
     let level = lane.recorder.cuda.level;
     let captures = CaptureDriver::loaded().filter(|_| level != CudaLevel::Graph);
     let driver = Driver::loaded();
-    let graphs = if level == CudaLevel::Full { graph_length::told(adopted) } else { "" };
+    let graphs = match level {
+        CudaLevel::Full => graph_length::told(adopted),
+        _ => CoveredWhy::Untold,
+    };
     fault_point!();
     CUDA.get_or_init(|| {
         // SAFETY: registers a function that lives as long as the agent, to be

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
+use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, NONE};
 
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
@@ -126,7 +126,7 @@ impl State {
         &mut self,
         lane: &HeldLane<'_>,
         adopted: &Adopted,
-        (level, graphs): (CudaLevel, &str),
+        (level, graphs): (CudaLevel, CoveredWhy),
     ) {
         let backend = adopted.id();
         if self.covered.contains(&backend) {
@@ -134,13 +134,14 @@ impl State {
         }
         self.covered.push(backend);
         fault_point!();
-        let (how, reason) = match (&self.problem, level) {
-            (Some(problem), _) => (CoveredHow::Not, problem.as_str()),
+        let (how, why) = match (&self.problem, level) {
+            (Some(_), _) => (CoveredHow::Not, CoveredWhy::TracingRefused),
             (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graphs),
-            (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, "sample"),
-            (None, _) => (CoveredHow::Not, "only the time of whole splits was asked for"),
+            (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, CoveredWhy::InSamples),
+            (None, _) => (CoveredHow::Not, CoveredWhy::WholeSplitsOnly),
         };
-        let reason = lane.recorder.interner().lasting_text(lane, reason.as_bytes());
+        let detail = self.problem.as_deref().unwrap_or_default();
+        let detail = lane.recorder.interner().lasting_text(lane, detail.as_bytes());
         let told: &[Covered] = match how {
             CoveredHow::Not => &[Covered::Kernels],
             _ => &[Covered::Ops, Covered::Kernels],
@@ -151,7 +152,8 @@ impl State {
                 what: what as u16,
                 backend,
                 instance: adopted.instance().map_or(NONE, |instance| instance.id),
-                reason,
+                why: why as u32,
+                detail,
                 count: 1,
                 ..Default::default()
             };

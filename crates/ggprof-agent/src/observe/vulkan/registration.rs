@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ggprof_spool::layer;
+use ggprof_spool::layout::CoveredWhy;
 
 use super::device::DEVICES;
 use crate::config::{Environment, Vulkan};
@@ -109,16 +110,16 @@ pub(crate) fn labels_are_ours() -> bool {
 
 /// Why the kernels of a backend's library are not seen, if it works with Vulkan and they
 /// are not: its device was opened before the backend came to us.
-pub(crate) fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
+pub(crate) fn why_unseen(library: &LoadedObject) -> Option<CoveredWhy> {
     let mut works_with_vulkan = false;
     got::for_each(library, |slot| works_with_vulkan |= slot.name.to_bytes().starts_with(b"vk"));
     if !works_with_vulkan {
         return None;
     }
     if lifecycle::vulkan() == Vulkan::Off {
-        return Some("timing Vulkan devices is off");
+        return Some(CoveredWhy::VulkanOff);
     }
-    DEVICES.is_empty().then_some("the Vulkan loader did not load the agent's layer")
+    DEVICES.is_empty().then_some(CoveredWhy::LayerNotLoaded)
 }
 
 pub(crate) fn has_made_something() -> bool {

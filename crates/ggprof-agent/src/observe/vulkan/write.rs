@@ -4,7 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{
-    self, Covered, CoveredHow, DeviceWork, NONE, WORK_CONCURRENT, WORK_FIRST_USE, WORK_SERIALIZED,
+    self, Covered, CoveredHow, CoveredWhy, DeviceWork, NONE, WORK_CONCURRENT, WORK_FIRST_USE,
+    WORK_SERIALIZED, Why,
 };
 
 use super::clock::State;
@@ -99,13 +100,17 @@ fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
     }
     covered.push(mark);
     fault_point!();
-    let problem = if lost { "the device was lost" } else { device.untimed };
-    let how = if problem.is_empty() { CoveredHow::DeviceTimestamps } else { CoveredHow::Not };
+    let (how, why) = match device.untimed {
+        _ if lost => (CoveredHow::Not, Why::plain(CoveredWhy::DeviceLost)),
+        "" => (CoveredHow::DeviceTimestamps, Why::UNTOLD),
+        detail => (CoveredHow::Not, Why { code: CoveredWhy::DeviceWithoutTimes, detail }),
+    };
     let record = layout::Coverage {
         how: how as u8,
         what: Covered::Kernels as u16,
         backend,
-        reason: lane.recorder.interner().lasting_text(lane, problem.as_bytes()),
+        why: why.code as u32,
+        detail: lane.recorder.interner().lasting_text(lane, why.detail.as_bytes()),
         count: 1,
         ..Default::default()
     };

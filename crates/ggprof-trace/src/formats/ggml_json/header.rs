@@ -1,9 +1,10 @@
 //! The parts of the file around the records: backends, and what ggprof adds.
 
+use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, Coverage, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss,
-    LossKind, Provenance, Split, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    Backend, BackendIndex, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss, LossKind,
+    Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,8 +29,6 @@ pub(super) struct Additions {
     pub(super) graph_runs_inferred: bool,
     /// `[scheduler, start_ns, end_ns]`, in the order that `graph_run` of a record counts.
     pub(super) graph_runs: Vec<(u32, u64, u64)>,
-    /// `[graph_run, index, backend_id, start_ns, end_ns]`.
-    pub(super) splits: Vec<(u32, i32, i32, u64, u64)>,
     /// `[record, thread, start_ns, duration_ns, wait_ns]`.
     pub(super) thread_shares: Vec<(u32, u32, u64, u64, u64)>,
     /// Names that `device_work` refers to.
@@ -37,7 +36,7 @@ pub(super) struct Additions {
     pub(super) device_work: Vec<DeviceWorkEntry>,
     pub(super) host_tasks: Vec<HostTaskEntry>,
     pub(super) provenance: Option<Provenance>,
-    pub(super) coverage: Vec<Coverage>,
+    pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
 }
 
@@ -84,13 +83,13 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         let end_ns = end_ns.max(start_ns);
         trace.graph_runs.push(GraphRun { scheduler, start_ns, end_ns });
     }
-    for (graph_run, index, backend_id, start_ns, end_ns) in additions.splits {
-        let graph_run = GraphRunId(graph_run);
-        let Some(backend) = trace.backend_with_id(backend_id) else { continue };
-        trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
-    }
     trace.provenance = additions.provenance;
-    trace.coverage = additions.coverage;
+    for entry in additions.coverage {
+        match entry.coverage() {
+            Some(coverage) => trace.coverage.push(coverage),
+            None => trace.lose(LossKind::DamagedHeader, || "coverage of something new".to_owned()),
+        }
+    }
     for loss in additions.losses {
         trace.lose_many(loss.kind, loss.count, || loss.detail);
     }
@@ -181,7 +180,6 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .iter()
             .map(|run| (run.scheduler, run.start_ns, run.end_ns))
             .collect(),
-        splits: trace.splits.iter().map(|split| split_entry(split, trace)).collect(),
         kernels,
         device_work,
         host_tasks: trace
@@ -194,7 +192,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             })
             .collect(),
         provenance: trace.provenance.clone(),
-        coverage: trace.coverage.clone(),
+        coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),
         thread_shares: trace
             .events
@@ -211,9 +209,4 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
 fn type_entry(info: &TypeInfo) -> TypeEntry {
     let TypeInfo { id, name, block_elements, block_bytes } = info.clone();
     TypeEntry { id, name, block_elements, block_bytes }
-}
-
-fn split_entry(split: &Split, trace: &Trace) -> (u32, i32, i32, u64, u64) {
-    let backend_id = trace.backend(split.backend).id;
-    (split.graph_run.0, split.index, backend_id, split.start_ns, split.end_ns)
 }

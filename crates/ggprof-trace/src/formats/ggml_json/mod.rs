@@ -8,6 +8,7 @@
 //! cut into values (`scan.rs`). A record whose description was seen before takes the short
 //! way (`fast_record.rs`); any other is parsed in full (`record.rs`).
 
+mod coverage;
 mod fast_record;
 mod header;
 mod reader;

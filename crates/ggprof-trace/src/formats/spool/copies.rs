@@ -3,6 +3,7 @@
 use super::device;
 use super::events::Builder;
 use crate::model::{EventKind, Measured, NewEvent, NodeId, Signature, Source, Tensor, Trace};
+use ggprof_ggml::copied_tensor;
 use ggprof_spool::layout::{self, CopyEvent};
 use hashbrown::HashMap;
 
@@ -42,7 +43,7 @@ impl Builder<'_> {
                 threads: None,
                 charged_ns,
             });
-            device::attach(self.tables, trace, event, &work);
+            device::attach((self.tables, &mut self.kernel_names), trace, event, &work);
         }
     }
 
@@ -77,7 +78,8 @@ impl Builder<'_> {
         let tensor = shapes.get(&named).copied();
         let tensor =
             tensor.filter(|tensor| partial || trace.types.bytes_of(tensor) == Some(copy.bytes));
-        let name = copied_name(self.tables.text(named));
+        let name = self.tables.text(named);
+        let name = copied_tensor(name).unwrap_or(name);
         let name = (!name.is_empty()).then(|| trace.strings.intern(name));
         let signature = Signature {
             extra: name,
@@ -86,12 +88,6 @@ impl Builder<'_> {
         };
         trace.nodes.intern(signature, name, &[])
     }
-}
-
-/// The scheduler calls its copy of a tensor `BACKEND#TENSOR#NUMBER`.
-fn copied_name(name: &str) -> &str {
-    let inner = name.split_once('#').and_then(|(_, rest)| rest.rsplit_once('#'));
-    inner.map_or(name, |(tensor, _)| tensor)
 }
 
 pub(super) fn direction(flags: u8) -> &'static str {

@@ -3,9 +3,10 @@
 use super::clock::Clock;
 use super::device_charges::{Charge, Piece, charges};
 use super::device_clocks::DeviceClocks;
-use super::kernel_name;
+use super::kernel_name::KernelNames;
 use super::tables::Tables;
 use crate::model::{DeviceWork, EventId, LossKind, Trace, WorkKind};
+use ggprof_ggml::{Touched, touched};
 use ggprof_spool::layout::{self, NO_NODE};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -157,11 +158,13 @@ fn weight(tables: &Tables, trace: &Trace, record: &layout::DeviceWork) -> u64 {
     };
     let output = bytes(node.type_id, node.ne);
     let mut read = sources.iter().map(|source| bytes(source.type_id, source.ne));
-    match tables.text(node.op_name) {
-        // Of the large tensor only these rows are touched.
-        "GET_ROWS" => output.saturating_mul(2),
-        "SET_ROWS" => read.next().unwrap_or(0).saturating_mul(2),
-        _ => read.fold(output, u64::saturating_add),
+    match touched(tables.text(node.op_name)) {
+        Touched::RowsOfTheOutput => output.saturating_mul(2),
+        Touched::RowsOfTheFirstSource => read.next().unwrap_or(0).saturating_mul(2),
+        // How many matrices a batch selects is not known, and a weight need not be exact.
+        Touched::All | Touched::AllButTheTarget | Touched::SelectedMatrices => {
+            read.fold(output, u64::saturating_add)
+        }
     }
 }
 
@@ -173,10 +176,15 @@ pub(super) fn extent(work: &[Timed<'_>]) -> (u64, u64, u64) {
 }
 
 /// Adds the pieces to the trace. Events must come in their order.
-pub(super) fn attach(tables: &Tables, trace: &mut Trace, event: EventId, work: &[Timed<'_>]) {
+pub(super) fn attach(
+    (tables, names): (&Tables, &mut KernelNames),
+    trace: &mut Trace,
+    event: EventId,
+    work: &[Timed<'_>],
+) {
     for piece in work {
         let record = piece.record;
-        let name = trace.strings.intern(&kernel_name::readable(tables.text(record.name)));
+        let name = names.of(tables, trace, record.name);
         trace.device_work.push(DeviceWork {
             event,
             kind: match piece.what() {

@@ -32,7 +32,7 @@ impl Builder<'_> {
     }
 
     fn device_event(
-        &self,
+        &mut self,
         trace: &mut Trace,
         (kind, node, bytes): (EventKind, NodeId, u64),
         place: &Place,
@@ -54,7 +54,7 @@ impl Builder<'_> {
             threads: None,
             charged_ns: Some(charged_ns),
         });
-        device::attach(self.tables, trace, event, work);
+        device::attach((self.tables, &mut self.kernel_names), trace, event, work);
     }
 
     /// Work of devices that is no node's and no recorded copy's: under a name of its own.

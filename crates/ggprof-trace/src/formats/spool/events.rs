@@ -5,13 +5,15 @@ use super::backends::BackendMap;
 use super::clock::Clock;
 use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
+use super::kernel_name::KernelNames;
 use super::nodes::{self, Nodes};
-use super::tables::{Split as SplitRecords, Tables};
+use super::tables::{Split, Tables};
 use super::unseen;
 use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
-    Signature, Source, Split, Tensor, ThreadFold, ThreadShare, Trace,
+    Signature, Source, Tensor, ThreadFold, ThreadShare, Trace,
 };
+use ggprof_ggml::computes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use hashbrown::{HashMap, HashSet};
@@ -39,6 +41,7 @@ pub(super) fn all(
         backends,
         runs: runs(tables, clock, trace),
         nodes: Nodes::default(),
+        kernel_names: KernelNames::default(),
         ops: HashMap::new(),
         device,
         waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
@@ -72,6 +75,7 @@ pub(super) struct Builder<'a> {
     pub(super) backends: &'a BackendMap,
     pub(super) runs: HashMap<u32, GraphRunId>,
     pub(super) nodes: Nodes,
+    pub(super) kernel_names: KernelNames,
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
     pub(super) device: Device<'a>,
@@ -98,7 +102,7 @@ impl Builder<'_> {
             ops.entry(op.split).or_default().push(op);
         }
         unseen::count(self.tables, &ops, trace);
-        let mut order: Vec<&SplitRecords> = self.tables.splits.values().collect();
+        let mut order: Vec<&Split> = self.tables.splits.values().collect();
         order.sort_by_key(|split| split.begin.ticks);
         for split in order {
             let begin = &split.begin;
@@ -109,7 +113,6 @@ impl Builder<'_> {
             };
             let (start_ns, end_ns) = (self.clock.ns(begin.ticks), self.clock.ns(end.ticks));
             let index = i32::from(begin.index);
-            trace.splits.push(Split { graph_run, index, backend, start_ns, end_ns });
             let place = Place { graph_run: Some(graph_run), backend, split: index };
             if let Some(nodes) = self.device.nodes.remove(&begin.split) {
                 for (position, work) in nodes {
@@ -133,8 +136,8 @@ impl Builder<'_> {
     fn kind_of(&self, begin: &layout::SplitBegin) -> Option<(Tensor, Tensor)> {
         let op_at = |&position: &u32| {
             let (node, _) = self.tables.nodes.get(&self.tables.node_at(begin.shape, position)?)?;
-            let idle = nodes::IDLE.contains(&self.tables.text(node.op_name));
-            (!idle).then_some(Tensor { type_id: node.type_id as i32, ne: node.ne })
+            let computes = computes(self.tables.text(node.op_name));
+            computes.then_some(Tensor { type_id: node.type_id as i32, ne: node.ne })
         };
         let first = (0..begin.nodes).find_map(|position| op_at(&position))?;
         let last = (0..begin.nodes).rev().find(|position| op_at(position).is_some())?;
@@ -155,7 +158,7 @@ impl Builder<'_> {
         };
         // One at a time, even a node that computes nothing costs a call; that is not an op.
         let measured = measured(op.measured);
-        if measured == Measured::Serialized && nodes::IDLE.contains(&trace.op_name(node)) {
+        if measured == Measured::Serialized && !computes(trace.op_name(node)) {
             return;
         }
         let start = begin.ticks.saturating_add(op.start);

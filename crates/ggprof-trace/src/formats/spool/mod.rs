@@ -9,6 +9,7 @@
 mod backends;
 mod clock;
 mod copies;
+mod coverage;
 mod device;
 mod device_charges;
 mod device_clocks;
@@ -100,7 +101,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     });
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
-    backends::coverage(&tables, &backends, &mut trace);
+    coverage::take(&tables, &backends, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }

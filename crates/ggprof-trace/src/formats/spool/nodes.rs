@@ -2,6 +2,7 @@
 
 use super::tables::Tables;
 use crate::model::{NodeId, Signature, Source, StringId, Tensor, Trace, TypeInfo};
+use ggprof_ggml::computes;
 use ggprof_spool::layout;
 use hashbrown::HashMap;
 
@@ -11,9 +12,6 @@ pub(super) struct Nodes {
     alone: HashMap<u32, NodeId>,
     fused: HashMap<(u32, u32), NodeId>,
 }
-
-/// What ggml's graphs contain that computes nothing.
-pub(super) const IDLE: [&str; 5] = ["NONE", "RESHAPE", "VIEW", "PERMUTE", "TRANSPOSE"];
 
 impl Nodes {
     /// The node at a position of a shape, with the names of all it was fused with.
@@ -41,7 +39,7 @@ impl Nodes {
             .iter()
             .filter_map(|&member| tables.nodes.get(&tables.node_at(shape, member)?))
             .map(|(node, _)| tables.text(node.op_name))
-            .filter(|name| !IDLE.contains(name))
+            .filter(|name| computes(name))
             .collect();
         // With nothing but views it computes what it computes alone.
         let fusion = (names.len() > 1).then(|| trace.strings.intern(&names.join("+")));

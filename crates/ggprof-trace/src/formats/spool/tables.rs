@@ -148,11 +148,7 @@ impl Tables {
             Record::DeviceWork(work) => self.device_work.push(work),
             Record::HostTask(task) => self.host_tasks.push(task),
             Record::Synchronize(wait) => self.waits.push(wait),
-            Record::SchedulerNew(_)
-            | Record::SchedulerReset(_)
-            | Record::SchedulerFree(_)
-            | Record::BackendFree(_)
-            | Record::Unknown { .. } => {}
+            Record::Unknown { .. } => {}
         }
     }
 

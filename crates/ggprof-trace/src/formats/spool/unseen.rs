@@ -2,15 +2,12 @@
 //! hooked function in line and leave others. Graphs of one shape are computed alike, so one split
 //! of each shape is looked at and stands for all.
 
-use super::nodes::IDLE;
 use super::tables::{Split, Tables};
 use crate::model::{LossKind, Trace};
+use ggprof_ggml::{computes, is_marked, is_wanted};
 use ggprof_spool::layout::{Covered, CoveredHow};
 use ggprof_spool::record::Op;
 use hashbrown::{HashMap, HashSet};
-
-/// ggml's mark of a node to compute, in versions that have it.
-const FLAG_COMPUTE: u32 = 16;
 
 /// Hooks that are to see every node.
 const HOOKS: [CoveredHow; 3] =
@@ -55,11 +52,12 @@ fn unseen(tables: &Tables, split: &Split, ops: Option<&Vec<&Op>>) -> Option<(u32
     // What comes behind the last op was not computed if the program stopped the graph.
     let last = seen.iter().copied().max()?;
     let positions = 0..split.begin.nodes.min(last);
-    let marked = positions.clone().filter_map(node).any(|node| node.flags & FLAG_COMPUTE != 0);
+    let marked = positions.clone().filter_map(node).any(|node| is_marked(node.flags));
     let mut left = positions.filter(|&position| {
         let works = node(position).is_some_and(|node| {
-            let wanted = !marked || node.flags & FLAG_COMPUTE != 0;
-            wanted && !node.ne.contains(&0) && !IDLE.contains(&tables.text(node.op_name))
+            is_wanted(node.flags, marked)
+                && !node.ne.contains(&0)
+                && computes(tables.text(node.op_name))
         });
         works && !seen.contains(&position)
     });

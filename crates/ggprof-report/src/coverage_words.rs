@@ -1,0 +1,68 @@
+//! Coverage in words.
+
+use ggprof_trace::{Coverage, Covered, CoveredHow, CoveredWhy};
+
+pub(crate) fn what(what: Covered) -> &'static str {
+    match what {
+        Covered::Splits => "splits",
+        Covered::Ops => "ops",
+        Covered::BarrierWaits => "barrier waits",
+        Covered::Fusions => "fusions",
+        Covered::AsyncCopies => "asynchronous copies",
+        Covered::Layout => "struct layouts",
+        Covered::Copies => "copies",
+        Covered::Kernels => "kernels",
+    }
+}
+
+pub(crate) fn how(how: CoveredHow) -> &'static str {
+    match how {
+        CoveredHow::Not => "not seen",
+        CoveredHow::FunctionTable => "function table",
+        CoveredHow::GotSlot => "GOT slot",
+        CoveredHow::Serialized => "serialized",
+        CoveredHow::Probed => "probed",
+        CoveredHow::AbortCallback => "abort callback, first thread only",
+        CoveredHow::SymbolName => "symbol name",
+        CoveredHow::DeviceTimestamps => "timestamps of the device",
+        CoveredHow::ActivityRecords => "activity records of the device",
+        CoveredHow::InlineHook => "function entry",
+        CoveredHow::NodeByNode => "node by node",
+    }
+}
+
+/// Why something is not observed, or not better; empty where nothing is to be said.
+pub(crate) fn why(coverage: &Coverage) -> &str {
+    match coverage.why {
+        CoveredWhy::NotAnnounced => {
+            "the library does not announce its ops by a call that can be seen"
+        }
+        CoveredWhy::TooManyLibraries => "too many CPU libraries at once",
+        CoveredWhy::HookedHalfWay => "hooking the library failed half-way",
+        CoveredWhy::SlotsNotWritable => "the library's call slots could not be written",
+        CoveredWhy::CallsInlined => "the library's compiler left no call that announces an op",
+        CoveredWhy::FieldsUnknown => "the fields of this ggml's tensors and graphs are not known",
+        CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
+        CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
+        CoveredWhy::NoOpFunctions => "the library shows no op functions",
+        CoveredWhy::FirstThreadOnly => {
+            "only the first thread's progress is seen; waits are part of the ops"
+        }
+        CoveredWhy::VulkanOff => "timing Vulkan devices is off",
+        CoveredWhy::LayerNotLoaded => "the Vulkan loader did not load the agent's layer",
+        CoveredWhy::DeviceLost => "the device was lost",
+        CoveredWhy::WholeSplitsOnly => "only the time of whole splits was asked for",
+        CoveredWhy::InSamples => "sample",
+        CoveredWhy::ShorterGraphs => "GGML_CUDA_GRAPH_CHUNK_SIZE=64",
+        CoveredWhy::GraphsNotShortened => {
+            "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know"
+        }
+        CoveredWhy::GraphsPerhapsShortened => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for",
+        CoveredWhy::Untold
+        | CoveredWhy::EntryRefused
+        | CoveredWhy::LayoutNotFound
+        | CoveredWhy::DeviceWithoutTimes
+        | CoveredWhy::TracingRefused
+        | CoveredWhy::LeftToLibrary => &coverage.detail,
+    }
+}

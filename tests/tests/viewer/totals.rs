@@ -1,0 +1,78 @@
+//! The page works out its totals by itself, because they follow what is selected. Without a
+//! selection they are those of the reports.
+
+use crate::{example, made, page, recordings};
+use ggprof_e2e::built;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+const FIGURES: [&str; 10] = [
+    "count",
+    "total_ns",
+    "avg_ns",
+    "min_ns",
+    "p50_ns",
+    "p95_ns",
+    "max_ns",
+    "share_of_wall",
+    "gb_per_s",
+    "gflop_per_s",
+];
+
+/// Figures by op and backend.
+type Totals = BTreeMap<(String, String), Vec<Option<f64>>>;
+
+#[test]
+fn the_page_and_the_reports_give_the_same_totals() {
+    let place = tempfile::tempdir().expect("a directory for the pages");
+    let everything = made(place.path(), "everything", recordings::everything());
+    for recording in [example(), everything] {
+        let page = page(place.path(), "page.html", &recording, &[]);
+        let (shown, reported) = (shown(&page), reported(&recording));
+        assert!(!shown.is_empty());
+        assert_eq!(shown.keys().collect::<Vec<_>>(), reported.keys().collect::<Vec<_>>());
+        for (row, figures) in &shown {
+            for ((name, one), other) in FIGURES.iter().zip(figures).zip(&reported[row]) {
+                assert!(same(*one, *other), "{row:?} {name}: {one:?} on the page, {other:?}");
+            }
+        }
+    }
+}
+
+/// Equal but for rounding. A rate that cannot be told is none on the page, and may be 0 elsewhere.
+fn same(one: Option<f64>, other: Option<f64>) -> bool {
+    let (one, other) = (one.unwrap_or(0.0), other.unwrap_or(0.0));
+    (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
+}
+
+fn shown(page: &Path) -> Totals {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../viewer/test/totals.mjs");
+    totals(&json_of(Command::new("node").arg(script).arg(page)))
+}
+
+fn reported(recording: &Path) -> Totals {
+    let mut report = Command::new(built::ggprof());
+    let report =
+        json_of(report.arg("report").arg(recording).args(["--by", "op", "--format", "json"]));
+    // A fusion is a part of its op's row.
+    let rows = report["operations"].as_array().expect("rows of operations").iter();
+    totals(&rows.filter(|row| row["fusion"].is_null()).cloned().collect())
+}
+
+fn json_of(command: &mut Command) -> Value {
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|problem| panic!("{problem}: {said}"))
+}
+
+fn totals(rows: &Value) -> Totals {
+    let text = |value: &Value| value.as_str().expect("a name").to_owned();
+    let rows = rows.as_array().expect("rows").iter();
+    rows.map(|row| {
+        let figures = FIGURES.iter().map(|&name| row[name].as_f64()).collect();
+        ((text(&row["op"]), text(&row["backend"])), figures)
+    })
+    .collect()
+}
