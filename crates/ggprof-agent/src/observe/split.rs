@@ -233,7 +233,7 @@ impl Recorded {
             nodes.get((position + distance) as usize).is_some_and(|&node| {
                 // SAFETY: a node of the graph that ggml has just computed and still holds.
                 let tensor = unsafe { Tensor::new(node, layout) };
-                node::computes(node::op_name(instance, tensor.op()))
+                ggprof_ggml::computes(node::op_name(instance, tensor.op()))
             })
         };
         (0..u32::BITS)
