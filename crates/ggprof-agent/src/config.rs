@@ -3,19 +3,18 @@
 //! than none.
 
 mod cuda;
+mod delivery;
 mod environment;
 
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use ggprof_spool::layout;
 
 pub(crate) use cuda::{CudaConfig, CudaLevel};
+pub(crate) use delivery::Delivery;
 pub(crate) use environment::{Environment, identity_of_stdout};
-
-use crate::delivery::Delivery;
-use crate::patch::loaded_object::LoadedObject;
 
 /// Room for some eight million ops.
 const LIBRARY_BYTES: u64 = 256 << 20;
@@ -213,14 +212,6 @@ impl Config {
 /// else later. `ggprof doctor` finds those of programs that were killed before.
 fn temporary_spool(environment: &Environment) -> PathBuf {
     environment.temporary_directory().join("ggprof-%p.ggprof")
-}
-
-/// The file this agent was loaded from.
-pub(crate) fn own_path() -> PathBuf {
-    let object = LoadedObject::containing(own_path as *const () as usize);
-    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
-    let path = PathBuf::from(name.unwrap_or_default());
-    path.canonicalize().unwrap_or(path)
 }
 
 /// The command's name without its arguments: prompts are never stored.

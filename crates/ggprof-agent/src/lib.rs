@@ -7,8 +7,8 @@
 //! * `observe` knows what the pointers they were given mean;
 //! * `recorder` keeps the facts per thread, folds them, writes them;
 //! * `ffi` holds every foreign layout and call, `patch` every changed pointer;
-//! * `lifecycle` says when any of it may happen, `fail_open` what happens when
-//!   it goes wrong: the program goes on as if we were not there.
+//! * `lifecycle` says when any of it may happen, `observe::fail_open` what happens
+//!   when it goes wrong: the program goes on as if we were not there.
 //!
 //! Invariants: no hook writes to standard output, allocates on the path of an
 //! op, or lets a panic out; each hook calls the real function exactly once
@@ -17,11 +17,12 @@
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
 compile_error!("the agent's shims are written for x86-64 Linux with glibc");
 
+mod arch;
 mod clock;
 mod config;
 pub mod control;
 mod delivery;
-mod fail_open;
+mod digest;
 mod fault;
 mod ffi;
 mod forking;
@@ -30,10 +31,10 @@ mod lifecycle;
 mod lock;
 mod observe;
 mod patch;
+mod process_end;
 mod quiet_log;
 mod recorder;
 mod spawn;
-mod toggle_signal;
 mod unwinder;
 
 #[used]

@@ -9,7 +9,7 @@ use std::arch::global_asm;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::hooks::shim::observe_then_jump;
+use crate::arch::observe_then_jump;
 use crate::lock;
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";

@@ -4,7 +4,8 @@
 
 use std::ffi::{CStr, c_void};
 
-use super::api::{Scope, as_c_str};
+use super::api::as_c_str;
+use crate::patch::scope::Scope;
 
 /// A stream of the program's, of the runtime or of the driver.
 pub(crate) type Stream = *mut c_void;

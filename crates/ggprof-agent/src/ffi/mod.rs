@@ -11,3 +11,4 @@ pub(crate) mod probe;
 pub(crate) mod rehearsal;
 pub(crate) mod tensor;
 pub(crate) mod vulkan;
+pub(crate) mod which_ggml;

@@ -11,11 +11,12 @@ use std::arch::naked_asm;
 use std::sync::atomic::AtomicUsize;
 
 use super::cpu_ops::{LIBRARIES, per_library};
-use super::shim::{call_with_stack, keep_registers, restore_registers};
+use crate::arch::{call_with_stack, keep_registers, restore_registers};
+use crate::clock;
 use crate::observe::cpu_op;
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::fail_open;
+use crate::observe::this_thread::ThisThread;
 use crate::recorder::thread_log::ThreadLog;
-use crate::{clock, fail_open};
 
 /// The real functions.
 pub(crate) static BARRIER: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];

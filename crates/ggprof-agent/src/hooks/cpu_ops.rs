@@ -9,9 +9,9 @@ use std::arch::global_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::observe_then_jump;
-use crate::fail_open;
+use crate::arch::observe_then_jump;
 use crate::observe::cpu_op::{self, ComputeParams};
+use crate::observe::fail_open;
 
 /// Libraries with ops hooked at the same time.
 pub(crate) const LIBRARIES: usize = 8;

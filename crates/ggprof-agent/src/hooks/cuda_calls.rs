@@ -9,13 +9,13 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::observe_then_jump;
-use crate::fail_open::{self, contained};
+use crate::arch::observe_then_jump;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::observe::fail_open::{self, contained};
+use crate::observe::this_thread::ThisThread;
 use crate::patch::got;
-use crate::patch::loaded_object::{LoadedObject, Place};
-use crate::recorder::this_thread::ThisThread;
+use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
 
 /// Slots over all CUDA libraries of the process: one has up to six.
 const SLOTS: usize = 16;
@@ -121,7 +121,7 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
         if SHIMS.iter().any(|shim| *shim as *const () as usize == value) {
             return;
         }
-        let free = hooked.iter().position(|owner| owner.as_ref().is_none_or(library::is_gone));
+        let free = hooked.iter().position(|owner| owner.as_ref().is_none_or(is_gone));
         let Some(number) = free else { return };
         CALL[number].store(*call as usize, Ordering::Release);
         let shim = SHIMS[number] as *const () as usize;

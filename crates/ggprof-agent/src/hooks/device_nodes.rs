@@ -7,13 +7,13 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicUsize;
 
 use super::library;
-use super::shim::{keep_arguments, restore_arguments};
+use crate::arch::{keep_arguments, restore_arguments};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::observe::this_thread::ThisThread;
 use crate::observe::visits::{Timed, Visits};
 use crate::patch::got;
-use crate::patch::loaded_object::{LoadedObject, Place};
-use crate::recorder::this_thread::ThisThread;
+use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
 
 const IS_EMPTY: &CStr = c"ggml_is_empty";
 /// Device libraries at once in one process.
@@ -90,7 +90,7 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
     let mut hooked = HOOKED.lock();
     let key = Some(object.place());
     let own = hooked.iter().position(|library| *library == key);
-    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(library::is_gone));
+    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
     let Some(number) = own.or_else(free) else { return false };
     let shim = SHIMS[number] as *const () as usize;
     // Taken before it is used: no other library may get a number that a slot leads to.

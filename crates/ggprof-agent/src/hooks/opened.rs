@@ -8,18 +8,17 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::library::is_gone;
 use super::linked_in::{self, SIGNS};
-use super::shim::observe_then_jump;
 use super::turn::{Turn, Turns};
-use crate::fail_open::guard;
+use crate::arch::observe_then_jump;
 use crate::fault::fault_point;
-use crate::ffi::api::Scope;
-use crate::lifecycle;
+use crate::observe::fail_open::guard;
+use crate::observe::this_thread::ThisThread;
 use crate::observe::vulkan::registration;
-use crate::patch::loaded_object::{self, LoadedObject, Place};
-use crate::patch::{exports, symbols};
-use crate::recorder::this_thread::ThisThread;
+use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
+use crate::patch::scope::Scope;
+use crate::patch::{self, exports, symbols};
+use crate::recorder::current;
 
 const SYMBOL: u32 = 0;
 const VERSIONED_SYMBOL: u32 = 1;
@@ -81,7 +80,7 @@ static SEEN: Turns<Vec<Place>> = Turns::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
 pub(crate) fn look() {
-    if !lifecycle::is_on() {
+    if !current::is_on() {
         return;
     }
     let (loaded, unloaded) = loaded_object::changes();
@@ -95,7 +94,7 @@ pub(crate) fn look() {
         return ThisThread::with(|this| this.looked_at.set(u32::MAX));
     };
     fault_point!();
-    let closed = linked_in::forget_closed();
+    let closed = patch::linked_in::forget_closed();
     let now = loaded_object::all();
     turn.value.retain(|place| {
         !closed.contains(place) && now.iter().any(|object| object.place() == *place)

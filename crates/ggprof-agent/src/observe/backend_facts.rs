@@ -4,14 +4,13 @@
 
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 
+use super::backend_hooks::{BackendHooks, Hooked, UNSEEN};
 use super::instance::{Instance, file_name};
+use super::ticking::{self, Setter};
 use super::vulkan::{label_switch, registration};
 use super::{cuda, devices};
 use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
-use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::library::{self, Hooked};
-use crate::hooks::{cuda_calls, device_nodes};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -52,7 +51,12 @@ pub(super) struct OwnFunctions {
 
 impl BackendFacts {
     /// Finds out about a live backend of the instance.
-    pub(super) fn of(instance: &Instance, backend: Pointer, own: OwnFunctions) -> BackendFacts {
+    pub(super) fn of(
+        instance: &Instance,
+        backend: Pointer,
+        own: OwnFunctions,
+        hooks: &BackendHooks,
+    ) -> BackendFacts {
         let object = LoadedObject::containing(own.graph_compute);
         let device = devices::device_of(instance, backend);
         let device_type = devices::device_type(instance, backend, device);
@@ -61,8 +65,8 @@ impl BackendFacts {
         let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
         let hooked = match &object {
             // Without the fields of its nodes nothing could be told of an op.
-            Some(object) if on_processor && instance.layouts.is_some() => library::hook_ops(object),
-            _ => Hooked::not(library::UNSEEN),
+            Some(object) if on_processor && instance.layouts.is_some() => (hooks.ops)(object),
+            _ => Hooked::not(UNSEEN),
         };
         fault_point!();
         // ggml ends the program if the backend is another's.
@@ -84,10 +88,10 @@ impl BackendFacts {
             device,
             device_type,
             ops_seen: hooked.ops,
-            tick_setter: object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in),
+            tick_setter: object.as_ref().filter(|_| may_tick).and_then(ticking::setter_in),
             is_host_accelerator,
-            asks_about_nodes: on_device.is_some_and(device_nodes::hook),
-            is_cuda: on_device.is_some_and(cuda_calls::hook),
+            asks_about_nodes: on_device.is_some_and(hooks.nodes),
+            is_cuda: on_device.is_some_and(hooks.cuda_calls),
             copies: own.cpy_tensor_async != 0,
             hooked,
             why_no_kernels: object.as_ref().and_then(registration::why_unseen),

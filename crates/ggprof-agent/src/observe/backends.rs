@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 use ggprof_spool::layout;
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
+use super::backend_hooks::BackendHooks;
 use super::instance::Instance;
+use super::this_thread::ThisThread;
+use super::ticking::{self, Setter};
 use super::{cuda, devices, schedulers};
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
-use crate::ffi::backend_table::BackendSlot;
-use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::backend_table::{self, Synchronize};
+use crate::ffi::backend_table::{BackendSlot, Synchronize, original};
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::current;
 use crate::recorder::definitions::Owner;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, lifecycle};
 
 /// Entries that are made at once.
 const CHUNK: usize = 64;
@@ -156,25 +157,30 @@ pub(super) fn note_change() {
 }
 
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
-pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
+pub(crate) fn adopt(
+    this: &ThisThread,
+    backend: Pointer,
+    base_function: usize,
+    hooks: &BackendHooks,
+) -> u32 {
     if backend.is_null() {
         return layout::NONE;
     }
     if let Some(entry) = find(backend)
-        && entry.is_hooked(backend)
+        && entry.is_hooked(backend, hooks)
     {
         return entry.id();
     }
-    let Some(recorder) = lifecycle::start_recording() else { return layout::NONE };
-    let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return layout::NONE };
+    let Some(recorder) = current::start_recording() else { return layout::NONE };
+    let Some(lane) = this.lane(recorder) else { return layout::NONE };
     let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
-    let Some(own) = own_functions(backend, instance) else { return layout::NONE };
-    let facts = BackendFacts::of(instance, backend, own);
+    let Some(own) = own_functions(backend, instance, hooks) else { return layout::NONE };
+    let facts = BackendFacts::of(instance, backend, own, hooks);
     fault_point!();
     let mut count = ADOPTING.lock();
     // Another thread may have come here at the same time.
     if let Some(entry) = find(backend)
-        && entry.is_hooked(backend)
+        && entry.is_hooked(backend, hooks)
     {
         return entry.id();
     }
@@ -184,7 +190,7 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     // Described before it can be found: what computes later refers to it.
     facts.write(*count, instance, &lane);
     fault_point!();
-    entry.take_in(backend, *count, instance, own, &facts);
+    entry.take_in((backend, *count), instance, own, &facts, hooks);
     note_change();
     fault_point!();
     entry.id()
@@ -192,7 +198,11 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
 
 /// What its library put into a live backend's table. `None` where the table is not known, or
 /// what stands in it computes nothing.
-fn own_functions(backend: Pointer, instance: &Instance) -> Option<OwnFunctions> {
+fn own_functions(
+    backend: Pointer,
+    instance: &Instance,
+    hooks: &BackendHooks,
+) -> Option<OwnFunctions> {
     let at = instance.backend?;
     let there = |offset: usize| {
         // SAFETY: the caller of `adopt` holds a live backend of `instance`.
@@ -206,32 +216,17 @@ fn own_functions(backend: Pointer, instance: &Instance) -> Option<OwnFunctions> 
         // A struct that was copied with our hooks in it has its originals elsewhere.
         alike(get_name_of(backend)).map_or(0, |other| kept(other).load(Ordering::Acquire))
     };
-    let Hooks { graph_compute, cpy_tensor_async, free } = hooks();
+    let copy = hooks.cpy_tensor_async as usize;
     let own = OwnFunctions {
-        graph_compute: own(at.graph_compute, graph_compute, |entry| &entry.graph_compute),
-        cpy_tensor_async: own(at.cpy_tensor_async, cpy_tensor_async, |it| &it.cpy_tensor_async),
-        free: own(at.free, free, |entry| &entry.free),
+        graph_compute: own(at.graph_compute, hooks.graph_compute as usize, |it| &it.graph_compute),
+        cpy_tensor_async: own(at.cpy_tensor_async, copy, |it| &it.cpy_tensor_async),
+        free: own(at.free, hooks.free as usize, |it| &it.free),
         synchronize: there(at.synchronize),
     };
     let is_code = |function| {
         LoadedObject::containing(function).is_some_and(|object| object.holds_code(function))
     };
     is_code(own.graph_compute).then_some(own)
-}
-
-/// What we put there.
-struct Hooks {
-    graph_compute: usize,
-    cpy_tensor_async: usize,
-    free: usize,
-}
-
-fn hooks() -> Hooks {
-    Hooks {
-        graph_compute: backend_table::graph_compute as *const () as usize,
-        cpy_tensor_async: backend_table::cpy_tensor_async as *const () as usize,
-        free: backend_table::free as *const () as usize,
-    }
 }
 
 impl Adopted {
@@ -283,23 +278,23 @@ impl Adopted {
     }
 
     /// A freed backend's memory may hold a new one, with a fresh table.
-    fn is_hooked(&self, backend: Pointer) -> bool {
+    fn is_hooked(&self, backend: Pointer, hooks: &BackendHooks) -> bool {
         let Some(layout) = self.instance().and_then(|instance| instance.backend) else {
             return false;
         };
         // SAFETY: the caller holds the backend, which is of this instance or, if
         // its memory was reused, at least as large as one of this instance.
         let slot = unsafe { BackendSlot::at(backend, layout.graph_compute) };
-        slot.is_some_and(|slot| slot.get() == backend_table::graph_compute as *const () as usize)
+        slot.is_some_and(|slot| slot.get() == hooks.graph_compute as usize)
     }
 
     fn take_in(
         &self,
-        backend: Pointer,
-        id: u32,
+        (backend, id): (Pointer, u32),
         instance: &'static Instance,
         own: OwnFunctions,
         facts: &BackendFacts,
+        hooks: &BackendHooks,
     ) {
         if self.backend.load(Ordering::Acquire) != 0 {
             self.backend.store(NOBODY, Ordering::Release);
@@ -319,11 +314,11 @@ impl Adopted {
         // Who sees this waits for the backend, and not for the one that had the entry before.
         self.is_cuda.store(facts.is_cuda, Ordering::Release);
         fault_point!();
-        let (hooks, at) = (hooks(), instance.backend.unwrap_or_default());
+        let at = instance.backend.unwrap_or_default();
         for (own, offset, hook) in [
-            (own.free, at.free, hooks.free),
-            (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async),
-            (own.graph_compute, at.graph_compute, hooks.graph_compute),
+            (own.free, at.free, hooks.free as usize),
+            (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async as usize),
+            (own.graph_compute, at.graph_compute, hooks.graph_compute as usize),
         ] {
             // SAFETY: the caller of `adopt` holds a live backend of `instance`.
             let slot = unsafe { BackendSlot::at(backend, offset) };
@@ -365,7 +360,7 @@ impl Adopted {
     pub(super) unsafe fn wait_until_idle(&self) {
         let backend = self.backend.load(Ordering::Acquire) as Pointer;
         // SAFETY: taken from this slot of the backend's table.
-        let real = unsafe { backend_table::original::<Synchronize>(&self.synchronize) };
+        let real = unsafe { original::<Synchronize>(&self.synchronize) };
         if let Some(synchronize) = real {
             // SAFETY: the backend's own function; it lives, by the caller's contract.
             unsafe { synchronize(backend) };
@@ -388,7 +383,7 @@ impl Adopted {
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
-        abort_callback::forget(self.backend.load(Ordering::Acquire) as Pointer);
+        ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
         // Whatever happens below: nobody waits for it any more.
         let was_cuda = self.is_cuda();
@@ -403,8 +398,8 @@ impl Adopted {
     }
 
     fn write_free(&self, this: &ThisThread, was_cuda: bool) {
-        let Some(recorder) = lifecycle::recording() else { return };
-        let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+        let Some(recorder) = current::recording() else { return };
+        let Some(lane) = this.lane(recorder) else { return };
         if was_cuda {
             cuda::before_backend_free(&lane, self);
         }

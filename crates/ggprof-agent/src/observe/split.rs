@@ -5,19 +5,22 @@ use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
 use super::cuda::{self, CudaSplit};
+use super::fail_open;
 use super::instance::Instance;
+use super::lane_memory::LaneMemory;
 use super::run::{Run, UNWOUND};
+use super::this_thread::ThisThread;
+use super::ticking::Ticking;
 use super::ticks;
 use super::visits::{Visiting, Visits};
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
-use crate::hooks::abort_callback::Ticking;
+use crate::recorder::current;
 use crate::recorder::fold::{self, Folded, FoldedSplit};
 use crate::recorder::lane::{HeldLane, RunningGraph};
 use crate::recorder::run_slot::MAX_NODES;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, fail_open, lifecycle};
 
 /// A split being computed. Dropped by a passing exception it still ends.
 #[derive(Debug)]
@@ -62,13 +65,13 @@ impl Split {
         graph: Pointer,
     ) -> Option<Split> {
         let entered = clock::ticks();
-        let Some(recorder) = lifecycle::recording_or_forked() else {
+        let Some(recorder) = current::recording_or_forked() else {
             cuda::rest();
             return None;
         };
         let own_run = Run::begin(this, std::ptr::null_mut());
         fault_point!();
-        let lane = match recorder.lane(this.preferred_lane.get()) {
+        let lane = match this.lane(recorder) {
             Some(lane) if lane.writes() => lane,
             // Of the run only its length is kept in mind.
             _ => {
@@ -195,7 +198,8 @@ impl Recorded {
     /// One record per op, and which of them ran together where that is new.
     fn write_ops(&self, status: i32, end: u64) -> Folded {
         let UnderWay { ticking, visiting, lane, .. } = &self.under_way;
-        let mut known = lane.take_known();
+        let mut memory = lane.take_memory::<LaneMemory>();
+        let known = &mut memory.nodes;
         let written = known.fusions_are_written(self.shape);
         let mut on_fused = |position, fused| {
             if !written {
@@ -215,7 +219,7 @@ impl Recorded {
         };
         fault_point!();
         known.set_fusions_written(self.shape);
-        lane.return_known(known);
+        lane.return_memory(memory);
         folded
     }
 }
@@ -233,11 +237,11 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     if !adopted.asks_about_nodes() && !lane.slot().set_nodes(nodes) {
         return (layout::NONE, 0);
     }
-    let mut known = lane.take_known();
+    let mut memory = lane.take_memory::<LaneMemory>();
     fault_point!();
-    let shape = known.shape_of(lane, instance, tensor_layout, nodes, uid);
+    let shape = memory.nodes.shape_of(lane, instance, tensor_layout, nodes, uid);
     fault_point!();
-    lane.return_known(known);
+    lane.return_memory(memory);
     (shape, nodes.len())
 }
 

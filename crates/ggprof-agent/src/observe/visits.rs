@@ -10,8 +10,8 @@
 use std::ptr::NonNull;
 
 use super::cuda::CapturedGraph;
+use super::this_thread::ThisThread;
 use crate::ffi::vulkan::commands::DeviceCommands;
-use crate::recorder::this_thread::ThisThread;
 
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
-use crate::ffi::api::Scope;
+use super::scope::Scope;
 use crate::lock::{self, HeldAtFork, Ranked, rank};
 
 /// A slot and what the library's own symbol table says of its name.

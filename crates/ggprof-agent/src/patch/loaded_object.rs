@@ -2,9 +2,9 @@
 //! is all we ever know of one; names are for the report only.
 
 use std::arch::asm;
-use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_int, c_void};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -139,6 +139,19 @@ pub(crate) fn is_ours(address: usize) -> bool {
         );
     }
     (start..end).contains(&address)
+}
+
+/// The file this library was loaded from.
+pub(crate) fn own_path() -> PathBuf {
+    let object = LoadedObject::containing(own_path as *const () as usize);
+    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
+    let path = PathBuf::from(name.unwrap_or_default());
+    path.canonicalize().unwrap_or(path)
+}
+
+/// Nothing of this name is loaded there any more.
+pub(crate) fn is_gone((name, start): &Place) -> bool {
+    LoadedObject::containing(*start).is_none_or(|now| now.name != *name)
 }
 
 /// Whether the calls that unload something come by us: 0 while that is not known, 1 if they

@@ -61,7 +61,7 @@ macro_rules! entry {
             use crate::hooks::real_function::RealFunction;
             use crate::hooks::entry::Entry;
             use crate::quiet_log;
-            use crate::recorder::this_thread::ThisThread;
+            use crate::observe::this_thread::ThisThread;
             use std::arch::naked_asm;
 
             /// The same under no exported name: the address of an exported one is that of

@@ -3,13 +3,13 @@
 use ash::vk;
 
 use super::device_of;
-use crate::fail_open::contained;
 use crate::fault::fault_point;
-use crate::lifecycle;
+use crate::observe::fail_open::contained;
+use crate::observe::this_thread::ThisThread;
 use crate::observe::vulkan::command_buffers::CommandBuffer;
 use crate::observe::vulkan::device::Device;
 use crate::observe::vulkan::stamps::Here;
-use crate::recorder::this_thread::ThisThread;
+use crate::recorder::current;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
@@ -132,7 +132,7 @@ fn note_begun(device: &Device, buffer: &'static CommandBuffer, once: bool) {
     inner.recording.clear();
     inner.stamps.reset(device);
     inner.pipeline = vk::Pipeline::null();
-    inner.noted = once && lifecycle::recording().is_some();
+    inner.noted = once && current::recording().is_some();
     inner.timed = inner.noted && device.can_time(buffer.family());
 }
 

@@ -6,7 +6,7 @@ use ash::vk;
 use super::noted;
 use crate::ffi::vulkan::commands::DeviceCommands;
 use crate::ffi::vulkan::dispatch_key;
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::this_thread::ThisThread;
 
 /// The functions behind us, where this thread records a graph on this device of whose commands
 /// nothing is noted.

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::fail_open::{self, contained};
 use crate::fault::fault_point;
 use crate::ffi::vulkan::commands::{AnyDeviceCommands, DeviceCommands};
 use crate::ffi::vulkan::dispatch_key;
 use crate::ffi::vulkan::loader::Chain;
-use crate::lifecycle;
+use crate::observe::fail_open::{self, contained};
 use crate::observe::vulkan::device::{
     ANY_DEVICES, AnyDevice, DEVICES, Device, INSTANCES, Instance,
 };
 use crate::observe::vulkan::device_creation::{self, Extended};
 use crate::observe::vulkan::write;
+use crate::recorder::current;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
@@ -108,7 +108,7 @@ unsafe fn take_in(
     let properties = unsafe { device_creation::properties(about, physical) };
     let clock = extended.clock(&properties, &families, find, timed);
     let untimed = extended.why_untimed(timed && next.reset_query_pool.is_some(), &families);
-    let mode = lifecycle::vulkan();
+    let mode = current::vulkan();
     let instance = Arc::clone(instance);
     let known = Device::new(device, instance, next, mode, clock, families, untimed);
     // SAFETY: a live device.
@@ -119,8 +119,8 @@ unsafe fn take_in(
     // What ggml uploads from now on is part of the recording.
     fail_open::guard((), |this| {
         fault_point!();
-        let Some(recorder) = lifecycle::start_recording() else { return };
-        let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+        let Some(recorder) = current::start_recording() else { return };
+        let Some(lane) = this.lane(recorder) else { return };
         write::sample_clock(&lane, known, &mut known.clock.state());
     });
 }

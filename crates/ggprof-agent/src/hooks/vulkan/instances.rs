@@ -10,15 +10,15 @@ use std::sync::Arc;
 use ash::vk;
 
 use crate::config::Vulkan;
-use crate::fail_open::contained;
 use crate::fault::fault_point;
 use crate::ffi::vulkan::commands::{InstanceCommands, PhysicalDeviceCommands};
 use crate::ffi::vulkan::dispatch_key;
 use crate::ffi::vulkan::loader::Chain;
-use crate::lifecycle;
+use crate::observe::fail_open::contained;
 use crate::observe::vulkan::device::{INSTANCES, Instance};
 use crate::observe::vulkan::label_switch::LabelSwitch;
 use crate::observe::vulkan::without_agent;
+use crate::recorder::current;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 /// How ggml names itself to Vulkan, in every version and application.
@@ -64,7 +64,7 @@ unsafe fn take_in(handle: vk::Instance, get: vk::PFN_vkGetInstanceProcAddr, is_g
     if is_ggml {
         contained((), without_agent::note_use_of_ggml);
     }
-    let wanted = is_ggml && lifecycle::vulkan() != Vulkan::Off;
+    let wanted = is_ggml && current::vulkan() != Vulkan::Off;
     let watch = || {
         fault_point!();
         PhysicalDeviceCommands::load(find)

@@ -8,16 +8,16 @@ use std::ptr::NonNull;
 use ash::vk;
 
 use super::{device_of, slice};
-use crate::fail_open::contained;
 use crate::fault::fault_point;
 use crate::ffi::vulkan::dispatch_key;
+use crate::observe::fail_open::contained;
+use crate::observe::this_thread::ThisThread;
 use crate::observe::visits::Timed;
 use crate::observe::vulkan::device::Device;
 use crate::observe::vulkan::place::{self, Command};
 use crate::observe::vulkan::samples::Sampled;
 use crate::observe::vulkan::stamps::Here;
 use crate::recorder::gate::UNRECORDED;
-use crate::recorder::this_thread::ThisThread;
 
 /// Passes a command on, with what has to be put before and after it.
 ///

@@ -6,9 +6,9 @@ use ash::vk::{self, Handle};
 
 use super::device_of;
 use crate::clock;
-use crate::fail_open::contained;
 use crate::fault::fault_point;
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::fail_open::contained;
+use crate::observe::this_thread::ThisThread;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 

@@ -4,10 +4,10 @@ use ash::vk;
 
 use super::{device_of, slice};
 use crate::clock;
-use crate::fail_open::contained;
 use crate::fault::fault_point;
+use crate::observe::fail_open::contained;
+use crate::observe::this_thread::ThisThread;
 use crate::observe::vulkan::device::Device;
-use crate::recorder::this_thread::ThisThread;
 
 const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 

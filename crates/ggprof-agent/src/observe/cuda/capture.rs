@@ -6,9 +6,9 @@
 use std::sync::atomic::Ordering;
 
 use super::{ATTACHED, CUDA, work};
-use crate::fail_open::contained;
 use crate::fault::fault_point;
 use crate::ffi::cuda_driver::{CaptureDriver, Stream};
+use crate::observe::fail_open::contained;
 
 /// A graph being captured on this thread.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use super::{Work, now_ns, work};
 use crate::fault::fault_point;
 use crate::ffi::cupti::session::Event;
 use crate::ffi::cupti::{Cupti, records};
-use crate::lifecycle;
+use crate::observe::this_thread::ThisThread;
 use crate::recorder::Recorder;
-use crate::recorder::this_thread::ThisThread;
+use crate::recorder::current;
 
 /// CUPTI tells of a call or a graph's node on this thread.
 pub(crate) fn note_event(this: &ThisThread, event: Event) {
@@ -67,7 +67,7 @@ pub(crate) fn note_waited() {
 /// # Safety
 /// The buffer holds `valid` bytes of records of this CUPTI.
 pub(crate) unsafe fn take_records(cupti: &Cupti, buffer: *mut u8, valid: usize, dropped: u64) {
-    let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
+    let Some(lane) = current::recording().and_then(Recorder::lane_for_owed) else { return };
     fault_point!();
     Work::note_dropped(&lane, dropped);
     if let Some(work) = work().as_mut() {

@@ -2,6 +2,7 @@
 //! the whole split while it is not.
 //!
 //! * `state`, `windows`: CUPTI attached and detached, and when;
+//! * `callbacks`: the functions that CUPTI calls;
 //! * `listening`: what CUPTI tells while it is attached;
 //! * `launches`: what the program was doing when it handed work to a device;
 //! * `capture`: the order in which a CUDA graph's nodes were captured;
@@ -11,6 +12,7 @@
 //! * `work`: CUPTI's records into the recording;
 //! * `split_timer`: whole splits, by events.
 
+mod callbacks;
 mod capture;
 mod clock_bound;
 pub(crate) mod graph_length;
@@ -26,17 +28,20 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::backends::Adopted;
+use crate::clock;
 use crate::config::CudaLevel;
 use crate::fault::fault_point;
 use crate::ffi::cuda_driver::{CaptureDriver, Driver};
 use crate::ffi::cupti::Cupti;
 use crate::lock::{Locked, Once, Ranked, Tried, rank};
+use crate::observe::fail_open;
+use crate::observe::this_thread::ThisThread;
 use crate::recorder::Recorder;
+use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, fail_open, lifecycle};
 pub(crate) use capture::CapturedGraph;
-pub(crate) use listening::{note_event, note_waited, take_records};
+pub(crate) use listening::note_waited;
+use listening::{note_event, take_records};
 use split_timer::SplitTimer;
 use state::State;
 use windows::Step;
@@ -77,7 +82,7 @@ pub(crate) fn is_in_use() -> bool {
 }
 
 /// The tracing library, once it was loaded.
-pub(crate) fn cupti() -> Option<&'static Cupti> {
+fn cupti() -> Option<&'static Cupti> {
     CUDA.get()?.cupti.get()?.library.as_ref().ok()
 }
 
@@ -226,7 +231,7 @@ pub(crate) fn rest() {
     if cuda.is_active() {
         return;
     }
-    match lifecycle::recording() {
+    match current::recording() {
         Some(recorder) => {
             recorder.lane_for_owed().into_iter().for_each(|lane| state.detach(&lane));
         }
@@ -267,7 +272,7 @@ extern "C" fn at_exit(_: *mut libc::c_void) {
 
 /// Brings all there is into the file, without waiting for anybody.
 pub(crate) fn deliver_records() {
-    let Some(lane) = lifecycle::recording().and_then(Recorder::lane_for_owed) else { return };
+    let Some(lane) = current::recording().and_then(Recorder::lane_for_owed) else { return };
     let Some(mut state) = CUDA.get().and_then(|cuda| cuda.state.try_lock()) else { return };
     fault_point!();
     state.timers.iter_mut().for_each(|timer| timer.collect(&lane));

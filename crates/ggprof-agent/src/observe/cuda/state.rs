@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, NONE};
 
+use super::callbacks::CALLBACKS;
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
 use super::{ATTACHED, Cuda, LoadedCupti, launches, note_waited, now_ns, work};
@@ -13,10 +14,9 @@ use crate::fault::fault_point;
 use crate::ffi::cuda_driver::Driver;
 use crate::ffi::cupti::session::Session;
 use crate::ffi::cupti::{Cupti, library};
-use crate::hooks::cupti::CALLBACKS;
-use crate::lifecycle;
 use crate::observe::backends::{self, Adopted};
 use crate::recorder::admission::Owed;
+use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -37,7 +37,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(level: CudaLevel, driver: Option<Driver>) -> State {
         State {
-            windows: Windows::new(level, lifecycle::budget_permille()),
+            windows: Windows::new(level, current::budget_permille()),
             session: None,
             owed: None,
             timers: Vec::new(),

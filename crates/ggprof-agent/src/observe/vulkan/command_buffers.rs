@@ -12,7 +12,7 @@ use super::recording::Recording;
 use super::stamps::Stamps;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Locked, Ranked, rank};
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::this_thread::ThisThread;
 
 /// Never freed, but used for another, of whichever device, when the program has freed it: a
 /// thread may still remember it.

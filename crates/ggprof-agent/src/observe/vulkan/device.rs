@@ -15,13 +15,15 @@ use super::recording::Timing;
 use super::registry::Registry;
 use super::samples::Samples;
 use super::write;
+use crate::clock;
 use crate::config::Vulkan;
 use crate::fault::fault_point;
 use crate::ffi::vulkan::commands::{
     AnyDeviceCommands, DeviceCommands, InstanceCommands, PhysicalDeviceCommands,
 };
 use crate::lock::{Ranked, rank};
-use crate::{clock, fail_open, lifecycle};
+use crate::observe::fail_open;
+use crate::recorder::current;
 
 pub(crate) static INSTANCES: Keyed<Instance> = Keyed::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
@@ -91,7 +93,7 @@ impl Device {
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),
             pipelines: Pipelines::default(),
-            samples: Samples::new(lifecycle::budget_permille()),
+            samples: Samples::new(current::budget_permille()),
             spare_pools: Ranked::default(),
             covered: Ranked::default(),
             backend: AtomicU32::new(0),
@@ -152,8 +154,8 @@ impl Device {
         }
         let seen_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         fail_open::guard((), |this| {
-            let Some(recorder) = lifecycle::recording() else { return };
-            let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
+            let Some(recorder) = current::recording() else { return };
+            let Some(lane) = this.lane(recorder) else { return };
             fault_point!();
             write::finished(&lane, self, finished, seen_ns);
         });

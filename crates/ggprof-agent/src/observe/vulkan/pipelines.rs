@@ -9,11 +9,13 @@ use std::sync::{Arc, OnceLock};
 use ash::vk::{self, Handle};
 use ggprof_spool::layout::{HostTask, NONE, TASK_PIPELINE_COMPILE};
 
+use crate::clock;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
+use crate::observe::fail_open;
+use crate::observe::this_thread::ThisThread;
+use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, fail_open, lifecycle};
 
 /// Command buffers that are under way refer to it as well.
 #[derive(Debug)]
@@ -70,8 +72,8 @@ impl Pipelines {
         let _ = pipeline.name.set(name.to_vec());
         fault_point!();
         fail_open::guard((), |this| {
-            let Some(recorder) = lifecycle::recording() else { return };
-            if let Some(lane) = recorder.lane(this.preferred_lane.get()) {
+            let Some(recorder) = current::recording() else { return };
+            if let Some(lane) = this.lane(recorder) {
                 pipeline.write_compiled(&lane);
             }
         });

@@ -11,7 +11,7 @@ use ggprof_spool::layout::{
 use super::pipelines::Pipeline;
 use super::recording::{Name, Work};
 use crate::observe::copies;
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::this_thread::ThisThread;
 
 /// Where a work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,9 +20,9 @@ use ggprof_spool::layer;
 
 use super::device::DEVICES;
 use crate::config::{Environment, Vulkan};
-use crate::lifecycle;
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::{exports, got};
+use crate::recorder::current;
 
 /// Access for the user, and for nobody else.
 const OURS_ALONE: u32 = 0o700;
@@ -115,7 +115,7 @@ pub(crate) fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
     if !works_with_vulkan {
         return None;
     }
-    if lifecycle::vulkan() == Vulkan::Off {
+    if current::vulkan() == Vulkan::Off {
         return Some("timing Vulkan devices is off");
     }
     DEVICES.is_empty().then_some("the Vulkan loader did not load the agent's layer")

@@ -13,11 +13,12 @@ use std::path::Path;
 use ggprof_spool::beside;
 
 use super::registration;
-use crate::{config, lifecycle};
+use crate::config;
+use crate::recorder::current;
 
 /// The program has made an instance for ggml.
 pub(crate) fn note_use_of_ggml() {
-    if lifecycle::is_late() {
+    if current::is_late() {
         let _ = tell();
     }
 }

@@ -3,22 +3,23 @@
 
 use std::ffi::c_void;
 
+use super::{cupti, note_event, take_records};
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::cupti::session::{self, Callbacks};
-use crate::observe::cuda;
-use crate::{clock, fail_open};
+use crate::observe::fail_open;
 
-pub(crate) const CALLBACKS: Callbacks =
+pub(super) const CALLBACKS: Callbacks =
     Callbacks { event, buffer_requested, buffer_completed, timestamp };
 
 /// A call of the program that hands work to a device, or a node of a CUDA graph.
 extern "C-unwind" fn event(_: *mut c_void, domain: u32, id: u32, data: *const c_void) {
     fail_open::guard((), |this| {
-        let Some(cupti) = cuda::cupti() else { return };
+        let Some(cupti) = cupti() else { return };
         // SAFETY: CUPTI's own arguments, during its call.
         if let Some(event) = unsafe { session::decode(cupti, domain, id, data) } {
             fault_point!();
-            cuda::note_event(this, event);
+            note_event(this, event);
         }
     });
 }
@@ -45,11 +46,11 @@ extern "C-unwind" fn buffer_completed(
     valid_bytes: usize,
 ) {
     fail_open::contained((), || {
-        if let Some(cupti) = cuda::cupti() {
+        if let Some(cupti) = cupti() {
             fault_point!();
             let dropped = session::dropped(cupti, context, stream);
             // SAFETY: CUPTI hands over the buffer with this much in it.
-            unsafe { cuda::take_records(cupti, buffer, valid_bytes, dropped) };
+            unsafe { take_records(cupti, buffer, valid_bytes, dropped) };
         }
     });
     // SAFETY: lent by `buffer_requested`, and CUPTI is done with it.

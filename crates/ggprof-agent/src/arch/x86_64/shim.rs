@@ -8,12 +8,12 @@
 /// table `$real`, in the place `$slot`.
 macro_rules! observe_then_jump {
     ($observe:path, $slot:expr, $($setup:literal),*) => {
-        $crate::hooks::shim::observe_then_jump!(
+        $crate::arch::observe_then_jump!(
             @ $observe, ["mov r11, rax"], [$($setup),*], slot = const $slot
         )
     };
     ($observe:path, [$real:path][$slot:expr]) => {
-        $crate::hooks::shim::observe_then_jump!(
+        $crate::arch::observe_then_jump!(
             @ $observe, ["mov r11, qword ptr [rip + {real} + {offset}]"], [],
             real = sym $real, offset = const $slot * size_of::<usize>()
         )
@@ -129,7 +129,6 @@ macro_rules! restore_registers {
     };
 }
 
-pub(crate) use observe_then_jump;
 /// Calls a function from a shim that has pushed one register, with the caller's first eight words
 /// on the stack, should there be arguments among them. The caller is a loop over nodes, whose own
 /// variables are more than that.
@@ -200,6 +199,7 @@ macro_rules! restore_arguments {
     };
 }
 
-pub(super) use {
-    call_with_stack, keep_arguments, keep_registers, restore_arguments, restore_registers,
+pub(crate) use {
+    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
+    restore_registers,
 };

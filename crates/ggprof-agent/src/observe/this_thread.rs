@@ -6,11 +6,13 @@ use std::cell::Cell;
 
 use ggprof_spool::layout::NONE;
 
-use super::thread_log::ThreadLog;
+use super::instance::LastInstance;
+use super::visits::Visits;
+use super::vulkan::command_buffers::CommandBuffer;
 use crate::lock::{Once, rank};
-use crate::observe::instance::LastInstance;
-use crate::observe::visits::Visits;
-use crate::observe::vulkan::command_buffers::CommandBuffer;
+use crate::recorder::Recorder;
+use crate::recorder::lane::HeldLane;
+use crate::recorder::thread_log::ThreadLog;
 
 #[derive(Debug)]
 pub(crate) struct ThisThread {
@@ -97,6 +99,11 @@ impl ThisThread {
             self.os_thread.set(unsafe { libc::gettid() } as u32);
         }
         self.os_thread.get()
+    }
+
+    /// The right to write, preferably the lane used last.
+    pub(crate) fn lane<'r>(&self, recorder: &'r Recorder) -> Option<HeldLane<'r>> {
+        recorder.lane(self.preferred_lane.get(), self.run.get())
     }
 
     pub(crate) fn is_in_run(&self) -> bool {

@@ -1,20 +1,14 @@
 //! The guard around every piece of our code that runs inside a hook.
 //!
 //! It keeps hooks from entering themselves (our own calls into ggml pass through
-//! them too), catches panics, counts them, and after a few disarms the agent.
+//! them too), catches panics and counts them: after a few the agent is off.
 //! The real function is called outside the guard, always: so it runs exactly
 //! once, and `catch_unwind` never meets a foreign exception.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::recorder::this_thread::ThisThread;
-use crate::{lifecycle, quiet_log};
-
-/// A single fault may be one odd graph; several are a fault of ours.
-const MOST_FAULTS: u32 = 3;
-
-static FAULTS: AtomicU32 = AtomicU32::new(0);
+use super::this_thread::ThisThread;
+use crate::recorder::current::count_fault;
 
 /// Runs `work`, or gives `otherwise` when we are already inside a guard on this
 /// thread or `work` panics.
@@ -57,21 +51,5 @@ pub(crate) fn contained<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
             count_fault();
             otherwise
         }
-    }
-}
-
-/// Faults so far, for a recording that begins only now.
-pub(crate) fn faults() -> u64 {
-    u64::from(FAULTS.load(Ordering::Relaxed))
-}
-
-#[cold]
-fn count_fault() {
-    lifecycle::note_fault();
-    if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {
-        lifecycle::disarm_after_faults();
-        quiet_log::say(&[
-            b"recording stopped after an internal fault; the program goes on without it",
-        ]);
     }
 }

@@ -2,7 +2,7 @@
 //! whoever has set the signal up before is left alone, and whoever does so later takes it
 //! over. Without us the signal would end the program.
 
-use crate::lifecycle;
+use super::current;
 
 /// Called once, when recording is set up.
 pub(crate) fn arm() {
@@ -25,7 +25,7 @@ pub(crate) fn arm() {
 /// # Runs inside a signal's handler
 /// Loads and stores atomics and asks for the process id; nothing else is allowed here.
 extern "C" fn toggle(_signal: libc::c_int) {
-    if let Some(recorder) = lifecycle::recording() {
+    if let Some(recorder) = current::recording() {
         recorder.toggle();
     }
 }

@@ -1,0 +1,5 @@
+//! x86-64.
+
+mod shim;
+
+pub(crate) use shim::*;
