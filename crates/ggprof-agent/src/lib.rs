@@ -14,8 +14,8 @@
 //! op, or lets a panic out; each hook calls the real function exactly once
 //! (`observe/serialize.rs` is the one exception, and it was asked for).
 
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu")))]
-compile_error!("the agent's shims are written for x86-64 Linux with glibc");
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+compile_error!("the agent is written for Linux with glibc");
 
 mod arch;
 mod clock;

@@ -2,13 +2,15 @@
 
 mod arrows;
 mod source;
+mod words;
 
 use anyhow::bail;
 
 use crate::shell;
 
 pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
-    let findings = arrows::check(&shell::root())?;
+    let root = shell::root();
+    let findings = [arrows::check(&root)?, words::check(&root)?].concat();
     for finding in &findings {
         eprintln!("{finding}");
     }

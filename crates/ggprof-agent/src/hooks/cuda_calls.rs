@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::library;
-use crate::arch::observe_then_jump;
+use crate::arch;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::fail_open::{self, contained};
@@ -24,7 +24,7 @@ const SLOTS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 enum Call {
-    /// Six arguments, two of them structs: the stream is the second on the stack.
+    /// Six arguments, two of them sizes: the stream is the sixth.
     Kernel = 1,
     /// The first argument points to a configuration that holds it.
     ConfiguredKernel = 2,
@@ -59,10 +59,7 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKED
 }
 
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn shim<const SLOT: usize>() {
-    observe_then_jump!(called, SLOT, "lea rdx, [rsp + 0xb8]", "mov ecx, {slot}")
-}
+arch::stand_in!(fn shim<SLOT>, asks called(first, second, stack, SLOT));
 
 /// Returns the real function for the shim to jump to.
 extern "C-unwind" fn called(first: usize, second: usize, stack: *const usize, slot: u32) -> usize {
@@ -92,9 +89,8 @@ fn note(this: &ThisThread, slot: usize, first: usize, second: usize, stack: *con
 /// The stream that a kernel goes to.
 fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
     if call == Call::Kernel as usize {
-        // SAFETY: CUDA's functions of these names have their sixth argument there:
-        // above the return address and the fifth.
-        unsafe { *stack.add(2) }
+        // SAFETY: CUDA's functions of these names have these arguments, and the call goes on.
+        unsafe { arch::sixth_behind_two_sizes(stack) }
     } else {
         // SAFETY: the first argument is a configuration that the caller filled.
         unsafe { *((first + STREAM_IN_CONFIGURATION) as *const usize) }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::linked_in::{self, SIGNS};
 use super::turn::{Turn, Turns};
-use crate::arch::observe_then_jump;
+use crate::arch;
 use crate::fault::fault_point;
 use crate::observe::fail_open::guard;
 use crate::observe::this_thread::ThisThread;
@@ -27,14 +27,13 @@ const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
 
 macro_rules! question {
     ($name:ident, $number:expr) => {
-        /// The loader's function of this name, once we have looked.
-        ///
-        /// # Safety
-        /// Called by programs as libc's own.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $name() {
-            observe_then_jump!(before_answer, $number, "mov edi, {slot}")
+        arch::stand_in! {
+            /// The loader's function of this name, once we have looked.
+            ///
+            /// # Safety
+            /// Called by programs as libc's own.
+            #[unsafe(no_mangle)]
+            fn $name, asks before_answer($number)
         }
     };
 }

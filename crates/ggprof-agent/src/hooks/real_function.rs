@@ -23,7 +23,7 @@ use crate::patch::scope::Scope;
 /// Marks what `for_caller` is given for a call that arrived at the entry of a hooked
 /// function: not a return address, but the way past the hook. No address of a program
 /// has this bit.
-const PAST_A_HOOK: usize = 1 << 62;
+pub(super) const PAST_A_HOOK: usize = 1 << 62;
 /// Marks a site that is a function of ggml's; no address of a program has this bit.
 const BEHIND_OURS: usize = 1 << 63;
 

@@ -1,7 +1,6 @@
 //! What the agent keeps per thread: nothing to initialise and nothing to drop, so
 //! that reading it never allocates and works until the thread's last breath.
 
-use std::arch::{asm, global_asm};
 use std::cell::Cell;
 
 use ggprof_spool::layout::NONE;
@@ -9,6 +8,7 @@ use ggprof_spool::layout::NONE;
 use super::instance::LastInstance;
 use super::visits::Visits;
 use super::vulkan::command_buffers::CommandBuffer;
+use crate::arch;
 use crate::lock::{Once, rank};
 use crate::recorder::Recorder;
 use crate::recorder::lane::HeldLane;
@@ -46,24 +46,8 @@ pub(crate) struct ThisThread {
     pub(crate) has_all_locks: Cell<bool>,
 }
 
-// `thread_local!` in a shared library asks the loader for the address by a call,
-// at every use; an op has several. The agent is loaded with the program, so its
-// thread-local memory is at a fixed distance from the thread pointer, and two
-// instructions find it. Zero bytes are a valid `ThisThread`.
-global_asm!(
-    ".pushsection .tbss,\"awT\",@nobits",
-    ".p2align 4",
-    ".hidden ggprof_this_thread",
-    ".globl ggprof_this_thread",
-    ".type ggprof_this_thread, @object",
-    ".size ggprof_this_thread, {bytes}",
-    "ggprof_this_thread:",
-    ".zero {bytes}",
-    ".popsection",
-    bytes = const size_of::<ThisThread>(),
-);
-
-const _: () = assert!(align_of::<ThisThread>() <= 16);
+// Zero bytes are a valid `ThisThread`.
+arch::thread_memory!("ggprof_this_thread", fn of_this_thread() -> ThisThread);
 
 /// Gives a log back when its thread ends.
 static END_OF_THREAD: Once<{ rank::THREAD_KEY }, Option<libc::pthread_key_t>> = Once::new();
@@ -77,20 +61,9 @@ impl ThisThread {
 
     #[inline(always)]
     pub(crate) fn with<R>(work: impl FnOnce(&ThisThread) -> R) -> R {
-        let this: *const ThisThread;
-        // SAFETY: reads the linker's constant for the symbol above and adds the
-        // thread pointer; touches no memory of ours and no flags that matter.
-        unsafe {
-            asm!(
-                "mov {this}, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-                "add {this}, qword ptr fs:[0]",
-                this = out(reg) this,
-                options(pure, readonly, nostack),
-            );
-        }
         // SAFETY: this thread's own memory, zeroed when the thread began, which
         // is a valid value; cells keep it to this thread.
-        work(unsafe { &*this })
+        work(unsafe { &*of_this_thread() })
     }
 
     pub(crate) fn os_thread(&self) -> u32 {

@@ -1,7 +1,6 @@
 //! The libraries in this process, as the dynamic loader lists them. An address
 //! is all we ever know of one; names are for the report only.
 
-use std::arch::asm;
 use std::ffi::{CStr, CString, OsStr, OsString, c_int, c_void};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -9,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::{exports, page_bytes};
+use crate::arch;
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -125,20 +125,7 @@ pub(crate) fn all() -> Vec<LoadedObject> {
 /// Whether an address lies in this library. By what the linker knows: the loader need not be
 /// asked, and nothing is kept.
 pub(crate) fn is_ours(address: usize) -> bool {
-    let (start, end): (usize, usize);
-    // SAFETY: computes two addresses of this library, which the linker defines.
-    unsafe {
-        asm!(
-            ".hidden __ehdr_start",
-            ".hidden _end",
-            "lea {start}, [rip + __ehdr_start]",
-            "lea {end}, [rip + _end]",
-            start = out(reg) start,
-            end = out(reg) end,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    (start..end).contains(&address)
+    arch::own_bounds().contains(&address)
 }
 
 /// The file this library was loaded from.

@@ -2,7 +2,6 @@
 //! functions, writing a slot or an entry. What to put there is decided in `hooks`.
 
 pub(crate) mod direct_calls;
-mod entry_code;
 pub(crate) mod exports;
 pub(crate) mod got;
 pub(crate) mod inline;

@@ -1,5 +1,10 @@
-//! x86-64.
+//! x86-64 with the System V rules for calls.
 
-mod shim;
-
-pub(crate) use shim::*;
+pub(crate) mod direct_calls;
+pub(crate) mod entry_code;
+pub(crate) mod hidden_names;
+pub(crate) mod instructions;
+pub(crate) mod layout;
+pub(crate) mod registers;
+pub(crate) mod stand_ins;
+pub(crate) mod thread_memory;

@@ -6,6 +6,10 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP: usize = 5;
+/// How far it goes.
+pub(crate) const JUMP_REACH: usize = 1 << 31;
+/// Room for the code that leads to a hook: `jump_telling_way_past`.
+pub(crate) const WAY_IN: usize = 32;
 /// Where control may come from an indirect call: processors that check it want
 /// this to stay first.
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -125,10 +129,12 @@ impl EntryCode {
     }
 }
 
-/// `mov r11, imm64`.
-pub(crate) fn load_r11(value: usize) -> Vec<u8> {
+/// A jump that tells, in a register that is no argument, where the function goes on that it takes
+/// the place of (`note_way_past_then_jump`): `mov r11, imm64`, and the jump.
+pub(crate) fn jump_telling_way_past(past: usize, target: usize) -> Vec<u8> {
     let mut code = vec![0x49, 0xbb];
-    code.extend(value.to_le_bytes());
+    code.extend(past.to_le_bytes());
+    code.extend(jump_anywhere(target));
     code
 }
 

@@ -1,66 +1,4 @@
-//! Standing in for a function whose arguments are not all known, or not all in
-//! registers: every register an argument may be in is kept, our own function is
-//! asked for the real one, and that is jumped to, as if nobody had been there.
-
-/// The body of a naked function. `$setup` puts what `$observe` needs into the
-/// registers of its arguments; the caller's stack is at `rsp + 0xb8`. It returns
-/// the address of the real function, or returns nothing where that stands in the
-/// table `$real`, in the place `$slot`.
-macro_rules! observe_then_jump {
-    ($observe:path, $slot:expr, $($setup:literal),*) => {
-        $crate::arch::observe_then_jump!(
-            @ $observe, ["mov r11, rax"], [$($setup),*], slot = const $slot
-        )
-    };
-    ($observe:path, [$real:path][$slot:expr]) => {
-        $crate::arch::observe_then_jump!(
-            @ $observe, ["mov r11, qword ptr [rip + {real} + {offset}]"], [],
-            real = sym $real, offset = const $slot * size_of::<usize>()
-        )
-    };
-    (@ $observe:path, [$jump_to:literal], [$($setup:literal),*], $($operand:tt)*) => {
-        std::arch::naked_asm!(
-            "sub rsp, 0xb8",
-            "mov [rsp], rdi",
-            "mov [rsp + 8], rsi",
-            "mov [rsp + 16], rdx",
-            "mov [rsp + 24], rcx",
-            "mov [rsp + 32], r8",
-            "mov [rsp + 40], r9",
-            "mov [rsp + 48], rax",
-            "movups [rsp + 56], xmm0",
-            "movups [rsp + 72], xmm1",
-            "movups [rsp + 88], xmm2",
-            "movups [rsp + 104], xmm3",
-            "movups [rsp + 120], xmm4",
-            "movups [rsp + 136], xmm5",
-            "movups [rsp + 152], xmm6",
-            "movups [rsp + 168], xmm7",
-            $($setup,)*
-            "call {observe}",
-            $jump_to,
-            "mov rdi, [rsp]",
-            "mov rsi, [rsp + 8]",
-            "mov rdx, [rsp + 16]",
-            "mov rcx, [rsp + 24]",
-            "mov r8, [rsp + 32]",
-            "mov r9, [rsp + 40]",
-            "mov rax, [rsp + 48]",
-            "movups xmm0, [rsp + 56]",
-            "movups xmm1, [rsp + 72]",
-            "movups xmm2, [rsp + 88]",
-            "movups xmm3, [rsp + 104]",
-            "movups xmm4, [rsp + 120]",
-            "movups xmm5, [rsp + 136]",
-            "movups xmm6, [rsp + 152]",
-            "movups xmm7, [rsp + 168]",
-            "add rsp, 0xb8",
-            "jmp r11",
-            observe = sym $observe,
-            $($operand)*
-        )
-    };
-}
+//! Pieces of stand-ins: what is kept on the stack, and given back.
 
 /// Keeps every register that a called function may change, 336 bytes on the stack. Of vector
 /// registers the lower half: code for any x86-64 processor does not touch the upper one.
@@ -199,7 +137,30 @@ macro_rules! restore_arguments {
     };
 }
 
+/// Keeps `rax` and `rdx`, and puts the cycle counter into `rax`.
+macro_rules! count_cycles {
+    () => {
+        "push rax
+         .cfi_adjust_cfa_offset 8
+         push rdx
+         .cfi_adjust_cfa_offset 8
+         rdtsc
+         shl rdx, 32
+         or rax, rdx"
+    };
+}
+
+/// Gives them back.
+macro_rules! restore_counted {
+    () => {
+        "pop rdx
+         .cfi_adjust_cfa_offset -8
+         pop rax
+         .cfi_adjust_cfa_offset -8"
+    };
+}
+
 pub(crate) use {
-    call_with_stack, keep_arguments, keep_registers, observe_then_jump, restore_arguments,
-    restore_registers,
+    call_with_stack, count_cycles, keep_arguments, keep_registers, restore_arguments,
+    restore_counted, restore_registers,
 };
