@@ -11,12 +11,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::clock;
-use crate::hooks::{cuda_calls, device_nodes, library};
-use crate::lock::HeldAtFork;
+use crate::devices;
+use crate::hooks::{device_nodes, library};
+use crate::lock::{HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
-use crate::observe::vulkan::command_buffers;
-use crate::observe::vulkan::device::{ANY_DEVICES, DEVICES, INSTANCES};
-use crate::observe::{backends, cuda, instance, schedulers, ticking};
+use crate::observe::{backends, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in};
 use crate::recorder::current;
 
@@ -41,8 +40,12 @@ fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     std::iter::once(current::lock_of_all()).chain(others)
 }
 
-/// Whoever uses a Vulkan or CUDA device has more of them: its children are not recorded.
 fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
+    (0..rank::COUNT).flat_map(|rank| unsorted_locks().filter(move |lock| lock.rank() == rank))
+}
+
+/// Whoever uses a device has more of them: its children are not recorded.
+fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let [interner, definitions] = current::locks_of_recorder();
     let all = [
         Some(backends::lock_of_all()),
@@ -52,16 +55,12 @@ fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
         Some(schedulers::lock_of_all()),
         Some(library::lock_of_all()),
         Some(device_nodes::lock_of_all()),
-        Some(cuda_calls::lock_of_all()),
         Some(linked_in::lock_of_all()),
         Some(inline::lock_of_all()),
         Some(ticking::lock_of_all()),
-        Some(command_buffers::lock_of_all()),
-        Some(INSTANCES.lock_of_all()),
-        Some(ANY_DEVICES.lock_of_all()),
         Some(got::lock_of_all()),
     ];
-    all.into_iter().flatten()
+    all.into_iter().chain(devices::KNOWN.iter().flat_map(|api| api.locks())).flatten()
 }
 
 /// A handler of the program's signals may fork in the middle of our code, where this thread has
@@ -85,7 +84,7 @@ extern "C" fn after_in_child() {
 
 /// What devices did is out of reach in a child.
 fn devices_are_in_use() -> bool {
-    cuda::is_in_use() || !DEVICES.is_empty()
+    devices::KNOWN.iter().any(|api| api.is_in_use())
 }
 
 /// All of them or none.
@@ -115,5 +114,18 @@ fn let_go_of_first(held: usize) {
     for lock in locks().take(held) {
         // SAFETY: this thread holds it: `hold_all` took them in the same order.
         unsafe { lock.let_go() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_held_in_the_order_of_their_ranks_those_of_devices_among_them() {
+        let ranks: Vec<u8> = locks().map(|lock| lock.rank()).collect();
+        assert!(ranks.is_sorted(), "{ranks:?}");
+        let of_devices = devices::KNOWN.iter().flat_map(|api| api.locks()).flatten();
+        of_devices.for_each(|lock| assert!(ranks.contains(&lock.rank())));
     }
 }

@@ -6,7 +6,8 @@
 //! * `hooks` are called by ggml in place of its own functions, and call those;
 //! * `observe` knows what the pointers they were given mean;
 //! * `recorder` keeps the facts per thread, folds them, writes them;
-//! * `ffi` holds every foreign layout and call, `patch` every changed pointer;
+//! * `devices` knows the APIs by which devices get their work, each in its folder;
+//! * `ffi` holds ggml's layouts and calls, `patch` every changed pointer;
 //! * `lifecycle` says when any of it may happen, `observe::fail_open` what happens
 //!   when it goes wrong: the program goes on as if we were not there.
 //!
@@ -22,6 +23,7 @@ mod clock;
 mod config;
 pub mod control;
 mod delivery;
+mod devices;
 mod digest;
 mod fault;
 mod ffi;

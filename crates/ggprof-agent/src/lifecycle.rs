@@ -1,5 +1,5 @@
-//! When the agent may do what: how the states of `recorder::current` follow from what happens to the
-//! process.
+//! When the agent may do what: how the states of `recorder::current` follow from what happens to
+//! the process.
 //!
 //! * **fork**: a child of an armed parent stays armed and makes its own file
 //!   when it uses ggml; so does a child of a recording parent, with all that is
@@ -22,23 +22,24 @@ use std::ffi::CStr;
 
 use ggprof_spool::layout::Control;
 
-use crate::config::{Config, CudaLevel, Environment, Purpose, Vulkan};
+use crate::config::{Config, Environment, Purpose};
 use crate::fault::fault_point;
 use crate::hooks::opened;
-use crate::observe::cuda::{self, graph_length};
-use crate::observe::fail_open;
 use crate::observe::this_thread::ThisThread;
-use crate::observe::vulkan::registration;
+use crate::observe::{device_api, fail_open};
 use crate::patch::{exports, load_order, loaded_object};
 use crate::recorder::Recorder;
 use crate::recorder::current::{self, Duties};
-use crate::{clock, forking, quiet_log};
+use crate::{clock, devices, forking, quiet_log};
 
 /// The symbol by which agents know each other (`control`).
 pub(crate) const SYMBOL: &CStr = c"ggprof_agent_control";
 
-const DUTIES: Duties =
-    Duties { before_recording: forking::prepare, after_last_scheduler: between_schedulers };
+const DUTIES: Duties = Duties {
+    understand: devices::understand,
+    before_recording: forking::prepare,
+    after_last_scheduler: between_schedulers,
+};
 
 const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
@@ -52,7 +53,7 @@ pub(crate) extern "C" fn on_load() {
     if !fail_open::contained(false, load_order::came_with_program) {
         return current::come_late();
     }
-    if let Some(environment) = Environment::that_asks() {
+    if let Some(environment) = Environment::that_asks(devices::reads) {
         // A panic must not print: the guard reports it in our own words. This is
         // our copy of the standard library, not the program's.
         std::panic::set_hook(Box::new(|_| {}));
@@ -74,30 +75,23 @@ fn is_anothers(control: usize) -> bool {
 fn look_around(environment: Environment) {
     fault_point!();
     fail_open::contained((), || prepare_environment(&environment));
+    device_api::register(devices::KNOWN);
     current::arm(environment, DUTIES);
     fault_point!();
     fail_open::guard((), |_| opened::look());
 }
 
-/// What ggml's libraries are to find in the environment. Before `main` only: later the
-/// program's threads may read it.
+/// What ggml's libraries are to find in the environment.
 fn prepare_environment(environment: &Environment) {
     fault_point!();
-    if Vulkan::from(environment) != Ok(Vulkan::Off) {
-        registration::announce(environment);
-    }
-    if CudaLevel::from(environment) == Ok(CudaLevel::Full) {
-        graph_length::shorten();
-    }
+    devices::KNOWN.iter().for_each(|api| api.prepare_environment(environment));
 }
 
 /// Runs at a normal exit. What goes wrong in one of the steps keeps none of the others from being
 /// taken.
 pub(crate) extern "C" fn on_exit() {
-    if current::recorder().is_none()
-        && current::faults() == 0
-        && !registration::has_made_something()
-    {
+    let has_left_something = || devices::KNOWN.iter().any(|api| api.has_left_something());
+    if current::recorder().is_none() && current::faults() == 0 && !has_left_something() {
         return;
     }
     fail_open::contained((), || {
@@ -106,7 +100,7 @@ pub(crate) extern "C" fn on_exit() {
             ThisThread::with(|this| recorder.stamp_end(this.run.get()));
         }
     });
-    fail_open::contained((), registration::withdraw);
+    withdraw();
     fail_open::contained((), || {
         fault_point!();
         if let Some((purpose, recorder)) = current::purpose() {
@@ -119,7 +113,7 @@ pub(crate) extern "C" fn on_exit() {
 /// Runs when the program ends without exit handlers, perhaps in a signal handler or in
 /// a child that borrows its parent's memory.
 pub(crate) fn before_immediate_exit() {
-    fail_open::contained((), registration::withdraw);
+    withdraw();
     fail_open::contained((), || {
         fault_point!();
         let Some((purpose, recorder)) = current::purpose() else { return };
@@ -129,6 +123,11 @@ pub(crate) fn before_immediate_exit() {
         finish(purpose, recorder);
     });
     say_if_all_is_missing();
+}
+
+/// Takes away what was left for others to find.
+fn withdraw() {
+    devices::KNOWN.iter().for_each(|api| fail_open::contained((), || api.withdraw()));
 }
 
 /// Where there is a recording, that says it.
@@ -149,7 +148,7 @@ fn finish(purpose: &Purpose, recorder: &Recorder) {
 /// The last scheduler was freed.
 fn between_schedulers() {
     if let Some((Purpose::Profile(delivery), recorder)) = current::purpose() {
-        cuda::deliver_records();
+        devices::KNOWN.iter().for_each(|api| api.deliver());
         delivery.between_schedulers(recorder);
     }
 }
@@ -161,12 +160,18 @@ pub(crate) fn arm_for_library() {
     if !is_late && !current::is_inert() {
         return;
     }
-    let config = match is_late.then(Environment::that_asks).flatten() {
-        Some(environment) => Config::understand(&environment),
-        None => Config::for_library(&Environment::copy()),
+    let asked = is_late.then(|| Environment::that_asks(devices::reads)).flatten();
+    let is_asked = asked.is_some();
+    let environment = asked.unwrap_or_else(|| Environment::copy(devices::reads));
+    let config = match is_asked {
+        true => Config::understand(&environment),
+        false => Config::for_library(&environment),
     };
-    match config {
-        Ok(config) => current::arm_with(config, DUTIES),
+    match config.and_then(|config| devices::understand(&environment).map(|()| config)) {
+        Ok(config) => {
+            device_api::register(devices::KNOWN);
+            current::arm_with(config, DUTIES);
+        }
         Err(problem) => quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]),
     }
 }

@@ -12,6 +12,7 @@ const MODULES: &[&[&str]] = &[
     &["control", "process_end"],
     &["lifecycle"],
     &["delivery", "forking"],
+    &["devices"],
     &["hooks"],
     &["observe"],
     &["recorder"],

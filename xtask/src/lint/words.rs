@@ -1,20 +1,32 @@
-//! Words that belong into some of the agent's files only: what depends on one processor is told by
-//! them from what does not.
+//! Words that belong into some of the agent's files only: what depends on one processor, or on one
+//! API of devices, is told by them from what does not.
 
 use std::path::Path;
 
 use super::source::{self, Source, line_of};
 
-/// Words, and the folders of the agent's sources outside of which they may not stand in code.
+/// Words, and the folders and files of the agent's sources outside of which they may not stand in
+/// code. Comments may say what something is good for.
 struct Rule {
     words: &'static [&'static str],
+    /// `Cuda` is the same word as `CUDA`.
+    ignores_case: bool,
     belong_into: &'static [&'static str],
 }
 
-const RULES: &[Rule] = &[Rule {
-    words: &["asm!", "naked", "std::arch", "core::arch", "iced_x86", "R_X86_64"],
-    belong_into: &["arch/"],
-}];
+const RULES: &[Rule] = &[
+    Rule {
+        words: &["asm!", "naked", "std::arch", "core::arch", "iced_x86", "R_X86_64"],
+        ignores_case: false,
+        belong_into: &["arch/"],
+    },
+    Rule {
+        words: &["cuda", "cupti", "vulkan"],
+        ignores_case: true,
+        // All locks stand in one list, whoever they are of.
+        belong_into: &["devices/", "lock.rs"],
+    },
+];
 
 /// A sentence for each word that stands elsewhere.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
@@ -27,12 +39,14 @@ fn misplaced(source: &Source) -> Vec<String> {
         !rule.belong_into.iter().any(|folder| source.in_agent().starts_with(folder))
     });
     let found = rules.flat_map(|rule| {
+        let code = if rule.ignores_case { code.to_ascii_lowercase() } else { code.clone() };
         let places = rule.words.iter().flat_map(|word| code.match_indices(word));
-        places.map(|(at, word)| {
+        let sentences = places.map(|(at, word)| {
             let place = format!("{}:{}", source.path, line_of(&code, at));
             let folders = rule.belong_into.join(" or ");
             format!("{place}: {word} belongs into {folders} of the agent (xtask/src/lint/words.rs)")
-        })
+        });
+        sentences.collect::<Vec<_>>()
     });
     found.collect()
 }
@@ -63,6 +77,19 @@ mod tests {
               (xtask/src/lint/words.rs)"
                     .to_owned()
             )
+        );
+    }
+
+    #[test]
+    fn names_of_devices_in_what_concerns_all_are_told() {
+        let text = "/// As of CUDA.\nstruct Split {\n    of: Option<CudaSplit>,\n}";
+        assert_eq!(of("devices/cuda/process.rs", text), [""; 0]);
+        assert_eq!(
+            of("observe/split.rs", text),
+            [
+                "crates/ggprof-agent/src/observe/split.rs:3: cuda belongs into devices/ or lock.rs of \
+              the agent (xtask/src/lint/words.rs)"
+            ]
         );
     }
 }

@@ -10,9 +10,11 @@ pub(crate) mod x86_64;
 compile_error!("the agent's shims are written for x86-64");
 
 /// Functions of which every argument reaches another one, and what is written down on the way.
+pub(crate) use x86_64::barrier::barrier_stand_in;
+pub(crate) use x86_64::node_question::node_question;
 pub(crate) use x86_64::stand_ins::{
-    ENTRIES_APART, barrier_stand_in, jump_to, node_question, note_caller_then_jump,
-    note_way_past_then_jump, numbered_entries, stand_in,
+    ENTRIES_APART, jump_to, note_caller_then_jump, note_way_past_then_jump, numbered_entries,
+    stand_in,
 };
 
 /// Names of this library's own that lead on to another function.
@@ -31,4 +33,6 @@ pub(crate) use x86_64::entry_code::{
 };
 
 /// What the linker and the rules for calls say.
-pub(crate) use x86_64::layout::{is_function_slot, own_bounds, sixth_behind_two_sizes};
+pub(crate) use x86_64::layout::{
+    OnStack, Word, is_function_slot, own_bounds, sixth_behind_two_sizes,
+};

@@ -58,7 +58,7 @@ macro_rules! functions {
     };
 }
 
-pub(super) const fn as_c_str(name: &'static str) -> &'static CStr {
+pub(crate) const fn as_c_str(name: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(name.as_bytes()) {
         Ok(name) => name,
         Err(_) => panic!("names end in one zero byte"),

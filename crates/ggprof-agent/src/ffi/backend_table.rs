@@ -5,15 +5,16 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::api::Pointer;
+use crate::arch::Word;
 
 /// What lies in the registers behind the known arguments, should there be more of them.
-pub(crate) type More = [usize; 4];
+pub(crate) type More = [Word; 4];
 pub(crate) type GraphCompute =
-    unsafe extern "C-unwind" fn(Pointer, Pointer, usize, usize, usize, usize) -> c_int;
+    unsafe extern "C-unwind" fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int;
 pub(crate) type Synchronize = unsafe extern "C-unwind" fn(Pointer);
 pub(crate) type Free = unsafe extern "C-unwind" fn(Pointer);
 pub(crate) type CpyTensorAsync =
-    unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer, usize, usize) -> bool;
+    unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer, Word, Word) -> bool;
 
 /// One slot of a live backend.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +22,7 @@ pub(crate) struct BackendSlot(*mut usize);
 
 impl BackendSlot {
     /// # Safety
-    /// `backend` is live and of the copy of ggml in which the canary found a
+    /// `backend` is live and of the copy of ggml in which `probe` found a
     /// slot at `offset`.
     pub(crate) unsafe fn at(backend: Pointer, offset: usize) -> Option<BackendSlot> {
         // SAFETY: the slot lies inside the backend by the caller's contract.

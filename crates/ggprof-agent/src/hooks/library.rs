@@ -178,7 +178,7 @@ fn is_forward(name: &CStr) -> bool {
 }
 
 /// Keeps the real function, then puts the hook in its place. The slot is bound, if it can be.
-pub(super) fn replace(
+pub(crate) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,
     hook: usize,

@@ -8,7 +8,6 @@ mod abort_callback;
 mod backend_table;
 mod barrier;
 pub(crate) mod cpu_ops;
-pub(crate) mod cuda_calls;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 mod inline_ops;
@@ -19,7 +18,6 @@ pub(crate) mod opened;
 pub(crate) mod real_function;
 mod turn;
 mod unloading;
-pub(crate) mod vulkan;
 
 use crate::observe::backend_hooks::BackendHooks;
 
@@ -30,5 +28,4 @@ pub(crate) static BACKEND_HOOKS: BackendHooks = BackendHooks {
     free: backend_table::free,
     ops: library::hook_ops,
     nodes: device_nodes::hook,
-    cuda_calls: cuda_calls::hook,
 };

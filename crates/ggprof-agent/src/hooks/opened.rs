@@ -12,9 +12,9 @@ use super::linked_in::{self, SIGNS};
 use super::turn::{Turn, Turns};
 use crate::arch;
 use crate::fault::fault_point;
+use crate::observe::device_api;
 use crate::observe::fail_open::guard;
 use crate::observe::this_thread::ThisThread;
-use crate::observe::vulkan::registration;
 use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
 use crate::patch::scope::Scope;
 use crate::patch::{self, exports, symbols};
@@ -105,7 +105,7 @@ pub(crate) fn look() {
             look_at(&object, &turn);
         }
     }
-    registration::provide_if_needed();
+    device_api::all().iter().for_each(|api| api.note_loaded());
     // What came meanwhile is looked at the next time.
     LOADED.store(loaded, Ordering::Release);
     UNLOADED.store(unloaded, Ordering::Release);

@@ -7,8 +7,7 @@ use ggprof_spool::layout::{self, Covered, CoveredHow};
 use super::backend_hooks::{BackendHooks, Hooked, UNSEEN};
 use super::instance::{Instance, file_name};
 use super::ticking::{self, Setter};
-use super::vulkan::{label_switch, registration};
-use super::{cuda, devices};
+use super::{device_api, devices};
 use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
 use crate::patch::loaded_object::LoadedObject;
@@ -27,8 +26,8 @@ pub(super) struct BackendFacts {
     pub(super) is_host_accelerator: bool,
     /// A device's: its library tells which node it works on.
     pub(super) asks_about_nodes: bool,
-    /// Its library hands work to CUDA devices.
-    pub(super) is_cuda: bool,
+    /// The API that its library hands work to, by its place in the list of all.
+    pub(super) device_api: Option<usize>,
     copies: bool,
     hooked: Hooked,
     /// Why the kernels of a device cannot be seen, if they cannot.
@@ -72,7 +71,9 @@ impl BackendFacts {
         // ggml ends the program if the backend is another's.
         let may_tick = device_type == devices::CPU && !hooked.ops && instance.layouts.is_some();
         let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
-        on_device.into_iter().for_each(label_switch::look_in);
+        if let Some(library) = on_device {
+            device_api::all().iter().for_each(|api| api.look_in(library));
+        }
         let is_host_accelerator = device_type == devices::ACCELERATOR
             && own.synchronize == 0
             && devices::uses_host(instance, device);
@@ -91,10 +92,10 @@ impl BackendFacts {
             tick_setter: object.as_ref().filter(|_| may_tick).and_then(ticking::setter_in),
             is_host_accelerator,
             asks_about_nodes: on_device.is_some_and(hooks.nodes),
-            is_cuda: on_device.is_some_and(hooks.cuda_calls),
+            device_api: on_device.and_then(device_api::hooked_in),
             copies: own.cpy_tensor_async != 0,
             hooked,
-            why_no_kernels: object.as_ref().and_then(registration::why_unseen),
+            why_no_kernels: object.as_ref().and_then(why_unseen),
             blas: blas.unwrap_or_default(),
             name: ask(api.ggml_backend_name, backend),
             device_name: ask(api.ggml_backend_dev_name, device),
@@ -134,6 +135,11 @@ impl BackendFacts {
         });
     }
 
+    fn is_covered_by_api(&self) -> bool {
+        let api = self.device_api.and_then(|place| device_api::all().get(place));
+        api.is_some_and(|api| api.covers_itself())
+    }
+
     /// Tells what is seen, how, by how many hooks, and if it is not, why.
     fn cover(
         &self,
@@ -169,8 +175,12 @@ impl BackendFacts {
             cover(Covered::Ops, CoveredHow::NodeByNode, 1, &self.blas);
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, "");
-        } else if !self.is_cuda || !cuda::is_wanted(lane) {
+        } else if !self.is_covered_by_api() {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
     }
+}
+
+fn why_unseen(library: &LoadedObject) -> Option<&'static str> {
+    device_api::all().iter().find_map(|api| api.why_unseen(library))
 }

@@ -19,8 +19,6 @@ pub(crate) struct BackendHooks {
     pub(crate) ops: fn(&LoadedObject) -> Hooked,
     /// The questions of a device's library about its nodes; false where it asks none.
     pub(crate) nodes: fn(&LoadedObject) -> bool,
-    /// The calls of CUDA; false where the library makes none.
-    pub(crate) cuda_calls: fn(&LoadedObject) -> bool,
 }
 
 /// What could be hooked in a library.

@@ -9,10 +9,11 @@ use ggprof_spool::layout;
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
 use super::backend_hooks::BackendHooks;
+use super::device_api::DeviceApi;
 use super::instance::Instance;
 use super::this_thread::ThisThread;
 use super::ticking::{self, Setter};
-use super::{cuda, devices, schedulers};
+use super::{device_api, devices, schedulers};
 use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
@@ -37,8 +38,8 @@ pub(crate) struct Adopted {
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
     is_cpu: AtomicBool,
-    /// Its library hands work to CUDA devices.
-    is_cuda: AtomicBool,
+    /// The API that its library hands work to: its place in the list of all, from 1 on.
+    device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
@@ -136,11 +137,13 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     own.or_else(|| adopted().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
-/// Waits until every CUDA backend has nothing left to do. Called with the lock of CUDA's
-/// state held, without which no backend stops being one (`note_free`).
-pub(crate) fn synchronize_cuda() {
-    for entry in adopted().filter(|entry| entry.is_cuda()) {
-        // SAFETY: whoever frees it would first wait for that lock.
+/// Waits until every backend of the API with this name has nothing left to do. Called at a moment
+/// when `DeviceApi::while_nobody_waits` would wait, without which no backend stops being one
+/// (`note_free`).
+pub(crate) fn wait_for_all_of(name: &str) {
+    let is_of = |entry: &&Adopted| entry.device_api().is_some_and(|api| api.name() == name);
+    for entry in adopted().filter(is_of) {
+        // SAFETY: whoever frees it would first wait for us.
         unsafe { entry.wait_until_idle() };
     }
 }
@@ -238,7 +241,7 @@ impl Adopted {
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
-            is_cuda: AtomicBool::new(false),
+            device_api: AtomicUsize::new(0),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
@@ -249,6 +252,12 @@ impl Adopted {
             free: AtomicUsize::new(0),
             is_freed: AtomicBool::new(false),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_device_api(place: usize, id: u32) -> Adopted {
+        let (device_api, id) = (AtomicUsize::new(place + 1), AtomicU32::new(id));
+        Adopted { device_api, id, ..Adopted::none() }
     }
 
     /// Whether the entry can go over to another backend: its own was freed, and for copies of its
@@ -268,7 +277,7 @@ impl Adopted {
     }
 
     /// The library that computes its graphs. Asks the loader.
-    pub(super) fn library(&self) -> Option<LoadedObject> {
+    pub(crate) fn library(&self) -> Option<LoadedObject> {
         LoadedObject::containing(self.graph_compute.load(Ordering::Acquire))
     }
 
@@ -312,7 +321,7 @@ impl Adopted {
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
         // Who sees this waits for the backend, and not for the one that had the entry before.
-        self.is_cuda.store(facts.is_cuda, Ordering::Release);
+        self.device_api.store(facts.device_api.map_or(0, |place| place + 1), Ordering::Release);
         fault_point!();
         let at = instance.backend.unwrap_or_default();
         for (own, offset, hook) in [
@@ -348,16 +357,17 @@ impl Adopted {
         self.asks_about_nodes.load(Ordering::Relaxed)
     }
 
-    /// Its work is done by a CUDA device.
-    pub(crate) fn is_cuda(&self) -> bool {
-        self.is_cuda.load(Ordering::Acquire)
+    /// The API that its library hands work to, by calls that are seen.
+    pub(crate) fn device_api(&self) -> Option<&'static dyn DeviceApi> {
+        let place = self.device_api.load(Ordering::Acquire).checked_sub(1)?;
+        device_api::all().get(place).copied()
     }
 
     /// Waits until the backend has nothing left to do.
     ///
     /// # Safety
     /// The backend is not freed meanwhile.
-    pub(super) unsafe fn wait_until_idle(&self) {
+    pub(crate) unsafe fn wait_until_idle(&self) {
         let backend = self.backend.load(Ordering::Acquire) as Pointer;
         // SAFETY: taken from this slot of the backend's table.
         let real = unsafe { original::<Synchronize>(&self.synchronize) };
@@ -386,22 +396,22 @@ impl Adopted {
         ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
         // Whatever happens below: nobody waits for it any more.
-        let was_cuda = self.is_cuda();
-        if was_cuda {
-            cuda::while_nobody_waits(|| self.is_cuda.store(false, Ordering::Release));
+        let api = self.device_api();
+        if let Some(api) = api {
+            api.while_nobody_waits(&mut || self.device_api.store(0, Ordering::Release));
         }
         fault_point!();
-        self.write_free(this, was_cuda);
+        self.write_free(this, api);
         fault_point!();
         // From here on the entry may go over to another backend; who frees this one knows how.
         self.is_freed.store(true, Ordering::Release);
     }
 
-    fn write_free(&self, this: &ThisThread, was_cuda: bool) {
+    fn write_free(&self, this: &ThisThread, api: Option<&dyn DeviceApi>) {
         let Some(recorder) = current::recording() else { return };
         let Some(lane) = this.lane(recorder) else { return };
-        if was_cuda {
-            cuda::before_backend_free(&lane, self);
+        if let Some(api) = api {
+            api.before_backend_free(&lane, self);
         }
         fault_point!();
         let record =

@@ -5,7 +5,7 @@ use ggprof_spool::layout;
 
 use super::backend_hooks::BackendHooks;
 use super::this_thread::ThisThread;
-use super::{backends, cuda};
+use super::{backends, device_api};
 use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Pointer, Symbols};
@@ -173,7 +173,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
 
 /// How long the program waited for a scheduler's backends to finish.
 pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64) {
-    cuda::note_waited();
+    device_api::all().iter().for_each(|api| api.note_waited());
     with_lane(this, |lane| {
         let record = layout::Synchronize {
             scheduler: number(scheduler, lane),

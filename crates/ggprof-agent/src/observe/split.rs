@@ -4,7 +4,7 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
-use super::cuda::{self, CudaSplit};
+use super::device_api::{self, DeviceSplit};
 use super::fail_open;
 use super::instance::Instance;
 use super::lane_memory::LaneMemory;
@@ -51,8 +51,8 @@ struct UnderWay {
     ticking: Option<Ticking>,
     /// Where a device's library tells which node it works on.
     visiting: Option<Visiting>,
-    /// Where the device is one of CUDA's.
-    cuda: Option<CudaSplit>,
+    /// Where the device's API watches it.
+    device: Option<DeviceSplit>,
     _running: RunningGraph<'static>,
     lane: HeldLane<'static>,
 }
@@ -66,7 +66,7 @@ impl Split {
     ) -> Option<Split> {
         let entered = clock::ticks();
         let Some(recorder) = current::recording_or_forked() else {
-            cuda::rest();
+            rest();
             return None;
         };
         let own_run = Run::begin(this, std::ptr::null_mut());
@@ -75,7 +75,7 @@ impl Split {
             Some(lane) if lane.writes() => lane,
             // Of the run only its length is kept in mind.
             _ => {
-                cuda::rest();
+                rest();
                 return own_run.map(|run| Split { recorded: None, own_run: Some(run) });
             }
         };
@@ -139,7 +139,7 @@ impl Recorded {
         let asks = adopted.asks_about_nodes();
         let running = lane.begin_run(if asks { 0 } else { nodes });
         fault_point!();
-        let cuda = cuda::begin_split(this, &lane, adopted, id);
+        let device = DeviceSplit::begin(this, &lane, adopted, id);
         fault_point!();
         let visiting = instance.filter(|_| asks).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
@@ -155,7 +155,7 @@ impl Recorded {
             unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
         fault_point!();
-        let under_way = UnderWay { ticking, visiting, cuda, _running: running, lane };
+        let under_way = UnderWay { ticking, visiting, device, _running: running, lane };
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -172,10 +172,10 @@ impl Recorded {
     }
 
     fn write_end(&mut self, status: i32, end: u64) {
-        let UnderWay { cuda, visiting, lane, .. } = &mut self.under_way;
-        if let Some(cuda) = cuda.take().filter(|_| status != UNWOUND) {
+        let UnderWay { device, visiting, lane, .. } = &mut self.under_way;
+        if let Some(device) = device.take().filter(|_| status != UNWOUND) {
             let visits = visiting.as_ref().map(Visiting::visits);
-            cuda.end(lane, visits.map_or(0, Visits::stream));
+            device.end(lane, visits.map_or(0, Visits::stream));
         }
         fault_point!();
         let folded = self.write_ops(status, end);
@@ -222,6 +222,11 @@ impl Recorded {
         lane.return_memory(memory);
         folded
     }
+}
+
+/// A split is not recorded.
+fn rest() {
+    device_api::all().iter().for_each(|api| api.rest());
 }
 
 /// The graph's shape and how many of its nodes were taken up.

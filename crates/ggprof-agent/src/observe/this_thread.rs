@@ -7,7 +7,6 @@ use ggprof_spool::layout::NONE;
 
 use super::instance::LastInstance;
 use super::visits::Visits;
-use super::vulkan::command_buffers::CommandBuffer;
 use crate::arch;
 use crate::lock::{Once, rank};
 use crate::recorder::Recorder;
@@ -27,8 +26,6 @@ pub(crate) struct ThisThread {
     pub(crate) scheduler: Cell<usize>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
-    /// The command buffer used last on this thread (`observe::vulkan`).
-    pub(crate) command_buffer: Cell<Option<&'static CommandBuffer>>,
     /// What is being copied by ggml's own call (`observe::copies`), and since when.
     pub(crate) copying: Cell<u8>,
     pub(crate) copy_start: Cell<u64>,

@@ -25,7 +25,7 @@ use ggprof_spool::layout::{LossKind, StopReason};
 
 use super::thread_log::ThreadLog;
 use super::{Recorder, toggle_signal};
-use crate::config::{Config, Environment, Purpose, Vulkan};
+use crate::config::{Config, Environment, Purpose};
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::{clock, quiet_log, unwinder};
 
@@ -56,6 +56,8 @@ static FAULTS: AtomicU32 = AtomicU32::new(0);
 /// everything else there is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duties {
+    /// Understands what else the environment says, or tells why not.
+    pub(crate) understand: fn(&Environment) -> Result<(), String>,
     /// Each time before a recorder is made; no lock is held.
     pub(crate) before_recording: fn(),
     pub(crate) after_last_scheduler: fn(),
@@ -94,7 +96,12 @@ pub(crate) fn is_inert() -> bool {
 
 /// What was asked for; found out when the program uses ggml.
 fn config() -> Option<&'static Config> {
-    let understand = |environment: &Environment| match Config::understand(environment) {
+    let all_of_it = |environment: &Environment| -> Result<Config, String> {
+        let config = Config::understand(environment)?;
+        DUTIES.get().map_or(Ok(()), |duties| (duties.understand)(environment))?;
+        Ok(config)
+    };
+    let understand = |environment: &Environment| match all_of_it(environment) {
         Ok(config) => Some(config),
         Err(problem) => {
             quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
@@ -112,9 +119,9 @@ pub(crate) fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     recorder.is_own_process().then_some((&config()?.purpose, recorder))
 }
 
-/// How Vulkan devices are to be timed; not at all where nothing can be recorded.
-pub(crate) fn vulkan() -> Vulkan {
-    config().filter(|_| is_on()).map_or(Vulkan::Off, |config| config.vulkan)
+/// Whether anything can be recorded, now or later, and what was asked for is known.
+pub(crate) fn is_understood_and_on() -> bool {
+    config().is_some() && is_on()
 }
 
 /// Whether anything can be recorded, now or later.

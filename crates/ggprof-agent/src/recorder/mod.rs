@@ -40,7 +40,7 @@ use ggprof_spool::layout::{Control, LossKind, NONE};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::clock;
-use crate::config::{self, Config, CudaConfig};
+use crate::config::{self, Config};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Locked, Ranked, Tried, rank};
 use admission::{Admission, Owed};
@@ -69,7 +69,6 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
-    pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
     /// Of a forked child.
@@ -114,7 +113,6 @@ impl Recorder {
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
-            cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
             is_forked: parent.is_some(),
             delivered: Delivered::default(),

@@ -30,6 +30,15 @@ pub(crate) fn own_bounds() -> Range<usize> {
     start..end
 }
 
+/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
+/// known ones, of which there are six, is passed on, should a version or a fork have added to a function's arguments.
+pub(crate) type Word = usize;
+
+/// The same on the stack, behind a function whose known arguments fill the registers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnStack([Word; 4]);
+
 /// The sixth argument of a call whose arguments are a pointer, two structs of three 32-bit numbers
 /// each, a pointer and a size. The first four take all registers; above the return address lies the
 /// fifth, and above that the sixth.

@@ -1,5 +1,5 @@
-//! Functions that stand in for others. Whatever the arguments are, and wherever they lie, they reach
-//! the real function as if nobody had been there.
+//! Functions that stand in for others. Whatever the arguments are, and wherever they lie, they
+//! reach the real function as if nobody had been there.
 
 /// Defines a stand-in for a function whose arguments are not all known, or not all in registers:
 /// every register an argument may be in is kept, our own function is called, and the real one is
@@ -35,7 +35,8 @@ macro_rules! stand_in {
     };
     (
         $(#[$attribute:meta])*
-        fn $name:ident $(<$N:ident>)?, tells $observe:ident(arguments), jumps $real:ident[$slot:expr]
+        fn $name:ident $(<$N:ident>)?,
+        tells $observe:ident(arguments), jumps $real:ident[$slot:expr]
     ) => {
         $crate::arch::x86_64::stand_ins::stand_in!(
             @ [$(#[$attribute])*] $name [$($N)?] $observe,
@@ -174,178 +175,6 @@ macro_rules! numbered_entries {
     };
 }
 
-/// Defines a stand-in for a question about a node, which knows where the question comes from: Rust
-/// cannot ask. Where the visits say so, it keeps the node by itself; there are as many questions as
-/// nodes.
-macro_rules! node_question {
-    (
-        $(#[$attribute:meta])*
-        fn $name:ident; real: $real:path, visit: $visit:path;
-        in this thread: visits $visits:expr;
-        in these: timed $timed:expr, as_whole $as_whole:expr, site $site:expr, asked $asked:expr;
-    ) => {
-        $(#[$attribute])*
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $name<const N: usize>() {
-            std::arch::naked_asm!(
-                ".cfi_startproc",
-                "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-                "mov rax, qword ptr fs:[rax + {visits}]",
-                "test rax, rax",
-                "jz 3f",
-                "cmp byte ptr [rax + {timed}], {as_whole}",
-                "jne 2f",
-                "mov r11, [rsp]",
-                "cmp r11, [rax + {site}]",
-                "jne 2f",
-                "mov [rax + {asked}], rdi",
-                "3:",
-                "jmp qword ptr [rip + {real} + {place}]",
-                "2:",
-                "sub rsp, 8",
-                ".cfi_adjust_cfa_offset 8",
-                $crate::arch::x86_64::registers::keep_arguments!(),
-                "mov rsi, [rsp + 200]",
-                "mov rdx, rax",
-                "call {visit}",
-                $crate::arch::x86_64::registers::restore_arguments!(),
-                "add rsp, 8",
-                ".cfi_adjust_cfa_offset -8",
-                "jmp 3b",
-                ".cfi_endproc",
-                visits = const $visits,
-                timed = const $timed,
-                as_whole = const $as_whole,
-                site = const $site,
-                asked = const $asked,
-                real = sym $real,
-                place = const N * size_of::<usize>(),
-                visit = sym $visit,
-            )
-        }
-    };
-}
-
-/// Defines a stand-in for the function at which threads wait for each other, with one that asks
-/// functions for the time where the cycle counter is not the clock. Both go to the real function,
-/// which stands in a table, and keep every register.
-///
-/// The first notes by itself when a thread comes and goes. A thread that is in no recorded op, or
-/// has nobody to wait for, goes straight to the real function.
-macro_rules! barrier_stand_in {
-    (
-        $(#[$attribute:meta])*
-        fn $name:ident, $(#[$slow:meta])* fn $slowly:ident;
-        real: $real:path, has_counter: $has_counter:path, reach: $reach:path, leave: $leave:path;
-        in this thread: inside $inside:expr, log $log:expr;
-        in its log: n_threads $n_threads:expr, current $current:expr, reached $reached:expr,
-            left $left:expr, inner_wait $inner_wait:expr;
-    ) => {
-        $(#[$attribute])*
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $name<const LIBRARY: usize>() {
-            std::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbx",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbx, 0",
-                "mov rbx, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-                "cmp byte ptr fs:[rbx + {inside}], 0",
-                "jne 5f",
-                "mov rbx, qword ptr fs:[rbx + {log}]",
-                "test rbx, rbx",
-                "je 5f",
-                "cmp dword ptr [rbx + {n_threads}], 1",
-                "jbe 5f",
-                "cmp qword ptr [rbx + {current}], 0",
-                "je 5f",
-                "cmp byte ptr [rip + {has_counter}], 0",
-                "je 4f",
-                // It comes: a barrier that it left before was inside the op.
-                $crate::arch::x86_64::registers::count_cycles!(),
-                "mov rdx, qword ptr [rbx + {reached}]",
-                "mov qword ptr [rbx + {reached}], rax",
-                "test rdx, rdx",
-                "je 2f",
-                "sub rdx, qword ptr [rbx + {left}]",
-                "sub qword ptr [rbx + {inner_wait}], rdx",
-                "jmp 3f",
-                "2:",
-                "mov qword ptr [rbx + {inner_wait}], 0",
-                "3:",
-                $crate::arch::x86_64::registers::restore_counted!(),
-                $crate::arch::x86_64::registers::call_with_stack!("[rip + {barrier} + {offset}]"),
-                // It goes on.
-                $crate::arch::x86_64::registers::count_cycles!(),
-                "mov qword ptr [rbx + {left}], rax",
-                $crate::arch::x86_64::registers::restore_counted!(),
-                "pop rbx",
-                ".cfi_remember_state",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbx",
-                "ret",
-                "4:",
-                ".cfi_restore_state",
-                "pop rbx",
-                ".cfi_remember_state",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbx",
-                "jmp {slowly}",
-                "5:",
-                ".cfi_restore_state",
-                "pop rbx",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbx",
-                "jmp qword ptr [rip + {barrier} + {offset}]",
-                ".cfi_endproc",
-                inside = const $inside,
-                log = const $log,
-                n_threads = const $n_threads,
-                current = const $current,
-                reached = const $reached,
-                left = const $left,
-                inner_wait = const $inner_wait,
-                has_counter = sym $has_counter,
-                slowly = sym $slowly::<LIBRARY>,
-                barrier = sym $real,
-                offset = const LIBRARY * size_of::<usize>(),
-            )
-        }
-
-        $(#[$slow])*
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $slowly<const LIBRARY: usize>() {
-            std::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbx",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbx, 0",
-                $crate::arch::x86_64::registers::keep_registers!(),
-                "call {reach}",
-                "mov ebx, eax",
-                $crate::arch::x86_64::registers::restore_registers!(),
-                $crate::arch::x86_64::registers::call_with_stack!("[rip + {barrier} + {offset}]"),
-                "test bl, bl",
-                "je 2f",
-                $crate::arch::x86_64::registers::keep_registers!(),
-                "call {leave}",
-                $crate::arch::x86_64::registers::restore_registers!(),
-                "2:",
-                "pop rbx",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbx",
-                "ret",
-                ".cfi_endproc",
-                reach = sym $reach,
-                leave = sym $leave,
-                barrier = sym $real,
-                offset = const LIBRARY * size_of::<usize>(),
-            )
-        }
-    };
-}
-
 pub(crate) use {
-    barrier_stand_in, jump_to, node_question, note_caller_then_jump, note_way_past_then_jump,
-    numbered_entries, stand_in,
+    jump_to, note_caller_then_jump, note_way_past_then_jump, numbered_entries, stand_in,
 };

@@ -7,14 +7,7 @@
 
 use std::ffi::CStr;
 
-/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
-/// known ones is passed on, should a version or a fork have added to a function's arguments.
-pub(super) type Word = usize;
-
-/// The same on the stack, behind a function whose known arguments fill the registers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnStack([Word; 4]);
+pub(super) use crate::arch::{OnStack, Word};
 
 /// An entry point as `linked_in` and `late` hook it.
 #[derive(Debug)]
