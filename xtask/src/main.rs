@@ -36,7 +36,11 @@ const TASKS: &[Task] = &[
         run: install::run,
     },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
-    Task { name: "lint", help: "check formatting and clippy's opinion", run: lint::run },
+    Task {
+        name: "lint",
+        help: "check formatting, clippy's opinion, and who imports whom",
+        run: lint::run,
+    },
     Task {
         name: "matrix",
         help: "record every program and build of ggml we know to resist [--pairs N]",

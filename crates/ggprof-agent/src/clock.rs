@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use ggprof_spool::layout::{ClockKind, ClockSample};
 
+use crate::arch;
+
 pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the clock: the cycle counter costs half of what `clock_gettime`
@@ -13,7 +15,7 @@ pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 /// Where the kernel itself keeps time with it, so may we.
 pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-    let trusted = source.is_ok_and(|name| name.trim_ascii() == b"tsc");
+    let trusted = source.is_ok_and(|name| name.trim_ascii() == arch::CLOCK_SOURCE);
     COUNT_CYCLES.store(trusted, Ordering::Relaxed);
 }
 
@@ -34,9 +36,8 @@ pub(crate) fn ticks() -> u64 {
 /// `None` where the cycle counter is not the clock.
 #[inline(always)]
 pub(crate) fn quick_ticks() -> Option<u64> {
-    // SAFETY: every x86-64 processor has the instruction; where the kernel
-    // forbids it to user code, its own clock source is not "tsc".
-    COUNT_CYCLES.load(Ordering::Relaxed).then(|| unsafe { core::arch::x86_64::_rdtsc() })
+    // SAFETY: `choose` saw that the kernel itself keeps time with it.
+    COUNT_CYCLES.load(Ordering::Relaxed).then(|| unsafe { arch::cycles() })
 }
 
 #[cold]

@@ -2,20 +2,17 @@
 //! understood is refused with a sentence: a recording that is not what was asked for is worse
 //! than none.
 
-mod cuda;
+mod delivery;
 mod environment;
 
-use std::ffi::{CString, OsString};
+use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use ggprof_spool::{layout, place};
 
-pub(crate) use cuda::{CudaConfig, CudaLevel};
+pub(crate) use delivery::Delivery;
 pub(crate) use environment::{Environment, identity_of_stdout};
-
-use crate::delivery::Delivery;
-use crate::patch::loaded_object::LoadedObject;
 
 /// Room for some eight million ops.
 const LIBRARY_BYTES: u64 = 256 << 20;
@@ -23,35 +20,6 @@ const LIBRARY_BYTES: u64 = 256 << 20;
 const DEFAULT_BUDGET_PERMILLE: u32 = 10;
 /// Below that a file of limited size holds hardly more than descriptions.
 const LEAST_BLOCKS: usize = 63;
-
-/// How Vulkan devices are timed (`GGPROF_VULKAN`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Vulkan {
-    /// Not at all: the agent stays out of Vulkan.
-    Off,
-    /// Where ggml itself synchronises.
-    Group,
-    /// Before and after each command.
-    Pair,
-    /// One command at a time.
-    Serial,
-    /// As groups, but in some graphs only; of the others beginning and end.
-    #[default]
-    Sample,
-}
-
-impl Vulkan {
-    pub(crate) fn from(environment: &Environment) -> Result<Vulkan, String> {
-        let words = [
-            ("sample", Vulkan::Sample),
-            ("group", Vulkan::Group),
-            ("pair", Vulkan::Pair),
-            ("serial", Vulkan::Serial),
-            ("off", Vulkan::Off),
-        ];
-        environment.word("GGPROF_VULKAN", &words)
-    }
-}
 
 /// What `ggprof run` or `GGML_PROFILE` asked for.
 #[derive(Debug)]
@@ -63,8 +31,6 @@ pub(crate) struct Config {
     /// Run other backends node by node (`GGPROF_SERIALIZE=1`).
     pub(crate) serialize: bool,
     pub(crate) purpose: Purpose,
-    pub(crate) vulkan: Vulkan,
-    pub(crate) cuda: CudaConfig,
     /// Thousandths of the time that sampling a device may take (`GGPROF_BUDGET`, in
     /// percent).
     pub(crate) budget_permille: u32,
@@ -165,8 +131,6 @@ impl Config {
             threads: on("GGPROF_THREADS")?,
             serialize: on("GGPROF_SERIALIZE")?,
             purpose,
-            vulkan: Vulkan::from(environment)?,
-            cuda: CudaConfig::from(environment)?,
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
             most_bytes: environment.number("GGPROF_MAX_BYTES")?,
@@ -208,14 +172,6 @@ fn temporary_spool(environment: &Environment) -> PathBuf {
     environment.temporary_directory().join("ggprof-%p.ggprof")
 }
 
-/// The file this agent was loaded from.
-pub(crate) fn own_path() -> PathBuf {
-    let object = LoadedObject::containing(own_path as *const () as usize);
-    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
-    let path = PathBuf::from(name.unwrap_or_default());
-    path.canonicalize().unwrap_or(path)
-}
-
 /// The command's name without its arguments: prompts are never stored.
 pub(crate) fn command_name() -> Vec<u8> {
     let program = std::fs::read_link("/proc/self/exe").ok();
@@ -250,16 +206,15 @@ mod tests {
 
     #[test]
     fn what_is_empty_is_not_set() {
-        let config = understood(&["GGML_PROFILE=", "GGPROF_SPOOL=", "GGPROF_CUDA=", "TMPDIR=/t"]);
+        let config = understood(&["GGML_PROFILE=", "GGPROF_SPOOL=", "TMPDIR=/t"]);
         let config = config.expect("understood");
         assert!(matches!(config.purpose, Purpose::Profile(_)));
         assert_eq!(config.spool_path(1, 0).as_bytes(), b"/t/ggprof-1.ggprof");
-        assert_eq!((config.cuda.level, config.vulkan), (CudaLevel::Sample, Vulkan::Sample));
     }
 
     #[test]
     fn words_that_mean_nothing_are_refused() {
-        let long = format!("GGPROF_VULKAN={}", "a\x1b".repeat(1000));
+        let long = format!("GGPROF_THREADS={}", "a\x1b".repeat(1000));
         for (variable, problem) in [
             ("GGPROF_MAX_BYTES=ten", "GGPROF_MAX_BYTES is \"ten\", which is no such number"),
             ("GGPROF_LAST_GRAPH=-1", "GGPROF_LAST_GRAPH is \"-1\", which is no such number"),
@@ -267,13 +222,9 @@ mod tests {
             ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is NaN, which is no share in percent"),
             ("GGPROF_THREADS=yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
             (
-                "GGPROF_CUDA=everything",
-                "GGPROF_CUDA is \"everything\" and not one of sample, full, graph, off",
-            ),
-            (
                 &long,
-                "GGPROF_VULKAN is \"a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?…\" \
-             and not one of sample, group, pair, serial, off",
+                "GGPROF_THREADS is \"a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?a?…\" \
+                 and not one of 0, 1",
             ),
         ] {
             let found = understood(&["GGPROF_SPOOL=/a", variable]).err();

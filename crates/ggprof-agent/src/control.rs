@@ -4,18 +4,19 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use crate::fail_open::guard;
-use crate::hooks::late;
+use crate::hooks::{BACKEND_HOOKS, late};
 use crate::lifecycle;
+use crate::observe::fail_open::guard;
 use crate::observe::schedulers;
 use crate::patch::load_order;
+use crate::recorder::current;
 
 /// Counts changes of [`Control`].
 pub const VERSION: u32 = 1;
 /// In place of the number of a scheduler that was freed.
-pub const FREED: u32 = u32::MAX;
+pub const FREED: u32 = schedulers::FREED;
 /// The symbol under which an agent exports its [`Control`].
-pub const SYMBOL: &CStr = c"ggprof_agent_control";
+pub const SYMBOL: &CStr = lifecycle::SYMBOL;
 
 /// Functions of the agent; any thread may call them.
 #[repr(C)]
@@ -61,7 +62,7 @@ unsafe extern "C" fn follow(scheduler: *mut c_void) -> u32 {
         lifecycle::arm_for_library();
         late::lead_calls_here();
         // SAFETY: by this function's contract.
-        unsafe { schedulers::follow(this, scheduler) }
+        unsafe { schedulers::follow(this, scheduler, &BACKEND_HOOKS) }
     })
 }
 
@@ -74,9 +75,9 @@ extern "C" fn record(on: bool) {
 }
 
 extern "C" fn runs() -> u32 {
-    lifecycle::recording().map_or(0, |recorder| recorder.runs())
+    current::recording().map_or(0, |recorder| recorder.runs())
 }
 
 extern "C" fn recording() -> *const c_char {
-    lifecycle::recording().map_or(std::ptr::null(), |recorder| recorder.spool.path().as_ptr())
+    current::recording().map_or(std::ptr::null(), |recorder| recorder.spool.path().as_ptr())
 }

@@ -9,14 +9,12 @@
 //! Nothing here allocates or waits for a lock: `_exit` is called from signal
 //! handlers (llama.cpp's tools do, at the second Ctrl-C).
 
-use std::ffi::{CStr, CString, OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::ffi::CStr;
+use std::sync::atomic::Ordering;
 
-use crate::config::{self, Environment, identity_of_stdout};
+use crate::config::{Delivery, identity_of_stdout};
 use crate::fault::fault_point;
-use crate::lock::Tried;
+use crate::observe::this_thread::ThisThread;
 use crate::recorder::Recorder;
 use crate::spawn::{self, NotStarted};
 use crate::{clock, quiet_log};
@@ -27,55 +25,14 @@ const TIMES_ITS_COST: u64 = 20;
 /// Exit codes of `ggprof` that mean that everything was written.
 const DELIVERED: [i32; 2] = [0, 3];
 
-/// What `GGML_PROFILE` asked for, and how to do it.
-#[derive(Debug)]
-pub(crate) struct Delivery {
-    command: CString,
-    /// `None`: the summary, on standard output.
-    output: Option<CString>,
-    environment: Vec<CString>,
-    /// Where the program was started, which is where its paths are meant.
-    directory: CString,
-    stdout: Option<(u64, u64)>,
-}
-
-/// What was delivered of a recording until now.
-#[derive(Debug, Default)]
-pub(crate) struct Delivered {
-    busy: Tried<()>,
-    /// Graph runs there were the last time, and whether that time went wrong.
-    runs: AtomicU32,
-    went_wrong: AtomicBool,
-    finished_ns: AtomicU64,
-    took_ns: AtomicU64,
-}
-
 impl Delivery {
-    pub(crate) fn new(environment: &Environment) -> Delivery {
-        let value = environment.get_even_empty(ggprof_ggml::PROFILE_VARIABLE).unwrap_or_default();
-        let c_string = |text: &OsStr| CString::new(text.as_bytes()).unwrap_or_default();
-        let kept = ["TMPDIR", "TERM", "NO_COLOR", "HOME", "LANG", "LC_ALL"].iter();
-        let kept = kept.filter_map(|name| {
-            let mut entry = OsString::from(format!("{name}="));
-            entry.push(environment.get_even_empty(name)?);
-            Some(c_string(&entry))
-        });
-        Delivery {
-            command: c_string(command(environment).as_os_str()),
-            output: ggprof_ggml::profile_file(value).map(c_string),
-            environment: kept.collect(),
-            directory: c_string(environment.directory().unwrap_or(Path::new("/")).as_os_str()),
-            stdout: environment.stdout(),
-        }
-    }
-
     /// The last scheduler was freed: the program may be done, or make another.
     pub(crate) fn between_schedulers(&self, recorder: &Recorder) {
         let last = &recorder.delivered;
         let since =
             clock::nanoseconds(libc::CLOCK_MONOTONIC) - last.finished_ns.load(Ordering::Relaxed);
         if since >= TIMES_ITS_COST * last.took_ns.load(Ordering::Relaxed) {
-            recorder.stamp_end();
+            ThisThread::with(|this| recorder.stamp_end(this.run.get()));
             self.deliver(recorder);
             recorder.spool.header.set_end(0);
         }
@@ -147,19 +104,6 @@ fn kept(spool: &CStr, why: &[&[u8]]) {
         b"; the recording is kept, open it with: ggprof report ",
         spool,
     ]);
-}
-
-/// The `ggprof` that `ggprof env` named, or else the one installed with this agent.
-fn command(environment: &Environment) -> PathBuf {
-    if let Some(path) = environment.path("GGPROF_COMMAND") {
-        return path;
-    }
-    let agent = config::own_path();
-    let directory = agent.parent().unwrap_or(Path::new("/"));
-    // Beside it where it was built, as an agent under lib/ggprof, as part of a library in lib.
-    let places = ["ggprof", "../../bin/ggprof", "../bin/ggprof"].map(|place| directory.join(place));
-    let found = places.iter().find(|place| place.is_file());
-    found.or(places.first()).cloned().unwrap_or_default()
 }
 
 /// What the program printed comes before the summary. Its buffer is left alone if

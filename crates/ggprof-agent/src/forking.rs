@@ -4,20 +4,20 @@
 //!
 //! So our locks are held while the process forks (`lock`): the child finds what they protect
 //! whole, and them free. When it first uses ggml it makes a recording of its own
-//! (`lifecycle`). A child that came while a lock could not be had, while another thread was
-//! inside the loader (`ffi::loader`), out of the middle of a graph, or by a system call that no handler
-//! hears of, is not recorded; it only counts itself in the parent's recording.
+//! (`recorder::current`). A child that came while a lock could not be had, while another thread was
+//! inside the loader (`ffi::loader`), out of the middle of a graph, or by a system call that no
+//! handler hears of, is not recorded; it only counts itself in the parent's recording.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::hooks::{abort_callback, cuda_calls, device_nodes, library, linked_in};
-use crate::lock::HeldAtFork;
-use crate::observe::vulkan::command_buffers;
-use crate::observe::vulkan::device::{ANY_DEVICES, INSTANCES};
-use crate::observe::{backends, instance, schedulers};
-use crate::patch::{got, inline};
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, lifecycle};
+use crate::clock;
+use crate::devices;
+use crate::hooks::{device_nodes, library};
+use crate::lock::{HeldAtFork, rank};
+use crate::observe::this_thread::ThisThread;
+use crate::observe::{backends, instance, schedulers, ticking};
+use crate::patch::{got, inline, linked_in};
+use crate::recorder::current;
 
 /// Nobody holds one of our locks for so long, unless it waits for this very thread.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -37,12 +37,16 @@ pub(crate) fn prepare() {
 /// makes a recorder: the others are asked for when it is held.
 fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let others = std::iter::once_with(other_locks).flatten();
-    std::iter::once(lifecycle::lock_of_all()).chain(others)
+    std::iter::once(current::lock_of_all()).chain(others)
 }
 
-/// Whoever uses a Vulkan or CUDA device has more of them: its children are not recorded.
 fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
-    let [interner, definitions] = lifecycle::locks_of_recorder();
+    (0..rank::COUNT).flat_map(|rank| unsorted_locks().filter(move |lock| lock.rank() == rank))
+}
+
+/// Whoever uses a device has more of them: its children are not recorded.
+fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
+    let [interner, definitions] = current::locks_of_recorder();
     let all = [
         Some(backends::lock_of_all()),
         Some(instance::lock_of_all()),
@@ -51,16 +55,12 @@ fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
         Some(schedulers::lock_of_all()),
         Some(library::lock_of_all()),
         Some(device_nodes::lock_of_all()),
-        Some(cuda_calls::lock_of_all()),
         Some(linked_in::lock_of_all()),
         Some(inline::lock_of_all()),
-        Some(abort_callback::lock_of_all()),
-        Some(command_buffers::lock_of_all()),
-        Some(INSTANCES.lock_of_all()),
-        Some(ANY_DEVICES.lock_of_all()),
+        Some(ticking::lock_of_all()),
         Some(got::lock_of_all()),
     ];
-    all.into_iter().flatten()
+    all.into_iter().chain(devices::KNOWN.iter().flat_map(|api| api.locks())).flatten()
 }
 
 /// A handler of the program's signals may fork in the middle of our code, where this thread has
@@ -78,8 +78,13 @@ extern "C" fn after_in_child() {
         let can_go_on = this.has_all_locks.get() && !this.is_in_run();
         let_go_of_all(this);
         this.become_child();
-        lifecycle::become_child(can_go_on);
+        current::become_child(can_go_on && !devices_are_in_use());
     });
+}
+
+/// What devices did is out of reach in a child.
+fn devices_are_in_use() -> bool {
+    devices::KNOWN.iter().any(|api| api.is_in_use())
 }
 
 /// All of them or none.
@@ -109,5 +114,18 @@ fn let_go_of_first(held: usize) {
     for lock in locks().take(held) {
         // SAFETY: this thread holds it: `hold_all` took them in the same order.
         unsafe { lock.let_go() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_are_held_in_the_order_of_their_ranks_those_of_devices_among_them() {
+        let ranks: Vec<u8> = locks().map(|lock| lock.rank()).collect();
+        assert!(ranks.is_sorted(), "{ranks:?}");
+        let of_devices = devices::KNOWN.iter().flat_map(|api| api.locks()).flatten();
+        of_devices.for_each(|lock| assert!(ranks.contains(&lock.rank())));
     }
 }

@@ -20,6 +20,7 @@ macro_rules! ranks {
             #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
             enum Order { $($name),* }
             $(pub(crate) const $name: u8 = Order::$name as u8;)*
+            pub(crate) const COUNT: u8 = [$(Order::$name),*].len() as u8;
             #[cfg(test)]
             pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
         }
@@ -84,6 +85,8 @@ impl<const RANK: u8, T> Ranked<RANK, T> {
 /// A lock that is held while the process forks. So what it protects is whole in the child, and
 /// nobody there waits for a thread that only the parent has.
 pub(crate) trait HeldAtFork {
+    fn rank(&self) -> u8;
+
     /// Whether nobody else has it.
     fn try_hold(&'static self) -> bool;
 
@@ -104,6 +107,10 @@ unsafe impl<T: Send> Sync for AtFork<T> {}
 unsafe impl<T: Send> Send for AtFork<T> {}
 
 impl<const RANK: u8, T: Send> HeldAtFork for Ranked<RANK, T> {
+    fn rank(&self) -> u8 {
+        RANK
+    }
+
     fn try_hold(&'static self) -> bool {
         let Some(guard) = without_poison(self.0.try_lock()) else { return false };
         // SAFETY: this thread has the lock.

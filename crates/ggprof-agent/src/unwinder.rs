@@ -5,12 +5,10 @@
 //! the functions of libgcc. Programs that throw exceptions have it loaded already, and then it is
 //! theirs: an exception that passes through a hook is unwound by one and the same library.
 
-use std::arch::global_asm;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::hooks::shim::observe_then_jump;
-use crate::lock;
+use crate::{arch, lock};
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";
 
@@ -33,22 +31,8 @@ const NAMES: [&CStr; 13] = [
 
 static FOUND: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
 
-macro_rules! names_of_ours {
-    ($($name:literal $number:literal)*) => {
-        $(global_asm!(
-            concat!(".pushsection .text.", $name, ",\"ax\",@progbits"),
-            concat!(".hidden ", $name),
-            concat!(".globl ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ": jmp {forward}"),
-            concat!(".size ", $name, ", . - ", $name),
-            ".popsection",
-            forward = sym forward::<$number>,
-        );)*
-    };
-}
-
-names_of_ours! {
+arch::hidden_names! {
+    forward:
     "_Unwind_Resume" 0
     "_Unwind_RaiseException" 1
     "_Unwind_DeleteException" 2
@@ -64,10 +48,10 @@ names_of_ours! {
     "_Unwind_SetIP" 12
 }
 
-/// The stack is as the caller left it when the function is reached: it looks there for who called.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn forward<const NUMBER: usize>() {
-    observe_then_jump!(function, NUMBER, "mov edi, {slot}")
+arch::stand_in! {
+    /// The stack is as the caller left it when the function is reached: it looks there for who
+    /// called.
+    fn forward<NUMBER>, asks function(NUMBER)
 }
 
 extern "C-unwind" fn function(number: u32) -> usize {

@@ -14,19 +14,7 @@ use crate::clock;
 /// What all names have in common that are ours alone.
 const OURS: &[u8] = b"GGPROF_";
 /// Others that are looked at.
-const OTHERS: [&str; 11] = [
-    "GGML_PROFILE",
-    "TMPDIR",
-    "HOME",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "TERM",
-    "NO_COLOR",
-    "LANG",
-    "LC_ALL",
-];
+const OTHERS: [&str; 7] = ["GGML_PROFILE", "TMPDIR", "HOME", "TERM", "NO_COLOR", "LANG", "LC_ALL"];
 /// Of a word that is not understood so much is repeated.
 const LONGEST_WORD: usize = 60;
 
@@ -41,7 +29,8 @@ pub(crate) struct Environment {
 
 impl Environment {
     /// Of a process whose environment asks for a recording; of all others nothing is copied.
-    pub(crate) fn that_asks() -> Option<Environment> {
+    /// `reads` as for [`Self::copy`].
+    pub(crate) fn that_asks(reads: fn(&[u8]) -> bool) -> Option<Environment> {
         // SAFETY: C strings, and those of the environment are not changed meanwhile: the program
         // does not run yet.
         let asks = unsafe {
@@ -49,11 +38,11 @@ impl Environment {
             let is_named = !spool.is_null() && *spool != 0;
             is_named || !libc::getenv(c"GGML_PROFILE".as_ptr()).is_null()
         };
-        asks.then(Environment::copy)
+        asks.then(|| Environment::copy(reads))
     }
 
-    /// Of this process as it is now.
-    pub(crate) fn copy() -> Environment {
+    /// Of this process as it is now. `reads` tells which other names somebody looks at.
+    pub(crate) fn copy(reads: fn(&[u8]) -> bool) -> Environment {
         unsafe extern "C" {
             static environ: *const *const c_char;
         }
@@ -64,7 +53,7 @@ impl Environment {
             let mut next = environ;
             while !next.is_null() && !(*next).is_null() {
                 let variable = CStr::from_ptr(*next);
-                if is_looked_at(variable.to_bytes()) {
+                if is_looked_at(variable.to_bytes(), reads) {
                     variables.push(variable.to_owned());
                 }
                 next = next.add(1);
@@ -128,7 +117,7 @@ impl Environment {
     }
 
     /// One of these words; the first where nothing is set.
-    pub(super) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
+    pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
         let Some(value) = self.get(name) else { return Ok(words[0].1) };
         let known = words.iter().find(|(word, _)| *word == value);
         known.map(|(_, meaning)| *meaning).ok_or_else(|| {
@@ -144,9 +133,9 @@ impl Environment {
     }
 }
 
-fn is_looked_at(variable: &[u8]) -> bool {
+fn is_looked_at(variable: &[u8], reads: fn(&[u8]) -> bool) -> bool {
     let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
-    name.starts_with(OURS) || OTHERS.iter().any(|other| other.as_bytes() == name)
+    name.starts_with(OURS) || OTHERS.iter().any(|other| other.as_bytes() == name) || reads(name)
 }
 
 /// In words that a terminal can show.
@@ -169,7 +158,7 @@ pub(crate) fn identity_of_stdout() -> Option<(u64, u64)> {
 
 #[cfg(test)]
 impl Environment {
-    pub(super) fn of(variables: &[&str]) -> Environment {
+    pub(crate) fn of(variables: &[&str]) -> Environment {
         let variables = variables.iter().map(|it| CString::new(*it).unwrap_or_default());
         let directory = Some("/at".into());
         Environment { variables: variables.collect(), directory, stdout: None, copied_ns: 0 }

@@ -6,8 +6,8 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use super::api::Scope;
 use super::rehearsal;
+use crate::patch::scope::Scope;
 
 /// What it tells debuggers, at the beginning of `r_debug`.
 #[repr(C)]

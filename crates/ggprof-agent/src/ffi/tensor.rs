@@ -2,7 +2,7 @@
 //! read, never written; a tensor is only read while ggml holds it for us, inside
 //! a call that was given it.
 
-use crate::recorder::intern;
+use crate::digest::digest;
 
 /// Where the fields are in this copy of ggml.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl<'l> Tensor<'l> {
     pub(crate) fn name_sum(self) -> u64 {
         const USUAL: usize = 64;
         if self.layout.name_bytes != USUAL {
-            return intern::digest(self.name());
+            return digest(self.name());
         }
         let words: [u64; USUAL / 8] = self.field(self.layout.name);
         words

@@ -1,148 +1,15 @@
-//! Where a CPU library does not announce its ops by a call that can be seen (old
-//! versions, `-Bsymbolic` builds): ggml's public abort callback, which thread 0
-//! calls after each node it has computed. `observe::ticks` turns the moments into
-//! ops.
-//!
-//! The callback belongs to the program, and there is only one. Ours is in for the
-//! length of a graph that is recorded and calls the program's; to know the
-//! program's, the two ways of setting it are stood in for. Between graphs ggml has
-//! what the program gave it, so nothing of ours is left when recording stops or a
-//! backend goes. Libraries whose ops are seen otherwise are left alone.
+//! A program may ask ggml for the function that sets its abort callback, instead of calling it by
+//! name. Where `observe::ticking` needs the callback for itself, the program is given ours.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{entry, library};
-use crate::clock;
-use crate::ffi::api::{Pointer, Symbols};
-use crate::lock::{HeldAtFork, Ranked, rank};
-use crate::observe::backends;
-use crate::observe::ticks::Ticks;
-use crate::patch::inline;
+use crate::ffi::api::Pointer;
+use crate::observe::ticking::setter_in;
 use crate::patch::loaded_object::LoadedObject;
-use crate::recorder::this_thread::ThisThread;
 
-/// The name programs ask ggml's registry for, and the function behind it.
+/// The name programs ask ggml's registry for.
 const ASKED_FOR: &CStr = c"ggml_backend_set_abort_callback";
-const SETTER: &CStr = c"ggml_backend_cpu_set_abort_callback";
-
-pub(crate) type Callback = unsafe extern "C-unwind" fn(*mut c_void) -> bool;
-pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<Callback>, *mut c_void);
-
-/// The program's own callback for a backend.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Programs {
-    backend: usize,
-    callback: Callback,
-    data: usize,
-}
-
-/// Those of live backends.
-static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
-
-/// For the length of a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &PROGRAMS
-}
-/// How often they changed.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
-
-/// Our callback is in a backend for as long as this lives.
-#[derive(Debug)]
-pub(crate) struct Ticking {
-    setter: Setter,
-    backend: Pointer,
-    ticks: NonNull<Ticks>,
-}
-
-impl Ticking {
-    /// For the next graph of the backend, with room for the ticks of so many nodes.
-    ///
-    /// # Safety
-    /// `setter` belongs to the backend's own library, and the backend outlives the value.
-    pub(crate) unsafe fn begin(
-        this: &ThisThread,
-        setter: Setter,
-        backend: Pointer,
-        nodes: usize,
-    ) -> Ticking {
-        let ticks = Ticks::with_room_for(nodes, this, programs(backend as usize));
-        let ticking = Ticking { setter, backend, ticks: NonNull::from(Box::leak(ticks)) };
-        // SAFETY: the caller's contract; the ticks live until the callback is out again.
-        unsafe { setter(backend, Some(tick), ticking.ticks.as_ptr().cast()) };
-        ticking
-    }
-
-    pub(crate) fn ticks(&self) -> &Ticks {
-        // SAFETY: freed by drop only, and only shared references to it are made.
-        unsafe { self.ticks.as_ref() }
-    }
-
-    /// An exception took thread 0 out of the graph. Others may still be in it, and tick.
-    pub(crate) fn end_unwound(self) {
-        self.put_back();
-        std::mem::forget(self);
-    }
-
-    /// Gives ggml the program's callback again: the newest, as the program may set another
-    /// one in the middle, on any thread.
-    fn put_back(&self) {
-        loop {
-            let changes = CHANGES.load(Ordering::Acquire);
-            let own = programs(self.backend as usize);
-            let callback = own.map(|own| own.callback);
-            let data = own.map_or(0, |own| own.data) as *mut c_void;
-            // SAFETY: `begin`'s contract; what the program gave ggml before, or nothing.
-            unsafe { (self.setter)(self.backend, callback, data) };
-            if CHANGES.load(Ordering::Acquire) == changes {
-                return;
-            }
-        }
-    }
-}
-
-impl Drop for Ticking {
-    fn drop(&mut self) {
-        self.put_back();
-        // SAFETY: made by `begin`. ggml has the program's callback again, and the graph that
-        // ran with ours is over.
-        drop(unsafe { Box::from_raw(self.ticks.as_ptr()) });
-    }
-}
-
-/// ggml has computed a node. True would stop the graph, and only the program may ask for
-/// that. Old versions call this on all threads.
-unsafe extern "C-unwind" fn tick(ticks: *mut c_void) -> bool {
-    // SAFETY: in ggml's hands for as long as `Ticking` lives.
-    let ticks = unsafe { &*ticks.cast::<Ticks>() };
-    ThisThread::with(|this| ticks.note(this, clock::ticks()));
-    match ticks.programs {
-        // SAFETY: what the program gave ggml to call, with its own data.
-        Some(own) => unsafe { (own.callback)(own.data as *mut c_void) },
-        None => false,
-    }
-}
-
-fn programs(backend: usize) -> Option<Programs> {
-    let all = PROGRAMS.lock();
-    all.iter().find(|own| own.backend == backend).copied()
-}
-
-/// The program sets its callback, which is to be passed on behind this.
-pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: *mut c_void) {
-    let mut all = PROGRAMS.lock();
-    all.retain(|own| own.backend != backend as usize);
-    if let Some(callback) = callback {
-        all.push(Programs { backend: backend as usize, callback, data: data as usize });
-    }
-    CHANGES.fetch_add(1, Ordering::Release);
-}
-
-/// The program frees a backend: whatever is at its address later has no callback yet.
-pub(crate) fn forget(backend: Pointer) {
-    note_programs(backend, None, std::ptr::null_mut());
-}
 
 /// What to give a program that asks ggml for the function of this name. ggml may
 /// itself answer with our stand-in: it takes the address by the symbol's name.
@@ -159,21 +26,4 @@ pub(crate) fn stand_in(name: *const c_char, real: Pointer) -> Pointer {
         Some(object) if setter_in(&object).is_some() => entry::set_abort_callback as *mut c_void,
         _ => real,
     }
-}
-
-/// The real setter of the library that holds the backend's functions. It is found
-/// by what the call is about and not by who calls: the program got the address
-/// from ggml, and need not see that library.
-pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
-    if backend.is_null() {
-        return None;
-    }
-    setter_in(&LoadedObject::containing(backends::get_name_of(backend))?)
-}
-
-pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {
-    let found = Symbols::of(object)?.find(SETTER);
-    let is_own = object.holds(inline::function_behind(found));
-    // SAFETY: ggml's function of this name has this signature.
-    is_own.then(|| unsafe { std::mem::transmute::<usize, Setter>(found) })
 }

@@ -2,24 +2,16 @@
 //! `observe::backends`; a stand-in is only ever installed after its real one was.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::clock;
-use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
+use crate::ffi::backend_table::{CpyTensorAsync, Free, GraphCompute, More, Synchronize, original};
 use crate::observe::backends::{self, Adopted};
 use crate::observe::copies::{self, Copied, Underway};
+use crate::observe::fail_open::guard;
 use crate::observe::serialize;
 use crate::observe::split::Split;
-
-/// What lies in the registers behind the known arguments, should there be more of them.
-pub(crate) type More = [usize; 4];
-pub(crate) type GraphCompute =
-    unsafe extern "C-unwind" fn(Pointer, Pointer, usize, usize, usize, usize) -> c_int;
-pub(crate) type Synchronize = unsafe extern "C-unwind" fn(Pointer);
-type Free = unsafe extern "C-unwind" fn(Pointer);
-type CpyTensorAsync =
-    unsafe extern "C-unwind" fn(Pointer, Pointer, Pointer, Pointer, usize, usize) -> bool;
 
 /// ggml's `GGML_STATUS_FAILED`.
 const FAILED: c_int = -1;
@@ -112,15 +104,4 @@ pub(crate) unsafe extern "C-unwind" fn free(backend: Pointer) {
         // SAFETY: what ggml would have called, with what it passed.
         unsafe { real(backend) };
     }
-}
-
-/// The function that stood in the slot.
-///
-/// # Safety
-/// `F` is the slot's function pointer type.
-pub(crate) unsafe fn original<F: Copy>(kept: &AtomicUsize) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<usize>()) };
-    let address = kept.load(Ordering::Acquire);
-    // SAFETY: a function pointer of type `F` by the caller's contract, not null.
-    (address != 0).then(|| unsafe { std::mem::transmute_copy(&address) })
 }

@@ -5,13 +5,12 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use std::arch::global_asm;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::library;
-use super::shim::observe_then_jump;
-use crate::fail_open;
+use crate::arch;
 use crate::observe::cpu_op::{self, ComputeParams};
+use crate::observe::fail_open;
 
 /// Libraries with ops hooked at the same time.
 pub(crate) const LIBRARIES: usize = 8;
@@ -42,12 +41,11 @@ pub(crate) fn extra_hook(library: usize) -> usize {
     per_library!(extra_compute_forward)[library] as usize
 }
 
-/// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
-/// it is about to compute, on every thread. `library::hook_ops` stored the real function before
-/// it installed this.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn extra_compute_forward<const LIBRARY: usize>() {
-    observe_then_jump!(announced, [EXTRA][LIBRARY])
+arch::stand_in! {
+    /// `ggml_cpu_extra_compute_forward`: the first thing ggml calls for every node
+    /// it is about to compute, on every thread. `library::hook_ops` stored the real function
+    /// before it installed this.
+    fn extra_compute_forward<LIBRARY>, tells announced(arguments), jumps EXTRA[LIBRARY]
 }
 
 /// That the arguments are these shows where the second one is a node of a running graph.
@@ -55,45 +53,20 @@ extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize) {
     fail_open::hot((), |this| cpu_op::begin(this, params, tensor));
 }
 
-/// Bytes between the hooks of `ggml_compute_forward_*`.
-const APART: usize = 16;
-
-// A hook for each function: it only says which one it is. By address and not in a table of
-// pointers, which the loader would have to fill in every process, also those without ggml.
-global_asm!(
-    ".pushsection .text.ggprof_forward_hooks,\"ax\",@progbits",
-    ".balign {apart}",
-    ".hidden ggprof_forward_hooks",
-    ".globl ggprof_forward_hooks",
-    "ggprof_forward_hooks:",
-    ".set ggprof_forward_slot, 0",
-    ".rept {hooks}",
-    ".balign {apart}",
-    // mov r11d, slot
-    ".byte 0x41, 0xbb",
-    ".long ggprof_forward_slot",
-    "jmp {forward}",
-    ".set ggprof_forward_slot, ggprof_forward_slot + 1",
-    ".endr",
-    ".popsection",
-    apart = const APART,
-    hooks = const FORWARDS,
-    forward = sym forward,
-);
+// A hook for each function: it only says which one it is.
+arch::numbered_entries!("ggprof_forward_hooks", FORWARDS, forward);
 
 pub(crate) fn forward_hook(slot: usize) -> usize {
     unsafe extern "C" {
         static ggprof_forward_hooks: u8;
     }
-    (&raw const ggprof_forward_hooks) as usize + slot * APART
+    (&raw const ggprof_forward_hooks) as usize + slot * arch::ENTRIES_APART
 }
 
-/// One of `ggml_compute_forward_*`, whose number is in `r11`. Its signature is not known (a
-/// fusion takes several tensors), so every register an argument may be in is kept and the
-/// real function is jumped to, as if nobody had been there.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn forward() {
-    observe_then_jump!(forward_called, 0, "lea r9d, [r11 + {slot}]")
+arch::stand_in! {
+    /// One of `ggml_compute_forward_*`, by its number. Its signature is not known: a fusion takes
+    /// several tensors.
+    fn forward, asks forward_called(arguments, number)
 }
 
 /// Returns the real function for `forward` to jump to. Of the arguments only

@@ -7,13 +7,13 @@ use std::mem::offset_of;
 use std::sync::atomic::AtomicUsize;
 
 use super::library;
-use super::shim::{keep_arguments, restore_arguments};
+use crate::arch;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::observe::this_thread::ThisThread;
 use crate::observe::visits::{Timed, Visits};
 use crate::patch::got;
-use crate::patch::loaded_object::{LoadedObject, Place};
-use crate::recorder::this_thread::ThisThread;
+use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
 
 const IS_EMPTY: &CStr = c"ggml_is_empty";
 /// Device libraries at once in one process.
@@ -30,47 +30,14 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKED
 }
 
-/// The shim in the slot, which knows where the question comes from: Rust cannot ask. In a split
-/// that is timed as a whole the shim keeps the node by itself; there are as many questions as
-/// nodes. It goes on to the real function, which was kept before the shim was put into the slot,
-/// with every argument as it was.
-#[unsafe(naked)]
-unsafe extern "C-unwind" fn shim<const N: usize>() {
-    std::arch::naked_asm!(
-        ".cfi_startproc",
-        "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-        "mov rax, qword ptr fs:[rax + {visits}]",
-        "test rax, rax",
-        "jz 3f",
-        "cmp byte ptr [rax + {timed}], {as_whole}",
-        "jne 2f",
-        "mov r11, [rsp]",
-        "cmp r11, [rax + {site}]",
-        "jne 2f",
-        "mov [rax + {asked}], rdi",
-        "3:",
-        "jmp qword ptr [rip + {real} + {place}]",
-        "2:",
-        "sub rsp, 8",
-        ".cfi_adjust_cfa_offset 8",
-        keep_arguments!(),
-        "mov rsi, [rsp + 200]",
-        "mov rdx, rax",
-        "call {visit}",
-        restore_arguments!(),
-        "add rsp, 8",
-        ".cfi_adjust_cfa_offset -8",
-        "jmp 3b",
-        ".cfi_endproc",
-        visits = const offset_of!(ThisThread, visits),
-        timed = const offset_of!(Visits, timed),
-        as_whole = const Timed::AsWhole as u8,
-        site = const offset_of!(Visits, site),
-        asked = const offset_of!(Visits, asked),
-        real = sym REAL,
-        place = const N * size_of::<AtomicUsize>(),
-        visit = sym visit,
-    )
+arch::node_question! {
+    /// The shim in the slot. In a split that is timed as a whole it keeps the node by itself, as
+    /// [`Visits::visit`] would. It goes on to the real function, which was kept before the shim was
+    /// put into the slot.
+    fn shim; real: REAL, visit: visit;
+    in this thread: visits offset_of!(ThisThread, visits);
+    in these: timed offset_of!(Visits, timed), as_whole Timed::AsWhole as u8,
+        site offset_of!(Visits, site), asked offset_of!(Visits, asked);
 }
 
 /// # Safety
@@ -90,7 +57,7 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
     let mut hooked = HOOKED.lock();
     let key = Some(object.place());
     let own = hooked.iter().position(|library| *library == key);
-    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(library::is_gone));
+    let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
     let Some(number) = own.or_else(free) else { return false };
     let shim = SHIMS[number] as *const () as usize;
     // Taken before it is used: no other library may get a number that a slot leads to.

@@ -7,8 +7,9 @@ use ggprof_spool::layout::{CoveredHow, CoveredWhy, Why};
 
 use super::barrier;
 use super::cpu_ops;
-use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooked, Hooks};
+use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooks};
 use crate::fault::fault_point;
+use crate::observe::backend_hooks::Hooked;
 use crate::patch::direct_calls;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
 use crate::patch::loaded_object::LoadedObject;

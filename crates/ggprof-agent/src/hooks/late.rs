@@ -2,7 +2,8 @@
 //! library, and where ggml comes before it in the order of symbols, calls go past us. Then
 //! the slots that lead to ggml's functions are changed, in everything that is loaded.
 
-use super::{entry, real_function};
+use super::entry;
+use crate::ffi::which_ggml;
 use crate::patch::{got, loaded_object};
 
 /// Leads every call of ggml's entry points to us. What leads to another profiler is left
@@ -15,7 +16,7 @@ pub(crate) fn lead_calls_here() {
         got::for_each(&object, |slot| {
             let entry = entry::all().find(|entry| entry.symbol == slot.name);
             if let Some(entry) = entry
-                && real_function::is_ggmls(slot.leads_to(&object))
+                && which_ggml::is_ggmls(slot.leads_to(&object))
             {
                 slot.replace(&object, entry.called as *const () as usize);
             }

@@ -13,30 +13,14 @@ use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::observe::backend_hooks::Hooked;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
-use crate::patch::loaded_object::{LoadedObject, Place};
+use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
 pub(super) const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
-
-/// What could be hooked in a library.
-#[derive(Clone, Debug)]
-pub(crate) struct Hooked {
-    pub(crate) how: CoveredHow,
-    pub(crate) ops: bool,
-    pub(crate) barrier: bool,
-    pub(crate) forward: u32,
-    /// Why ops are not seen, when they are not.
-    pub(crate) reason: Why<'static>,
-}
-
-impl Hooked {
-    pub(crate) fn not(reason: Why<'static>) -> Hooked {
-        Hooked { how: CoveredHow::Not, ops: false, barrier: false, forward: 0, reason }
-    }
-}
 
 struct Library {
     place: Place,
@@ -119,11 +103,6 @@ pub(crate) fn unhook_forward(place: usize) {
     }
 }
 
-/// Nothing of this name is loaded there any more.
-pub(super) fn is_gone((name, start): &Place) -> bool {
-    LoadedObject::containing(*start).is_none_or(|now| now.name != *name)
-}
-
 impl Library {
     fn half_hooked(object: &LoadedObject) -> Library {
         let hooked = Hooked::not(Why::plain(CoveredWhy::HookedHalfWay));
@@ -199,7 +178,7 @@ fn is_forward(name: &CStr) -> bool {
 }
 
 /// Keeps the real function, then puts the hook in its place. The slot is bound, if it can be.
-pub(super) fn replace(
+pub(crate) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,
     hook: usize,

@@ -7,33 +7,17 @@
 use std::ffi::CStr;
 
 use super::entry::{self, Entry};
-use super::library::is_gone;
-use crate::ffi::api::Scope;
-use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::got;
 use crate::patch::inline::{Hook, InlineHooks, Wanted};
-use crate::patch::loaded_object::{LoadedObject, Place};
+use crate::patch::linked_in::Hooked;
+use crate::patch::loaded_object::LoadedObject;
+use crate::patch::scope::Scope;
 use crate::patch::symbols::{self, Function};
 use crate::quiet_log;
 
 /// What every program that computes with ggml calls, one way or another; a quick
 /// look for their names keeps all other programs from paying more.
 pub(super) const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
-
-/// A program or library with hooks at its own ggml's entry points.
-#[derive(Debug)]
-struct Hooked {
-    object: LoadedObject,
-    functions: Vec<&'static CStr>,
-    hooks: InlineHooks,
-}
-
-static HOOKED: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
-
-/// For the length of a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &HOOKED
-}
 
 /// Hooks for an object's own ggml, if it calls one directly. They are not in yet.
 pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
@@ -87,7 +71,7 @@ impl Prepared {
     /// Keeps the hooks in mind, or says why there are none.
     pub(crate) fn conclude(self) {
         match self.hooked {
-            Ok(hooked) => HOOKED.lock().push(hooked),
+            Ok(hooked) => hooked.remember(),
             Err(_) if self.shows && !self.object.name.is_empty() => {}
             Err(reason) => quiet_log::say(&[
                 self.object.name.to_bytes(),
@@ -126,46 +110,4 @@ fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static st
 
 fn entry_named(name: &[u8]) -> Option<&'static Entry> {
     entry::all().find(|entry| entry.symbol.to_bytes() == name)
-}
-
-/// Forgets the hooks of libraries that were closed, even if they were opened again at
-/// the same place, and gives their places.
-pub(crate) fn forget_closed() -> Vec<Place> {
-    let all = || HOOKED.lock();
-    let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
-    // Those that are there still stay there while their code is looked at.
-    let there: Vec<(Place, Scope)> = known
-        .into_iter()
-        .filter_map(|place| Scope::of(&place.0).map(|held| (place, held)))
-        .filter(|(place, _)| !is_gone(place))
-        .collect();
-    let mut closed = Vec::new();
-    all().retain(|hooked| {
-        let place = hooked.object.place();
-        let stays =
-            there.iter().any(|(there, _)| *there == place) && hooked.hooks.are_in(&hooked.object);
-        if !stays {
-            closed.push(place);
-        }
-        stays
-    });
-    closed
-}
-
-fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
-    HOOKED.lock().iter().find_map(wanted)
-}
-
-/// Whether a function is of a ggml that is hooked where it is linked in.
-pub(crate) fn holds(function: usize) -> bool {
-    search(|hooked| hooked.object.holds(function).then_some(())).is_some()
-}
-
-/// Whether calls of a function inside the object arrive at us.
-pub(crate) fn is_hooked(object: &LoadedObject, symbol: &CStr) -> bool {
-    let is_in = |hooked: &Hooked| {
-        let is_this = hooked.object.place() == object.place();
-        (is_this && hooked.functions.contains(&symbol)).then_some(())
-    };
-    search(is_in).is_some()
 }

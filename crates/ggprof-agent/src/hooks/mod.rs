@@ -4,12 +4,10 @@
 //!
 //! All are `extern "C-unwind"`: ggml's C++ exceptions pass through them.
 
-pub(crate) mod abort_callback;
-pub(crate) mod backend_table;
+mod abort_callback;
+mod backend_table;
 mod barrier;
 pub(crate) mod cpu_ops;
-pub(crate) mod cuda_calls;
-pub(crate) mod cupti;
 pub(crate) mod device_nodes;
 pub(crate) mod entry;
 mod inline_ops;
@@ -17,9 +15,17 @@ pub(crate) mod late;
 pub(crate) mod library;
 pub(crate) mod linked_in;
 pub(crate) mod opened;
-mod process_end;
 pub(crate) mod real_function;
-pub(crate) mod shim;
 mod turn;
 mod unloading;
-pub(crate) mod vulkan;
+
+use crate::observe::backend_hooks::BackendHooks;
+
+/// What `observe` puts into backends and their libraries.
+pub(crate) static BACKEND_HOOKS: BackendHooks = BackendHooks {
+    graph_compute: backend_table::graph_compute,
+    cpy_tensor_async: backend_table::cpy_tensor_async,
+    free: backend_table::free,
+    ops: library::hook_ops,
+    nodes: device_nodes::hook,
+};

@@ -8,18 +8,17 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::library::is_gone;
 use super::linked_in::{self, SIGNS};
-use super::shim::observe_then_jump;
 use super::turn::{Turn, Turns};
-use crate::fail_open::guard;
+use crate::arch;
 use crate::fault::fault_point;
-use crate::ffi::api::Scope;
-use crate::lifecycle;
-use crate::observe::vulkan::registration;
-use crate::patch::loaded_object::{self, LoadedObject, Place};
-use crate::patch::{exports, symbols};
-use crate::recorder::this_thread::ThisThread;
+use crate::observe::device_api;
+use crate::observe::fail_open::guard;
+use crate::observe::this_thread::ThisThread;
+use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
+use crate::patch::scope::Scope;
+use crate::patch::{self, exports, symbols};
+use crate::recorder::current;
 
 const SYMBOL: u32 = 0;
 const VERSIONED_SYMBOL: u32 = 1;
@@ -28,14 +27,13 @@ const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
 
 macro_rules! question {
     ($name:ident, $number:expr) => {
-        /// The loader's function of this name, once we have looked.
-        ///
-        /// # Safety
-        /// Called by programs as libc's own.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $name() {
-            observe_then_jump!(before_answer, $number, "mov edi, {slot}")
+        arch::stand_in! {
+            /// The loader's function of this name, once we have looked.
+            ///
+            /// # Safety
+            /// Called by programs as libc's own.
+            #[unsafe(no_mangle)]
+            fn $name, asks before_answer($number)
         }
     };
 }
@@ -81,7 +79,7 @@ static SEEN: Turns<Vec<Place>> = Turns::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
 pub(crate) fn look() {
-    if !lifecycle::is_on() {
+    if !current::is_on() {
         return;
     }
     let (loaded, unloaded) = loaded_object::changes();
@@ -95,7 +93,7 @@ pub(crate) fn look() {
         return ThisThread::with(|this| this.looked_at.set(u32::MAX));
     };
     fault_point!();
-    let closed = linked_in::forget_closed();
+    let closed = patch::linked_in::forget_closed();
     let now = loaded_object::all();
     turn.value.retain(|place| {
         !closed.contains(place) && now.iter().any(|object| object.place() == *place)
@@ -107,7 +105,7 @@ pub(crate) fn look() {
             look_at(&object, &turn);
         }
     }
-    registration::provide_if_needed();
+    device_api::all().iter().for_each(|api| api.note_loaded());
     // What came meanwhile is looked at the next time.
     LOADED.store(loaded, Ordering::Release);
     UNLOADED.store(unloaded, Ordering::Release);

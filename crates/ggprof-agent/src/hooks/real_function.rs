@@ -11,19 +11,19 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use super::linked_in;
-use crate::fail_open::contained;
 use crate::fault::fault_point;
-use crate::ffi::api::Scope;
+use crate::ffi::which_ggml::{find_anywhere, is_ggmls};
 use crate::lock;
+use crate::observe::fail_open::contained;
+use crate::observe::this_thread::ThisThread;
 use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject, is_ours};
-use crate::recorder::this_thread::ThisThread;
+use crate::patch::scope::Scope;
 
 /// Marks what `for_caller` is given for a call that arrived at the entry of a hooked
 /// function: not a return address, but the way past the hook. No address of a program
 /// has this bit.
-const PAST_A_HOOK: usize = 1 << 62;
+pub(super) const PAST_A_HOOK: usize = 1 << 62;
 /// Marks a site that is a function of ggml's; no address of a program has this bit.
 const BEHIND_OURS: usize = 1 << 63;
 
@@ -176,40 +176,4 @@ fn next(symbol: &CStr) -> usize {
     lock::before_asking_the_loader();
     // SAFETY: a look-up by a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize }
-}
-
-/// A function of the ggml that a function leads to: itself, or where it is another
-/// profiler's, one of the ggml behind that. What has ggml linked in is its ggml.
-pub(crate) fn of_ggml(function: usize) -> usize {
-    let function = inline::function_behind(function);
-    if is_ggmls(function) || linked_in::holds(function) {
-        return function;
-    }
-    match find_anywhere(c"ggml_init") {
-        0 => function,
-        of_another => of_another,
-    }
-}
-
-/// Whether the library that holds a function is a ggml, and not one that only
-/// stands in for some of ggml's functions, as we do.
-pub(crate) fn is_ggmls(function: usize) -> bool {
-    let Some(object) = LoadedObject::containing(function) else { return false };
-    let scope = Scope::of(&object.name);
-    scope.is_some_and(|scope| object.holds(scope.find(c"ggml_init")))
-}
-
-/// The symbol in any ggml of the process, for a caller who cannot see its own: a
-/// profiler that passes on a call to libraries opened with `RTLD_LOCAL`.
-fn find_anywhere(symbol: &CStr) -> usize {
-    let mut found = 0;
-    let holds = |object: &LoadedObject| {
-        let address = Scope::of(&object.name).map_or(0, |scope| scope.find(symbol));
-        if object.holds(address) && !is_ours(address) && is_ggmls(address) {
-            found = address;
-        }
-        found != 0
-    };
-    loaded_object::all().iter().any(holds);
-    found
 }

@@ -4,8 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::ffi::api;
-use crate::patch::loaded_object;
+use crate::patch::{loaded_object, scope};
 
 /// # Safety
 /// Called by programs as libc's own.
@@ -14,7 +13,7 @@ unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
     // Counted on both sides: what others remember meanwhile may be of the library that goes.
     loaded_object::note_closing();
     // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { api::close(handle) };
+    let status = unsafe { scope::close(handle) };
     loaded_object::note_closing();
     status
 }

@@ -4,14 +4,12 @@
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
+use super::backend_hooks::{BackendHooks, Hooked};
 use super::instance::{Instance, file_name};
-use super::vulkan::{label_switch, registration};
-use super::{cuda, devices};
+use super::ticking::{self, Setter};
+use super::{device_api, devices};
 use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
-use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::library::{self, Hooked};
-use crate::hooks::{cuda_calls, device_nodes};
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -28,8 +26,8 @@ pub(super) struct BackendFacts {
     pub(super) is_host_accelerator: bool,
     /// A device's: its library tells which node it works on.
     pub(super) asks_about_nodes: bool,
-    /// Its library hands work to CUDA devices.
-    pub(super) is_cuda: bool,
+    /// The API that its library hands work to, by its place in the list of all.
+    pub(super) device_api: Option<usize>,
     copies: bool,
     hooked: Hooked,
     /// Why the kernels of a device cannot be seen, if they cannot.
@@ -52,7 +50,12 @@ pub(super) struct OwnFunctions {
 
 impl BackendFacts {
     /// Finds out about a live backend of the instance.
-    pub(super) fn of(instance: &Instance, backend: Pointer, own: OwnFunctions) -> BackendFacts {
+    pub(super) fn of(
+        instance: &Instance,
+        backend: Pointer,
+        own: OwnFunctions,
+        hooks: &BackendHooks,
+    ) -> BackendFacts {
         let object = LoadedObject::containing(own.graph_compute);
         let device = devices::device_of(instance, backend);
         let device_type = devices::device_type(instance, backend, device);
@@ -61,14 +64,16 @@ impl BackendFacts {
         let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
         let hooked = match &object {
             // Without the fields of its nodes nothing could be told of an op.
-            Some(object) if on_processor && instance.layouts.is_some() => library::hook_ops(object),
+            Some(object) if on_processor && instance.layouts.is_some() => (hooks.ops)(object),
             _ => Hooked::not(Why::plain(CoveredWhy::NotAnnounced)),
         };
         fault_point!();
         // ggml ends the program if the backend is another's.
         let may_tick = device_type == devices::CPU && !hooked.ops && instance.layouts.is_some();
         let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
-        on_device.into_iter().for_each(label_switch::look_in);
+        if let Some(library) = on_device {
+            device_api::all().iter().for_each(|api| api.look_in(library));
+        }
         let is_host_accelerator = device_type == devices::ACCELERATOR
             && own.synchronize == 0
             && devices::uses_host(instance, device);
@@ -84,13 +89,13 @@ impl BackendFacts {
             device,
             device_type,
             ops_seen: hooked.ops,
-            tick_setter: object.as_ref().filter(|_| may_tick).and_then(abort_callback::setter_in),
+            tick_setter: object.as_ref().filter(|_| may_tick).and_then(ticking::setter_in),
             is_host_accelerator,
-            asks_about_nodes: on_device.is_some_and(device_nodes::hook),
-            is_cuda: on_device.is_some_and(cuda_calls::hook),
+            asks_about_nodes: on_device.is_some_and(hooks.nodes),
+            device_api: on_device.and_then(device_api::hooked_in),
             copies: own.cpy_tensor_async != 0,
             hooked,
-            why_no_kernels: object.as_ref().and_then(registration::why_unseen),
+            why_no_kernels: object.as_ref().and_then(why_unseen),
             blas: blas.unwrap_or_default(),
             name: ask(api.ggml_backend_name, backend),
             device_name: ask(api.ggml_backend_dev_name, device),
@@ -129,6 +134,11 @@ impl BackendFacts {
             };
             lane.define_lasting(Owner::Backend(id), &record.encode());
         });
+    }
+
+    fn is_covered_by_api(&self) -> bool {
+        let api = self.device_api.and_then(|place| device_api::all().get(place));
+        api.is_some_and(|api| api.covers_itself())
     }
 
     /// Tells what is seen, how, by how many hooks, and if it is not, why.
@@ -171,8 +181,12 @@ impl BackendFacts {
             cover(Covered::Ops, CoveredHow::NodeByNode, 1, Why { code, detail: &self.blas });
         } else if lane.recorder.serialize {
             cover(Covered::Ops, CoveredHow::Serialized, 1, Why::UNTOLD);
-        } else if !self.is_cuda || !cuda::is_wanted(lane) {
+        } else if !self.is_covered_by_api() {
             cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
         }
     }
+}
+
+fn why_unseen(library: &LoadedObject) -> Option<CoveredWhy> {
+    device_api::all().iter().find_map(|api| api.why_unseen(library))
 }

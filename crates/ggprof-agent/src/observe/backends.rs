@@ -8,18 +8,19 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering}
 use ggprof_spool::layout;
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
+use super::backend_hooks::BackendHooks;
+use super::device_api::DeviceApi;
 use super::instance::Instance;
-use super::{cuda, devices, schedulers};
+use super::this_thread::ThisThread;
+use super::ticking::{self, Setter};
+use super::{device_api, devices, schedulers};
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
-use crate::ffi::backend_table::BackendSlot;
-use crate::hooks::abort_callback::{self, Setter};
-use crate::hooks::backend_table::{self, Synchronize};
-use crate::lifecycle;
+use crate::ffi::backend_table::{BackendSlot, Synchronize, original};
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::current;
 use crate::recorder::definitions::Owner;
-use crate::recorder::this_thread::ThisThread;
 
 /// Entries that are made at once.
 const CHUNK: usize = 64;
@@ -36,8 +37,8 @@ pub(crate) struct Adopted {
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
     is_cpu: AtomicBool,
-    /// Its library hands work to CUDA devices.
-    is_cuda: AtomicBool,
+    /// The API that its library hands work to: its place in the list of all, from 1 on.
+    device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
     /// Every node is seen as it is computed.
     pub(crate) ops_seen: AtomicBool,
@@ -135,11 +136,13 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     own.or_else(|| adopted().find(fits)).map_or(layout::NONE, Adopted::id)
 }
 
-/// Waits until every CUDA backend has nothing left to do. Called with the lock of CUDA's
-/// state held, without which no backend stops being one (`note_free`).
-pub(crate) fn synchronize_cuda() {
-    for entry in adopted().filter(|entry| entry.is_cuda()) {
-        // SAFETY: whoever frees it would first wait for that lock.
+/// Waits until every backend of the API with this name has nothing left to do. Called at a moment
+/// when `DeviceApi::while_nobody_waits` would wait, without which no backend stops being one
+/// (`note_free`).
+pub(crate) fn wait_for_all_of(name: &str) {
+    let is_of = |entry: &&Adopted| entry.device_api().is_some_and(|api| api.name() == name);
+    for entry in adopted().filter(is_of) {
+        // SAFETY: whoever frees it would first wait for us.
         unsafe { entry.wait_until_idle() };
     }
 }
@@ -156,25 +159,30 @@ pub(super) fn note_change() {
 }
 
 /// Takes a backend in. `base_function` is a function of its ggml's base library.
-pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -> u32 {
+pub(crate) fn adopt(
+    this: &ThisThread,
+    backend: Pointer,
+    base_function: usize,
+    hooks: &BackendHooks,
+) -> u32 {
     if backend.is_null() {
         return layout::NONE;
     }
     if let Some(entry) = find(backend)
-        && entry.is_hooked(backend)
+        && entry.is_hooked(backend, hooks)
     {
         return entry.id();
     }
-    let Some(recorder) = lifecycle::start_recording() else { return layout::NONE };
-    let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return layout::NONE };
+    let Some(recorder) = current::start_recording() else { return layout::NONE };
+    let Some(lane) = this.lane(recorder) else { return layout::NONE };
     let Some(instance) = Instance::holding(base_function, &lane) else { return layout::NONE };
-    let Some(own) = own_functions(backend, instance) else { return layout::NONE };
-    let facts = BackendFacts::of(instance, backend, own);
+    let Some(own) = own_functions(backend, instance, hooks) else { return layout::NONE };
+    let facts = BackendFacts::of(instance, backend, own, hooks);
     fault_point!();
     let mut count = ADOPTING.lock();
     // Another thread may have come here at the same time.
     if let Some(entry) = find(backend)
-        && entry.is_hooked(backend)
+        && entry.is_hooked(backend, hooks)
     {
         return entry.id();
     }
@@ -184,7 +192,7 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
     // Described before it can be found: what computes later refers to it.
     facts.write(*count, instance, &lane);
     fault_point!();
-    entry.take_in(backend, *count, instance, own, &facts);
+    entry.take_in((backend, *count), instance, own, &facts, hooks);
     note_change();
     fault_point!();
     entry.id()
@@ -192,7 +200,11 @@ pub(crate) fn adopt(this: &ThisThread, backend: Pointer, base_function: usize) -
 
 /// What its library put into a live backend's table. `None` where the table is not known, or
 /// what stands in it computes nothing.
-fn own_functions(backend: Pointer, instance: &Instance) -> Option<OwnFunctions> {
+fn own_functions(
+    backend: Pointer,
+    instance: &Instance,
+    hooks: &BackendHooks,
+) -> Option<OwnFunctions> {
     let at = instance.backend?;
     let there = |offset: usize| {
         // SAFETY: the caller of `adopt` holds a live backend of `instance`.
@@ -206,32 +218,17 @@ fn own_functions(backend: Pointer, instance: &Instance) -> Option<OwnFunctions> 
         // A struct that was copied with our hooks in it has its originals elsewhere.
         alike(get_name_of(backend)).map_or(0, |other| kept(other).load(Ordering::Acquire))
     };
-    let Hooks { graph_compute, cpy_tensor_async, free } = hooks();
+    let copy = hooks.cpy_tensor_async as usize;
     let own = OwnFunctions {
-        graph_compute: own(at.graph_compute, graph_compute, |entry| &entry.graph_compute),
-        cpy_tensor_async: own(at.cpy_tensor_async, cpy_tensor_async, |it| &it.cpy_tensor_async),
-        free: own(at.free, free, |entry| &entry.free),
+        graph_compute: own(at.graph_compute, hooks.graph_compute as usize, |it| &it.graph_compute),
+        cpy_tensor_async: own(at.cpy_tensor_async, copy, |it| &it.cpy_tensor_async),
+        free: own(at.free, hooks.free as usize, |it| &it.free),
         synchronize: there(at.synchronize),
     };
     let is_code = |function| {
         LoadedObject::containing(function).is_some_and(|object| object.holds_code(function))
     };
     is_code(own.graph_compute).then_some(own)
-}
-
-/// What we put there.
-struct Hooks {
-    graph_compute: usize,
-    cpy_tensor_async: usize,
-    free: usize,
-}
-
-fn hooks() -> Hooks {
-    Hooks {
-        graph_compute: backend_table::graph_compute as *const () as usize,
-        cpy_tensor_async: backend_table::cpy_tensor_async as *const () as usize,
-        free: backend_table::free as *const () as usize,
-    }
 }
 
 impl Adopted {
@@ -243,7 +240,7 @@ impl Adopted {
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
-            is_cuda: AtomicBool::new(false),
+            device_api: AtomicUsize::new(0),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
             tick_setter: AtomicUsize::new(0),
@@ -254,6 +251,12 @@ impl Adopted {
             free: AtomicUsize::new(0),
             is_freed: AtomicBool::new(false),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn of_device_api(place: usize, id: u32) -> Adopted {
+        let (device_api, id) = (AtomicUsize::new(place + 1), AtomicU32::new(id));
+        Adopted { device_api, id, ..Adopted::none() }
     }
 
     /// Whether the entry can go over to another backend: its own was freed, and for copies of its
@@ -273,7 +276,7 @@ impl Adopted {
     }
 
     /// The library that computes its graphs. Asks the loader.
-    pub(super) fn library(&self) -> Option<LoadedObject> {
+    pub(crate) fn library(&self) -> Option<LoadedObject> {
         LoadedObject::containing(self.graph_compute.load(Ordering::Acquire))
     }
 
@@ -283,23 +286,23 @@ impl Adopted {
     }
 
     /// A freed backend's memory may hold a new one, with a fresh table.
-    fn is_hooked(&self, backend: Pointer) -> bool {
+    fn is_hooked(&self, backend: Pointer, hooks: &BackendHooks) -> bool {
         let Some(layout) = self.instance().and_then(|instance| instance.backend) else {
             return false;
         };
         // SAFETY: the caller holds the backend, which is of this instance or, if
         // its memory was reused, at least as large as one of this instance.
         let slot = unsafe { BackendSlot::at(backend, layout.graph_compute) };
-        slot.is_some_and(|slot| slot.get() == backend_table::graph_compute as *const () as usize)
+        slot.is_some_and(|slot| slot.get() == hooks.graph_compute as usize)
     }
 
     fn take_in(
         &self,
-        backend: Pointer,
-        id: u32,
+        (backend, id): (Pointer, u32),
         instance: &'static Instance,
         own: OwnFunctions,
         facts: &BackendFacts,
+        hooks: &BackendHooks,
     ) {
         if self.backend.load(Ordering::Acquire) != 0 {
             self.backend.store(NOBODY, Ordering::Release);
@@ -317,13 +320,13 @@ impl Adopted {
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
         // Who sees this waits for the backend, and not for the one that had the entry before.
-        self.is_cuda.store(facts.is_cuda, Ordering::Release);
+        self.device_api.store(facts.device_api.map_or(0, |place| place + 1), Ordering::Release);
         fault_point!();
-        let (hooks, at) = (hooks(), instance.backend.unwrap_or_default());
+        let at = instance.backend.unwrap_or_default();
         for (own, offset, hook) in [
-            (own.free, at.free, hooks.free),
-            (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async),
-            (own.graph_compute, at.graph_compute, hooks.graph_compute),
+            (own.free, at.free, hooks.free as usize),
+            (own.cpy_tensor_async, at.cpy_tensor_async, hooks.cpy_tensor_async as usize),
+            (own.graph_compute, at.graph_compute, hooks.graph_compute as usize),
         ] {
             // SAFETY: the caller of `adopt` holds a live backend of `instance`.
             let slot = unsafe { BackendSlot::at(backend, offset) };
@@ -353,19 +356,20 @@ impl Adopted {
         self.asks_about_nodes.load(Ordering::Relaxed)
     }
 
-    /// Its work is done by a CUDA device.
-    pub(crate) fn is_cuda(&self) -> bool {
-        self.is_cuda.load(Ordering::Acquire)
+    /// The API that its library hands work to, by calls that are seen.
+    pub(crate) fn device_api(&self) -> Option<&'static dyn DeviceApi> {
+        let place = self.device_api.load(Ordering::Acquire).checked_sub(1)?;
+        device_api::all().get(place).copied()
     }
 
     /// Waits until the backend has nothing left to do.
     ///
     /// # Safety
     /// The backend is not freed meanwhile.
-    pub(super) unsafe fn wait_until_idle(&self) {
+    pub(crate) unsafe fn wait_until_idle(&self) {
         let backend = self.backend.load(Ordering::Acquire) as Pointer;
         // SAFETY: taken from this slot of the backend's table.
-        let real = unsafe { backend_table::original::<Synchronize>(&self.synchronize) };
+        let real = unsafe { original::<Synchronize>(&self.synchronize) };
         if let Some(synchronize) = real {
             // SAFETY: the backend's own function; it lives, by the caller's contract.
             unsafe { synchronize(backend) };
@@ -388,25 +392,25 @@ impl Adopted {
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
-        abort_callback::forget(self.backend.load(Ordering::Acquire) as Pointer);
+        ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
         // Whatever happens below: nobody waits for it any more.
-        let was_cuda = self.is_cuda();
-        if was_cuda {
-            cuda::while_nobody_waits(|| self.is_cuda.store(false, Ordering::Release));
+        let api = self.device_api();
+        if let Some(api) = api {
+            api.while_nobody_waits(&mut || self.device_api.store(0, Ordering::Release));
         }
         fault_point!();
-        self.write_free(this, was_cuda);
+        self.write_free(this, api);
         fault_point!();
         // From here on the entry may go over to another backend; who frees this one knows how.
         self.is_freed.store(true, Ordering::Release);
     }
 
-    fn write_free(&self, this: &ThisThread, was_cuda: bool) {
-        let Some(recorder) = lifecycle::recording() else { return };
-        let Some(lane) = recorder.lane(this.preferred_lane.get()) else { return };
-        if was_cuda {
-            cuda::before_backend_free(&lane, self);
+    fn write_free(&self, this: &ThisThread, api: Option<&dyn DeviceApi>) {
+        let Some(recorder) = current::recording() else { return };
+        let Some(lane) = this.lane(recorder) else { return };
+        if let Some(api) = api {
+            api.before_backend_free(&lane, self);
         }
         fault_point!();
         lane.forget(Owner::Backend(self.id()));

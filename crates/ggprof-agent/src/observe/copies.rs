@@ -8,13 +8,14 @@ use ggprof_spool::layout::{self, NONE};
 use super::backends;
 use super::instance::Instance;
 use super::known_copies::{Ends, Key};
+use super::lane_memory::LaneMemory;
+use super::this_thread::ThisThread;
 use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::tensor::Tensor;
-use crate::lifecycle;
+use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
 
 /// What a call of ggml copies, for the device work that is recorded meanwhile.
 pub(crate) const READING: u8 = 1;
@@ -73,8 +74,8 @@ pub(crate) fn note(
     copied: Copied,
 ) -> Option<()> {
     let end = clock::ticks();
-    let recorder = lifecycle::start_recording()?;
-    let lane = recorder.lane(this.preferred_lane.get()).filter(HeldLane::writes)?;
+    let recorder = current::start_recording()?;
+    let lane = this.lane(recorder).filter(HeldLane::writes)?;
     fault_point!();
     let instance = of(&lane)?;
     let (layout, _) = instance.layouts.as_ref()?;
@@ -96,7 +97,9 @@ pub(crate) fn note(
         scheduler: this.scheduler.get(),
         changes: backends::changes(),
     };
-    let known = lane.known_copy(&key);
+    let memory = lane.take_memory::<LaneMemory>();
+    let known = memory.copies.find(&key);
+    lane.return_memory(memory);
     let mut record = known.unwrap_or_else(|| find_out(&lane, instance, key, sides)).event();
     if let Some((offset, bytes)) = copied.part {
         record.flags |= layout::COPY_PARTIAL;
@@ -122,7 +125,9 @@ fn find_out(lane: &HeldLane<'_>, instance: &Instance, key: Key, sides: [Side<'_>
         backends: found.map(|(_, backend)| backend),
         bytes: if key.shape == 0 { 0 } else { sides[1].bytes(instance) },
     };
-    lane.remember_copy(key, ends);
+    let mut memory = lane.take_memory::<LaneMemory>();
+    memory.copies.remember(key, ends);
+    lane.return_memory(memory);
     ends
 }
 

@@ -4,10 +4,12 @@
 
 use ggprof_spool::layout::LossKind;
 
+use super::fail_open;
+use super::this_thread::ThisThread;
+use crate::clock;
 use crate::fault::fault_point;
-use crate::recorder::this_thread::ThisThread;
+use crate::recorder::current;
 use crate::recorder::thread_log::ThreadLog;
-use crate::{clock, fail_open, lifecycle};
 
 /// The first fields of ggml's `ggml_compute_params`: a thread's number and how many there are;
 /// before mid-2024 a stage of the work stood in front of them.
@@ -121,7 +123,7 @@ fn join_run_of(
     params: *const ComputeParams,
     tensor: usize,
 ) -> Result<&'static ThreadLog, LossKind> {
-    let recorder = lifecycle::recording().ok_or(LossKind::OpOutsideRun)?;
+    let recorder = current::recording().ok_or(LossKind::OpOutsideRun)?;
     let running = recorder.lanes().running_slots().find_map(|slot| {
         let generation = slot.running_generation()?;
         let position = slot.find(tensor)?;
@@ -161,7 +163,7 @@ pub(crate) fn leave_barrier(this: &ThisThread) {
 
 #[cold]
 fn lose(kind: LossKind) {
-    if let Some(recorder) = lifecycle::recording() {
+    if let Some(recorder) = current::recording() {
         recorder.lose(kind, 1);
     }
 }

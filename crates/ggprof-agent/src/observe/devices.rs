@@ -1,8 +1,9 @@
 //! What ggml tells of a backend's device.
 
 use super::instance::Instance;
-use crate::ffi::api::{Pointer, Scope};
+use crate::ffi::api::Pointer;
 use crate::patch::loaded_object::LoadedObject;
+use crate::patch::scope::Scope;
 
 pub(super) fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
     // SAFETY: a live backend of this instance.

@@ -13,8 +13,8 @@ use ggprof_spool::layout::{self, Source};
 
 use super::instance::Instance;
 use super::node;
+use crate::digest::{digest, mix};
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
 /// Tensors remembered per lane, before all is forgotten and learnt anew: some ten
@@ -72,11 +72,6 @@ struct Remembered {
 }
 
 impl KnownNodes {
-    /// All numbers have become invalid.
-    pub(crate) fn forget(&mut self) {
-        *self = KnownNodes::default();
-    }
-
     /// The number of the graph's shape. Graphs are recognised by ggml's own number
     /// for them, which backends rely on too, or else by a fingerprint of what tends to
     /// change; what else may change is looked at now and then.

@@ -7,18 +7,18 @@ use std::ffi::CStr;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
+use super::this_thread::ThisThread;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Symbols, optional_text};
 use crate::ffi::graph::GraphLayout;
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
-use crate::hooks::{linked_in, real_function};
+use crate::ffi::which_ggml;
 use crate::lock::{HeldAtFork, Locked, Ranked, rank};
 use crate::patch::loaded_object::{self, LoadedObject, Place};
-use crate::patch::{got, inline};
+use crate::patch::{got, inline, linked_in};
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
 
 /// One copy of ggml's base library.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Instance {
             return Some(instance);
         }
         // Where another profiler stands in between, the function is its own.
-        let object = LoadedObject::containing(real_function::of_ggml(function))?;
+        let object = LoadedObject::containing(which_ggml::of_ggml(function))?;
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }

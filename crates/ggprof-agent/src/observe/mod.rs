@@ -1,32 +1,39 @@
 //! What the pointers that hooks were given mean.
 //!
+//! * `this_thread`, `fail_open`: what is kept per thread, and the guard around all that is done;
+//! * `lane_memory`: what is known of nodes and copies, kept per lane;
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
+//! * `backend_hooks`: what is put into them;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
-//! * `ticks`: nodes of a library that shows nothing but their number;
-//! * `cuda`: the work of CUDA devices;
+//! * `ticking`, `ticks`: nodes of a library that shows nothing but their number;
+//! * `device_api`: what is asked of the APIs by which devices get their work;
 //! * `budget`: how much sampling may take;
 //! * `visits`: the node a device's library works on;
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
 mod backend_facts;
+pub(crate) mod backend_hooks;
 pub(crate) mod backends;
 pub(crate) mod budget;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
-pub(crate) mod cuda;
+pub(crate) mod device_api;
 mod devices;
+pub(crate) mod fail_open;
 pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod known_copies;
+mod lane_memory;
 pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod schedulers;
 pub(crate) mod serialize;
 pub(crate) mod split;
+pub(crate) mod this_thread;
+pub(crate) mod ticking;
 pub(crate) mod ticks;
 pub(crate) mod visits;
-pub(crate) mod vulkan;

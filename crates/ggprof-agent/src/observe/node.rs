@@ -5,10 +5,10 @@ use ggprof_ggml::{computes, is_marked, is_wanted};
 use ggprof_spool::layout::{self, SOURCE_BYTES, Source};
 
 use super::instance::Instance;
+use crate::digest::{digest, mix};
 use crate::fault::fault_point;
 use crate::ffi::api::{Pointer, text};
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::recorder::intern::{digest, mix};
 use crate::recorder::lane::HeldLane;
 
 /// What ggml calls the node's op.

@@ -4,14 +4,16 @@
 
 use ggprof_spool::layout::{GraphRunBegin, GraphRunEnd, NONE};
 
+use super::fail_open;
 use super::schedulers;
+use super::this_thread::ThisThread;
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::recorder::admission::Admission;
+use crate::recorder::current;
 use crate::recorder::gate::UNRECORDED;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, fail_open, lifecycle};
 
 /// Status of a run that a C++ exception ended; ggml's own are small.
 pub(crate) const UNWOUND: i32 = i32::MIN;
@@ -49,14 +51,14 @@ impl Drop for ThreadInRun {
 impl Run {
     /// `None` inside another run: then the call belongs to that.
     pub(crate) fn begin(this: &ThisThread, scheduler: Pointer) -> Option<Run> {
-        let recorder = lifecycle::recording_or_forked()?;
+        let recorder = current::recording_or_forked()?;
         if this.is_in_run() {
             return None;
         }
         let ticks = clock::ticks();
         let Some(admission) = recorder.admit_run() else {
             // A child that no handler was told of.
-            return lifecycle::in_child().and(None);
+            return current::in_child().and(None);
         };
         fault_point!();
         this.scheduler.set(scheduler as usize);
@@ -64,7 +66,7 @@ impl Run {
         let run = Run { thread: ThreadInRun::enter(this, id, admission), finished: false };
         fault_point!();
         if run.is_recorded()
-            && let Some(lane) = recorder.lane(this.preferred_lane.get())
+            && let Some(lane) = this.lane(recorder)
         {
             this.preferred_lane.set(lane.number);
             run.write_begin(this, &lane, scheduler, ticks);
@@ -101,8 +103,8 @@ impl Run {
         let ticks = clock::ticks();
         fail_open::guard((), |this| {
             fault_point!();
-            let recorder = lifecycle::recording().filter(|_| self.is_recorded());
-            let lane = recorder.and_then(|recorder| recorder.lane(this.preferred_lane.get()));
+            let recorder = current::recording().filter(|_| self.is_recorded());
+            let lane = recorder.and_then(|recorder| this.lane(recorder));
             if let Some(lane) = lane {
                 self.write_end(this, &lane, status, ticks);
             }

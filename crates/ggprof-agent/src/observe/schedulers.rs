@@ -3,17 +3,18 @@
 
 use ggprof_spool::layout;
 
-use super::{backends, cuda};
-use crate::control::FREED;
+use super::backend_hooks::BackendHooks;
+use super::this_thread::ThisThread;
+use super::{backends, device_api};
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Pointer, Symbols};
-use crate::hooks::real_function;
+use crate::ffi::which_ggml;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, lifecycle};
 
 struct Known {
     live: Vec<Live>,
@@ -32,6 +33,8 @@ struct Live {
     base_function: usize,
 }
 
+/// In place of the number of a scheduler that was freed.
+pub(crate) const FREED: u32 = u32::MAX;
 /// Addresses are used again and again, so few are enough.
 const MOST_FREED: usize = 256;
 
@@ -44,9 +47,15 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
 }
 
 /// The program made a scheduler over these backends.
-pub(crate) fn note_new(this: &ThisThread, scheduler: Pointer, members: &[Pointer], real: usize) {
+pub(crate) fn note_new(
+    this: &ThisThread,
+    scheduler: Pointer,
+    members: &[Pointer],
+    real: usize,
+    hooks: &BackendHooks,
+) {
     let ids: Vec<u32> =
-        members.iter().map(|&backend| backends::adopt(this, backend, real)).collect();
+        members.iter().map(|&backend| backends::adopt(this, backend, real, hooks)).collect();
     let known = if ids.contains(&layout::NONE) { Vec::new() } else { ids.clone() };
     fault_point!();
     let id = number_new(scheduler, known, real);
@@ -67,7 +76,7 @@ fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
 ///
 /// # Safety
 /// The scheduler is one of ggml's, unless it was freed.
-pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer) -> u32 {
+pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer, hooks: &BackendHooks) -> u32 {
     let base_function = {
         let known = KNOWN.lock();
         if known.freed.contains(&(scheduler as usize)) {
@@ -79,11 +88,11 @@ pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer) -> u32 {
             None => 0,
         }
     };
-    let base_function = real_function::of_ggml(base_function);
+    let base_function = which_ggml::of_ggml(base_function);
     // SAFETY: by this function's contract.
     let members = unsafe { members_of(scheduler, base_function) };
-    note_new(this, scheduler, &members, base_function);
-    known_number(scheduler).filter(|_| lifecycle::recording().is_some()).unwrap_or(layout::NONE)
+    note_new(this, scheduler, &members, base_function, hooks);
+    known_number(scheduler).filter(|_| current::recording().is_some()).unwrap_or(layout::NONE)
 }
 
 /// # Safety
@@ -136,7 +145,7 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
 
 /// How long the program waited for a scheduler's backends to finish.
 pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64) {
-    cuda::note_waited();
+    device_api::all().iter().for_each(|api| api.note_waited());
     with_lane(this, |lane| {
         let record = layout::Synchronize {
             scheduler: number(scheduler),
@@ -161,8 +170,8 @@ fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u3
 }
 
 fn with_lane(this: &ThisThread, work: impl FnOnce(&HeldLane<'_>)) {
-    let Some(recorder) = lifecycle::recording() else { return };
-    if let Some(lane) = recorder.lane(this.preferred_lane.get()) {
+    let Some(recorder) = current::recording() else { return };
+    if let Some(lane) = this.lane(recorder) {
         fault_point!();
         work(&lane);
     }

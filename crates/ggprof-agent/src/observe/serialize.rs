@@ -10,14 +10,14 @@
 use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 
 use super::backends::Adopted;
+use super::fail_open;
 use super::node;
 use super::split::Split;
 use crate::clock;
-use crate::fail_open;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
+use crate::ffi::backend_table::{GraphCompute, More, Synchronize};
 use crate::ffi::graph::{Graph, GraphHead};
-use crate::hooks::backend_table::{GraphCompute, More, Synchronize};
 use crate::recorder::fold::op_of_one_thread;
 
 /// Computes the graph node by node; the first failure ends it, as in ggml.

@@ -4,22 +4,25 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
-use super::cuda::{self, CudaSplit};
+use super::device_api::{self, DeviceSplit};
+use super::fail_open;
 use super::instance::Instance;
+use super::lane_memory::LaneMemory;
 use super::node;
 use super::run::{Run, UNWOUND};
+use super::this_thread::ThisThread;
+use super::ticking::Ticking;
 use super::ticks;
 use super::visits::{Visiting, Visits};
+use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::graph::Graph;
 use crate::ffi::tensor::Tensor;
-use crate::hooks::abort_callback::Ticking;
+use crate::recorder::current;
 use crate::recorder::fold::{self, Folded, FoldedSplit};
 use crate::recorder::lane::{HeldLane, RunningGraph};
 use crate::recorder::run_slot::MAX_NODES;
-use crate::recorder::this_thread::ThisThread;
-use crate::{clock, fail_open, lifecycle};
 
 /// A split being computed. Dropped by a passing exception it still ends.
 #[derive(Debug)]
@@ -50,8 +53,8 @@ struct UnderWay {
     ticking: Option<Ticking>,
     /// Where a device's library tells which node it works on.
     visiting: Option<Visiting>,
-    /// Where the device is one of CUDA's.
-    cuda: Option<CudaSplit>,
+    /// Where the device's API watches it.
+    device: Option<DeviceSplit>,
     _running: RunningGraph<'static>,
     lane: HeldLane<'static>,
 }
@@ -64,17 +67,17 @@ impl Split {
         graph: Pointer,
     ) -> Option<Split> {
         let entered = clock::ticks();
-        let Some(recorder) = lifecycle::recording_or_forked() else {
-            cuda::rest();
+        let Some(recorder) = current::recording_or_forked() else {
+            rest();
             return None;
         };
         let own_run = Run::begin(this, std::ptr::null_mut());
         fault_point!();
-        let lane = match recorder.lane(this.preferred_lane.get()) {
+        let lane = match this.lane(recorder) {
             Some(lane) if lane.writes() => lane,
             // Of the run only its length is kept in mind.
             _ => {
-                cuda::rest();
+                rest();
                 return own_run.map(|run| Split { recorded: None, own_run: Some(run) });
             }
         };
@@ -138,7 +141,7 @@ impl Recorded {
         let asks = adopted.asks_about_nodes();
         let running = lane.begin_run(if asks { 0 } else { nodes });
         fault_point!();
-        let cuda = cuda::begin_split(this, &lane, adopted, id);
+        let device = DeviceSplit::begin(this, &lane, adopted, id);
         fault_point!();
         let visiting = instance.filter(|_| asks).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
@@ -154,7 +157,7 @@ impl Recorded {
             unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
         fault_point!();
-        let under_way = UnderWay { ticking, visiting, cuda, _running: running, lane };
+        let under_way = UnderWay { ticking, visiting, device, _running: running, lane };
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -171,10 +174,10 @@ impl Recorded {
     }
 
     fn write_end(&mut self, status: i32, end: u64) {
-        let UnderWay { cuda, visiting, lane, .. } = &mut self.under_way;
-        if let Some(cuda) = cuda.take().filter(|_| status != UNWOUND) {
+        let UnderWay { device, visiting, lane, .. } = &mut self.under_way;
+        if let Some(device) = device.take().filter(|_| status != UNWOUND) {
             let visits = visiting.as_ref().map(Visiting::visits);
-            cuda.end(lane, visits.map_or(0, Visits::stream));
+            device.end(lane, visits.map_or(0, Visits::stream));
         }
         fault_point!();
         let folded = self.write_ops(status, end);
@@ -197,7 +200,8 @@ impl Recorded {
     /// One record per op, and which of them ran together where that is new.
     fn write_ops(&self, status: i32, end: u64) -> Folded {
         let UnderWay { ticking, visiting, lane, .. } = &self.under_way;
-        let mut known = lane.take_known();
+        let mut memory = lane.take_memory::<LaneMemory>();
+        let known = &mut memory.nodes;
         let written = known.fusions_are_written(self.shape);
         let mut on_fused = |position, fused| {
             let fused = if written { 0 } else { self.working(position, fused) };
@@ -218,9 +222,14 @@ impl Recorded {
         };
         fault_point!();
         known.set_fusions_written(self.shape);
-        lane.return_known(known);
+        lane.return_memory(memory);
         folded
     }
+}
+
+/// A split is not recorded.
+fn rest() {
+    device_api::all().iter().for_each(|api| api.rest());
 }
 
 impl Recorded {
@@ -255,11 +264,11 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     if !adopted.asks_about_nodes() && !lane.slot().set_nodes(graph as usize, nodes) {
         return (layout::NONE, 0);
     }
-    let mut known = lane.take_known();
+    let mut memory = lane.take_memory::<LaneMemory>();
     fault_point!();
-    let shape = known.shape_of(lane, instance, tensor_layout, nodes, uid);
+    let shape = memory.nodes.shape_of(lane, instance, tensor_layout, nodes, uid);
     fault_point!();
-    lane.return_known(known);
+    lane.return_memory(memory);
     (shape, nodes.len())
 }
 

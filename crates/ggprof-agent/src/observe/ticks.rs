@@ -10,11 +10,11 @@ use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
 use super::node;
+use super::this_thread::ThisThread;
+use super::ticking::Programs;
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::hooks::abort_callback::Programs;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
-use crate::recorder::this_thread::ThisThread;
 
 /// The moments of one graph. ggml's callback is given its address, and may read it on any
 /// thread; cells are those of the thread that computes the graph.

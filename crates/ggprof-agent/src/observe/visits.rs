@@ -7,11 +7,11 @@
 //! the first node last, before any work was seen. Nodes that the loop passes over
 //! run together with the one before them.
 
+use std::any::Any;
+use std::fmt::Debug;
 use std::ptr::NonNull;
 
-use super::cuda::CapturedGraph;
-use crate::ffi::vulkan::commands::DeviceCommands;
-use crate::recorder::this_thread::ThisThread;
+use super::this_thread::ThisThread;
 
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.
@@ -28,6 +28,11 @@ pub(crate) enum Timed {
     AsWhole,
 }
 
+/// Hears of each node that the loop comes to, for the length of a split.
+pub(crate) trait FollowsVisits: Any + Debug {
+    fn visit(&mut self, position: u32);
+}
+
 /// The questions of one split.
 #[derive(Debug)]
 pub(crate) struct Visits {
@@ -39,14 +44,14 @@ pub(crate) struct Visits {
     pub(crate) site: usize,
     /// The node that the loop asked about last, in a split that is timed as a whole.
     pub(crate) asked: usize,
-    /// The Vulkan device whose commands are passed on at once: its key, 0 for none, and the
-    /// functions behind us.
-    passed_on: (usize, NonNull<DeviceCommands>),
+    /// The device whose commands are passed on at once: its key, 0 for none, and what they are
+    /// passed on to, as whoever gave the key knows.
+    passed_on: (usize, NonNull<()>),
     worked: bool,
     /// The stream that work went to first, 0 before.
     stream: usize,
-    /// The CUDA graph that the loop is captured into.
-    pub(crate) cuda_graph: CapturedGraph,
+    /// Whoever else wants to know of each step of the loop.
+    follower: Option<Box<dyn FollowsVisits>>,
     /// Positions in the order the loop came to them, this pass.
     visited: Vec<u32>,
 }
@@ -101,13 +106,13 @@ impl Visits {
             passed_on: (0, NonNull::dangling()),
             worked: false,
             stream: 0,
-            cuda_graph: CapturedGraph::default(),
+            follower: None,
             visited,
         }
     }
 
-    /// A question about a node, asked at `site`. Never allocates, unless a CUDA graph is
-    /// being captured, which takes far longer.
+    /// A question about a node, asked at `site`. Never allocates, unless its
+    /// follower does.
     pub(crate) fn visit(&mut self, node: usize, site: usize) {
         let nodes = self.nodes();
         let is = |place: &*const u8| *place as usize == node;
@@ -116,7 +121,7 @@ impl Visits {
             self.asked = node;
             self.visited.clear();
             self.visited.push(0);
-            self.cuda_graph.visit(0);
+            self.tell_follower(0);
             return;
         }
         if self.timed == Timed::AsWhole {
@@ -131,8 +136,27 @@ impl Visits {
         {
             let position = current + 1 + step as u32;
             self.visited.push(position);
-            self.cuda_graph.visit(position);
+            self.tell_follower(position);
         }
+    }
+
+    #[inline(always)]
+    fn tell_follower(&mut self, position: u32) {
+        if let Some(follower) = &mut self.follower {
+            follower.visit(position);
+        }
+    }
+
+    /// There is one at most: a split is computed by one device.
+    pub(crate) fn follower<F: FollowsVisits>(&mut self) -> Option<&mut F> {
+        let follower: &mut dyn Any = self.follower.as_deref_mut()?;
+        follower.downcast_mut()
+    }
+
+    /// The same, made now where there is none.
+    pub(crate) fn follower_or_new<F: FollowsVisits + Default>(&mut self) -> Option<&mut F> {
+        self.follower.get_or_insert_with(|| Box::<F>::default());
+        self.follower()
     }
 
     pub(crate) fn node_count(&self) -> usize {
@@ -145,8 +169,8 @@ impl Visits {
     }
 
     /// From now on only the beginning and the end of the split are timed, and the commands of
-    /// the Vulkan device with this key are passed on to these functions.
-    pub(crate) fn pass_on(&mut self, key: usize, next: NonNull<DeviceCommands>) {
+    /// the device with this key are passed on.
+    pub(crate) fn pass_on(&mut self, key: usize, next: NonNull<()>) {
         self.timed = Timed::AsWhole;
         let node = self.position().and_then(|at| self.nodes().get(at as usize));
         self.asked = node.map_or(0, |&node| node as usize);
@@ -154,7 +178,7 @@ impl Visits {
     }
 
     #[inline(always)]
-    pub(crate) fn passed_on(&self, key: usize) -> Option<NonNull<DeviceCommands>> {
+    pub(crate) fn passed_on(&self, key: usize) -> Option<NonNull<()>> {
         (self.passed_on.0 == key).then_some(self.passed_on.1)
     }
 

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
-use crate::ffi::api::Scope;
+use super::scope::Scope;
+use crate::arch;
 use crate::lock::{self, HeldAtFork, Ranked, rank};
 
 /// A slot and what the library's own symbol table says of its name.
@@ -103,10 +104,6 @@ fn protect(address: usize, protection: libc::c_int) -> bool {
     unsafe { libc::mprotect(start as *mut libc::c_void, page, protection) == 0 }
 }
 
-/// Relocation types of x86-64.
-const GLOB_DAT: u32 = 6;
-const JUMP_SLOT: u32 = 7;
-
 /// Visits every function slot of the library.
 pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) {
     let Some(tables) = Tables::of(object) else { return };
@@ -118,7 +115,7 @@ pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) 
             // the loader keeps both mapped while the library is loaded.
             let entry = unsafe { &*(table as *const libc::Elf64_Rela).add(i) };
             let kind = entry.r_info as u32;
-            if kind == JUMP_SLOT || kind == GLOB_DAT {
+            if arch::is_function_slot(kind) {
                 let symbol = (entry.r_info >> 32) as usize;
                 visit(&tables.slot(object.base, symbol, entry.r_offset as usize));
             }

@@ -10,11 +10,11 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::entry_code::{EntryCode, JUMP, jump_anywhere, load_r11};
 use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
 use super::page_bytes;
 use super::symbols::Function;
+use crate::arch::{EntryCode, JUMP, WAY_IN, jump_anywhere, jump_telling_way_past};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 
@@ -25,9 +25,6 @@ pub(crate) struct InlineHooks {
     page: NearPage,
     jumps: Vec<Jump>,
 }
-
-/// Room for the code that leads to a hook.
-const WAY_IN: usize = 32;
 
 /// What a function's entry is overwritten with, and what was there.
 #[derive(Debug)]
@@ -50,7 +47,7 @@ pub(crate) struct Wanted<'a> {
 /// What is called in a function's place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Hook {
-    /// An ordinary function. The way past the hook is in `r11`.
+    /// An ordinary function, which is told the way past the hook.
     Function(usize),
     /// One that leaves every register as the real function does.
     KeepsRegisters(usize),
@@ -77,7 +74,7 @@ impl InlineHooks {
             Hook::Function(_) if !entry.calls_others => {
                 return Err("its callers may count on registers that a hook would change");
             }
-            Hook::Function(hook) => [load_r11(real), jump_anywhere(hook)].concat(),
+            Hook::Function(hook) => jump_telling_way_past(real, hook),
             Hook::KeepsRegisters(hook) => jump_anywhere(hook),
         };
         self.page.push(&way_in, WAY_IN).then_some(()).ok_or(full)?;

@@ -1,14 +1,14 @@
 //! The libraries in this process, as the dynamic loader lists them. An address
 //! is all we ever know of one; names are for the report only.
 
-use std::arch::asm;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::{exports, page_bytes};
+use crate::arch;
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -139,20 +139,20 @@ pub(crate) fn all() -> Vec<LoadedObject> {
 /// Whether an address lies in this library. By what the linker knows: the loader need not be
 /// asked, and nothing is kept.
 pub(crate) fn is_ours(address: usize) -> bool {
-    let (start, end): (usize, usize);
-    // SAFETY: computes two addresses of this library, which the linker defines.
-    unsafe {
-        asm!(
-            ".hidden __ehdr_start",
-            ".hidden _end",
-            "lea {start}, [rip + __ehdr_start]",
-            "lea {end}, [rip + _end]",
-            start = out(reg) start,
-            end = out(reg) end,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    (start..end).contains(&address)
+    arch::own_bounds().contains(&address)
+}
+
+/// The file this library was loaded from.
+pub(crate) fn own_path() -> PathBuf {
+    let object = LoadedObject::containing(own_path as *const () as usize);
+    let name = object.map(|object| OsString::from_vec(object.name.into_bytes()));
+    let path = PathBuf::from(name.unwrap_or_default());
+    path.canonicalize().unwrap_or(path)
+}
+
+/// Nothing of this name is loaded there any more.
+pub(crate) fn is_gone((name, start): &Place) -> bool {
+    LoadedObject::containing(*start).is_none_or(|now| now.name != *name)
 }
 
 /// Whether the calls that unload something come by us: 0 while that is not known, 1 if they

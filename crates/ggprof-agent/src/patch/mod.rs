@@ -2,13 +2,14 @@
 //! functions, writing a slot or an entry. What to put there is decided in `hooks`.
 
 pub(crate) mod direct_calls;
-mod entry_code;
 pub(crate) mod exports;
 pub(crate) mod got;
 pub(crate) mod inline;
+pub(crate) mod linked_in;
 pub(crate) mod load_order;
 pub(crate) mod loaded_object;
 mod near_page;
+pub(crate) mod scope;
 pub(crate) mod symbols;
 
 pub(crate) fn page_bytes() -> usize {

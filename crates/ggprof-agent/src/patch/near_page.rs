@@ -1,11 +1,12 @@
-//! A page of code of our own within reach of a library's: a jump of five bytes
-//! goes two gigabytes at most. It is written first and made executable then,
+//! A page of code of our own within reach of a library's: a jump at a
+//! function's entry goes two gigabytes at most. It is written first and made executable then,
 //! never both at once.
 
 use std::ptr;
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
+use crate::arch::JUMP_REACH;
 
 /// Freed when dropped, unless it is to be kept: nobody may be in it or jump to it any more.
 #[derive(Debug)]
@@ -16,7 +17,7 @@ pub(crate) struct NearPage {
 }
 
 /// What a jump reaches, less room for the library's own size.
-const REACH: usize = (1 << 31) - (256 << 20);
+const REACH: usize = JUMP_REACH - (256 << 20);
 
 impl NearPage {
     /// A page below the object if there is room, or above. Below first: behind a

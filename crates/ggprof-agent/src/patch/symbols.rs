@@ -7,8 +7,8 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::entry_code;
 use super::loaded_object::LoadedObject;
+use crate::arch;
 
 /// A function of a loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl Elf {
             return false;
         }
         let Some(offset) = object.file_offset(function.address) else { return false };
-        let changeable = function.bytes.min(entry_code::MOST_CHANGED);
+        let changeable = function.bytes.min(arch::MOST_CHANGED);
         let mut code = vec![0; function.bytes - changeable];
         self.file.read_exact_at(&mut code, offset + changeable as u64).is_ok()
             && code == function.code()[changeable..]

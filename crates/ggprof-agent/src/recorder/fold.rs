@@ -4,7 +4,6 @@
 //! sorted lists. Nothing is computed that the reader could compute: sums and
 //! maxima only, because the single shares are not kept unless asked for.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::sync::atomic::Ordering::Relaxed;
 
 use ggprof_spool::layout::{MEASURED_HOST, OP_FUSED, OP_SHIFT_BIT, OpEvent, ThreadShare};
@@ -12,6 +11,7 @@ use ggprof_spool::layout::{MEASURED_HOST, OP_FUSED, OP_SHIFT_BIT, OpEvent, Threa
 use super::lane::HeldLane;
 use super::share::{self, AT_END, Share, Spans};
 use super::thread_log::ThreadLog;
+use crate::arch;
 
 /// How many shares ahead they are asked for: other threads wrote them, so they come from the
 /// caches of other cores, each after a hundred nanoseconds. Four cache lines per thread.
@@ -127,7 +127,7 @@ impl Cursor {
     fn new(log: &'static ThreadLog, split: FoldedSplit) -> Cursor {
         let next = log.finished_shares(split.end, split.status == 0);
         for distance in 0..AHEAD {
-            ask_for(std::ptr::from_ref(next).wrapping_add(distance));
+            arch::ask_to_read(std::ptr::from_ref(next).wrapping_add(distance));
         }
         Cursor { next, log }
     }
@@ -142,7 +142,7 @@ impl Cursor {
     #[inline(always)]
     fn take(&mut self) -> &'static Share {
         let share = self.next;
-        ask_for(std::ptr::from_ref(share).wrapping_add(AHEAD));
+        arch::ask_to_read(std::ptr::from_ref(share).wrapping_add(AHEAD));
         self.next = behind(share);
         share
     }
@@ -162,13 +162,6 @@ fn behind(share: &'static Share) -> &'static Share {
     // SAFETY: a share is followed by another one or by the mark (`ThreadLog::finished_shares`);
     // nobody asks what follows the mark, whose position is that of no node.
     unsafe { &*std::ptr::from_ref(share).add(1) }
-}
-
-/// Asks for memory to read, without waiting for it.
-#[inline(always)]
-fn ask_for(share: *const Share) {
-    // SAFETY: a hint; any address will do, and nothing is read or changed.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(share.cast()) };
 }
 
 /// One op over some threads, in full ticks.

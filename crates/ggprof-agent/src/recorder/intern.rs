@@ -10,6 +10,7 @@ use ggprof_spool::layout::{self, LossKind};
 use super::Recorder;
 use super::definitions::Definitions;
 use super::lane::HeldLane;
+use crate::digest::digest;
 use crate::fault::fault_point;
 
 /// A program that makes new nodes for ever must not eat memory for ever: behind half as many
@@ -132,25 +133,6 @@ fn write_shape(lane: &HeldLane<'_>, shape: u32, nodes: &[u32]) {
         let tail: Vec<u8> = nodes.iter().flat_map(|node| node.to_le_bytes()).collect();
         lane.define_long(&mut head.encode(), &tail);
     }
-}
-
-/// A 64-bit digest of bytes: multiply and fold, eight bytes at a time.
-pub(crate) fn digest(bytes: &[u8]) -> u64 {
-    let mut words = bytes.chunks_exact(8);
-    let mut state = mix(0x243f_6a88_85a3_08d3, bytes.len() as u64);
-    for word in words.by_ref() {
-        state = mix(state, u64::from_le_bytes(word.try_into().unwrap_or_default()));
-    }
-    let mut last = [0; 8];
-    last[..words.remainder().len()].copy_from_slice(words.remainder());
-    mix(state, u64::from_le_bytes(last))
-}
-
-#[inline(always)]
-pub(crate) fn mix(state: u64, word: u64) -> u64 {
-    let wide =
-        u128::from(state ^ word ^ 0x9e37_79b9_7f4a_7c15) * u128::from(0xd6e8_feb8_6659_fd93_u64);
-    (wide as u64) ^ ((wide >> 64) as u64) ^ state.rotate_left(23)
 }
 
 /// The keys are digests: hashing them again gains nothing.

@@ -1,8 +1,9 @@
 //! Lanes: the right to write records. A thread holds a lane for the length of
 //! one hook call, and with it a block of the file, the slot of the running graph
-//! and the memory of nodes seen before (`observe::graph`). A thread comes back
-//! to the lane it used last, so that memory stays warm.
+//! and the memory of what was seen before (`observe::lane_memory`). A thread comes
+//! back to the lane it used last, so that memory stays warm.
 
+use std::any::Any;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -16,8 +17,6 @@ use super::definitions::Owner;
 use super::run_slot::RunSlot;
 use crate::clock;
 use crate::fault::fault_point;
-use crate::observe::graph::KnownNodes;
-use crate::observe::known_copies::{Ends, Key, KnownCopies};
 
 /// Threads that compute graphs at the same moment, workers not counted.
 pub(crate) const LANES: usize = 64;
@@ -41,8 +40,8 @@ struct Lane {
 struct Inner {
     writer: BlockWriter,
     sequence: u32,
-    known: KnownNodes,
-    known_copies: KnownCopies,
+    /// What the lane's users remember; `None` until there is something, and while it is in use.
+    memory: Option<Box<dyn Any + Send>>,
     /// Whose descriptions the lane remembers (`blocks`).
     epoch: u32,
 }
@@ -60,8 +59,7 @@ impl Lanes {
             inner: UnsafeCell::new(Inner {
                 writer: BlockWriter::without_block(),
                 sequence: 0,
-                known: KnownNodes::default(),
-                known_copies: KnownCopies::default(),
+                memory: None,
                 epoch: 0,
             }),
         });
@@ -175,8 +173,7 @@ impl<'r> HeldLane<'r> {
         let inner = self.inner();
         if inner.epoch != epoch {
             inner.epoch = epoch;
-            inner.known.forget();
-            inner.known_copies.forget();
+            inner.memory = None;
         }
         // With a block of this epoch or an older one, what is described from now on stays.
         if inner.writer.block().is_none() {
@@ -229,22 +226,15 @@ impl<'r> HeldLane<'r> {
         self.recorder.definitions().forget(owner);
     }
 
-    /// What this lane remembers of nodes. Taken out while in use, so that it
-    /// and `put` never borrow the lane's inside at the same time.
-    pub(crate) fn take_known(&self) -> KnownNodes {
-        std::mem::take(&mut self.inner().known)
+    /// What this lane remembers, of its epoch. Taken out while in use, so that it and `put`
+    /// never borrow the lane's inside at the same time.
+    pub(crate) fn take_memory<M: Any + Send + Default>(&self) -> Box<M> {
+        let memory = self.inner().memory.take();
+        memory.and_then(|memory| memory.downcast().ok()).unwrap_or_default()
     }
 
-    pub(crate) fn return_known(&self, known: KnownNodes) {
-        self.inner().known = known;
-    }
-
-    pub(crate) fn known_copy(&self, key: &Key) -> Option<Ends> {
-        self.inner().known_copies.find(key)
-    }
-
-    pub(crate) fn remember_copy(&self, key: Key, ends: Ends) {
-        self.inner().known_copies.remember(key, ends);
+    pub(crate) fn return_memory<M: Any + Send>(&self, memory: Box<M>) {
+        self.inner().memory = Some(memory);
     }
 
     #[allow(clippy::mut_from_ref)]

@@ -1,6 +1,6 @@
 //! Keeping facts: per thread while a graph runs, in the file once it has run.
 //!
-//! * `this_thread`: what the agent keeps in thread-local memory;
+//! * `current`: whether this process is recorded, and by whom;
 //! * `thread_log`: a thread's shares of the ops of the graph now running;
 //! * `share`: one of them;
 //! * `run_slot`: the running graph as the worker threads need it;
@@ -12,11 +12,15 @@
 //! * `gate`, `admission`: whether anything is recorded now, and who is inside;
 //! * `blocks`: which block is whose, and which is used again;
 //! * `spool_file`: creating and growing the file;
-//! * `open_file`: what is asked of the system for that.
+//! * `open_file`: what is asked of the system for that;
+//! * `delivered`: what became of it until now;
+//! * `toggle_signal`: SIGUSR2 starts and stops it.
 
 pub(crate) mod admission;
 pub(crate) mod blocks;
+pub(crate) mod current;
 pub(crate) mod definitions;
+pub(crate) mod delivered;
 pub(crate) mod fold;
 mod fork_mark;
 pub(crate) mod gate;
@@ -27,28 +31,27 @@ mod open_file;
 pub(crate) mod run_slot;
 mod share;
 pub(crate) mod spool_file;
-pub(crate) mod this_thread;
 pub(crate) mod thread_log;
+mod toggle_signal;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind};
+use ggprof_spool::layout::{Control, LossKind, NONE};
 use ggprof_spool::writer::HeaderFacts;
 
-use crate::config::{self, Config, CudaConfig};
-use crate::delivery::Delivered;
+use crate::clock;
+use crate::config::{self, Config};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Locked, Ranked, Tried, rank};
-use crate::{clock, lifecycle};
 use admission::{Admission, Owed};
 use blocks::Wanted;
 use definitions::Definitions;
+use delivered::Delivered;
 use fork_mark::ForkMark;
 use gate::{Admitted, Gate};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
 use spool_file::{Block, NoBlock, SpoolFile};
-use this_thread::ThisThread;
 
 /// Samples get this far apart: the two clocks drift by parts per million.
 const CLOCK_SAMPLE_EVERY_NS: u64 = 1_000_000_000;
@@ -66,7 +69,6 @@ pub(crate) struct Recorder {
     pub(crate) spool: SpoolFile,
     pub(crate) threads: bool,
     pub(crate) serialize: bool,
-    pub(crate) cuda: CudaConfig,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
     /// Of a forked child.
@@ -111,7 +113,6 @@ impl Recorder {
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
-            cuda: config.cuda.clone(),
             limited: config.most_blocks().is_some(),
             is_forked: parent.is_some(),
             delivered: Delivered::default(),
@@ -128,7 +129,7 @@ impl Recorder {
             splits: AtomicU32::new(0),
             clock_sampling: Tried::new(ClockSampling { last_ns: first.monotonic_ns, wait_ns: 0 }),
         };
-        if let Some(lane) = recorder.lane(0) {
+        if let Some(lane) = recorder.lane(0, NONE) {
             lane.put(&first.encode());
         }
         fault_point!();
@@ -137,9 +138,8 @@ impl Recorder {
 
     /// The right to write, preferably the lane used last. `None` when all are
     /// taken, and in a child that came by a raw `fork` system call. While nothing is
-    /// recorded, the lane writes nothing.
-    pub(crate) fn lane(&self, preferred: usize) -> Option<HeldLane<'_>> {
-        let run = ThisThread::with(|this| this.run.get());
+    /// recorded, the lane writes nothing. `run` is the one that the thread computes now.
+    pub(crate) fn lane(&self, preferred: usize, run: u32) -> Option<HeldLane<'_>> {
         self.lane_with(preferred, || self.gate.thread_in(&self.spool.header, run))
     }
 
@@ -169,7 +169,7 @@ impl Recorder {
     /// What the gate says; `None` in a child, which has nothing to do with it.
     fn admission(&self, ask: impl FnOnce() -> Admitted) -> Option<Admission<'_>> {
         if self.fork_mark.is_in_child() {
-            lifecycle::stop_in_child();
+            current::stop_in_child();
             return None;
         }
         Some(Admission::new(self, ask()))
@@ -263,7 +263,7 @@ impl Recorder {
             }
             Err(NoBlock::AllBusy) => None,
             Err(NoBlock::Stop(reason)) => {
-                lifecycle::stop(self, reason);
+                current::stop(self, reason);
                 None
             }
         }
@@ -311,10 +311,11 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn stamp_end(&self) {
+    /// `run` as for [`Self::lane`].
+    pub(crate) fn stamp_end(&self, run: u32) {
         // Without a lane this may be a child that no handler told us of; the
         // file is its parent's.
-        let Some(lane) = self.lane(0).filter(HeldLane::writes) else { return };
+        let Some(lane) = self.lane(0, run).filter(HeldLane::writes) else { return };
         let sample = clock::sample();
         lane.put(&sample.encode());
         self.spool.header.set_end(sample.ticks);

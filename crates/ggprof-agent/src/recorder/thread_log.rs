@@ -12,7 +12,6 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use std::arch::asm;
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -20,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering::R
 use super::mapped;
 use super::run_slot::RunSlot;
 use super::share::Share;
+use crate::arch;
 use crate::fault::fault_point;
 
 /// ggml allows 512 threads per graph; several graphs may run at once.
@@ -248,7 +248,7 @@ impl ThreadLog {
             return false;
         }
         let (before, reached) = (self.current(), self.reached.load(Relaxed));
-        ask_for(place.wrapping_add(AHEAD));
+        arch::ask_to_write(place.wrapping_add(AHEAD));
         // SAFETY: within the SHARES entries of the log (`take`), as was just checked.
         unsafe { &*place }.begin(position, now);
         self.reached.store(0, Relaxed);
@@ -346,12 +346,4 @@ impl ThreadLog {
             &*self.shares.load(Relaxed)
         }
     }
-}
-
-/// Asks for memory to write to, without waiting for it. Processors that do not know how pass over
-/// it.
-#[inline(always)]
-fn ask_for(share: *const Share) {
-    // SAFETY: a hint; any address will do, and nothing is read or changed.
-    unsafe { asm!("prefetchw [{}]", in(reg) share, options(nostack, preserves_flags)) };
 }

@@ -3,9 +3,10 @@
 use std::ffi::c_char;
 
 use super::Entry;
-use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
-use crate::hooks::abort_callback::{self, Callback};
+use crate::hooks::abort_callback;
+use crate::observe::fail_open::guard;
+use crate::observe::ticking::{self, Callback};
 
 pub(super) static ENTRIES: [&Entry; 2] =
     [&get_proc_address_real::ENTRY, &set_abort_callback_real::ENTRY];
@@ -29,8 +30,8 @@ pub(in crate::hooks) unsafe extern "C-unwind" fn set_abort_callback(
     data: Pointer,
 ) {
     let real = guard(None, |_| {
-        abort_callback::note_programs(backend, callback, data);
-        abort_callback::setter_of(backend)
+        ticking::note_programs(backend, callback, data);
+        ticking::setter_of(backend)
     });
     if let Some(real) = real.or_else(set_abort_callback_real::find) {
         // SAFETY: what the program would have called, with what it passed.

@@ -4,12 +4,12 @@ use std::ffi::c_int;
 
 use super::{Entry, OnStack, Word};
 use crate::clock;
-use crate::fail_open::{contained, guard};
 use crate::ffi::api::Pointer;
-use crate::hooks::abort_callback;
-use crate::lifecycle;
+use crate::hooks::BACKEND_HOOKS;
+use crate::observe::fail_open::{contained, guard};
 use crate::observe::run::Run;
-use crate::observe::{backends, schedulers};
+use crate::observe::{backends, schedulers, ticking};
+use crate::recorder::current;
 
 pub(super) static ENTRIES: [&Entry; 9] = [
     &sched_new_real::ENTRY,
@@ -49,7 +49,7 @@ unsafe extern "C-unwind" fn sched_new(
         }
         // SAFETY: ggml has just read as many backends from the array.
         let members = unsafe { std::slice::from_raw_parts(members, n_members.max(0) as usize) };
-        schedulers::note_new(this, scheduler, members, real as usize);
+        schedulers::note_new(this, scheduler, members, real as usize, &BACKEND_HOOKS);
     });
     scheduler
 }
@@ -70,7 +70,7 @@ unsafe extern "C-unwind" fn sched_free(
         // SAFETY: what the program would have called, with what it passed.
         unsafe { real(scheduler, w2, w3, w4, w5, w6) };
         if was_last {
-            guard((), |_| lifecycle::between_schedulers());
+            guard((), |_| current::after_last_scheduler());
         }
     }
 }
@@ -146,7 +146,7 @@ unsafe extern "C-unwind" fn graph_compute(
     w6: Word,
 ) -> c_int {
     let Some(real) = graph_compute_real::find() else { return FAILED };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(backend, graph, w3, w4, w5, w6) }
 }
@@ -163,7 +163,7 @@ unsafe extern "C-unwind" fn graph_compute_async(
     w6: Word,
 ) -> c_int {
     let Some(real) = graph_compute_async_real::find() else { return FAILED };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
     // SAFETY: what the program would have called, with what it passed.
     unsafe { real(backend, graph, w3, w4, w5, w6) }
 }
@@ -182,7 +182,7 @@ unsafe extern "C-unwind" fn dev_init(
     let Some(real) = dev_init_real::find() else { return std::ptr::null_mut() };
     // SAFETY: what the program would have called, with what it passed.
     let backend = unsafe { real(device, parameters, w3, w4, w5, w6) };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize));
+    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
     backend
 }
 
@@ -191,7 +191,7 @@ entry!(ggml_backend_free, backend_free_real: fn(Pointer), backend_free);
 /// Not all backends have our function in their table: some are freed before they compute.
 unsafe extern "C-unwind" fn backend_free(backend: Pointer) {
     if let Some(real) = backend_free_real::find() {
-        contained((), || abort_callback::forget(backend));
+        contained((), || ticking::forget(backend));
         // SAFETY: what the program would have called, with what it passed.
         unsafe { real(backend) };
     }

@@ -7,29 +7,7 @@
 
 use std::ffi::CStr;
 
-/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
-/// known ones is passed on, should a version or a fork have added to a function's arguments.
-pub(super) type Word = usize;
-
-/// The same on the stack, behind a function whose known arguments fill the registers.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OnStack([Word; 4]);
-
-/// A shim: notes where the call came from, which `$caller` puts into `r11`, then jumps to the
-/// function that does the work. Neither `r11` nor `rax` is an argument.
-macro_rules! shim {
-    ($caller:literal, $body:ident) => {
-        naked_asm!(
-            $caller,
-            "mov rax, qword ptr [rip + ggprof_this_thread@GOTTPOFF]",
-            "mov qword ptr fs:[rax + {caller}], r11",
-            "jmp {body}",
-            caller = const ThisThread::CALLER,
-            body = sym $body,
-        )
-    };
-}
+pub(super) use crate::arch::{OnStack, Word};
 
 /// An entry point as `linked_in` and `late` hook it.
 #[derive(Debug)]
@@ -44,31 +22,28 @@ pub(super) struct Entry {
 /// Declares the exported shim, the real function's record, and its signature.
 macro_rules! entry {
     ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
-        /// The shim that stands in for ggml's function of this name.
-        ///
-        /// # Safety
-        /// Called by programs as ggml's own; never from Rust.
-        #[unsafe(no_mangle)]
-        #[unsafe(naked)]
-        unsafe extern "C-unwind" fn $symbol() {
-            std::arch::naked_asm!("jmp {called}", called = sym $real::called)
+        $crate::arch::jump_to! {
+            /// The shim that stands in for ggml's function of this name.
+            ///
+            /// # Safety
+            /// Called by programs as ggml's own; never from Rust.
+            #[unsafe(no_mangle)]
+            fn $symbol, $real::called
         }
 
         #[allow(non_snake_case)]
         mod $real {
             use super::*;
             use std::ffi::CStr;
-            use crate::hooks::real_function::RealFunction;
+            use crate::hooks::real_function::{PAST_A_HOOK, RealFunction};
             use crate::hooks::entry::Entry;
             use crate::quiet_log;
-            use crate::recorder::this_thread::ThisThread;
-            use std::arch::naked_asm;
+            use crate::observe::this_thread::ThisThread;
 
-            /// The same under no exported name: the address of an exported one is that of
-            /// whoever comes first in the process.
-            #[unsafe(naked)]
-            pub(super) unsafe extern "C-unwind" fn called() {
-                shim!("mov r11, [rsp]", $body)
+            $crate::arch::note_caller_then_jump! {
+                /// The same under no exported name: the address of an exported one is that of
+                /// whoever comes first in the process.
+                pub(super) fn called, ThisThread::CALLER, $body
             }
 
             pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
@@ -84,11 +59,10 @@ macro_rules! entry {
 
             pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, shim: linked_in };
 
-            /// The same for a call that arrived at the function itself: with the way past
-            /// the hook in `r11`, which is marked (`real_function::PAST_A_HOOK`).
-            #[unsafe(naked)]
-            unsafe extern "C-unwind" fn linked_in() {
-                shim!("bts r11, 62", $body)
+            $crate::arch::note_way_past_then_jump! {
+                /// The same for a call that arrived at the function itself: what is noted is the
+                /// way past the hook, marked as such.
+                fn linked_in, PAST_A_HOOK.trailing_zeros(), ThisThread::CALLER, $body
             }
 
             /// The function the caller would have reached without us.

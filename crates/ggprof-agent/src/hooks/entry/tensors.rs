@@ -2,9 +2,9 @@
 
 use super::{Entry, Word};
 use crate::clock;
-use crate::fail_open::guard;
 use crate::ffi::api::Pointer;
 use crate::observe::copies::{self, Copied, Underway};
+use crate::observe::fail_open::guard;
 use crate::observe::instance::Instance;
 
 pub(super) static ENTRIES: [&Entry; 5] = [

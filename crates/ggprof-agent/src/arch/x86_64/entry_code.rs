@@ -1,0 +1,216 @@
+//! The first instructions of a function: which of them a jump of five bytes would
+//! overwrite, and how they look elsewhere. Anything out of the ordinary is refused;
+//! whoever asked has other ways to see the function's work.
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+
+/// Length of `jmp rel32`.
+pub(crate) const JUMP: usize = 5;
+/// How far it goes.
+pub(crate) const JUMP_REACH: usize = 1 << 31;
+/// Room for the code that leads to a hook: `jump_telling_way_past`.
+pub(crate) const WAY_IN: usize = 32;
+/// Where control may come from an indirect call: processors that check it want
+/// this to stay first.
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+
+/// Bytes at a function's start that a hook may change.
+pub(crate) const MOST_CHANGED: usize = ENDBR64.len() + JUMP;
+
+/// A function whose entry can be moved.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct EntryCode {
+    /// Where the jump goes: the entry, or behind its `endbr64`.
+    pub(crate) at: usize,
+    /// The instructions that it overwrites.
+    instructions: Vec<Moved>,
+    pub(crate) length: usize,
+    /// It calls other functions, or ends by jumping to one.
+    pub(crate) calls_others: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Moved {
+    bytes: Vec<u8>,
+    /// The offset of a distance to data, and the data's address.
+    distance: Option<(usize, usize)>,
+}
+
+impl EntryCode {
+    /// Looks at all of the function: no jump inside it may lead to the bytes that
+    /// are overwritten.
+    pub(crate) fn read(code: &[u8], address: usize) -> Result<EntryCode, &'static str> {
+        let skipped = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
+        let at = address + skipped;
+        let mut entry = EntryCode { at, instructions: Vec::new(), length: 0, calls_others: false };
+        let mut decoder = Decoder::with_ip(64, code, address as u64, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut targets = Vec::new();
+        while decoder.can_decode() {
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                return Err("the function holds bytes that are no instructions");
+            }
+            if instruction.op0_kind() == OpKind::NearBranch64 {
+                targets.push(instruction.near_branch64() as usize);
+            }
+            entry.calls_others |= matches!(
+                instruction.flow_control(),
+                FlowControl::Call | FlowControl::IndirectCall | FlowControl::IndirectBranch
+            );
+            let start = instruction.ip() as usize;
+            if start >= at && entry.length < JUMP {
+                let offset = start - address;
+                let bytes = &code[offset..offset + instruction.len()];
+                entry.take(bytes, &instruction, &decoder)?;
+            }
+        }
+        if entry.length < JUMP {
+            return Err("the function is shorter than a jump");
+        }
+        let whole = address..address + code.len();
+        entry.calls_others |= targets.iter().any(|target| !whole.contains(target));
+        let overwritten = at..at + entry.length;
+        if targets.iter().any(|target| overwritten.contains(target)) {
+            return Err("the function jumps back to its own start");
+        }
+        Ok(entry)
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        instruction: &Instruction,
+        decoder: &Decoder<'_>,
+    ) -> Result<(), &'static str> {
+        if instruction.flow_control() != FlowControl::Next {
+            return Err("the function's first instructions leave it");
+        }
+        let distance = instruction.is_ip_rel_memory_operand().then(|| {
+            let offset = decoder.get_constant_offsets(instruction).displacement_offset();
+            (offset, instruction.ip_rel_memory_address() as usize)
+        });
+        self.instructions.push(Moved { bytes: bytes.to_vec(), distance });
+        self.length += bytes.len();
+        Ok(())
+    }
+
+    /// The instructions as they must be at another address, with a jump behind
+    /// them to the rest of the function.
+    pub(crate) fn moved_to(&self, address: usize) -> Result<Vec<u8>, &'static str> {
+        let mut code = ENDBR64.to_vec();
+        for moved in &self.instructions {
+            let mut bytes = moved.bytes.clone();
+            if let Some((offset, target)) = moved.distance {
+                let next = address + code.len() + bytes.len();
+                let distance = i32::try_from(target.wrapping_sub(next) as isize)
+                    .map_err(|_| "the function's data is out of reach")?;
+                bytes[offset..offset + 4].copy_from_slice(&distance.to_le_bytes());
+            }
+            code.extend(bytes);
+        }
+        code.extend(jump_anywhere(self.at + self.length));
+        Ok(code)
+    }
+
+    /// The bytes that a jump takes the place of.
+    pub(crate) fn overwritten(&self) -> [u8; JUMP] {
+        let mut bytes = self.instructions.iter().flat_map(|moved| moved.bytes.iter().copied());
+        // There are at least as many (`read`).
+        std::array::from_fn(|_| bytes.next().unwrap_or_default())
+    }
+
+    /// What the entry's bytes are overwritten with.
+    pub(crate) fn jump_to(&self, target: usize) -> Result<[u8; JUMP], &'static str> {
+        let distance = target.wrapping_sub(self.at + JUMP) as isize;
+        let distance = i32::try_from(distance).map_err(|_| "our code is out of reach")?;
+        let [a, b, c, d] = distance.to_le_bytes();
+        Ok([0xe9, a, b, c, d])
+    }
+}
+
+/// A jump that tells, in a register that is no argument, where the function goes on that it takes
+/// the place of (`note_way_past_then_jump`): `mov r11, imm64`, and the jump.
+pub(crate) fn jump_telling_way_past(past: usize, target: usize) -> Vec<u8> {
+    let mut code = vec![0x49, 0xbb];
+    code.extend(past.to_le_bytes());
+    code.extend(jump_anywhere(target));
+    code
+}
+
+/// `jmp [rip]` with the address behind it.
+pub(crate) fn jump_anywhere(target: usize) -> Vec<u8> {
+    let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
+    code.extend(target.to_le_bytes());
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: usize = 0x10_0000;
+    const RETURN: u8 = 0xc3;
+
+    #[test]
+    fn endbr64_stays_and_whole_instructions_move() {
+        // endbr64; push rbp; mov rbp, rsp; sub rsp, 16; ret
+        let mut code = ENDBR64.to_vec();
+        code.extend([0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10, RETURN]);
+        let entry = EntryCode::read(&code, AT).expect("an ordinary entry");
+        assert_eq!((entry.at, entry.length), (AT + 4, 8));
+        let moved = entry.moved_to(AT + 0x1000).expect("nothing in it depends on the place");
+        assert_eq!(moved[4..12], code[4..12]);
+        assert_eq!(moved[12..], jump_anywhere(AT + 12));
+        let jump = entry.jump_to(AT + 0x1000).expect("near");
+        assert_eq!(jump, [0xe9, 0xf7, 0x0f, 0, 0]);
+        assert_eq!(entry.overwritten(), code[4..9]);
+    }
+
+    #[test]
+    fn a_function_that_calls_others_is_told_from_one_that_does_not() {
+        let calls_others = |rest: &[u8]| {
+            // push rbp; mov rbp, rsp; nop, and the rest
+            let code = [&[0x55, 0x48, 0x89, 0xe5, 0x90], rest].concat();
+            EntryCode::read(&code, AT).expect("an ordinary entry").calls_others
+        };
+        assert!(!calls_others(&[RETURN]));
+        // je over the next instruction
+        assert!(!calls_others(&[0x74, 0x01, 0x90, RETURN]));
+        // call +0
+        assert!(calls_others(&[0xe8, 0, 0, 0, 0, RETURN]));
+        // call [rax]
+        assert!(calls_others(&[0xff, 0x10, RETURN]));
+        // jmp [rdi + 8]
+        assert!(calls_others(&[0xff, 0x67, 0x08]));
+        // jmp far behind the function
+        assert!(calls_others(&[0xe9, 0, 1, 0, 0]));
+    }
+
+    #[test]
+    fn distances_to_data_are_kept_right() {
+        // mov rax, [rip + 0x100]; ret
+        let code = [0x48, 0x8b, 0x05, 0, 1, 0, 0, RETURN];
+        let entry = EntryCode::read(&code, AT).expect("data can be followed");
+        let moved = entry.moved_to(AT + 0x80).expect("near");
+        // 4 bytes of endbr64 and 0x80 further on, the same data is 0x84 nearer.
+        assert_eq!(moved[4..11], [0x48, 0x8b, 0x05, 0x7c, 0, 0, 0]);
+        assert!(entry.moved_to(AT + (5 << 30)).is_err());
+    }
+
+    #[test]
+    fn odd_entries_are_refused() {
+        let refused = |code: &[u8]| EntryCode::read(code, AT).expect_err("to be refused");
+        // call +0; ret
+        assert!(refused(&[0xe8, 0, 0, 0, 0, RETURN]).contains("leave it"));
+        // jmp [rip]
+        assert!(refused(&[0xff, 0x25, 0, 0, 0, 0]).contains("leave it"));
+        // xor eax, eax; ret
+        assert!(refused(&[0x31, 0xc0, RETURN]).contains("leave it"));
+        assert!(refused(&[0x31, 0xc0]).contains("shorter"));
+        // push rbp; dec rax; nop; jmp back to the dec
+        assert!(refused(&[0x55, 0x48, 0xff, 0xc8, 0x90, 0x90, 0xeb, 0xf9]).contains("back"));
+        // push rbp; mov rbp, rsp; an opcode that does not exist
+        assert!(refused(&[0x55, 0x48, 0x89, 0xe5, 0x90, 0x06]).contains("no instructions"));
+    }
+}

@@ -1,0 +1,19 @@
+//! Names for this library alone.
+
+/// Each name leads on to the function with its number.
+macro_rules! hidden_names {
+    ($to:ident: $($name:literal $number:literal)*) => {
+        $(std::arch::global_asm!(
+            concat!(".pushsection .text.", $name, ",\"ax\",@progbits"),
+            concat!(".hidden ", $name),
+            concat!(".globl ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ": jmp {to}"),
+            concat!(".size ", $name, ", . - ", $name),
+            ".popsection",
+            to = sym $to::<$number>,
+        );)*
+    };
+}
+
+pub(crate) use hidden_names;

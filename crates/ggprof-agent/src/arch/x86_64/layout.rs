@@ -1,0 +1,51 @@
+//! Where the linker and the rules for calls put things.
+
+use std::arch::asm;
+use std::ops::Range;
+
+/// Relocations that name a function: of slots for calls through the PLT (`R_X86_64_JUMP_SLOT`),
+/// and of slots without (`R_X86_64_GLOB_DAT`).
+const FUNCTION_SLOTS: [u32; 2] = [7, 6];
+
+/// Whether a relocation of this type fills in a slot by which functions are called.
+pub(crate) fn is_function_slot(relocation: u32) -> bool {
+    FUNCTION_SLOTS.contains(&relocation)
+}
+
+/// Where this library is, by what the linker knows.
+pub(crate) fn own_bounds() -> Range<usize> {
+    let (start, end): (usize, usize);
+    // SAFETY: computes two addresses of this library, which the linker defines.
+    unsafe {
+        asm!(
+            ".hidden __ehdr_start",
+            ".hidden _end",
+            "lea {start}, [rip + __ehdr_start]",
+            "lea {end}, [rip + _end]",
+            start = out(reg) start,
+            end = out(reg) end,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    start..end
+}
+
+/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
+/// known ones, of which there are six, is passed on, should a version or a fork have added to a function's arguments.
+pub(crate) type Word = usize;
+
+/// The same on the stack, behind a function whose known arguments fill the registers.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnStack([Word; 4]);
+
+/// The sixth argument of a call whose arguments are a pointer, two structs of three 32-bit numbers
+/// each, a pointer and a size. The first four take all registers; above the return address lies the
+/// fifth, and above that the sixth.
+///
+/// # Safety
+/// `stack` is what a stand-in was given for such a call (`stand_in`), which has not returned.
+pub(crate) unsafe fn sixth_behind_two_sizes(stack: *const usize) -> usize {
+    // SAFETY: the caller's contract.
+    unsafe { *stack.add(2) }
+}

@@ -1,0 +1,90 @@
+//! CUDA as the rest of the agent asks for it.
+
+use super::settings::{self, CudaLevel, VARIABLES};
+use super::{calls, graph_length, process};
+use crate::config::Environment;
+use crate::observe::backends::Adopted;
+use crate::observe::device_api::{DeviceApi, LocksAtFork};
+use crate::observe::this_thread::ThisThread;
+use crate::patch::loaded_object::LoadedObject;
+use crate::recorder::lane::HeldLane;
+
+/// By which `observe::backends` knows the backends that are CUDA's.
+pub(super) const NAME: &str = "CUDA";
+
+#[derive(Debug)]
+pub(crate) struct Cuda;
+
+impl DeviceApi for Cuda {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        VARIABLES
+    }
+
+    fn understand(&self, environment: &Environment) -> Result<(), String> {
+        settings::understand(environment)
+    }
+
+    fn prepare_environment(&self, environment: &Environment) {
+        if CudaLevel::from(environment) == Ok(CudaLevel::Full) {
+            graph_length::shorten();
+        }
+    }
+
+    fn hook_calls(&self, library: &LoadedObject) -> bool {
+        calls::hook(library)
+    }
+
+    fn covers_itself(&self) -> bool {
+        process::is_wanted()
+    }
+
+    fn begin_split(
+        &self,
+        this: &ThisThread,
+        lane: &HeldLane<'static>,
+        adopted: &Adopted,
+        split: u32,
+    ) -> bool {
+        process::begin_split(this, lane, adopted, split)
+    }
+
+    fn end_split(&self, lane: &HeldLane<'_>, backend: u32, split: u32, stream: usize) {
+        process::end_split(lane, backend, split, stream);
+    }
+
+    fn leave_split(&self) {
+        process::leave_split();
+    }
+
+    fn while_nobody_waits(&self, work: &mut dyn FnMut()) {
+        process::while_nobody_waits(work);
+    }
+
+    fn before_backend_free(&self, lane: &HeldLane<'_>, freed: &Adopted) {
+        process::before_backend_free(lane, freed);
+    }
+
+    fn rest(&self) {
+        process::rest();
+    }
+
+    fn note_waited(&self) {
+        super::note_waited();
+    }
+
+    fn deliver(&self) {
+        process::deliver_records();
+    }
+
+    fn is_in_use(&self) -> bool {
+        process::is_in_use()
+    }
+
+    fn locks(&self) -> LocksAtFork {
+        [Some(calls::lock_of_all()), None, None, None]
+    }
+}

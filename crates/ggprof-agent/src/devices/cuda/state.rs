@@ -1,0 +1,192 @@
+//! CUPTI in the process or not, the timers of the backends, and what the recording was
+//! told of either.
+
+use std::sync::atomic::Ordering;
+
+use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, NONE};
+
+use super::api::NAME;
+use super::callbacks::CALLBACKS;
+use super::cupti::session::Session;
+use super::cupti::{Cupti, library};
+use super::driver::Driver;
+use super::process::{ATTACHED, Cuda, LoadedCupti, now_ns, work};
+use super::settings::{self, CudaLevel};
+use super::split_timer::SplitTimer;
+use super::windows::Windows;
+use super::{launches, note_waited};
+use crate::fault::fault_point;
+use crate::observe::backends::{self, Adopted};
+use crate::recorder::admission::Owed;
+use crate::recorder::current;
+use crate::recorder::definitions::Owner;
+use crate::recorder::lane::HeldLane;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) windows: Windows,
+    pub(super) session: Option<Session>,
+    /// What CUPTI still holds.
+    pub(super) owed: Option<Owed<'static>>,
+    pub(super) timers: Vec<SplitTimer>,
+    pub(super) driver: Option<Driver>,
+    /// Backends whose coverage is written.
+    covered: Vec<u32>,
+    /// Why there are no kernels, once that is known.
+    problem: Option<String>,
+}
+
+impl State {
+    pub(super) fn new(level: CudaLevel, driver: Option<Driver>) -> State {
+        State {
+            windows: Windows::new(level, current::budget_permille()),
+            session: None,
+            owed: None,
+            timers: Vec::new(),
+            driver,
+            covered: Vec::new(),
+            problem: None,
+        }
+    }
+
+    pub(super) fn attach(&mut self, loaded: &'static LoadedCupti, lane: &HeldLane<'_>) {
+        let began = now_ns();
+        for timer in &mut self.timers {
+            timer.drain(lane);
+        }
+        work().get_or_insert_default().records = 0;
+        if !self.windows.is_first() {
+            launches::forget();
+        }
+        fault_point!();
+        let attached = loaded.library.as_ref().map_err(Clone::clone).and_then(|cupti| {
+            Session::attach(cupti, CALLBACKS).map_err(|failure| failure.sentence())
+        });
+        fault_point!();
+        match attached {
+            Ok(session) => {
+                self.session = Some(session);
+                ATTACHED.store(true, Ordering::Release);
+                let loading_ns = if self.windows.is_first() { loaded.took_ns } else { 0 };
+                self.windows.attached(loading_ns + (now_ns() - began));
+            }
+            Err(sentence) => {
+                self.problem = Some(sentence);
+                self.windows.give_up();
+            }
+        }
+    }
+
+    /// No split is being computed, and the state's lock keeps others from starting.
+    pub(super) fn detach(&mut self, lane: &HeldLane<'_>) {
+        let began = now_ns();
+        let open = self.windows.close();
+        // Nobody waits for more than what comes now, whatever that is.
+        let _settled = self.owed.take();
+        self.let_go();
+        fault_point!();
+        let records = work().as_mut().map_or(0, |work| {
+            work.give_up_waiting(lane);
+            work.write_clock(lane);
+            work.records
+        });
+        fault_point!();
+        if let Some(open) = open {
+            self.windows.detached(&open, now_ns() - began, records);
+        }
+    }
+
+    /// Takes CUPTI out of the process, as for [`Self::detach`].
+    pub(super) fn let_go(&mut self) {
+        backends::wait_for_all_of(NAME);
+        note_waited();
+        fault_point!();
+        if let Some(session) = self.session.take() {
+            ATTACHED.store(false, Ordering::Release);
+            fault_point!();
+            drop(session);
+        }
+        self.owed = None;
+    }
+
+    /// All records there are, before CUDA or a backend goes.
+    pub(super) fn deliver(&mut self, lane: &HeldLane<'_>) {
+        let Some(session) = &self.session else { return };
+        if session.deliver().is_err() {
+            return;
+        }
+        let _settled = self.owed.take();
+        fault_point!();
+        if let Some(work) = work().as_mut() {
+            work.give_up_waiting(lane);
+            work.write_clock(lane);
+        }
+    }
+
+    /// `graphs` as in [`Cuda`].
+    pub(super) fn cover(
+        &mut self,
+        lane: &HeldLane<'_>,
+        adopted: &Adopted,
+        (level, graphs): (CudaLevel, CoveredWhy),
+    ) {
+        let backend = adopted.id();
+        if self.covered.contains(&backend) {
+            return;
+        }
+        self.covered.push(backend);
+        fault_point!();
+        let (how, why) = match (&self.problem, level) {
+            (Some(_), _) => (CoveredHow::Not, CoveredWhy::TracingRefused),
+            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graphs),
+            (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, CoveredWhy::InSamples),
+            (None, _) => (CoveredHow::Not, CoveredWhy::WholeSplitsOnly),
+        };
+        let detail = self.problem.as_deref().unwrap_or_default();
+        let detail = lane.recorder.interner().lasting_text(lane, detail.as_bytes());
+        let told: &[Covered] = match how {
+            CoveredHow::Not => &[Covered::Kernels],
+            _ => &[Covered::Ops, Covered::Kernels],
+        };
+        for &what in told {
+            let record = layout::Coverage {
+                how: how as u8,
+                what: what as u16,
+                backend,
+                instance: adopted.instance().map_or(NONE, |instance| instance.id),
+                why: why as u32,
+                detail,
+                count: 1,
+                ..Default::default()
+            };
+            lane.define_lasting(Owner::Backend(backend), &record.encode());
+        }
+    }
+}
+
+impl Cuda {
+    pub(super) fn wants_kernels(&self) -> bool {
+        matches!(self.level, CudaLevel::Sample | CudaLevel::Full)
+    }
+
+    /// CUPTI, loaded at the first question where kernels are wanted. `None` while another
+    /// thread loads it. To be asked without a lock: loading runs constructors, which may
+    /// do anything, and wait for threads that compute.
+    pub(super) fn loaded_cupti(&'static self) -> Option<&'static LoadedCupti> {
+        if !self.wants_kernels() {
+            return None;
+        }
+        if let Some(loaded) = self.cupti.get() {
+            return Some(loaded);
+        }
+        let _alone = self.loading.try_lock()?;
+        if self.cupti.get().is_none() {
+            let began = now_ns();
+            fault_point!();
+            let library = library::open(settings::settings()?).and_then(Cupti::from_library);
+            fault_point!();
+            let _ = self.cupti.set(LoadedCupti { library, took_ns: now_ns() - began });
+        }
+        self.cupti.get()
+    }
+}

@@ -1,0 +1,28 @@
+//! The APIs by which ggml's libraries hand work to devices, each with all that is known of it in a
+//! folder of its own. The rest of the agent asks them through `observe::device_api` and names none.
+
+mod cuda;
+#[cfg(test)]
+mod fake;
+mod vulkan;
+
+use crate::config::Environment;
+use crate::observe::device_api::DeviceApi;
+
+/// All of them: to add another, write its folder, and add it here and above.
+pub(crate) static KNOWN: &[&dyn DeviceApi] = &[
+    &vulkan::Vulkan,
+    &cuda::Cuda,
+    #[cfg(test)]
+    &fake::Fake,
+];
+
+/// Whether one of them looks at a variable of this name.
+pub(crate) fn reads(name: &[u8]) -> bool {
+    KNOWN.iter().flat_map(|api| api.variables()).any(|variable| variable.as_bytes() == name)
+}
+
+/// Learns what was asked for of each.
+pub(crate) fn understand(environment: &Environment) -> Result<(), String> {
+    KNOWN.iter().try_for_each(|api| api.understand(environment))
+}

@@ -1,0 +1,41 @@
+//! A program that was started without the agent: on the way to it something took `LD_PRELOAD`
+//! out of the environment, but left what announces the layer, so that the Vulkan loader has
+//! opened the agent in the middle of its life. It is not recorded. A file beside the
+//! recordings says so, lest `ggprof run` has to guess why there is nothing.
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use ggprof_spool::beside;
+
+use super::registration;
+use crate::config;
+use crate::recorder::current;
+
+/// The program has made an instance for ggml.
+pub(crate) fn note_use_of_ggml() {
+    if current::is_late() {
+        let _ = tell();
+    }
+}
+
+/// In a directory that the launcher made for this, and nowhere else. A second time changes
+/// nothing.
+fn tell() -> Option<()> {
+    // As the process was started: its threads may be changing the environment now.
+    let environment = std::fs::read("/proc/self/environ").ok()?;
+    let mut variables = environment.split(|&byte| byte == 0);
+    let spool = variables.find_map(|variable| variable.strip_prefix(b"GGPROF_SPOOL="))?;
+    let directory = Path::new(OsStr::from_bytes(spool)).parent()?;
+    if !registration::is_ours_alone(directory) {
+        return None;
+    }
+    let file = beside::without_agent(directory, std::process::id());
+    let mut open = OpenOptions::new();
+    open.write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    open.open(file).ok()?.write_all(&config::command_name()).ok()
+}

@@ -1,0 +1,43 @@
+//! Which copy of ggml a function is of.
+
+use std::ffi::CStr;
+
+use crate::patch::loaded_object::{self, LoadedObject, is_ours};
+use crate::patch::scope::Scope;
+use crate::patch::{inline, linked_in};
+
+/// A function of the ggml that a function leads to: itself, or where it is another
+/// profiler's, one of the ggml behind that. What has ggml linked in is its ggml.
+pub(crate) fn of_ggml(function: usize) -> usize {
+    let function = inline::function_behind(function);
+    if is_ggmls(function) || linked_in::holds(function) {
+        return function;
+    }
+    match find_anywhere(c"ggml_init") {
+        0 => function,
+        of_another => of_another,
+    }
+}
+
+/// Whether the library that holds a function is a ggml, and not one that only
+/// stands in for some of ggml's functions, as we do.
+pub(crate) fn is_ggmls(function: usize) -> bool {
+    let Some(object) = LoadedObject::containing(function) else { return false };
+    let scope = Scope::of(&object.name);
+    scope.is_some_and(|scope| object.holds(scope.find(c"ggml_init")))
+}
+
+/// The symbol in any ggml of the process, for a caller who cannot see its own: a
+/// profiler that passes on a call to libraries opened with `RTLD_LOCAL`.
+pub(crate) fn find_anywhere(symbol: &CStr) -> usize {
+    let mut found = 0;
+    let holds = |object: &LoadedObject| {
+        let address = Scope::of(&object.name).map_or(0, |scope| scope.find(symbol));
+        if object.holds(address) && !is_ours(address) && is_ggmls(address) {
+            found = address;
+        }
+        found != 0
+    };
+    loaded_object::all().iter().any(holds);
+    found
+}

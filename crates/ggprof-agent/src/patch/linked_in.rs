@@ -1,0 +1,73 @@
+//! The programs and libraries whose own ggml is hooked where it is linked in. Which functions
+//! these are is decided in `hooks::linked_in`.
+
+use std::ffi::CStr;
+
+use super::inline::InlineHooks;
+use super::loaded_object::{LoadedObject, Place, is_gone};
+use super::scope::Scope;
+use crate::lock::{HeldAtFork, Ranked, rank};
+
+/// A program or library with hooks at its own ggml's entry points.
+#[derive(Debug)]
+pub(crate) struct Hooked {
+    pub(crate) object: LoadedObject,
+    pub(crate) functions: Vec<&'static CStr>,
+    pub(crate) hooks: InlineHooks,
+}
+
+static HOOKED: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
+
+/// For the length of a fork.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &HOOKED
+}
+
+impl Hooked {
+    /// The hooks are in, and stay until the library is gone.
+    pub(crate) fn remember(self) {
+        HOOKED.lock().push(self);
+    }
+}
+
+/// Forgets the hooks of libraries that were closed, even if they were opened again at
+/// the same place, and gives their places.
+pub(crate) fn forget_closed() -> Vec<Place> {
+    let all = || HOOKED.lock();
+    let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
+    // Those that are there still stay there while their code is looked at.
+    let there: Vec<(Place, Scope)> = known
+        .into_iter()
+        .filter_map(|place| Scope::of(&place.0).map(|held| (place, held)))
+        .filter(|(place, _)| !is_gone(place))
+        .collect();
+    let mut closed = Vec::new();
+    all().retain(|hooked| {
+        let place = hooked.object.place();
+        let stays =
+            there.iter().any(|(there, _)| *there == place) && hooked.hooks.are_in(&hooked.object);
+        if !stays {
+            closed.push(place);
+        }
+        stays
+    });
+    closed
+}
+
+fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
+    HOOKED.lock().iter().find_map(wanted)
+}
+
+/// Whether a function is of a ggml that is hooked where it is linked in.
+pub(crate) fn holds(function: usize) -> bool {
+    search(|hooked| hooked.object.holds(function).then_some(())).is_some()
+}
+
+/// Whether calls of a function inside the object arrive at us.
+pub(crate) fn is_hooked(object: &LoadedObject, symbol: &CStr) -> bool {
+    let is_in = |hooked: &Hooked| {
+        let is_this = hooked.object.place() == object.place();
+        (is_this && hooked.functions.contains(&symbol)).then_some(())
+    };
+    search(is_in).is_some()
+}

@@ -1,0 +1,310 @@
+//! Whether this process is recorded, and the recorder that does it.
+//!
+//! ```text
+//!      GGPROF_SPOOL, GGML_PROFILE, C API     first use of ggml
+//!   (loaded) ───────────────────▶ Armed ──────────────────────▶ Recording
+//!      │                            │                               │
+//!      │ not set, opened later      │ file cannot be made           │ disk full, file gone,
+//!      ▼                            ▼                               ▼ faults
+//!    Inert, Late                   Off ◀────────────────────────── Off
+//!                                   ▲  cannot be followed           │ forked child
+//!                                 Lost ◀─────────── Forked ◀────────┘
+//!                                                     └──▶ Child ──▶ Recording, for itself
+//! ```
+//!
+//! What leads from one to the next is told in `lifecycle`. Within `Recording`, `gate` says whether
+//! anything is written just now.
+//!
+//! No state is ever left to the left again in one process, so a relaxed load suffices.
+
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+
+use ggprof_spool::layout::{LossKind, StopReason};
+
+use super::thread_log::ThreadLog;
+use super::{Recorder, toggle_signal};
+use crate::config::{Config, Environment, Purpose};
+use crate::ffi::loader;
+use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::{clock, quiet_log, unwinder};
+
+const INERT: u8 = 0;
+const ARMED: u8 = 1;
+const RECORDING: u8 = 2;
+const OFF: u8 = 3;
+const LATE: u8 = 4;
+const FORKED: u8 = 5;
+const CHILD: u8 = 6;
+const LOST: u8 = 7;
+
+/// A single fault may be one odd graph; several are a fault of ours.
+const MOST_FAULTS: u32 = 3;
+
+static STATE: AtomicU8 = AtomicU8::new(INERT);
+/// What the process was started with, where that asks for a recording.
+static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+/// What it means; `None` where that could not be understood.
+static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
+static DUTIES: OnceLock<Duties> = OnceLock::new();
+/// That of this process, or of the parent that forked it; never freed.
+static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
+/// Held while one is made.
+static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
+static FAULTS: AtomicU32 = AtomicU32::new(0);
+
+/// What is to be done on occasions that are noticed here or by hooks, by those who know of
+/// everything else there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Duties {
+    /// Understands what else the environment says, or tells why not.
+    pub(crate) understand: fn(&Environment) -> Result<(), String>,
+    /// Each time before a recorder is made; no lock is held.
+    pub(crate) before_recording: fn(),
+    pub(crate) after_last_scheduler: fn(),
+}
+
+/// The environment asks for a recording: one is made when the program uses ggml.
+pub(crate) fn arm(environment: Environment, duties: Duties) {
+    let _ = DUTIES.set(duties);
+    if ENVIRONMENT.set(environment).is_ok() {
+        STATE.store(ARMED, Ordering::Relaxed);
+    }
+}
+
+/// The program itself asks for this.
+pub(crate) fn arm_with(config: Config, duties: Duties) {
+    let _ = DUTIES.set(duties);
+    if CONFIG.set(Some(config)).is_ok() {
+        STATE.store(ARMED, Ordering::Relaxed);
+    }
+}
+
+/// The agent was opened in a program that was started without it.
+pub(crate) fn come_late() {
+    STATE.store(LATE, Ordering::Relaxed);
+}
+
+/// Whether it was, and the program has not asked for a recording.
+pub(crate) fn is_late() -> bool {
+    STATE.load(Ordering::Relaxed) == LATE
+}
+
+/// Whether nobody has asked for anything.
+pub(crate) fn is_inert() -> bool {
+    STATE.load(Ordering::Relaxed) == INERT
+}
+
+/// What was asked for; found out when the program uses ggml.
+fn config() -> Option<&'static Config> {
+    let all_of_it = |environment: &Environment| -> Result<Config, String> {
+        let config = Config::understand(environment)?;
+        DUTIES.get().map_or(Ok(()), |duties| (duties.understand)(environment))?;
+        Ok(config)
+    };
+    let understand = |environment: &Environment| match all_of_it(environment) {
+        Ok(config) => Some(config),
+        Err(problem) => {
+            quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
+            STATE.store(OFF, Ordering::Relaxed);
+            None
+        }
+    };
+    CONFIG.get_or_init(|| ENVIRONMENT.get().and_then(understand)).as_ref()
+}
+
+/// What the recording is for, and the recording; also one that had to stop early, but
+/// never a parent's.
+pub(crate) fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
+    let recorder = recorder()?;
+    recorder.is_own_process().then_some((&config()?.purpose, recorder))
+}
+
+/// Whether anything can be recorded, now or later, and what was asked for is known.
+pub(crate) fn is_understood_and_on() -> bool {
+    config().is_some() && is_on()
+}
+
+/// Whether anything can be recorded, now or later.
+pub(crate) fn is_on() -> bool {
+    settle_in_child();
+    matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | CHILD)
+}
+
+/// Whether a forked child can be recorded is found out when it first matters: most never use ggml.
+fn settle_in_child() {
+    if STATE.load(Ordering::Relaxed) == FORKED {
+        let next = if loader::can_be_asked() { CHILD } else { LOST };
+        STATE.store(next, Ordering::Relaxed);
+    }
+}
+
+/// Thousandths of the time that sampling a device may take.
+pub(crate) fn budget_permille() -> u32 {
+    config().map_or(0, |config| config.budget_permille)
+}
+
+/// The recorder, where recording is going on.
+#[inline(always)]
+pub(crate) fn recording() -> Option<&'static Recorder> {
+    if STATE.load(Ordering::Relaxed) != RECORDING {
+        return None;
+    }
+    recorder()
+}
+
+/// The newest there is, also if it had to stop, or is a parent's.
+#[inline(always)]
+pub(crate) fn recorder() -> Option<&'static Recorder> {
+    // SAFETY: only leaked recorders are stored.
+    unsafe { RECORDER.load(Ordering::Acquire).as_ref() }
+}
+
+/// The recorder, started now if the agent is armed: the program uses ggml.
+pub(crate) fn start_recording() -> Option<&'static Recorder> {
+    if matches!(STATE.load(Ordering::Relaxed), ARMED | FORKED | CHILD | LOST) {
+        begin();
+    }
+    recording()
+}
+
+/// The same where only a forked child has something to start: the program computes.
+pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
+    recording().or_else(in_child)
+}
+
+#[cold]
+pub(crate) fn in_child() -> Option<&'static Recorder> {
+    if matches!(STATE.load(Ordering::Relaxed), FORKED | CHILD | LOST) {
+        begin();
+    }
+    recording()
+}
+
+#[cold]
+fn begin() {
+    settle_in_child();
+    // Now, because a fault may come while a lock is held.
+    if !unwinder::load() {
+        quiet_log::say(&[
+            b"nothing is recorded: libgcc_s.so.1 cannot be loaded, without which a fault of ggprof's \
+              own would end the program",
+        ]);
+        STATE.store(OFF, Ordering::Relaxed);
+        return;
+    }
+    DUTIES.get().inspect(|duties| (duties.before_recording)());
+    let _alone = MAKING.lock();
+    let parent = recorder();
+    match STATE.load(Ordering::Relaxed) {
+        ARMED => {
+            clock::choose();
+            make_recorder(None);
+        }
+        CHILD => {
+            ThreadLog::forget_all();
+            if !make_recorder(parent) {
+                parent.into_iter().for_each(Recorder::count_child);
+            }
+        }
+        LOST => {
+            STATE.store(OFF, Ordering::Relaxed);
+            parent.into_iter().for_each(Recorder::count_child);
+        }
+        _ => {}
+    }
+}
+
+fn make_recorder(parent: Option<&Recorder>) -> bool {
+    let Some(config) = config() else { return false };
+    let made = Recorder::create(config, parent);
+    match made {
+        Ok(recorder) => {
+            recorder.spool.header.count_loss(LossKind::Fault, faults());
+            RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);
+            toggle_signal::arm();
+            STATE.store(RECORDING, Ordering::Relaxed);
+            true
+        }
+        Err(problem) => {
+            quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
+            STATE.store(OFF, Ordering::Relaxed);
+            false
+        }
+    }
+}
+
+/// The program has freed the last scheduler that we know of.
+pub(crate) fn after_last_scheduler() {
+    DUTIES.get().inspect(|duties| (duties.after_last_scheduler)());
+}
+
+/// In a forked child: whether it may record for itself. What a program records by itself it
+/// reads by itself.
+pub(crate) fn become_child(can_go_on: bool) {
+    let state = STATE.load(Ordering::Relaxed);
+    if matches!(state, RECORDING | FORKED | CHILD | LOST) {
+        let for_itself = config().is_some_and(|it| matches!(it.purpose, Purpose::Library));
+        let next = if can_go_on && !for_itself { FORKED } else { LOST };
+        STATE.store(next, Ordering::Relaxed);
+    }
+}
+
+/// For the length of a fork: without it nobody makes a recorder.
+pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+    &MAKING
+}
+
+pub(crate) fn locks_of_recorder() -> [Option<&'static dyn HeldAtFork>; 2] {
+    match recorder() {
+        Some(recorder) => recorder.locks().map(Some),
+        None => [None, None],
+    }
+}
+
+/// Ends recording for good; the program goes on.
+#[cold]
+pub(super) fn stop(recorder: &Recorder, reason: StopReason) {
+    if STATE.swap(OFF, Ordering::Relaxed) == RECORDING {
+        recorder.spool.header.set_stop_reason(reason);
+        let why: &[u8] = match reason {
+            StopReason::NoSpace => b"no space left for the recording",
+            StopReason::FileGone => b"the recording's file cannot be reached any more",
+            StopReason::Faults | StopReason::None => b"internal fault",
+        };
+        quiet_log::say(&[b"recording stopped: ", why, b"; what was recorded until now is kept"]);
+    }
+}
+
+/// This is a child that no handler was told of. Its parent's other threads may have held any
+/// lock: it leaves the recording alone.
+#[cold]
+pub(super) fn stop_in_child() {
+    STATE.store(LOST, Ordering::Relaxed);
+}
+
+/// Faults so far, for a recording that begins only now.
+pub(crate) fn faults() -> u64 {
+    u64::from(FAULTS.load(Ordering::Relaxed))
+}
+
+/// Something of ours went wrong. Descriptions may be missing that are thought to be written: all
+/// is described anew. After a few the agent is off.
+#[cold]
+pub(crate) fn count_fault() {
+    let recorder = recording().filter(|recorder| recorder.is_own_process());
+    if let Some(recorder) = recorder {
+        recorder.spool.header.count_loss(LossKind::Fault, 1);
+        recorder.set_epoch_due();
+    }
+    if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {
+        if let Some(recorder) = recorder {
+            recorder.spool.header.set_stop_reason(StopReason::Faults);
+        }
+        STATE.store(OFF, Ordering::Relaxed);
+        quiet_log::say(&[
+            b"recording stopped after an internal fault; the program goes on without it",
+        ]);
+    }
+}

@@ -1,0 +1,16 @@
+//! What `GGML_PROFILE` has had of a recording; `delivery` sees to it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+use crate::lock::Tried;
+
+/// What was delivered of a recording until now.
+#[derive(Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) busy: Tried<()>,
+    /// Graph runs there were the last time, and whether that time went wrong.
+    pub(crate) runs: AtomicU32,
+    pub(crate) went_wrong: AtomicBool,
+    pub(crate) finished_ns: AtomicU64,
+    pub(crate) took_ns: AtomicU64,
+}

@@ -1,0 +1,226 @@
+//! Who may know of whom: the agent's modules by what they import, crates by what their manifests
+//! ask for. The two tables are the order; ARCHITECTURE.md refers to them.
+
+use std::fs;
+use std::path::Path;
+
+use super::source::{self, Source, line_of};
+
+/// The agent's modules from the outside in. Each imports only from rows below its own.
+const MODULES: &[&[&str]] = &[
+    &["lib"],
+    &["control", "process_end"],
+    &["lifecycle"],
+    &["delivery", "forking"],
+    &["devices"],
+    &["hooks"],
+    &["observe"],
+    &["recorder"],
+    &["ffi"],
+    &["config"],
+    &["patch"],
+    &["clock", "unwinder"],
+    &["arch", "digest", "fault", "lock", "quiet_log", "spawn"],
+];
+
+/// Each crate of the project with those of the others that it may depend on.
+const CRATES: &[(&str, &[&str])] = &[
+    ("ggprof-ggml", &[]),
+    ("ggprof-spool", &[]),
+    ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
+    ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
+    ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
+    ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
+    (
+        "ggprof",
+        &["ggprof-analysis", "ggprof-ggml", "ggprof-report", "ggprof-spool", "ggprof-trace"],
+    ),
+    ("ggml-profiler", &["ggprof-agent", "ggprof-report", "ggprof-trace"]),
+    ("ggprof-workload", &["ggprof-ggml"]),
+    ("ggprof-e2e", &["ggprof-ggml", "ggprof-spool"]),
+    ("xtask", &["ggprof-e2e"]),
+];
+
+const TABLES: &str = "xtask/src/lint/arrows.rs";
+
+/// A sentence for each arrow that goes against the tables.
+pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let mut findings: Vec<String> = source::agent(root)?.iter().flat_map(of_module).collect();
+    let mut folders = vec!["tests".to_owned(), "xtask".to_owned()];
+    for entry in fs::read_dir(root.join("crates"))? {
+        folders.push(format!("crates/{}", entry?.file_name().to_string_lossy()));
+    }
+    for folder in folders {
+        findings.extend(of_crate(&Source::read(root, &format!("{folder}/Cargo.toml"))?));
+    }
+    Ok(findings)
+}
+
+fn row_of(module: &str) -> Option<usize> {
+    MODULES.iter().position(|row| row.contains(&module))
+}
+
+fn of_module(source: &Source) -> Vec<String> {
+    let own = source.in_agent().split(['/', '.']).next().unwrap_or_default();
+    let code = source.code();
+    let imports = imports(&code).into_iter().filter(|(_, module)| *module != own);
+    let complain = |(at, module): (usize, &str)| {
+        let place = format!("{}:{}", source.path, line_of(&code, at));
+        match (row_of(own), row_of(module)) {
+            (Some(from), Some(to)) if from < to => None,
+            (Some(from), Some(to)) if from == to => Some(format!(
+                "{place}: {own} imports {module}, which stands beside it in {TABLES}: neither may \
+                 know of the other"
+            )),
+            (Some(_), Some(_)) => Some(format!(
+                "{place}: {own} imports {module}, but the arrow goes the other way: {module} → \
+                 {own} ({TABLES})"
+            )),
+            (None, _) => Some(format!("{place}: {own} has no place in the order of {TABLES}")),
+            (_, None) => Some(format!("{place}: {module} has no place in the order of {TABLES}")),
+        }
+    };
+    imports.filter_map(complain).collect()
+}
+
+/// The modules at the crate's root that the code names, each with where it does.
+fn imports(code: &str) -> Vec<(usize, &str)> {
+    const ROOT: &str = "crate::";
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices(ROOT) {
+        let is_whole_word = !code[..at].ends_with(|before: char| is_of_name(before));
+        if is_whole_word {
+            let start = at + ROOT.len();
+            for (offset, name) in names(&code[start..]) {
+                found.push((start + offset, name));
+            }
+        }
+    }
+    found
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// The first names of a path, or of all paths in braces.
+fn names(path: &str) -> Vec<(usize, &str)> {
+    let Some(list) = path.strip_prefix('{') else {
+        return first_name(path, 0).into_iter().collect();
+    };
+    let (mut found, mut depth, mut is_first) = (Vec::new(), 0, true);
+    for (at, letter) in list.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => is_first = true,
+            letter if is_first && is_of_name(letter) => {
+                found.extend(first_name(&list[at..], at + 1));
+                is_first = false;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn first_name(path: &str, at: usize) -> Option<(usize, &str)> {
+    let end = path.find(|letter| !is_of_name(letter)).unwrap_or(path.len());
+    (end > 0).then(|| (at, &path[..end]))
+}
+
+fn of_crate(manifest: &Source) -> Vec<String> {
+    let (mut section, mut own) = ("", "");
+    let mut findings = Vec::new();
+    for (number, line) in (1..).zip(manifest.text.lines()) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.trim_end_matches(']');
+            continue;
+        }
+        let key = line.split(['=', '.', ' ']).next().unwrap_or_default();
+        if section == "package" && key == "name" {
+            own = line.split('"').nth(1).unwrap_or_default();
+        }
+        // Tests of a crate may ask it for more than others get.
+        let is_ours = key != own && CRATES.iter().any(|(name, _)| *name == key);
+        let allowed = CRATES.iter().find(|(name, _)| *name == own).map(|(_, allowed)| *allowed);
+        if section.ends_with("dependencies") && is_ours && !allowed.unwrap_or(&[]).contains(&key) {
+            let place = format!("{}:{number}", manifest.path);
+            findings
+                .push(format!("{place}: {own} depends on {key}, an arrow that is not in {TABLES}"));
+        }
+    }
+    if CRATES.iter().all(|(name, _)| *name != own) {
+        findings.push(format!("{}:1: {own} has no place in {TABLES}", manifest.path));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_keeps_to_its_order() {
+        let findings = check(&crate::shell::root()).expect("its files can be read");
+        assert!(findings.is_empty(), "{findings:#?}");
+    }
+
+    fn module(path: &str, text: &str) -> Vec<String> {
+        of_module(&Source { path: format!("{}{path}", source::AGENT), text: text.to_owned() })
+    }
+
+    fn manifest(name: &str, rest: &str) -> Vec<String> {
+        let text = format!("[package]\nname = \"{name}\"\n\n{rest}\n");
+        of_crate(&Source { path: "a/Cargo.toml".to_owned(), text })
+    }
+
+    #[test]
+    fn an_import_against_the_order_is_told_with_its_place() {
+        let text =
+            "//! use crate::hooks;\n\nuse crate::lock;\nuse crate::observe::graph::KnownNodes;";
+        assert_eq!(
+            module("recorder/lane.rs", text),
+            [
+                "crates/ggprof-agent/src/recorder/lane.rs:4: recorder imports observe, but the arrow \
+              goes the other way: observe → recorder (xtask/src/lint/arrows.rs)"
+            ]
+        );
+    }
+
+    #[test]
+    fn paths_in_lists_and_in_code_count_too() {
+        let list = "use crate::{\n    clock,\n    hooks::{late, library},\n    lifecycle,\n};";
+        let found = module("observe/run.rs", list);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].contains("observe/run.rs:3: observe imports hooks"), "{found:?}");
+        assert!(found[1].contains("observe/run.rs:4: observe imports lifecycle"), "{found:?}");
+        let code = "fn a() {\n    $crate::fault::step();\n    crate::patch::got::bind();\n}";
+        let found = module("clock.rs", code);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("clock.rs:3: clock imports patch"), "{found:?}");
+    }
+
+    #[test]
+    fn neighbours_and_strangers() {
+        let found = module("delivery.rs", "use crate::forking;");
+        assert!(found[0].contains("stands beside it"), "{found:?}");
+        let found = module("hooks/late.rs", "use crate::utils::all;");
+        assert!(found[0].contains("utils has no place"), "{found:?}");
+        assert_eq!(module("hooks/late.rs", "use crate::hooks::entry;"), [""; 0]);
+    }
+
+    #[test]
+    fn a_manifest_that_turns_an_arrow_is_told() {
+        let right = "[dependencies]\nggprof-trace.workspace = true\nlibc = \"0.2\"";
+        assert_eq!(manifest("ggprof-analysis", right), [""; 0]);
+        let wrong = "[dev-dependencies]\nggprof-report = { path = \"../ggprof-report\" }";
+        assert_eq!(
+            manifest("ggprof-trace", wrong),
+            ["a/Cargo.toml:5: ggprof-trace depends on ggprof-report, an arrow that is not in \
+              xtask/src/lint/arrows.rs"]
+        );
+        assert!(manifest("ggprof-new", "")[0].contains("has no place"));
+    }
+}
