@@ -7,16 +7,19 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The variable that all processes of a run have, whoever started them.
 pub(super) const MARK: &str = "CHAOS_RUN";
 /// What becomes the program, and what starts it.
-const NOT_YET: &str = "under_hazards_c";
+const NOT_YET: &str = "under_hazards_c.program";
 const LAUNCHER: &str = "ggprof";
 
 /// The program that was started as `pid`, or by the launcher that was. For a moment, a process is
 /// still what its parent is.
 pub(super) fn program_of(pid: u32) -> Option<u32> {
-    match name(pid)?.as_str() {
-        NOT_YET => None,
-        LAUNCHER => children(pid).into_iter().find_map(program_of),
-        _ if runs(pid) == runs(std::process::id()) => None,
+    let file = runs(pid)?;
+    if Some(&file) == runs(std::process::id()).as_ref() {
+        return None;
+    }
+    match file.file_name()?.to_str() {
+        Some(NOT_YET) => None,
+        Some(LAUNCHER) => children(pid).into_iter().find_map(program_of),
         _ => Some(pid),
     }
 }
