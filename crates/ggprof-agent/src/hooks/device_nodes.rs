@@ -22,12 +22,12 @@ const LIBRARIES: usize = 8;
 /// The real function of each library, kept before its hook can be called.
 static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 /// Name and place of each library, so that one opened again keeps its number.
-static HOOKED: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
+static DEVICE_LIBRARIES: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
     Ranked::new([const { None }; LIBRARIES]);
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &HOOKED
+    &DEVICE_LIBRARIES
 }
 
 arch::node_question! {
@@ -54,7 +54,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| name == IS_EMPTY);
     fault_point!();
-    let mut hooked = HOOKED.lock();
+    let mut hooked = DEVICE_LIBRARIES.lock();
     let key = Some(object.place());
     let own = hooked.iter().position(|library| *library == key);
     let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));

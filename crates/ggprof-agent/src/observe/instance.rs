@@ -35,15 +35,15 @@ pub(crate) struct Instance {
 /// All copies, and the functions for which their copy was asked: every copy of a tensor
 /// asks again, and walking through everything loaded takes microseconds.
 #[derive(Debug)]
-struct Known {
+struct KnownInstances {
     instances: Vec<&'static Instance>,
     asked: Vec<(usize, &'static Instance)>,
     /// The loader's count of unloads when they were asked for.
     unloads: u64,
 }
 
-static KNOWN: Ranked<{ rank::INSTANCES }, Known> =
-    Ranked::new(Known { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
+static KNOWN: Ranked<{ rank::INSTANCES }, KnownInstances> =
+    Ranked::new(KnownInstances { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
@@ -166,7 +166,7 @@ impl LastInstance {
     }
 }
 
-impl Known {
+impl KnownInstances {
     fn recall(&mut self, function: usize) -> Option<&'static Instance> {
         let unloads = loaded_object::unloads();
         if self.unloads != unloads {
@@ -186,7 +186,7 @@ impl Known {
     }
 }
 
-fn known() -> Locked<'static, { rank::INSTANCES }, Known> {
+fn known() -> Locked<'static, { rank::INSTANCES }, KnownInstances> {
     KNOWN.lock()
 }
 

@@ -16,7 +16,7 @@ use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
-struct Known {
+struct KnownSchedulers {
     live: Vec<Live>,
     /// Where schedulers were that are gone.
     freed: Vec<usize>,
@@ -38,8 +38,8 @@ pub(crate) const FREED: u32 = u32::MAX;
 /// Addresses are used again and again, so few are enough.
 const MOST_FREED: usize = 256;
 
-static KNOWN: Ranked<{ rank::SCHEDULERS }, Known> =
-    Ranked::new(Known { live: Vec::new(), freed: Vec::new(), count: 0 });
+static KNOWN: Ranked<{ rank::SCHEDULERS }, KnownSchedulers> =
+    Ranked::new(KnownSchedulers { live: Vec::new(), freed: Vec::new(), count: 0 });
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {

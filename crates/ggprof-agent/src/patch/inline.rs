@@ -95,7 +95,7 @@ impl InlineHooks {
             return Err("the system does not let us make code");
         }
         // Known before they can be met; without a jump the way past is as good as the function.
-        HOOKED.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
+        WAYS_PAST.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
         for (placed, jump) in self.jumps.iter().enumerate() {
             fault_point!();
             // SAFETY: the caller's contract; the jump leads to the sealed page.
@@ -132,29 +132,29 @@ impl Drop for InlineHooks {
             return;
         }
         let is_ours = |(_, real): &(usize, usize)| self.jumps.iter().any(|jump| jump.real == *real);
-        HOOKED.lock().retain(|hooked| !is_ours(hooked));
+        WAYS_PAST.lock().retain(|hooked| !is_ours(hooked));
     }
 }
 
 /// Every hooked function of the process, with where it goes on behind its hook. Whoever looks a
 /// function up to call it must not arrive at our own hook.
-static HOOKED: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
+static WAYS_PAST: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &HOOKED
+    &WAYS_PAST
 }
 
 /// Where a call of the function goes on: past its hook, if it has one.
 pub(crate) fn way_past(function: usize) -> usize {
-    let hooked = HOOKED.lock();
+    let hooked = WAYS_PAST.lock();
     let known = hooked.iter().find(|(hooked, _)| *hooked == function);
     known.map_or(function, |(_, past)| *past)
 }
 
 /// The function that a way past a hook leads to; any other address is itself.
 pub(crate) fn function_behind(address: usize) -> usize {
-    let hooked = HOOKED.lock();
+    let hooked = WAYS_PAST.lock();
     let known = hooked.iter().find(|(_, past)| *past == address);
     known.map_or(address, |(function, _)| *function)
 }

@@ -16,24 +16,24 @@ pub(crate) struct Hooked {
     pub(crate) hooks: InlineHooks,
 }
 
-static HOOKED: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
+static WITH_GGML_LINKED_IN: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &HOOKED
+    &WITH_GGML_LINKED_IN
 }
 
 impl Hooked {
     /// The hooks are in, and stay until the library is gone.
     pub(crate) fn remember(self) {
-        HOOKED.lock().push(self);
+        WITH_GGML_LINKED_IN.lock().push(self);
     }
 }
 
 /// Forgets the hooks of libraries that were closed, even if they were opened again at
 /// the same place, and gives their places.
 pub(crate) fn forget_closed() -> Vec<Place> {
-    let all = || HOOKED.lock();
+    let all = || WITH_GGML_LINKED_IN.lock();
     let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
     // Those that are there still stay there while their code is looked at.
     let there: Vec<(Place, Scope)> = known
@@ -55,7 +55,7 @@ pub(crate) fn forget_closed() -> Vec<Place> {
 }
 
 fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
-    HOOKED.lock().iter().find_map(wanted)
+    WITH_GGML_LINKED_IN.lock().iter().find_map(wanted)
 }
 
 /// Whether a function is of a ggml that is hooked where it is linked in.

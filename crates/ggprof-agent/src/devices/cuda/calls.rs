@@ -52,12 +52,12 @@ const STREAM_IN_CONFIGURATION: usize = 32;
 static REAL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 /// Whom each slot serves.
-static HOOKED: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
+static HOOKED_LIBRARIES: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
     Ranked::new([const { None }; SLOTS]);
 
 /// For the length of a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &HOOKED
+    &HOOKED_LIBRARIES
 }
 
 arch::stand_in!(fn shim<SLOT>, asks called(first, second, stack, SLOT));
@@ -118,7 +118,7 @@ static SHIMS: [unsafe extern "C-unwind" fn(); SLOTS] = [
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| CALLS.iter().any(|(call, _)| name == *call));
     fault_point!();
-    let mut hooked = HOOKED.lock();
+    let mut hooked = HOOKED_LIBRARIES.lock();
     let key = Some(object.place());
     let mut found = false;
     got::for_each(object, |slot| {

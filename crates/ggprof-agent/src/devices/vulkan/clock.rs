@@ -24,11 +24,11 @@ pub(crate) struct DeviceClock {
     /// The bits that count.
     mask: u64,
     calibrated: Option<vk::PFN_vkGetCalibratedTimestampsKHR>,
-    state: Ranked<{ rank::DEVICE_CLOCK }, State>,
+    state: Ranked<{ rank::DEVICE_CLOCK }, ClockBounds>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct State {
+pub(crate) struct ClockBounds {
     /// The last tick, with the bits that the device does not count.
     last: u64,
     sampled_ns: u64,
@@ -47,13 +47,13 @@ impl DeviceClock {
         DeviceClock { id, period: f64::from(period), mask, calibrated, state }
     }
 
-    pub(crate) fn state(&self) -> Locked<'_, { rank::DEVICE_CLOCK }, State> {
+    pub(crate) fn state(&self) -> Locked<'_, { rank::DEVICE_CLOCK }, ClockBounds> {
         self.state.lock()
     }
 
     /// Work between these ticks was submitted at one moment and seen to have ended at
     /// another, both in nanoseconds of the host.
-    pub(crate) fn note_bounds(&self, state: &mut State, ticks: (u64, u64), host: (u64, u64)) {
+    pub(crate) fn note_bounds(&self, state: &mut ClockBounds, ticks: (u64, u64), host: (u64, u64)) {
         if self.calibrated.is_some() {
             return;
         }
@@ -77,7 +77,7 @@ impl DeviceClock {
     /// A sample, if the last one is long enough ago.
     pub(crate) fn sample_if_due(
         &self,
-        state: &mut State,
+        state: &mut ClockBounds,
         device: vk::Device,
     ) -> Option<layout::DeviceClock> {
         let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
@@ -99,7 +99,7 @@ impl DeviceClock {
 
     fn calibrate(
         &self,
-        state: &mut State,
+        state: &mut ClockBounds,
         device: vk::Device,
         ask: vk::PFN_vkGetCalibratedTimestampsKHR,
     ) -> Option<layout::DeviceClock> {
@@ -122,7 +122,7 @@ impl DeviceClock {
     }
 }
 
-impl State {
+impl ClockBounds {
     /// A counter of fewer than 64 bits starts again from zero now and then. Whatever is
     /// read lies within half a round of what was read last.
     pub(crate) fn extend(&mut self, raw: u64, mask: u64) -> u64 {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_short_counter_goes_on_after_its_end() {
-        let mut state = State::default();
+        let mut state = ClockBounds::default();
         assert_eq!(state.extend(BITS_36 - 10, BITS_36), BITS_36 - 10);
         assert_eq!(state.extend(5, BITS_36), BITS_36 + 6);
         assert_eq!(state.extend(BITS_36 - 3, BITS_36), BITS_36 - 3, "read late");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn bits_that_do_not_count_are_left_out() {
-        let mut state = State::default();
+        let mut state = ClockBounds::default();
         assert_eq!(state.extend(!BITS_36 | 42, BITS_36), 42);
     }
 

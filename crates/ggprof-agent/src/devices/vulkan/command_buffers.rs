@@ -80,11 +80,11 @@ arch::thread_memory!("ggprof_command_buffer", fn last_used() -> LastUsed);
 
 #[derive(Debug, Default)]
 pub(crate) struct CommandBuffers {
-    known: Ranked<{ rank::COMMAND_BUFFERS }, Known>,
+    known: Ranked<{ rank::COMMAND_BUFFERS }, KnownBuffers>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownBuffers {
     /// The queue family of each pool.
     families: BTreeMap<u64, u32>,
     buffers: BTreeMap<u64, &'static CommandBuffer>,
@@ -153,7 +153,7 @@ impl CommandBuffers {
         self.known().buffers.values().copied().collect()
     }
 
-    fn known(&self) -> Locked<'_, { rank::COMMAND_BUFFERS }, Known> {
+    fn known(&self) -> Locked<'_, { rank::COMMAND_BUFFERS }, KnownBuffers> {
         self.known.lock()
     }
 }

@@ -48,14 +48,14 @@ struct Queue {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Submitted {
     queues: Vec<Queue>,
     batches: Vec<Batch>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    state: Ranked<{ rank::IN_FLIGHT }, State>,
+    state: Ranked<{ rank::IN_FLIGHT }, Submitted>,
     count: AtomicUsize,
 }
 
@@ -161,12 +161,12 @@ impl InFlight {
         taken
     }
 
-    fn state(&self) -> Locked<'_, { rank::IN_FLIGHT }, State> {
+    fn state(&self) -> Locked<'_, { rank::IN_FLIGHT }, Submitted> {
         self.state.lock()
     }
 }
 
-impl State {
+impl Submitted {
     fn number(&mut self, queue: vk::Queue) -> usize {
         let handle = queue.as_raw();
         self.queues.iter().position(|known| known.handle == handle).unwrap_or_else(|| {

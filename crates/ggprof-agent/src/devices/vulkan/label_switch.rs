@@ -25,11 +25,11 @@ const ON: usize = 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct LabelSwitch {
-    state: Ranked<{ rank::LABELS }, State>,
+    state: Ranked<{ rank::LABELS }, Switch>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Switch {
     /// In ggml's memory.
     place: Option<&'static AtomicBool>,
     /// Pipelines without a name yet; ggml may compile several at once.
@@ -51,12 +51,12 @@ impl LabelSwitch {
         state.set();
     }
 
-    fn state(&self) -> Locked<'_, { rank::LABELS }, State> {
+    fn state(&self) -> Locked<'_, { rank::LABELS }, Switch> {
         self.state.lock()
     }
 }
 
-impl State {
+impl Switch {
     fn set(&self) {
         if let Some(place) = self.place {
             place.store(self.waiting > 0, Ordering::Relaxed);

@@ -26,11 +26,11 @@ const MOST_SHAPES: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Samples {
-    state: Ranked<{ rank::SAMPLES }, State>,
+    state: Ranked<{ rank::SAMPLES }, Sampling>,
 }
 
 #[derive(Debug)]
-struct State {
+struct Sampling {
     budget: Budget,
     shapes: BTreeMap<u32, Shape>,
 }
@@ -58,7 +58,7 @@ pub(crate) enum Sampled {
 impl Samples {
     pub(crate) fn new(budget_permille: u32) -> Samples {
         let budget = Budget::new(budget_permille);
-        Samples { state: Ranked::new(State { budget, shapes: BTreeMap::new() }) }
+        Samples { state: Ranked::new(Sampling { budget, shapes: BTreeMap::new() }) }
     }
 
     pub(crate) fn sampled(&self, mode: Mode, visits: &mut Visits) -> Sampled {
@@ -90,12 +90,12 @@ impl Samples {
         last.map(|_| whole(visits))
     }
 
-    fn state(&self) -> Locked<'_, { rank::SAMPLES }, State> {
+    fn state(&self) -> Locked<'_, { rank::SAMPLES }, Sampling> {
         self.state.lock()
     }
 }
 
-impl State {
+impl Sampling {
     /// Whether the next graph of this shape is timed in its parts.
     fn next(&mut self, shape: u32, nodes: usize, now_ns: u64) -> bool {
         if self.shapes.len() >= MOST_SHAPES {
@@ -129,7 +129,7 @@ mod tests {
     /// Graphs of a millisecond each with 250 nodes, as many timestamps, and these shapes:
     /// the numbers, from 0 on, of those that are timed in their parts.
     fn timed(shapes: impl IntoIterator<Item = u32>) -> Vec<u64> {
-        let mut state = State { budget: Budget::new(10), shapes: BTreeMap::new() };
+        let mut state = Sampling { budget: Budget::new(10), shapes: BTreeMap::new() };
         let mut timed = Vec::new();
         for (number, shape) in (0..).zip(shapes) {
             if state.next(shape, 250, number * MS) {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_first_graph_of_all_is_timed_whatever_it_costs() {
-        let mut state = State { budget: Budget::new(0), shapes: BTreeMap::new() };
+        let mut state = Sampling { budget: Budget::new(0), shapes: BTreeMap::new() };
         assert!(state.next(1, 1_000_000, 0));
         assert!(!state.next(2, 1_000_000, MS));
     }

@@ -8,7 +8,7 @@ use ggprof_spool::layout::{
     WORK_SERIALIZED, Why,
 };
 
-use super::clock::State;
+use super::clock::ClockBounds;
 use super::device::Device;
 use super::in_flight::Finished;
 use super::recording::{self, Name, Work};
@@ -46,7 +46,7 @@ pub(crate) fn finished(
     sample_clock(lane, device, &mut clock);
 }
 
-pub(crate) fn sample_clock(lane: &HeldLane<'_>, device: &Device, clock: &mut State) {
+pub(crate) fn sample_clock(lane: &HeldLane<'_>, device: &Device, clock: &mut ClockBounds) {
     if device.is_lost() || !lane.writes() {
         return;
     }
