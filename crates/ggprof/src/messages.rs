@@ -108,9 +108,18 @@ pub(crate) fn without_agent(program: &str, pid: &str) -> String {
 pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \
 is why. Otherwise the program did not compute with ggml, or its ggml cannot be reached (linked \
-statically, stripped of its symbols, from before it had backends, or started by another program \
-that clears its environment). `ggprof doctor -- COMMAND` \
-says more.";
+statically, stripped of its symbols, or started by another program that clears its environment). \
+`ggprof doctor -- COMMAND` says more.";
+
+/// A program keeps ggml to itself.
+pub(crate) fn stripped(program: &Path) -> String {
+    format!(
+        "nothing was recorded: {} has ggml inside and was stripped of its symbols, by which its \
+         functions would be found. Use a build that was not stripped, or one with shared libraries \
+         (-DBUILD_SHARED_LIBS=ON).",
+        program.display()
+    )
+}
 
 /// A program ended in a way that no program wants.
 pub(crate) fn crashed(signal: &str) -> String {

@@ -18,6 +18,7 @@ use crate::observe::this_thread::ThisThread;
 use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
 use crate::patch::scope::Scope;
 use crate::patch::{self, exports, symbols};
+use crate::quiet_log;
 use crate::recorder::current;
 
 const SYMBOL: u32 = 0;
@@ -123,7 +124,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     fault_point!();
     let shows = SIGNS.iter().any(|sign| exports::shows(object.base, object.dynamic, sign));
     if !shows && !symbols::may_hide(object, &SIGNS) {
-        return;
+        return say_if_old(object);
     }
     if let Some(mut prepared) = linked_in::prepare(object) {
         // SAFETY: it has just been loaded, and whoever could use it waits for this turn.
@@ -132,5 +133,18 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
             None => prepared.give_up(),
         }
         prepared.conclude();
+    }
+}
+
+/// In a ggml from before it had backends nothing that we know of is called.
+fn say_if_old(object: &LoadedObject) {
+    const ALL_THERE_WAS: [&CStr; 2] = [c"ggml_init", c"ggml_graph_compute"];
+    if ALL_THERE_WAS.iter().all(|name| exports::shows(object.base, object.dynamic, name)) {
+        quiet_log::say(&[
+            b"nothing is recorded of ",
+            object.name.to_bytes(),
+            if object.name.is_empty() { b"this program" } else { b"" },
+            b": its ggml is from before it had backends (2023)",
+        ]);
     }
 }

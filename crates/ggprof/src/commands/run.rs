@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     without_agent.iter().for_each(|sentence| messages::warning(sentence));
     if files.is_empty() {
         if without_agent.is_empty() {
-            messages::error(&anyhow::anyhow!(messages::NOTHING_RECORDED));
+            let program = obstacle.map(|(program, _)| program);
+            messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
         }
         return Ok(outcome(ended, false));
     }
@@ -53,6 +54,14 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         }
     }
     Ok(outcome(ended, recorded))
+}
+
+/// Of a program that ran and was not recorded at all.
+fn why_nothing(program: Option<&Path>) -> String {
+    match program.filter(|program| launch::hides_ggml(program)) {
+        Some(program) => messages::stripped(program),
+        None => messages::NOTHING_RECORDED.to_owned(),
+    }
 }
 
 /// What to run and what to make of it.

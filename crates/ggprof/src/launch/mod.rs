@@ -24,7 +24,7 @@ pub(crate) use control::Control;
 pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use preload::with_agent as preload_with_agent;
-pub(crate) use program::examine;
+pub(crate) use program::{examine, hides_ggml};
 use recorded::{Recorded, Standing};
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};

@@ -90,6 +90,16 @@ pub(crate) fn examine(command: &OsStr) -> Option<(PathBuf, Option<Obstacle>)> {
     None
 }
 
+/// Whether a program has ggml inside and was stripped of its symbols, by which its functions would
+/// be found: what ggml says when it gives up is there, and the name of its first function is not.
+pub(crate) fn hides_ggml(program: &Path) -> bool {
+    const ITS_WORDS: &[u8] = b"GGML_ASSERT(";
+    const ITS_FIRST: &[u8] = b"\0ggml_init\0";
+    let bytes = std::fs::read(program).unwrap_or_default();
+    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+    FileKind::parse(&*bytes).is_ok() && has(ITS_WORDS) && !has(ITS_FIRST)
+}
+
 fn head_of(program: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     File::open(program).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
