@@ -16,7 +16,7 @@
 //! * **a second agent** in the process, from another installation: the first in
 //!   the order of symbols records, the other passes every call on.
 //! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, as every
-//!   `dlclose` comes by `hooks::unloading`.
+//!   call of `dlclose` arrives at `hooks::unloading`.
 
 use std::ffi::CStr;
 

@@ -32,7 +32,7 @@ fn is_consistent() -> bool {
     unsafe extern "C" {
         static _r_debug: Told;
     }
-    // SAFETY: ld.so has it for debuggers, with these fields since ever.
+    // SAFETY: ld.so keeps it for debuggers; glibc never changed these fields.
     unsafe { (&raw const _r_debug.state).read_volatile() == CONSISTENT }
 }
 

@@ -155,16 +155,16 @@ pub(crate) fn is_gone((name, start): &Place) -> bool {
     LoadedObject::containing(*start).is_none_or(|now| now.name != *name)
 }
 
-/// Whether the calls that unload something come by us: 0 while that is not known, 1 if they
+/// Whether calls of `dlclose` arrive at our stand-in: 0 while that is not known, 1 if they
 /// do, 2 if they do not.
-static COME_BY_US: AtomicU8 = AtomicU8::new(0);
+static CLOSING_IS_SEEN: AtomicU8 = AtomicU8::new(0);
 /// How many did.
 static CLOSINGS: AtomicU64 = AtomicU64::new(0);
 
 #[cold]
 fn learn_who_closes() {
     let ours = exports::first(c"dlclose").is_some_and(is_ours);
-    COME_BY_US.store(if ours { 1 } else { 2 }, Ordering::Release);
+    CLOSING_IS_SEEN.store(if ours { 1 } else { 2 }, Ordering::Release);
 }
 
 pub(crate) fn note_closing() {
@@ -175,7 +175,7 @@ pub(crate) fn note_closing() {
 /// unloaded.
 #[inline(always)]
 pub(crate) fn unloads() -> u64 {
-    match COME_BY_US.load(Ordering::Acquire) {
+    match CLOSING_IS_SEEN.load(Ordering::Acquire) {
         1 => CLOSINGS.load(Ordering::Acquire),
         _ => unloads_by_asking(),
     }
@@ -183,10 +183,10 @@ pub(crate) fn unloads() -> u64 {
 
 #[cold]
 fn unloads_by_asking() -> u64 {
-    if COME_BY_US.load(Ordering::Acquire) == 0 {
+    if CLOSING_IS_SEEN.load(Ordering::Acquire) == 0 {
         learn_who_closes();
     }
-    match COME_BY_US.load(Ordering::Acquire) {
+    match CLOSING_IS_SEEN.load(Ordering::Acquire) {
         1 => CLOSINGS.load(Ordering::Acquire),
         _ => changes().1,
     }

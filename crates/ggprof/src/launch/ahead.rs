@@ -83,7 +83,7 @@ fn lengthen(path: &PathBuf) -> io::Result<()> {
     }
 }
 
-/// Whether so many bytes more are nobody's loss.
+/// Whether the disk and this process's limits have room for so many bytes more.
 fn has_room(file: &File, more: u64) -> bool {
     let Ok(metadata) = file.metadata() else { return false };
     // Beyond its limit this process would get a signal.

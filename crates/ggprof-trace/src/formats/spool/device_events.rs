@@ -110,7 +110,8 @@ impl Builder<'_> {
     }
 
     /// How long the program waited for the results of graph runs that went on when their calls
-    /// had returned: those of devices. Who waits a second time finds them there.
+    /// had returned: those of devices. Only the first wait for a run counts; later ones return at
+    /// once.
     pub(super) fn waits(&self, trace: &mut Trace) {
         let mut pending = vec![false; trace.graph_runs.len()];
         for event in trace.events.iter() {

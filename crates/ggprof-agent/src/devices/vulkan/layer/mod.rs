@@ -5,8 +5,8 @@
 //! is the driver, and no code of ggml whose exceptions could pass through.
 //!
 //! Only what ggml makes is looked at. Instances of anybody else in the process (a window,
-//! a video) and their devices are passed on: they come by us when they are made and destroyed,
-//! and get the functions behind us for all else.
+//! a video) and their devices are passed on: we only see them made and
+//! destroyed, and for all else they get the functions of the next layer.
 
 mod command_buffers;
 mod commands;
