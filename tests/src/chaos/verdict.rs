@@ -102,7 +102,9 @@ impl Case<'_> {
         if !is_excused {
             return Some("nothing was recorded".to_owned());
         }
-        (!self.is_said() && !self.excuses.launcher_end)
+        // A killed program says nothing, and without a launcher nobody is left to.
+        let nobody_could = self.excuses.launcher_end || self.excuses.end && !self.has_launcher;
+        (!self.is_said() && !nobody_could)
             .then(|| "nothing was recorded, and nobody said so".to_owned())
     }
 
