@@ -111,8 +111,8 @@ impl LoadedObject {
     }
 }
 
-/// What the kernel started. Without /proc it is known by the path it was started with, which a
-/// program that has only begun has not moved away from.
+/// What the kernel started. Without /proc it is known by the path it was started with, if that
+/// means the same wherever the program has gone since.
 fn program_file() -> Option<PathBuf> {
     let known = PathBuf::from("/proc/self/exe");
     if known.exists() {
@@ -122,7 +122,8 @@ fn program_file() -> Option<PathBuf> {
     let started = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
     // SAFETY: as above.
     let path = (!started.is_null()).then(|| unsafe { CStr::from_ptr(started) })?;
-    Some(PathBuf::from(OsStr::from_bytes(path.to_bytes()))).filter(|path| path.exists())
+    Some(PathBuf::from(OsStr::from_bytes(path.to_bytes())))
+        .filter(|path| path.is_absolute() && path.exists())
 }
 
 /// Everything that is loaded now. Gathered first: what is done with each may need

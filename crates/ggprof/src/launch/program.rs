@@ -1,7 +1,7 @@
 //! What a program's file tells before it is started: whether the agent can get into it.
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind};
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -91,13 +91,19 @@ pub(crate) fn examine(command: &OsStr) -> Option<(PathBuf, Option<Obstacle>)> {
 }
 
 /// Whether a program has ggml inside and was stripped of its symbols, by which its functions would
-/// be found: what ggml says when it gives up is there, and the name of its first function is not.
+/// be found: what ggml says when it gives up is there, and a table of symbols is not.
 pub(crate) fn hides_ggml(program: &Path) -> bool {
     const ITS_WORDS: &[u8] = b"GGML_ASSERT(";
-    const ITS_FIRST: &[u8] = b"\0ggml_init\0";
     let bytes = std::fs::read(program).unwrap_or_default();
-    let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
-    FileKind::parse(&*bytes).is_ok() && has(ITS_WORDS) && !has(ITS_FIRST)
+    let has_words = || bytes.windows(ITS_WORDS.len()).any(|window| window == ITS_WORDS);
+    is_stripped(&bytes).unwrap_or(false) && has_words()
+}
+
+fn is_stripped(file: &[u8]) -> Option<bool> {
+    let header = FileHeader64::<Endianness>::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let sections = header.sections(endian, file).ok()?;
+    Some(!sections.iter().any(|section| section.sh_type(endian) == elf::SHT_SYMTAB))
 }
 
 fn head_of(program: &Path) -> Option<Vec<u8>> {
