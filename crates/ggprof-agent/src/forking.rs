@@ -15,7 +15,7 @@ use crate::devices;
 use crate::hooks::{device_nodes, library};
 use crate::lock::{HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
-use crate::observe::{backends, instance, schedulers, ticking};
+use crate::observe::{backends, built_batches, contexts, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in};
 use crate::recorder::current;
 
@@ -53,6 +53,8 @@ fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
         interner,
         definitions,
         Some(schedulers::lock_of_all()),
+        Some(contexts::lock_of_all()),
+        Some(built_batches::lock_of_all()),
         Some(library::lock_of_all()),
         Some(device_nodes::lock_of_all()),
         Some(linked_in::lock_of_all()),

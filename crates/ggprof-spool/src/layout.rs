@@ -8,7 +8,7 @@
 pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -218,6 +218,28 @@ pub const DEVICE_CLOCK_BOUNDED: u8 = 1;
 /// What a host task was.
 pub const TASK_PIPELINE_COMPILE: u8 = 0;
 
+/// The batch is for the encoder of a model.
+pub const BATCH_ENCODE: u8 = 1 << 0;
+/// It holds embeddings instead of tokens.
+pub const BATCH_EMBEDDINGS: u8 = 1 << 1;
+/// It names no sequences: all tokens are of sequence 0.
+pub const BATCH_ONE_SEQUENCE: u8 = 1 << 2;
+/// The program says of no token whether it wants a result: libllama decides.
+pub const BATCH_OUTPUTS_UNSAID: u8 = 1 << 3;
+/// Of the batch only the number of tokens could be read, or there are more sequences than listed.
+pub const BATCH_PARTLY_KNOWN: u8 = 1 << 4;
+/// Most sequences that a batch's record lists.
+pub const BATCH_MOST_SEQUENCES: usize = 64;
+
+/// What happened to a context.
+pub const CONTEXT_CLEARED: u8 = 0;
+pub const CONTEXT_REMOVED: u8 = 1;
+pub const CONTEXT_SHIFTED: u8 = 2;
+pub const CONTEXT_COPIED: u8 = 3;
+pub const CONTEXT_WARM_UP: u8 = 4;
+pub const CONTEXT_WARMED_UP: u8 = 5;
+pub const CONTEXT_FREED: u8 = 6;
+
 /// No backend, scheduler, string, run …: numbering starts at 1.
 pub const NONE: u32 = 0;
 
@@ -327,7 +349,7 @@ records! {
     }
     GraphRunBegin = 0x03, 32 {
         flags: u8, reserved: u16, run: u32, scheduler: u32, os_thread: u32, ticks: u64,
-        reserved2: u64,
+        number: u64,
     }
     GraphRunEnd = 0x04, 32 {
         flags: u8, reserved: u16, run: u32, status: i32, splits: u32, ticks: u64, reserved2: u64,
@@ -376,6 +398,15 @@ records! {
     HostTask = 0x13, 32 {
         what: u8, reserved: u16, split: u32, name: u32, os_thread: u32, start: u64, end: u64,
     }
+    /// The return of the call that a [`BatchBegin`] is of.
+    BatchEnd = 0x14, 32 {
+        flags: u8, reserved: u16, call: u32, status: i32, context: u32, ticks: u64, reserved2: u64,
+    }
+    /// What the program did to the memory of a context.
+    ContextChange = 0x17, 32 {
+        what: u8, reserved: u16, context: u32, sequence: i32, first: i32, last: i32, other: i32,
+        ticks: u64,
+    }
     /// A text, given once; followed by `bytes` bytes of UTF-8, zero-filled to a unit.
     Text = 0x80, 16 {
         flags: u8, units: u16, id: u32, bytes: u32, reserved: u32,
@@ -403,6 +434,41 @@ records! {
     DeviceWork = 0x85, 64 {
         flags: u8, units: u16, split: u32, position: u32, name: u32, clock: u32, stream: u32,
         backend: u32, group: u32, start: u64, end: u64, bytes: u64, cause: u64,
+    }
+    /// The program hands libllama a batch; followed by `sequences` times [`BatchSequence`].
+    BatchBegin = 0x86, 40 {
+        flags: u8, units: u16, call: u32, context: u32, os_thread: u32, tokens: u32, outputs: u32,
+        sequences: u32, ticks: u64, reserved: u32,
+    }
+}
+
+/// One sequence of a batch, inside its [`BatchBegin`] record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchSequence {
+    pub sequence: i32,
+    /// Positions of its first and last token in the batch; -1 where the program gave none.
+    pub first: i32,
+    pub last: i32,
+    pub tokens: u32,
+    /// Tokens that results were asked for.
+    pub outputs: u32,
+}
+
+pub const BATCH_SEQUENCE_BYTES: usize = 20;
+const _: () = assert!(size_of::<BatchSequence>() == BATCH_SEQUENCE_BYTES);
+
+impl BatchSequence {
+    pub fn encode(&self) -> [u8; BATCH_SEQUENCE_BYTES] {
+        let mut out = [0; BATCH_SEQUENCE_BYTES];
+        [self.sequence, self.first, self.last].put(&mut out[..12]);
+        [self.tokens, self.outputs].put(&mut out[12..]);
+        out
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let [sequence, first, last] = Field::take(bytes.get(..12)?)?;
+        let [tokens, outputs] = Field::take(bytes.get(12..BATCH_SEQUENCE_BYTES)?)?;
+        Some(BatchSequence { sequence, first, last, tokens, outputs })
     }
 }
 

@@ -44,6 +44,12 @@ pub enum Record {
     DeviceClock(layout::DeviceClock),
     DeviceWork(layout::DeviceWork),
     HostTask(layout::HostTask),
+    BatchBegin {
+        batch: layout::BatchBegin,
+        sequences: Vec<layout::BatchSequence>,
+    },
+    BatchEnd(layout::BatchEnd),
+    ContextChange(layout::ContextChange),
     /// A kind that nobody reads any more, or of a later format; its bytes are passed over.
     Unknown {
         kind: u8,
@@ -120,6 +126,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::DeviceClock::KIND => Record::DeviceClock(layout::DeviceClock::decode(bytes)?),
         layout::DeviceWork::KIND => Record::DeviceWork(layout::DeviceWork::decode(bytes)?),
         layout::HostTask::KIND => Record::HostTask(layout::HostTask::decode(bytes)?),
+        layout::BatchBegin::KIND => decode_batch(bytes)?,
+        layout::BatchEnd::KIND => Record::BatchEnd(layout::BatchEnd::decode(bytes)?),
+        layout::ContextChange::KIND => Record::ContextChange(layout::ContextChange::decode(bytes)?),
         kind => Record::Unknown { kind, bytes: bytes.len() },
     })
 }
@@ -136,6 +145,15 @@ fn decode_node(bytes: &[u8]) -> Option<Record> {
     let tail = tail.get(..usize::from(node.sources) * layout::SOURCE_BYTES)?;
     let sources = tail.chunks_exact(layout::SOURCE_BYTES).filter_map(layout::Source::decode);
     Some(Record::Node { node, sources: sources.collect() })
+}
+
+fn decode_batch(bytes: &[u8]) -> Option<Record> {
+    const BYTES: usize = layout::BATCH_SEQUENCE_BYTES;
+    let batch = layout::BatchBegin::decode(bytes)?;
+    let tail = bytes.get(layout::BatchBegin::BYTES..)?;
+    let tail = tail.get(..(batch.sequences as usize).checked_mul(BYTES)?)?;
+    let sequences = tail.chunks_exact(BYTES).filter_map(layout::BatchSequence::decode).collect();
+    Some(Record::BatchBegin { batch, sequences })
 }
 
 /// `count` numbers behind a record's fixed part.

@@ -36,7 +36,7 @@ fn infer(trace: &mut Trace) {
             Some((first, previous)) if !begins_run(trace, &first, &previous, &event) => first,
             _ => {
                 let (start_ns, end_ns) = (event.start_ns, event.end_ns());
-                runs.push(GraphRun { scheduler: 0, start_ns, end_ns });
+                runs.push(GraphRun::new(0, start_ns, end_ns));
                 event
             }
         };

@@ -34,7 +34,7 @@ pub fn parse(text: &str) -> Trace {
             "backend" => trace.backends.push(backend(&words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);
-                trace.graph_runs.push(GraphRun { scheduler: 0, start_ns, end_ns });
+                trace.graph_runs.push(GraphRun::new(0, start_ns, end_ns));
             }
             "op" | "copy" => event(&words, &mut trace),
             "kernel" | "copied" => device_work(&words, &mut trace),

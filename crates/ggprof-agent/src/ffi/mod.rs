@@ -1,9 +1,10 @@
-//! ggml's functions and its struct layouts. Nothing here is fixed per ggml version: functions are
+//! ggml's functions and struct layouts, and libllama's. Nothing here is fixed per ggml version: functions are
 //! looked up by name in the target, offsets are found by `probe`, in children (`rehearsal`).
 
 pub(crate) mod api;
 pub(crate) mod backend_table;
 pub(crate) mod graph;
+pub(crate) mod llama;
 pub(crate) mod loader;
 pub(crate) mod probe;
 pub(crate) mod rehearsal;

@@ -16,7 +16,7 @@ pub(crate) fn lead_calls_here() {
         got::for_each(&object, |slot| {
             let entry = entry::all().find(|entry| entry.symbol == slot.name);
             if let Some(entry) = entry
-                && which_ggml::is_ggmls(slot.leads_to(&object))
+                && which_ggml::is_own(slot.name, slot.leads_to(&object))
             {
                 slot.replace(&object, entry.called as *const () as usize);
             }

@@ -86,7 +86,9 @@ impl Prepared {
 /// Whether the object's calls of its own ggml are bound to `entry`.
 fn calls_by_name(object: &LoadedObject) -> bool {
     let mut by_name = false;
-    got::for_each(object, |slot| by_name |= entry_named(slot.name.to_bytes()).is_some());
+    // libllama's functions are called by name where ggml's are not: by programs.
+    let is_ggmls = |name: &[u8]| name.starts_with(b"ggml_") && entry_named(name).is_some();
+    got::for_each(object, |slot| by_name |= is_ggmls(slot.name.to_bytes()));
     by_name
 }
 

@@ -5,6 +5,7 @@
 //! All are `extern "C-unwind"`: ggml's C++ exceptions pass through them.
 
 mod abort_callback;
+mod asked_for;
 mod backend_table;
 mod barrier;
 pub(crate) mod cpu_ops;

@@ -5,9 +5,10 @@
 //! by who calls. But what was opened is asked for its functions next. So the loader's functions
 //! that programs ask are ours, and lead on to the loader, with the caller still the caller.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use super::asked_for::{self, Ask};
 use super::linked_in::{self, SIGNS};
 use super::turn::{Turn, Turns};
 use crate::arch;
@@ -39,9 +40,43 @@ macro_rules! question {
     };
 }
 
-question!(dlsym, SYMBOL);
+arch::stand_in! {
+    /// The same for the one by which libllama's functions are asked for.
+    ///
+    /// # Safety
+    /// Called by programs as libc's own.
+    #[unsafe(no_mangle)]
+    fn dlsym, asks before_symbol(first, second, stack, SYMBOL)
+}
+
 question!(dlvsym, VERSIONED_SYMBOL);
 question!(dlopen, OPEN);
+
+/// Returns what is to answer: the loader's function, or ours that asks it.
+extern "C-unwind" fn before_symbol(
+    handle: usize,
+    name: *const c_char,
+    _: *const usize,
+    number: u32,
+) -> usize {
+    let own = before_answer(number);
+    // SAFETY: the program asks for this name.
+    match unsafe { asked_for::entry_for(handle, name) } {
+        Some(_) => answer as *const () as usize,
+        None => own,
+    }
+}
+
+/// Stands in for `dlsym` where one of libllama's functions is asked for.
+unsafe extern "C-unwind" fn answer(handle: usize, name: *const c_char) -> usize {
+    // SAFETY: the loader's function of this type.
+    let ask = unsafe { std::mem::transmute::<usize, Option<Ask>>(loaders_own(SYMBOL)) };
+    // SAFETY: what the program asks.
+    let found = ask.map_or(0, |ask| unsafe { ask(handle, name) });
+    // SAFETY: as above.
+    let entry = unsafe { asked_for::entry_for(handle, name) };
+    entry.map_or(found, |entry| asked_for::instead_of(found, entry))
+}
 
 /// Returns the loader's function, for the question to go on to.
 extern "C-unwind" fn before_answer(number: u32) -> usize {

@@ -12,7 +12,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::fault::fault_point;
-use crate::ffi::which_ggml::{find_anywhere, is_ggmls};
+use crate::ffi::which_ggml::{find_anywhere, is_own};
 use crate::lock;
 use crate::observe::fail_open::contained;
 use crate::observe::this_thread::ThisThread;
@@ -160,7 +160,7 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
     let caller = LoadedObject::containing(address);
     let scope = caller.and_then(|object| Scope::of(&object.name));
     let found = scope.map_or(0, |scope| scope.find(symbol));
-    if found != 0 && !is_ours(found) && is_ggmls(found) {
+    if found != 0 && !is_ours(found) && is_own(symbol, found) {
         return found;
     }
     let usable = |address: &usize| *address != 0 && !is_ours(*address);

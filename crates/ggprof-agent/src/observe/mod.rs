@@ -5,6 +5,7 @@
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
 //! * `backend_hooks`: what is put into them;
+//! * `batches`, `built_batches`, `contexts`: what the program hands to libllama, and its memory;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
@@ -18,7 +19,10 @@
 mod backend_facts;
 pub(crate) mod backend_hooks;
 pub(crate) mod backends;
+pub(crate) mod batches;
 pub(crate) mod budget;
+pub(crate) mod built_batches;
+pub(crate) mod contexts;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod device_api;

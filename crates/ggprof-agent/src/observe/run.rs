@@ -4,6 +4,7 @@
 
 use ggprof_spool::layout::{GraphRunBegin, GraphRunEnd, NONE};
 
+use super::batches;
 use super::fail_open;
 use super::schedulers;
 use super::this_thread::ThisThread;
@@ -23,6 +24,8 @@ pub(crate) const UNWOUND: i32 = i32::MIN;
 #[derive(Debug)]
 pub(crate) struct Run {
     thread: ThreadInRun,
+    /// Which of the program's it is, those that are not recorded included.
+    number: u64,
     finished: bool,
 }
 
@@ -56,19 +59,21 @@ impl Run {
             return None;
         }
         let ticks = clock::ticks();
-        let Some(admission) = recorder.admit_run() else {
+        let Some((admission, number)) = recorder.admit_run() else {
             // A child that no handler was told of.
             return current::in_child().and(None);
         };
         fault_point!();
         this.scheduler.set(scheduler as usize);
         let id = if admission.writes() { recorder.next_run() } else { UNRECORDED };
-        let run = Run { thread: ThreadInRun::enter(this, id, admission), finished: false };
+        let thread = ThreadInRun::enter(this, id, admission);
+        let run = Run { thread, number, finished: false };
         fault_point!();
         if run.is_recorded()
             && let Some(lane) = this.lane(recorder)
         {
             this.preferred_lane.set(lane.number);
+            batches::note_run(this, &lane);
             run.write_begin(this, &lane, scheduler, ticks);
             fault_point!();
         }
@@ -79,7 +84,9 @@ impl Run {
         let scheduler = if scheduler.is_null() { NONE } else { schedulers::number(scheduler) };
         fault_point!();
         let (run, os_thread) = (self.thread.id, this.os_thread());
-        let begin = GraphRunBegin { run, scheduler, os_thread, ticks, ..Default::default() };
+        let number = self.number;
+        let begin =
+            GraphRunBegin { run, scheduler, os_thread, ticks, number, ..Default::default() };
         lane.put(&begin.encode());
     }
 

@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use ggprof_spool::layout::NONE;
 
+use super::batches::Call;
 use super::instance::LastInstance;
 use super::visits::Visits;
 use crate::arch;
@@ -22,6 +23,8 @@ pub(crate) struct ThisThread {
     /// The graph run this thread is computing, 0 outside.
     pub(crate) run: Cell<u32>,
     pub(crate) splits_in_run: Cell<u32>,
+    /// The call of libllama that it is in, null outside (`observe::batches`).
+    pub(crate) call: Cell<*const Call>,
     /// The scheduler of that run, null without.
     pub(crate) scheduler: Cell<usize>,
     /// The device's split being computed, null without (`observe::visits`).

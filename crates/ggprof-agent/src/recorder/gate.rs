@@ -57,9 +57,13 @@ impl Gate {
         }
     }
 
+    /// The number of the program's next graph run.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.seen.fetch_add(1, Relaxed) + 1
+    }
+
     /// Asked once for every graph run of the program: counted or unrecorded.
-    pub(crate) fn run(&self, header: &HeaderPage) -> Admitted {
-        let number = self.seen.fetch_add(1, Relaxed) + 1;
+    pub(crate) fn run(&self, header: &HeaderPage, number: u64) -> Admitted {
         if header.control() == Control::Window {
             self.move_window(header, number);
         }
@@ -173,10 +177,14 @@ mod tests {
         unsafe { HeaderPage::create(page.0.as_mut_ptr(), &facts) }
     }
 
+    fn next_run(gate: &Gate, header: &HeaderPage) -> Admitted {
+        gate.run(header, gate.next_number())
+    }
+
     fn admitted(span: Span, runs: usize) -> Vec<bool> {
         let header = header();
         let gate = Gate::new(span, &header);
-        (0..runs).map(|_| gate.run(&header) == Admitted::Counted).collect()
+        (0..runs).map(|_| next_run(&gate, &header) == Admitted::Counted).collect()
     }
 
     #[test]
@@ -201,23 +209,23 @@ mod tests {
     fn what_was_asked_for_later_counts_more_than_the_window() {
         let header = header();
         let gate = Gate::new(Span { first_graph: 100, ..Span::default() }, &header);
-        assert_eq!(gate.run(&header), Admitted::Unrecorded);
+        assert_eq!(next_run(&gate, &header), Admitted::Unrecorded);
         header.set_control(Control::Record);
-        assert_eq!(gate.run(&header), Admitted::Counted);
+        assert_eq!(next_run(&gate, &header), Admitted::Counted);
         header.set_control(Control::Stop);
         assert_eq!(gate.thread_in(&header, 7), Admitted::InRun, "a run that goes on is finished");
         assert_eq!(gate.thread_in(&header, NONE), Admitted::Shut);
-        assert_eq!(gate.run(&header), Admitted::Unrecorded);
+        assert_eq!(next_run(&gate, &header), Admitted::Unrecorded);
     }
 
     #[test]
     fn what_is_owed_may_come_after_the_end() {
         let header = header();
         let gate = Gate::new(Span { last_graph: 1, ..Span::default() }, &header);
-        assert_eq!(gate.run(&header), Admitted::Counted);
+        assert_eq!(next_run(&gate, &header), Admitted::Counted);
         gate.owe(&header);
         header.leave();
-        assert_eq!(gate.run(&header), Admitted::Unrecorded);
+        assert_eq!(next_run(&gate, &header), Admitted::Unrecorded);
         assert_eq!(gate.bringer_of_owed(&header), Admitted::InRun);
         gate.settle(&header);
         assert_eq!(gate.bringer_of_owed(&header), Admitted::Shut);

@@ -198,9 +198,12 @@ impl Recorder {
         self.fork_mark.is_in_child()
     }
 
-    /// Whether a graph run that begins now is recorded, for as long as it lasts.
-    pub(crate) fn admit_run(&self) -> Option<Admission<'_>> {
-        self.admission(|| self.gate.run(&self.spool.header))
+    /// Whether a graph run that begins now is recorded, for as long as it lasts, and which of the
+    /// program's it is.
+    pub(crate) fn admit_run(&self) -> Option<(Admission<'_>, u64)> {
+        let number = self.gate.next_number();
+        let admission = self.admission(|| self.gate.run(&self.spool.header, number))?;
+        Some((admission, number))
     }
 
     /// Records of the run that this thread is in will come later, from a device's library:

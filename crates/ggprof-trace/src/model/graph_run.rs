@@ -1,5 +1,7 @@
 //! Executions of a graph.
 
+use super::BatchId;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct GraphRunId(pub u32);
 
@@ -10,9 +12,18 @@ pub struct GraphRun {
     pub scheduler: u32,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Which graph run of the program it is, counted from 1, those that were not recorded included.
+    pub number: Option<u64>,
+    /// The call of libllama that it was part of.
+    pub batch: Option<BatchId>,
 }
 
 impl GraphRun {
+    /// One of which nothing else is known.
+    pub fn new(scheduler: u32, start_ns: u64, end_ns: u64) -> Self {
+        Self { scheduler, start_ns, end_ns, number: None, batch: None }
+    }
+
     pub fn duration_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }

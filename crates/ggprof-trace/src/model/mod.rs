@@ -1,6 +1,7 @@
 //! One recording in memory: tables of things that repeat, columns of things that happen.
 
 mod backend;
+mod batch;
 mod coverage;
 mod device_work;
 mod event;
@@ -13,6 +14,7 @@ mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
+pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
@@ -43,6 +45,10 @@ pub struct Trace {
     pub device_work: Vec<DeviceWork>,
     pub host_tasks: Vec<HostTask>,
     pub graph_runs: Vec<GraphRun>,
+    /// What the program handed to libllama, by start; empty where its calls were not seen.
+    pub batches: Vec<Batch>,
+    /// By time.
+    pub context_changes: Vec<ContextChange>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,
     pub losses: Vec<Loss>,

@@ -1,6 +1,7 @@
 //! Where the linker and the rules for calls put things.
 
 use std::arch::asm;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Relocations that name a function: of slots for calls through the PLT (`R_X86_64_JUMP_SLOT`),
@@ -38,6 +39,60 @@ pub(crate) type Word = usize;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnStack([Word; 4]);
+
+/// A struct that is passed by value and is too large for registers: it lies on the stack. The real
+/// function gets as many words as this, however many of them are its own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StructOnStack(pub(crate) [Word; 32]);
+
+/// A function that gives back such a struct: it is told where to put it, in front of its arguments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MakesStruct<A> {
+    function: usize,
+    arguments: PhantomData<A>,
+}
+
+impl<A: Arguments> MakesStruct<A> {
+    /// # Safety
+    /// The function of the address takes these arguments, and gives back a struct that fits.
+    pub(crate) unsafe fn at(function: usize) -> Self {
+        MakesStruct { function, arguments: PhantomData }
+    }
+
+    /// What the function does not write stays as it was before.
+    pub(crate) fn call(self, arguments: A, before: Word) -> StructOnStack {
+        let mut made = StructOnStack([before; 32]);
+        // SAFETY: whoever made `self` guarantees it.
+        unsafe { arguments.hand_to(self.function, &raw mut made) };
+        made
+    }
+}
+
+/// Arguments that a function takes in registers.
+pub(crate) trait Arguments {
+    /// # Safety
+    /// The function takes them, and puts what it makes in the place.
+    unsafe fn hand_to(self, function: usize, place: *mut StructOnStack);
+}
+
+macro_rules! arguments {
+    ($($name:ident: $type:ident),*) => {
+        impl<$($type),*> Arguments for ($($type,)*) {
+            unsafe fn hand_to(self, function: usize, place: *mut StructOnStack) {
+                type Function<$($type),*> = unsafe extern "C" fn(*mut StructOnStack, $($type),*);
+                let ($($name,)*) = self;
+                // SAFETY: the caller's contract.
+                unsafe {
+                    let function = std::mem::transmute::<usize, Function<$($type),*>>(function);
+                    function(place, $($name),*);
+                }
+            }
+        }
+    };
+}
+arguments!(a: A, b: B, c: C);
+arguments!(a: A, b: B, c: C, d: D);
 
 /// The sixth argument of a call whose arguments are a pointer, two structs of three 32-bit numbers
 /// each, a pointer and a size. The first four take all registers; above the return address lies the

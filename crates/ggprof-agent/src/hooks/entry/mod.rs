@@ -1,4 +1,4 @@
-//! The entry points of ggml that programs call across library borders. The
+//! The entry points of ggml and libllama that programs call across library borders. The
 //! dynamic linker binds every caller to these, libraries opened later included.
 //!
 //! Behind each exported symbol is a shim of a few instructions: it notes where the
@@ -83,13 +83,14 @@ macro_rules! entry {
 // Behind the macros, which they use.
 mod callbacks;
 mod graphs;
+mod llama;
 mod tensors;
 
 pub(super) use callbacks::set_abort_callback;
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
-    let groups: [&'static [&'static Entry]; 3] =
-        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES];
+    let groups: [&'static [&'static Entry]; 4] =
+        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES, &llama::ENTRIES];
     groups.into_iter().flatten().copied()
 }

@@ -3,8 +3,9 @@
 use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss, LossKind,
-    Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    Backend, BackendIndex, Batch, BatchId, ContextChange, DeviceType, DeviceWork, GraphRun,
+    GraphRunId, HostTask, Loss, LossKind, Provenance, StringId, TaskKind, ThreadShare, Trace,
+    TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,10 @@ pub(super) struct Additions {
     pub(super) graph_runs_inferred: bool,
     /// `[scheduler, start_ns, end_ns]`, in the order that `graph_run` of a record counts.
     pub(super) graph_runs: Vec<(u32, u64, u64)>,
+    /// `[number, batch]` of each graph run; empty where neither is known of any.
+    pub(super) graph_run_facts: Vec<(Option<u64>, Option<BatchId>)>,
+    pub(super) batches: Vec<Batch>,
+    pub(super) context_changes: Vec<ContextChange>,
     /// `[record, thread, start_ns, duration_ns, wait_ns]`.
     pub(super) thread_shares: Vec<(u32, u32, u64, u64, u64)>,
     /// Names that `device_work` refers to.
@@ -81,8 +86,10 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         }
         // It stays: records count the runs.
         let end_ns = end_ns.max(start_ns);
-        trace.graph_runs.push(GraphRun { scheduler, start_ns, end_ns });
+        trace.graph_runs.push(GraphRun::new(scheduler, start_ns, end_ns));
     }
+    take_batches(additions.graph_run_facts, additions.batches, trace);
+    trace.context_changes = additions.context_changes;
     trace.provenance = additions.provenance;
     for entry in additions.coverage {
         match entry.coverage() {
@@ -107,6 +114,22 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
         trace.events.thread_shares.push(share);
     }
+}
+
+fn take_batches(
+    facts: Vec<(Option<u64>, Option<BatchId>)>,
+    batches: Vec<Batch>,
+    trace: &mut Trace,
+) {
+    for (run, (number, batch)) in trace.graph_runs.iter_mut().zip(facts) {
+        run.number = number;
+        run.batch = batch.filter(|batch| (batch.0 as usize) < batches.len());
+    }
+    let is_sound = |batch: &Batch| batch.end_ns.is_none_or(|end_ns| end_ns >= batch.start_ns);
+    if !batches.iter().all(is_sound) {
+        trace.lose(LossKind::DamagedHeader, || "a batch ends before it begins".to_owned());
+    }
+    trace.batches = batches;
 }
 
 /// Entries must be in the order of the records and lie within them; others are damage.
@@ -169,6 +192,12 @@ fn device_work_of(trace: &Trace) -> (Vec<String>, Vec<DeviceWorkEntry>) {
     (names.iter().map(|&name| trace.text(name).to_owned()).collect(), entries)
 }
 
+fn graph_run_facts_of(trace: &Trace) -> Vec<(Option<u64>, Option<BatchId>)> {
+    let runs = trace.graph_runs.iter();
+    let is_known = runs.clone().any(|run| run.number.is_some() || run.batch.is_some());
+    runs.filter(|_| is_known).map(|run| (run.number, run.batch)).collect()
+}
+
 pub(super) fn additions_of(trace: &Trace) -> Additions {
     let (kernels, device_work) = device_work_of(trace);
     Additions {
@@ -180,6 +209,9 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .iter()
             .map(|run| (run.scheduler, run.start_ns, run.end_ns))
             .collect(),
+        graph_run_facts: graph_run_facts_of(trace),
+        batches: trace.batches.clone(),
+        context_changes: trace.context_changes.clone(),
         kernels,
         device_work,
         host_tasks: trace

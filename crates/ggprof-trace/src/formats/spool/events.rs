@@ -2,6 +2,7 @@
 
 use super::ReadError;
 use super::backends::BackendMap;
+use super::batches::Batches;
 use super::clock::Clock;
 use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
@@ -59,12 +60,19 @@ pub(super) fn all(
 fn runs(tables: &Tables, clock: &Clock, trace: &mut Trace) -> HashMap<u32, GraphRunId> {
     let mut order: Vec<_> = tables.runs.values().filter(|run| run.end.is_some()).collect();
     order.sort_by_key(|run| run.begin.ticks);
+    let batches = Batches::take(tables, clock, trace);
     let mut ids = HashMap::new();
     for run in order {
         let start_ns = clock.ns(run.begin.ticks);
         let end_ns = run.end.map_or(start_ns, |end| clock.ns(end.ticks)).max(start_ns);
         ids.insert(run.begin.run, GraphRunId(trace.graph_runs.len() as u32));
-        trace.graph_runs.push(GraphRun { scheduler: run.begin.scheduler, start_ns, end_ns });
+        trace.graph_runs.push(GraphRun {
+            scheduler: run.begin.scheduler,
+            start_ns,
+            end_ns,
+            number: Some(run.begin.number).filter(|&number| number > 0),
+            batch: batches.of(run),
+        });
     }
     ids
 }

@@ -7,6 +7,7 @@
 //! work of devices part of them (`device.rs`).
 
 mod backends;
+mod batches;
 mod clock;
 mod copies;
 mod coverage;

@@ -34,6 +34,8 @@ pub(super) struct Tables {
     pub(super) device_work: Vec<layout::DeviceWork>,
     pub(super) host_tasks: Vec<layout::HostTask>,
     pub(super) waits: Vec<layout::Synchronize>,
+    pub(super) batches: BTreeMap<u32, BatchCall>,
+    pub(super) context_changes: Vec<layout::ContextChange>,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,13 @@ pub(super) struct Split {
     pub(super) end: Option<layout::SplitEnd>,
 }
 
+#[derive(Debug)]
+pub(super) struct BatchCall {
+    pub(super) begin: layout::BatchBegin,
+    pub(super) sequences: Vec<layout::BatchSequence>,
+    pub(super) end: Option<layout::BatchEnd>,
+}
+
 impl Tables {
     /// Reads all records; damage becomes losses of `trace`.
     pub(super) fn gather(spool: &Spool<'_>, trace: &mut Trace) -> Self {
@@ -57,7 +66,9 @@ impl Tables {
         let mut ends = Vec::new();
         for record in spool.records() {
             match record {
-                Ok(Record::GraphRunEnd(_) | Record::SplitEnd(_)) => ends.extend(record),
+                Ok(Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_)) => {
+                    ends.extend(record);
+                }
                 Ok(record) => tables.take(record),
                 // What a program leaves that is ended in the middle of a record.
                 Err(Damage { reason: DamageReason::Uncommitted, .. }) if !ended => {}
@@ -148,6 +159,15 @@ impl Tables {
             Record::DeviceWork(work) => self.device_work.push(work),
             Record::HostTask(task) => self.host_tasks.push(task),
             Record::Synchronize(wait) => self.waits.push(wait),
+            Record::BatchBegin { batch: begin, sequences } => {
+                self.batches.insert(begin.call, BatchCall { begin, sequences, end: None });
+            }
+            Record::BatchEnd(end) => {
+                if let Some(call) = self.batches.get_mut(&end.call) {
+                    call.end = Some(end);
+                }
+            }
+            Record::ContextChange(change) => self.context_changes.push(change),
             Record::Unknown { .. } => {}
         }
     }

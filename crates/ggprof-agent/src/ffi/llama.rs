@@ -1,0 +1,328 @@
+//! The batches that programs hand to libllama: `struct llama_batch`, passed by value. Where its
+//! fields are is not assumed: a child makes some with libllama's own functions and looks
+//! (`rehearsal`). Tokens, texts and embeddings are never read.
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use ggprof_spool::layout::{
+    BATCH_EMBEDDINGS, BATCH_MOST_SEQUENCES, BATCH_ONE_SEQUENCE, BATCH_OUTPUTS_UNSAID,
+    BATCH_PARTLY_KNOWN, BatchSequence,
+};
+
+use super::api::Pointer;
+use super::rehearsal;
+use crate::arch::{MakesStruct, StructOnStack, Word};
+use crate::patch::inline;
+use crate::patch::loaded_object::{self, LoadedObject};
+use crate::patch::scope::Scope;
+use crate::patch::symbols;
+
+/// Which word of a batch holds what. The same in all versions since batches have sequences.
+const N_TOKENS: usize = 0;
+const TOKENS: usize = 1;
+const EMBEDDINGS: usize = 2;
+const POSITIONS: usize = 3;
+const SEQUENCE_COUNTS: usize = 4;
+const SEQUENCES: usize = 5;
+const OUTPUTS: usize = 6;
+
+/// More tokens than any context takes at once.
+const MOST_TOKENS: i32 = 1 << 22;
+
+/// What is known of a libllama's batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Proof {
+    Nothing = 1,
+    /// The number of tokens, and that the rest is as expected where it is null.
+    Count,
+    All,
+}
+
+/// What a batch holds.
+#[derive(Debug)]
+pub(crate) struct BatchFacts {
+    pub(crate) flags: u8,
+    pub(crate) tokens: u32,
+    pub(crate) outputs: u32,
+    pub(crate) sequences: Vec<BatchSequence>,
+}
+
+impl BatchFacts {
+    /// Of which nothing is counted yet.
+    pub(crate) fn new(tokens: u32) -> BatchFacts {
+        BatchFacts { flags: 0, tokens, outputs: 0, sequences: Vec::new() }
+    }
+
+    fn unread(tokens: u32) -> BatchFacts {
+        BatchFacts { flags: BATCH_PARTLY_KNOWN, ..BatchFacts::new(tokens) }
+    }
+
+    /// # Safety
+    /// The program has just passed the batch to the libllama that this was proven of.
+    pub(crate) unsafe fn read(batch: &StructOnStack, proof: Proof) -> BatchFacts {
+        let word = |index: usize| batch.0[index];
+        let count = word(N_TOKENS) as u32 as i32;
+        if proof == Proof::Nothing || !(0..=MOST_TOKENS).contains(&count) {
+            return BatchFacts::unread(0);
+        }
+        let says_more = [POSITIONS, SEQUENCE_COUNTS, SEQUENCES, OUTPUTS];
+        if proof == Proof::Count && says_more.iter().any(|&index| word(index) != 0) {
+            return BatchFacts::unread(count as u32);
+        }
+        let mut facts = BatchFacts::new(count as u32);
+        if word(TOKENS) == 0 && word(EMBEDDINGS) != 0 {
+            facts.flags |= BATCH_EMBEDDINGS;
+        }
+        if word(SEQUENCES) == 0 || word(SEQUENCE_COUNTS) == 0 {
+            facts.flags |= BATCH_ONE_SEQUENCE;
+        }
+        if word(OUTPUTS) == 0 {
+            facts.flags |= BATCH_OUTPUTS_UNSAID;
+        }
+        for index in 0..count as usize {
+            // SAFETY: libllama is about to read as many of each, where there are any.
+            unsafe { facts.add(batch, index) };
+            if facts.flags & BATCH_PARTLY_KNOWN != 0 {
+                break;
+            }
+        }
+        facts
+    }
+
+    /// Counts the token at an index.
+    ///
+    /// # Safety
+    /// The arrays of the batch that are there have that many entries.
+    unsafe fn add(&mut self, batch: &StructOnStack, index: usize) {
+        // SAFETY: the caller's contract.
+        let (position, wants_output, sequences) = unsafe {
+            let position = element::<i32>(batch, POSITIONS, index).unwrap_or(-1);
+            let wants_output = element::<i8>(batch, OUTPUTS, index).unwrap_or(0) != 0;
+            (position, wants_output, sequences_of(batch, index, self.flags))
+        };
+        self.outputs += u32::from(wants_output);
+        match sequences {
+            Some(sequences) => {
+                sequences.iter().for_each(|&it| self.count(it, position, wants_output));
+            }
+            None => self.flags |= BATCH_PARTLY_KNOWN,
+        }
+    }
+
+    /// Counts a token for one of its sequences.
+    pub(crate) fn count(&mut self, sequence: i32, position: i32, wants_output: bool) {
+        let known = self.sequences.iter().rposition(|other| other.sequence == sequence);
+        let has_room = self.sequences.len() < BATCH_MOST_SEQUENCES;
+        if sequence < 0 || known.is_none() && !has_room {
+            self.flags |= BATCH_PARTLY_KNOWN;
+            return;
+        }
+        let place = known.unwrap_or(self.sequences.len());
+        if known.is_none() {
+            let (first, last) = (position, position);
+            let (tokens, outputs) = (0, 0);
+            self.sequences.push(BatchSequence { sequence, first, last, tokens, outputs });
+        }
+        let entry = &mut self.sequences[place];
+        entry.first = entry.first.min(position);
+        entry.last = entry.last.max(position);
+        entry.tokens += 1;
+        entry.outputs += u32::from(wants_output);
+    }
+}
+
+/// An element of an array of the batch; `None` without the array.
+///
+/// # Safety
+/// The word is null or points to more elements of this type than the index.
+unsafe fn element<T: Copy>(batch: &StructOnStack, word: usize, index: usize) -> Option<T> {
+    let array = batch.0[word] as *const T;
+    // SAFETY: the caller's contract.
+    (!array.is_null()).then(|| unsafe { array.add(index).read_unaligned() })
+}
+
+/// # Safety
+/// As for [`element`], for the words of sequences.
+unsafe fn sequences_of(batch: &StructOnStack, index: usize, flags: u8) -> Option<&[i32]> {
+    if flags & BATCH_ONE_SEQUENCE != 0 {
+        return Some(&[0]);
+    }
+    // SAFETY: the caller's contract.
+    let (count, list) = unsafe {
+        let count = element::<c_int>(batch, SEQUENCE_COUNTS, index)?;
+        (count, element::<*const i32>(batch, SEQUENCES, index)?)
+    };
+    let is_likely = (1..=BATCH_MOST_SEQUENCES as c_int).contains(&count) && !list.is_null();
+    // SAFETY: libllama reads as many from there.
+    is_likely.then(|| unsafe { std::slice::from_raw_parts(list, count as usize) })
+}
+
+/// Copies of libllama that are remembered; a process has one, rarely two.
+const REMEMBERED: usize = 4;
+
+struct Known {
+    function: AtomicUsize,
+    proof: AtomicU8,
+}
+
+static KNOWN: [Known; REMEMBERED] =
+    [const { Known { function: AtomicUsize::new(0), proof: AtomicU8::new(0) } }; REMEMBERED];
+/// The loader's count of unloads when they were remembered.
+static UNLOADS: AtomicU64 = AtomicU64::new(0);
+
+/// What is known of the batches of the libllama that holds the function: found out at its first
+/// use.
+pub(crate) fn proof_for(function: usize) -> Proof {
+    let unloads = loaded_object::unloads();
+    if UNLOADS.swap(unloads, Ordering::Relaxed) != unloads {
+        KNOWN.iter().for_each(|known| known.function.store(0, Ordering::Relaxed));
+    }
+    let known = KNOWN.iter().find(|known| known.function.load(Ordering::Acquire) == function);
+    match known.map(|known| known.proof.load(Ordering::Relaxed)) {
+        Some(proof) if proof == Proof::All as u8 => Proof::All,
+        Some(proof) if proof == Proof::Count as u8 => Proof::Count,
+        Some(_) => Proof::Nothing,
+        None => prove(function),
+    }
+}
+
+#[cold]
+fn prove(function: usize) -> Proof {
+    let proof = Makers::beside(function).map_or(Proof::Nothing, |makers| makers.prove());
+    if let Some(free) = KNOWN.iter().find(|known| known.function.load(Ordering::Relaxed) == 0) {
+        free.proof.store(proof as u8, Ordering::Relaxed);
+        free.function.store(function, Ordering::Release);
+    }
+    proof
+}
+
+/// libllama's own functions that make batches; 0 where one is not there.
+#[derive(Clone, Copy, Debug)]
+struct Makers {
+    init: usize,
+    get_one: usize,
+}
+
+impl Makers {
+    fn beside(function: usize) -> Option<Makers> {
+        let object = LoadedObject::containing(inline::function_behind(function))?;
+        let names = [c"llama_batch_init", c"llama_batch_get_one"];
+        let [init, get_one] = names.map(|name| find_in(&object, name));
+        Some(Makers { init, get_one })
+    }
+
+    fn prove(self) -> Proof {
+        if self.init != 0 && rehearsal::rehearse(|_| init_is_as_expected(self.init)) == Ok(true) {
+            return Proof::All;
+        }
+        let get_one = self.get_one;
+        match get_one != 0 && rehearsal::rehearse(|_| get_one_is_as_expected(get_one)) == Ok(true) {
+            true => Proof::Count,
+            false => Proof::Nothing,
+        }
+    }
+}
+
+/// A function that the object shows, or hides and has a name for.
+fn find_in(object: &LoadedObject, name: &CStr) -> usize {
+    let shown = Scope::of(&object.name).map_or(0, |scope| scope.find(name));
+    if object.holds(shown) {
+        return inline::way_past(shown);
+    }
+    let own = symbols::functions(object, |other| other == name.to_bytes());
+    own.first().map_or(0, |function| inline::way_past(function.address))
+}
+
+/// What no field is before somebody writes to it.
+const UNTOUCHED: Word = 0x5a5a_5a5a_5a5a_5a5a;
+
+/// In a child: a batch for tokens, and one for embeddings, with room for so many of everything that
+/// the arrays differ in size where their elements do.
+fn init_is_as_expected(init: usize) -> bool {
+    const COUNT: usize = 64;
+    // SAFETY: the address of the function of this name; a struct that it makes lies where it is
+    // told to put it. If anything of that is wrong, this child dies.
+    let init: MakesStruct<(c_int, c_int, c_int)> = unsafe { MakesStruct::at(init) };
+    let of_tokens = init.call((COUNT as c_int, 0, 2), UNTOUCHED);
+    let of_embeddings = init.call((COUNT as c_int, 8, 2), UNTOUCHED);
+    let word = |index: usize| of_tokens.0[index];
+    let has = |index: usize, bytes: std::ops::Range<usize>| bytes.contains(&room_at(word(index)));
+    let are_numbers = [POSITIONS, SEQUENCE_COUNTS];
+    word(N_TOKENS) as u32 == 0
+        && word(EMBEDDINGS) == 0
+        && of_embeddings.0[TOKENS] == 0
+        && of_embeddings.0[EMBEDDINGS] != 0
+        && are_numbers.iter().all(|&index| has(index, 4 * COUNT..8 * COUNT))
+        && has(TOKENS, 4 * COUNT..8 * COUNT)
+        && has(OUTPUTS, COUNT..4 * COUNT)
+        && has(SEQUENCES, 8 * COUNT..usize::MAX)
+        && (0..COUNT).all(|index| {
+            // SAFETY: as above; the array has room for as many.
+            let list = unsafe { element::<usize>(&of_tokens, SEQUENCES, index) };
+            list.is_some_and(|list| (8..4 * COUNT).contains(&room_at(list)))
+        })
+}
+
+/// How many bytes were allocated there.
+fn room_at(pointer: Word) -> usize {
+    unsafe extern "C" {
+        fn malloc_usable_size(pointer: *mut c_void) -> usize;
+    }
+    match pointer {
+        0 | UNTOUCHED => 0,
+        // SAFETY: a child of a rehearsal, which may die of it.
+        _ => unsafe { malloc_usable_size(pointer as *mut c_void) },
+    }
+}
+
+/// In a child: the batch that is made of a list of tokens alone.
+fn get_one_is_as_expected(get_one: usize) -> bool {
+    const COUNT: c_int = 5;
+    let tokens = [0_i32; COUNT as usize];
+    // SAFETY: as in `init_is_as_expected`. Until October 2024 there were two more arguments, which
+    // are given here in any case.
+    let get_one: MakesStruct<(*const i32, c_int, c_int, c_int)> =
+        unsafe { MakesStruct::at(get_one) };
+    let batch = get_one.call((tokens.as_ptr(), COUNT, 0, 0), UNTOUCHED);
+    batch.0[N_TOKENS] as u32 as c_int == COUNT
+        && batch.0[TOKENS] == tokens.as_ptr() as Word
+        && batch.0[EMBEDDINGS..=OUTPUTS].iter().all(|&word| word == 0)
+}
+
+/// `llama_batch_ext_set_pos`.
+type SetPosition = unsafe extern "C" fn(Pointer, Word, Word, Word, Word, Word) -> bool;
+
+/// Whether the function that sets a token's position reads it from where its third argument points
+/// to: found out at its first use, in children that repeat the call, with a pointer and with
+/// something that is none.
+///
+/// # Safety
+/// The program has just called the function with these arguments.
+pub(crate) unsafe fn takes_position_by_pointer(
+    function: usize,
+    batch: Pointer,
+    row: Word,
+    place: Word,
+) -> bool {
+    static FUNCTION: AtomicUsize = AtomicUsize::new(0);
+    static BY_POINTER: AtomicBool = AtomicBool::new(false);
+    if FUNCTION.load(Ordering::Acquire) != function {
+        const NOWHERE: Word = 8;
+        let repeat = |place: Word| {
+            rehearsal::rehearse(|_| {
+                // SAFETY: the function of this type, in a child that may die of it.
+                unsafe {
+                    let set = std::mem::transmute::<usize, SetPosition>(function);
+                    set(batch, row, place, 0, 0, 0)
+                }
+            })
+        };
+        let by_pointer =
+            repeat(place) == Ok(true) && repeat(NOWHERE) == Err(rehearsal::Failure::Crashed);
+        BY_POINTER.store(by_pointer, Ordering::Relaxed);
+        FUNCTION.store(function, Ordering::Release);
+    }
+    BY_POINTER.load(Ordering::Relaxed)
+}

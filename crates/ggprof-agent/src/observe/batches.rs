@@ -1,0 +1,136 @@
+//! What the program hands to libllama: a batch of tokens of one or several sequences, and the call
+//! that computes it. A call is written down when a graph run in it is recorded, so that there are no
+//! calls in the recording without one.
+
+use std::cell::Cell;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ggprof_spool::layout::{BATCH_ENCODE, BATCH_SEQUENCE_BYTES, BatchBegin, BatchEnd};
+
+use super::contexts;
+use super::fail_open;
+use super::run::UNWOUND;
+use super::this_thread::ThisThread;
+use crate::clock;
+use crate::fault::fault_point;
+use crate::ffi::api::Pointer;
+use crate::ffi::llama::BatchFacts;
+use crate::recorder::current;
+use crate::recorder::lane::HeldLane;
+
+/// Calls of the process, recorded or not.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// The function that was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Decode,
+    Encode,
+}
+
+/// A call of libllama that this thread is in.
+#[derive(Debug)]
+pub(crate) struct Call {
+    number: u32,
+    context: u32,
+    start: u64,
+    batch: BatchFacts,
+    is_written: Cell<bool>,
+}
+
+/// What happens on this thread belongs to the call, until this is dropped. Dropped by a passing
+/// exception, the call's end is still written.
+#[derive(Debug)]
+pub(crate) struct ThreadInCall {
+    call: Box<Call>,
+    is_finished: bool,
+}
+
+impl ThreadInCall {
+    /// `None` inside another call, and where nothing is recorded.
+    pub(crate) fn enter(
+        this: &ThisThread,
+        function: Function,
+        context: Pointer,
+        facts: impl FnOnce() -> BatchFacts,
+    ) -> Option<ThreadInCall> {
+        current::recording_or_forked()?;
+        let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+        if !this.call.get().is_null() {
+            return None;
+        }
+        let mut batch = facts();
+        fault_point!();
+        let start = clock::ticks();
+        if function == Function::Encode {
+            batch.flags |= BATCH_ENCODE;
+        }
+        let context = contexts::number(context);
+        let call = Box::new(Call { number, context, start, batch, is_written: Cell::new(false) });
+        this.call.set(&raw const *call);
+        Some(ThreadInCall { call, is_finished: false })
+    }
+
+    /// After the real function, outside any guard.
+    pub(crate) fn finish(mut self, status: c_int) {
+        self.end(status);
+    }
+
+    fn end(&mut self, status: c_int) {
+        self.is_finished = true;
+        let ticks = clock::ticks();
+        ThisThread::with(|this| this.call.set(std::ptr::null()));
+        if self.call.is_written.get() {
+            fail_open::guard((), |this| self.call.write_end(this, status, ticks));
+        }
+    }
+}
+
+impl Drop for ThreadInCall {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.end(UNWOUND);
+        }
+    }
+}
+
+impl Call {
+    fn write_begin(&self, this: &ThisThread, lane: &HeldLane<'_>) {
+        let BatchFacts { flags, tokens, outputs, sequences } = &self.batch;
+        let begin = BatchBegin {
+            flags: *flags,
+            call: self.number,
+            context: self.context,
+            os_thread: this.os_thread(),
+            tokens: *tokens,
+            outputs: *outputs,
+            sequences: sequences.len() as u32,
+            ticks: self.start,
+            ..Default::default()
+        };
+        let mut tail = Vec::with_capacity(sequences.len() * BATCH_SEQUENCE_BYTES);
+        sequences.iter().for_each(|sequence| tail.extend_from_slice(&sequence.encode()));
+        lane.put_long(&mut begin.encode(), &tail);
+    }
+
+    fn write_end(&self, this: &ThisThread, status: c_int, ticks: u64) {
+        let lane = current::recording().and_then(|recorder| this.lane(recorder));
+        fault_point!();
+        if let Some(lane) = lane {
+            let (call, context) = (self.number, self.context);
+            let end = BatchEnd { call, context, status, ticks, ..Default::default() };
+            lane.put(&end.encode());
+        }
+    }
+}
+
+/// A graph run of this thread is about to be written down, and with it the call that it is part of.
+pub(crate) fn note_run(this: &ThisThread, lane: &HeldLane<'_>) {
+    // SAFETY: whoever is in the call keeps it, and is further up on this very thread.
+    let Some(call) = (unsafe { this.call.get().as_ref() }) else { return };
+    if !call.is_written.replace(true) {
+        fault_point!();
+        call.write_begin(this, lane);
+    }
+}
