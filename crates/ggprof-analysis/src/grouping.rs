@@ -194,6 +194,7 @@ mod tests {
         op GPU MUL_MAT 20..50 Qcur-0 run=0 f32[8,3] <- f32[8,8] f32[8,3]
         op GPU MUL_MAT 50..70 Qcur-1 run=0 f32[8,3] <- f32[8,8] f32[8,3]
         op GPU MUL_MAT 70..80 result_output run=0 f32[9,1] <- f32[8,9] f32[8,1]
+        op CPU GET_ROWS 100..100 embd run=1 f32[8,1] <- f32[8,9] i32[1]
         op GPU MUL_MAT 100..110 Qcur-0 run=1 f32[8,1] <- f32[8,8] f32[8,1]
         op GPU RMS_NORM 110..115 norm-1 run=1 f32[8,1] <- f32[8,1]";
 
@@ -226,7 +227,7 @@ mod tests {
                 OP MUL_MAT GPU: 4 calls, 70 ns
                 OP RMS_NORM GPU: 2 calls, 15 ns
                   RMS_NORM+MUL: 1 calls, 10 ns
-                OP GET_ROWS CPU: 1 calls, 4 ns
+                OP GET_ROWS CPU: 2 calls, 4 ns
                 COPY copy_H2D GPU: 1 calls, 4 ns
             "#]],
         );
@@ -252,6 +253,7 @@ mod tests {
                 RMS_NORM [8, 1, 1, 1]: 1 calls, 5 ns
                 GET_ROWS [3, 1, 1, 1]: 1 calls, 4 ns
                 copy_H2D [8, 3, 1, 1]: 1 calls, 4 ns
+                GET_ROWS [1, 1, 1, 1]: 1 calls, 0 ns
             "#]],
         );
     }
@@ -270,11 +272,11 @@ mod tests {
                 Some(Layer(0)): 3 calls, 50 ns
                 Some(Layer(1)): 2 calls, 25 ns
                 None: 1 calls, 10 ns
-                None: 1 calls, 4 ns
+                None: 2 calls, 4 ns
                 attention: 3 calls, 60 ns
                 norm: 2 calls, 15 ns
                 output: 1 calls, 10 ns
-                input: 1 calls, 4 ns
+                input: 2 calls, 4 ns
             "#]],
         );
     }
@@ -295,7 +297,7 @@ mod tests {
             },
             expect![[r#"
                 GPU OP: 6 calls, 85 ns
-                CPU OP: 1 calls, 4 ns
+                CPU OP: 2 calls, 4 ns
                 GPU COPY: 1 calls, 4 ns
                 Prompt MUL_MAT: 3 calls, 60 ns
                 Prompt RMS_NORM: 1 calls, 10 ns
@@ -303,6 +305,7 @@ mod tests {
                 Prompt copy_H2D: 1 calls, 4 ns
                 Generation MUL_MAT: 1 calls, 10 ns
                 Generation RMS_NORM: 1 calls, 5 ns
+                Generation GET_ROWS: 1 calls, 0 ns
             "#]],
         );
     }

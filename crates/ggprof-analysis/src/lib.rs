@@ -9,11 +9,16 @@ pub mod causality;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
+pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
 pub mod phases;
+pub mod requests;
 pub mod sampling;
+pub mod sequences;
+mod shape_guess;
+pub mod steps;
 pub mod top_kernels;
 pub mod totals;
 pub mod wall;
@@ -23,13 +28,15 @@ pub use causality::{Causality, causality};
 pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
+pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
     by_op, by_phase, by_shape, fusion_of,
 };
 pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, places};
-pub use phases::{Phase, PhaseKind, Phases, phases};
+pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
+pub use requests::{Cause, Request, Wait};
 pub use sampling::{SampledOp, Sampling, sampling};
 pub use top_kernels::top_kernels;
 pub use totals::Totals;

@@ -1,25 +1,28 @@
-//! Tells prompt processing from generation, and how fast each went.
+//! Phases: steps of the same kind, one after the other, and how fast each went.
 //!
-//! The number of tokens in a graph run is the number of columns that its matrix products
-//! multiply the weights with. One token is generation. Several tokens are a prompt, unless
-//! the last product, which makes the output, gives one for each of them: then every token
-//! is the newest of a sequence of its own, as when a server answers several requests.
-//!
-//! Where no product was seen, because only the calls are known that start a device's work, the
-//! rows tell that are looked up for the tokens: llama.cpp leaves that to the CPU.
+//! Where the program's batches are known, a phase is a prompt of one request (or of several that were
+//! computed together), or the generation of the same number of sequences. It ends where another
+//! request's prompt comes in between, where the memory was cleared, and at gaps in the recording.
+//! Where they are not known, kinds are guessed from shapes, and a phase ends as well where the
+//! program did nothing for long.
 
-use crate::done::done;
-use crate::sampling::runs_like_sampled;
+use crate::gaps::{Gap, gaps, within};
+use crate::requests::{Request, requests};
+use crate::steps::{Step, StepKind, steps};
 use crate::totals::percentile;
-use ggprof_trace::{GraphRun, GraphRunId, Signature, Tensor, Trace};
+use ggprof_trace::{GraphRunId, Trace};
 use hashbrown::HashMap;
-
-/// Larger batches with an output for every token come from measuring perplexity or making
-/// embeddings, not from this many requests at once.
-const MOST_SEQUENCES: u64 = 64;
 
 /// llama.cpp tries a new context with two tokens before the real prompt comes.
 const WARM_UP_TOKENS: u64 = 2;
+
+/// Where nothing but shapes is known, a program that computes nothing for so long, and for so many
+/// times as long as it computed, is waiting for something.
+const IDLE_NS: u64 = 100_000_000;
+const IDLE_TIMES: u64 = 10;
+
+/// From here on the depth is part of a phase's name.
+const DEEP: u64 = 512;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PhaseKind {
@@ -27,43 +30,63 @@ pub enum PhaseKind {
     WarmUp,
     Prompt,
     Generation,
-    /// Graphs whose shapes do not tell.
-    Unknown,
+    /// Generation and prompts in the same batches.
+    Mixed,
+    /// Embeddings, or the encoder of a model.
+    Encoding,
+    /// Graphs without tokens.
+    Graph,
 }
 
-/// Consecutive graph runs of one scheduler that do the same.
+/// Consecutive steps of one scheduler that do the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
     pub kind: PhaseKind,
+    /// Kind and tokens are guessed from shapes.
+    pub is_guess: bool,
     pub scheduler: u32,
+    pub steps: u64,
     pub runs: u64,
     pub tokens: u64,
     /// Sequences that are generated at once; 1 for prompts.
     pub sequences: u64,
+    /// Tokens of the sequence that were there before; `None` with several sequences.
+    pub depth: Option<u64>,
     pub start_ns: u64,
     pub end_ns: u64,
+    /// Of that, in gaps of the recording.
+    pub unrecorded_ns: u64,
 }
 
 impl Phase {
+    /// From its start to its end, without what was not recorded.
     pub fn wall_ns(&self) -> u64 {
-        self.end_ns - self.start_ns
+        (self.end_ns - self.start_ns).saturating_sub(self.unrecorded_ns)
     }
 
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.wall_ns() as f64 / 1e9;
-        (self.tokens > 0 && seconds > 0.0).then(|| self.tokens as f64 / seconds)
+        let is_counted = !matches!(self.kind, PhaseKind::WarmUp | PhaseKind::Graph);
+        (is_counted && self.tokens > 0 && seconds > 0.0).then(|| self.tokens as f64 / seconds)
     }
 
-    /// llama-bench's words: `pp512`, `tg128`; `tg128x4` for four sequences at once.
+    /// llama-bench's words: `pp512`, `tg128`, `tg128 @ d4096`; `tg128x4` for four sequences at once.
     pub fn label(&self) -> String {
-        match self.kind {
-            PhaseKind::WarmUp => "warm-up".to_owned(),
-            PhaseKind::Prompt => format!("pp{}", self.tokens),
+        let tokens = self.tokens;
+        let name = match self.kind {
+            PhaseKind::WarmUp => return "warm-up".to_owned(),
+            PhaseKind::Graph => return "graphs".to_owned(),
+            PhaseKind::Prompt => format!("pp{tokens}"),
+            PhaseKind::Mixed => format!("mixed{tokens}"),
+            PhaseKind::Encoding => format!("enc{tokens}"),
             PhaseKind::Generation if self.sequences > 1 => {
-                format!("tg{}x{}", self.tokens / self.sequences, self.sequences)
+                format!("tg{}x{}", tokens / self.sequences, self.sequences)
             }
-            PhaseKind::Generation => format!("tg{}", self.tokens),
-            PhaseKind::Unknown => "graphs".to_owned(),
+            PhaseKind::Generation => format!("tg{tokens}"),
+        };
+        match self.depth.filter(|&depth| depth >= DEEP) {
+            Some(depth) => format!("{name} @ d{depth}"),
+            None => name,
         }
     }
 }
@@ -76,33 +99,82 @@ pub struct Phases {
     pub phase_of_run: Vec<u32>,
     /// How many tokens each graph run took in; `None` where its shapes do not tell.
     pub tokens_of_run: Vec<Option<u64>>,
+    /// By start; empty where sequences are not known.
+    pub requests: Vec<Request>,
     /// From the start of each prompt that was followed by generation to its end, where its
     /// first token is known. Sorted.
     pub first_token_ns: Vec<u64>,
-    /// From the end of one generated token to the end of the next. Sorted.
+    /// From the end of one generated token of a sequence to the end of the next. Sorted.
     pub between_tokens_ns: Vec<u64>,
+}
+
+/// Phases that are the same but for when they were: repetitions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseGroup {
+    pub first_label: String,
+    /// The first of them, with the sums of all.
+    pub sum: Phase,
+    pub count: u64,
+    /// Mean and standard deviation of the speeds.
+    pub tokens_per_second: Option<(f64, f64)>,
 }
 
 impl Phases {
     /// How many phases there are of a kind, and what they come to.
-    pub fn sum(&self, kind: PhaseKind) -> (usize, Phase) {
-        let mut sum =
-            Phase { kind, scheduler: 0, runs: 0, tokens: 0, sequences: 1, start_ns: 0, end_ns: 0 };
-        let phases = self.phases.iter().filter(|phase| phase.kind == kind);
-        let count = phases.clone().count();
-        for phase in phases {
-            sum.runs += phase.runs;
-            sum.tokens += phase.tokens;
-            sum.sequences = sum.sequences.max(phase.sequences);
-            sum.end_ns += phase.wall_ns();
+    pub fn sum(&self, kind: PhaseKind) -> Option<PhaseGroup> {
+        let of_kind: Vec<&Phase> = self.phases.iter().filter(|it| it.kind == kind).collect();
+        (!of_kind.is_empty()).then(|| group(&of_kind))
+    }
+
+    /// Repetitions together, in the order of the first of each.
+    pub fn groups(&self) -> Vec<PhaseGroup> {
+        let mut places: HashMap<(PhaseKind, String), usize> = HashMap::new();
+        let mut groups: Vec<Vec<&Phase>> = Vec::new();
+        for phase in &self.phases {
+            let place = *places.entry((phase.kind, phase.label())).or_insert(groups.len());
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[place].push(phase);
         }
-        (count, sum)
+        groups.iter().map(|phases| group(phases)).collect()
     }
 
     pub fn kind_of_run(&self, run: Option<GraphRunId>) -> PhaseKind {
         let phase = run.and_then(|run| self.phase_of_run.get(run.0 as usize));
-        phase.map_or(PhaseKind::Unknown, |&phase| self.phases[phase as usize].kind)
+        phase.map_or(PhaseKind::Graph, |&phase| self.phases[phase as usize].kind)
     }
+
+    /// Whether something of it is guessed from shapes.
+    pub fn are_guessed(&self) -> bool {
+        self.phases.iter().any(|phase| phase.is_guess && phase.kind != PhaseKind::Graph)
+    }
+}
+
+/// At least one.
+fn group(phases: &[&Phase]) -> PhaseGroup {
+    let (first_label, mut sum) = (phases[0].label(), phases[0].clone());
+    for phase in &phases[1..] {
+        sum.runs += phase.runs;
+        sum.steps += phase.steps;
+        sum.tokens += phase.tokens;
+        sum.sequences = sum.sequences.max(phase.sequences);
+        sum.is_guess |= phase.is_guess;
+        sum.end_ns += phase.wall_ns();
+    }
+    sum.end_ns -= sum.unrecorded_ns;
+    sum.unrecorded_ns = 0;
+    let speeds: Vec<f64> = phases.iter().filter_map(|it| it.tokens_per_second()).collect();
+    let count = phases.len() as u64;
+    PhaseGroup { first_label, sum, count, tokens_per_second: mean_and_deviation(&speeds) }
+}
+
+/// Mean and sample standard deviation; 0 of one.
+fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (!values.is_empty()).then(|| (mean, (squares / (count - 1.0).max(1.0)).sqrt()))
 }
 
 /// The value below which half (95 %) of sorted values lie.
@@ -112,382 +184,200 @@ pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
 }
 
 pub fn phases(trace: &Trace) -> Phases {
-    let batches = batches(trace);
-    let done = done(trace);
-    let mut order: Vec<usize> = (0..trace.graph_runs.len()).collect();
-    order.sort_by_key(|&at| trace.graph_runs[at].start_ns);
-    let previous = previous_of_scheduler(trace, &order);
-    let mut next = vec![None; order.len()];
-    for (place, previous) in previous.iter().enumerate() {
-        if let Some(previous) = previous {
-            next[*previous] = Some(place);
+    let found = steps(trace);
+    let mut steps = found.steps;
+    mark_warm_up(&mut steps);
+    let gaps = gaps(trace);
+    let mut walk = Walk { phase_of_run: vec![0; trace.graph_runs.len()], ..Walk::default() };
+    for step in &steps {
+        walk.take(step, &gaps);
+    }
+    let mut tokens_of_run = vec![None; trace.graph_runs.len()];
+    for step in &steps {
+        share_tokens(step, &mut tokens_of_run);
+    }
+    let requests = requests(trace, &steps, found.requests);
+    let Walk { phases, phase_of_run, mut first_token_ns, mut between_tokens_ns, .. } = walk;
+    for request in requests.iter().filter(|request| !request.is_warm_up) {
+        first_token_ns.extend(request.first_token_ns);
+        between_tokens_ns.extend(request.waits.iter().map(|wait| wait.duration_ns()));
+    }
+    first_token_ns.sort_unstable();
+    between_tokens_ns.sort_unstable();
+    Phases { phases, phase_of_run, tokens_of_run, requests, first_token_ns, between_tokens_ns }
+}
+
+/// A batch may be computed in several graph runs: all but the last are equally large.
+fn share_tokens(step: &Step, tokens_of_run: &mut [Option<u64>]) {
+    let (Some(tokens), count) = (step.tokens, step.runs.len() as u64) else { return };
+    let each = tokens.div_ceil(count.max(1));
+    let mut left = tokens;
+    for &run in &step.runs {
+        let these = each.min(left);
+        tokens_of_run[run as usize] = Some(these);
+        left -= these;
+    }
+}
+
+/// The first steps of a context are a trial if libllama was told so; or if its memory is cleared
+/// afterwards, and they were short or are then done again.
+fn mark_warm_up(steps: &mut [Step]) {
+    let mut seen: Vec<u32> = Vec::new();
+    for at in 0..steps.len() {
+        let scheduler = steps[at].scheduler;
+        if seen.contains(&scheduler) {
+            continue;
         }
-    }
-    let mut walk = Walk { phase_of_run: vec![0; order.len()], ..Walk::default() };
-    for (place, &at) in order.iter().enumerate() {
-        let next = next[place].map(|next| kind(&batches[order[next]]));
-        let kind = match kind(&batches[at]) {
-            PhaseKind::Prompt
-                if previous[place].is_none()
-                    && batches[at].tokens <= Some(WARM_UP_TOKENS)
-                    && next == Some(PhaseKind::Prompt) =>
-            {
-                PhaseKind::WarmUp
-            }
-            kind => kind,
-        };
-        let before = previous[place].map(|place| order[place]);
-        let goes_on =
-            previous[place].is_some_and(|previous| !others_between(trace, &order, previous, place));
-        let run = GraphRun { end_ns: done[at], ..trace.graph_runs[at] };
-        walk.step(at, &run, kind, &batches[at], before, goes_on);
-    }
-    walk.finish(batches.iter().map(|batch| batch.tokens).collect())
-}
-
-/// For each place in `order` the place of the same scheduler's run before.
-fn previous_of_scheduler(trace: &Trace, order: &[usize]) -> Vec<Option<usize>> {
-    let mut last = HashMap::new();
-    let place_of =
-        |(place, &at): (usize, &usize)| last.insert(trace.graph_runs[at].scheduler, place);
-    order.iter().enumerate().map(place_of).collect()
-}
-
-/// Whether the scheduler paused for another one: then what it did before is a phase of its
-/// own. Schedulers that compute at the same time do not end each other's phases.
-fn others_between(trace: &Trace, order: &[usize], previous: usize, place: usize) -> bool {
-    let (before, after) = (&trace.graph_runs[order[previous]], &trace.graph_runs[order[place]]);
-    order[previous + 1..place].iter().any(|&other| {
-        let other = &trace.graph_runs[other];
-        other.start_ns >= before.end_ns && other.end_ns <= after.start_ns
-    })
-}
-
-/// How many tokens a graph run took in and gave out.
-#[derive(Debug, Clone, Copy, Default)]
-struct Batch {
-    tokens: Option<u64>,
-    outputs: Option<u64>,
-}
-
-fn kind(batch: &Batch) -> PhaseKind {
-    match batch.tokens {
-        None => PhaseKind::Unknown,
-        Some(1) => PhaseKind::Generation,
-        Some(tokens) if batch.outputs == Some(tokens) && tokens <= MOST_SEQUENCES => {
-            PhaseKind::Generation
-        }
-        Some(_) => PhaseKind::Prompt,
-    }
-}
-
-fn batches(trace: &Trace) -> Vec<Batch> {
-    let columns: Vec<Option<u64>> =
-        trace.nodes.signatures().map(|(_, signature)| columns(trace, signature)).collect();
-    // Per run: how often each number of columns occurs, and the product that starts last.
-    let mut counts: Vec<Vec<(u64, u32)>> = vec![Vec::new(); trace.graph_runs.len()];
-    let mut last: Vec<(u64, Option<u64>)> = vec![(0, None); trace.graph_runs.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let signature = trace.node(event.node).signature;
-        let (Some(run), Some(columns)) = (event.graph_run, columns[signature.0 as usize]) else {
+        seen.push(scheduler);
+        let of_it = (at..steps.len()).filter(|&other| steps[other].scheduler == scheduler);
+        let of_it: Vec<usize> = of_it.take(MOST_TRIALS + 1).collect();
+        let end = of_it.iter().skip(1).position(|&other| steps[other].is_after_clear);
+        let Some(end) = end else {
+            mark_guessed_warm_up(steps, &of_it);
             continue;
         };
-        let run = run.0 as usize;
-        match counts[run].iter_mut().find(|(value, _)| *value == columns) {
-            Some((_, count)) => *count += 1,
-            None => counts[run].push((columns, 1)),
-        }
-        if event.start_ns >= last[run].0 {
-            last[run] = (event.start_ns, Some(columns));
+        let (trial, rest) = of_it.split_at(end + 1);
+        let tokens = |of: &[usize]| of.iter().map(|&it| steps[it].tokens.unwrap_or(0)).sum::<u64>();
+        let again = &rest[..trial.len().min(rest.len())];
+        if tokens(trial) <= WARM_UP_TOKENS || tokens(again) == tokens(trial) {
+            trial.to_vec().into_iter().for_each(|it| steps[it].is_warm_up = true);
         }
     }
-    let most = |counts: &Vec<(u64, u32)>| {
-        counts.iter().max_by_key(|(value, count)| (*count, *value)).map(|(value, _)| *value)
-    };
-    let mut batches: Vec<Batch> = counts
-        .iter()
-        .zip(last)
-        .map(|(counts, (_, outputs))| Batch { tokens: most(counts), outputs })
-        .collect();
-    // A run that was timed as a whole does what others of its kind do.
-    for (run, like) in runs_like_sampled(trace) {
-        if batches[run.0 as usize].tokens.is_none() {
-            batches[run.0 as usize] = batches[like.0 as usize];
-        }
+}
+
+/// A trial has few batches.
+const MOST_TRIALS: usize = 64;
+
+/// Of a context whose calls were not seen: a first prompt of two tokens that no answer follows.
+fn mark_guessed_warm_up(steps: &mut [Step], of_it: &[usize]) {
+    let [first, second, ..] = *of_it else { return };
+    let is_prompt = |at: usize| steps[at].is_guess && steps[at].kind == StepKind::Prompt;
+    if is_prompt(first) && is_prompt(second) && steps[first].tokens <= Some(WARM_UP_TOKENS) {
+        steps[first].is_warm_up = true;
     }
-    for (batch, looked_up) in batches.iter_mut().zip(looked_up(trace)) {
-        let out_of_sight = looked_up.outputs.is_some();
-        if batch.tokens.is_none() && out_of_sight {
-            *batch = looked_up;
-        }
-    }
-    batches
 }
 
-/// What each run looks up first, and what its last split on a device gives out.
-fn looked_up(trace: &Trace) -> Vec<Batch> {
-    let mut batches = vec![Batch::default(); trace.graph_runs.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let Some(run) = event.graph_run else { continue };
-        let batch = &mut batches[run.0 as usize];
-        let signature = trace.signature(event.node);
-        match (trace.text(signature.op), &*signature.sources) {
-            ("GET_ROWS", [table, rows]) if is_flat(&table.tensor) && is_list(&rows.tensor) => {
-                batch.tokens = batch.tokens.or(Some(rows.tensor.ne[0] as u64));
-            }
-            (Signature::WHOLE_SPLIT, _) if is_flat(&signature.output) => {
-                batch.outputs = Some(signature.output.ne[1] as u64);
-            }
-            _ => {}
-        }
-    }
-    batches
-}
-
-fn is_list(tensor: &Tensor) -> bool {
-    is_flat(tensor) && tensor.ne[1] == 1
-}
-
-fn is_flat(tensor: &Tensor) -> bool {
-    let ne = &tensor.ne;
-    ne[0] > 0 && ne[1] > 0 && ne[2] <= 1 && ne[3] <= 1
-}
-
-/// Columns that a product of weights with activations has; `None` for other ops.
-fn columns(trace: &Trace, signature: &Signature) -> Option<u64> {
-    let [weights, activations, ..] = &*signature.sources else { return None };
-    let product = trace.text(signature.op) == "MUL_MAT";
-    (product && is_flat(&weights.tensor) && is_flat(&activations.tensor))
-        .then_some(activations.tensor.ne[1] as u64)
-}
-
-/// Joins runs into phases, one after the other.
+/// Joins steps into phases, one after the other.
 #[derive(Default)]
 struct Walk {
     phases: Vec<Phase>,
     phase_of_run: Vec<u32>,
+    /// The last phase of each scheduler, and what is needed to go on with it.
+    open: HashMap<u32, Open>,
+    /// When the last step of any scheduler ended, and of which.
+    latest: Option<(u64, u32)>,
     first_token_ns: Vec<u64>,
     between_tokens_ns: Vec<u64>,
 }
 
+#[derive(Clone)]
+struct Open {
+    phase: usize,
+    /// The requests that take part.
+    requests: Vec<u32>,
+    last_start_ns: u64,
+    last_end_ns: u64,
+}
+
 impl Walk {
-    /// Takes the next run, which ends when it is done. `before` is the run that its scheduler
-    /// did before; `goes_on` says that nothing else was done in between.
-    fn step(
-        &mut self,
-        at: usize,
-        run: &GraphRun,
-        kind: PhaseKind,
-        batch: &Batch,
-        before: Option<usize>,
-        goes_on: bool,
-    ) {
-        let tokens = batch.tokens.unwrap_or(0);
-        let sequences = if kind == PhaseKind::Generation { tokens } else { 1 };
-        let before = before.map(|before| self.phase_of_run[before] as usize);
-        if let Some(phase) = before.map(|before| &self.phases[before])
-            && kind == PhaseKind::Generation
-        {
-            if phase.kind == PhaseKind::Prompt {
-                self.first_token_ns.push(phase.wall_ns());
-            }
-            if matches!(phase.kind, PhaseKind::Prompt | PhaseKind::Generation) {
-                self.between_tokens_ns.push(run.end_ns.saturating_sub(phase.end_ns));
-            }
-        }
-        let same = |phase: &Phase| phase.kind == kind && phase.sequences == sequences;
-        let place = match before.filter(|&before| goes_on && same(&self.phases[before])) {
-            Some(before) => {
-                let phase = &mut self.phases[before];
-                phase.runs += 1;
-                phase.tokens += tokens;
-                phase.end_ns = phase.end_ns.max(run.end_ns);
-                before
-            }
+    fn take(&mut self, step: &Step, gaps: &[Gap]) {
+        let kind = match step.kind {
+            _ if step.is_warm_up => PhaseKind::WarmUp,
+            StepKind::Prompt => PhaseKind::Prompt,
+            StepKind::Generation => PhaseKind::Generation,
+            StepKind::Mixed => PhaseKind::Mixed,
+            StepKind::Encoding => PhaseKind::Encoding,
+            StepKind::Graph => PhaseKind::Graph,
+        };
+        let sequences = if kind == PhaseKind::Generation { step.generating() } else { 1 };
+        let open = self.open.get(&step.scheduler).cloned();
+        self.note_guessed_latencies(step, kind, open.as_ref());
+        let goes_on = open.as_ref().filter(|open| {
+            let phase = &self.phases[open.phase];
+            phase.kind == kind && phase.sequences == sequences && self.continues(open, step, gaps)
+        });
+        let place = match goes_on.map(|open| open.phase) {
+            Some(place) => place,
             None => {
-                self.phases.push(Phase {
-                    kind,
-                    scheduler: run.scheduler,
-                    runs: 1,
-                    tokens,
-                    sequences,
-                    start_ns: run.start_ns,
-                    end_ns: run.end_ns,
-                });
+                self.phases.push(begin(step, kind, sequences));
                 self.phases.len() - 1
             }
         };
-        self.phase_of_run[at] = place as u32;
+        let phase = &mut self.phases[place];
+        phase.steps += 1;
+        phase.runs += step.runs.len() as u64;
+        phase.tokens += step.tokens.unwrap_or(0);
+        phase.end_ns = phase.end_ns.max(step.end_ns);
+        phase.unrecorded_ns = within(gaps, phase.start_ns, phase.end_ns);
+        step.runs.iter().for_each(|&run| self.phase_of_run[run as usize] = place as u32);
+        let open = Open {
+            phase: place,
+            requests: step.parts.iter().map(|part| part.request).collect(),
+            last_start_ns: step.start_ns,
+            last_end_ns: step.end_ns,
+        };
+        self.open.insert(step.scheduler, open);
+        if self.latest.is_none_or(|(end_ns, _)| step.end_ns >= end_ns) {
+            self.latest = Some((step.end_ns, step.scheduler));
+        }
     }
 
-    /// Phases began in the order of their first runs, and so stand in order already.
-    fn finish(mut self, tokens_of_run: Vec<Option<u64>>) -> Phases {
-        self.first_token_ns.sort_unstable();
-        self.between_tokens_ns.sort_unstable();
-        Phases {
-            phases: self.phases,
-            phase_of_run: self.phase_of_run,
-            tokens_of_run,
-            first_token_ns: self.first_token_ns,
-            between_tokens_ns: self.between_tokens_ns,
+    /// Whether a step goes on with what its scheduler did last.
+    fn continues(&self, open: &Open, step: &Step, gaps: &[Gap]) -> bool {
+        let is_same = |request: &u32| step.parts.iter().any(|part| part.request == *request);
+        let idle_ns = step.start_ns.saturating_sub(open.last_end_ns);
+        let work_ns = (open.last_end_ns - open.last_start_ns).max(step.end_ns - step.start_ns);
+        let is_idle = idle_ns >= IDLE_NS && idle_ns >= IDLE_TIMES.saturating_mul(work_ns);
+        let is_known = !step.parts.is_empty() && !open.requests.is_empty();
+        let is_same_work = if is_known { open.requests.iter().any(is_same) } else { !is_idle };
+        let is_interrupted = self.latest.is_some_and(|(end_ns, scheduler)| {
+            // Another scheduler had its turn. Those that compute at the same time do not end each
+            // other's phases.
+            scheduler != step.scheduler
+                && end_ns > open.last_end_ns
+                && end_ns <= step.start_ns
+                && !is_known
+        });
+        is_same_work
+            && !is_interrupted
+            && !step.is_after_clear
+            && within(gaps, open.last_end_ns, step.start_ns) == 0
+    }
+
+    /// Without sequences, a prompt and what comes after it are taken for one request.
+    fn note_guessed_latencies(&mut self, step: &Step, kind: PhaseKind, open: Option<&Open>) {
+        let Some(open) = open.filter(|_| step.is_guess && kind == PhaseKind::Generation) else {
+            return;
+        };
+        let before = &self.phases[open.phase];
+        if before.kind == PhaseKind::Prompt {
+            self.first_token_ns.push(before.wall_ns());
         }
+        if matches!(before.kind, PhaseKind::Prompt | PhaseKind::Generation) {
+            self.between_tokens_ns.push(step.end_ns.saturating_sub(before.end_ns));
+        }
+    }
+}
+
+fn begin(step: &Step, kind: PhaseKind, sequences: u64) -> Phase {
+    let depth = match step.parts[..] {
+        [part] => Some(part.first),
+        _ => None,
+    };
+    Phase {
+        kind,
+        is_guess: step.is_guess,
+        scheduler: step.scheduler,
+        steps: 0,
+        runs: 0,
+        tokens: 0,
+        sequences,
+        depth,
+        start_ns: step.start_ns,
+        end_ns: step.end_ns,
+        unrecorded_ns: 0,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use expect_test::{Expect, expect};
-    use ggprof_trace::text_fixture;
-    use std::fmt::Write;
-
-    /// One graph run per `(tokens, outputs)`, each 10 ns long with 1 ns before the next.
-    fn check(runs: &[(u64, u64)], expected: Expect) {
-        let mut fixture = "backend 0 CPU cpu\n".to_owned();
-        for (at, (tokens, outputs)) in runs.iter().enumerate() {
-            let start = at * 11;
-            let (middle, end) = (start + 5, start + 10);
-            writeln!(fixture, "run {start}..{end}").unwrap();
-            for name in ["Qcur-0", "Kcur-0"] {
-                writeln!(
-                    fixture,
-                    "op CPU MUL_MAT {start}..{middle} {name} run={at} f32[8,{tokens}] <- f32[8,8] f32[8,{tokens}]"
-                )
-                .unwrap();
-            }
-            writeln!(
-                fixture,
-                "op CPU MUL_MAT {middle}..{end} result_output run={at} f32[99,{outputs}] <- f32[8,99] f32[8,{outputs}]"
-            )
-            .unwrap();
-        }
-        let found = phases(&text_fixture::parse(&fixture));
-        let mut text = String::new();
-        for phase in &found.phases {
-            let Phase { runs, start_ns, end_ns, .. } = phase;
-            writeln!(text, "{} in {runs} runs, {start_ns}..{end_ns}", phase.label()).unwrap();
-        }
-        write!(text, "first {:?} between {:?}", found.first_token_ns, found.between_tokens_ns)
-            .unwrap();
-        expected.assert_eq(&text);
-    }
-
-    #[test]
-    fn where_products_are_out_of_sight_lookups_tell() {
-        let mut fixture = "backend 0 GPU gpu\nbackend 1 CPU cpu\n".to_owned();
-        for (run, tokens) in [7, 1, 1].into_iter().enumerate() {
-            let start = run * 100;
-            let [looked_up, started, waited] = [start + 4, start + 6, start + 90];
-            write!(
-                fixture,
-                "run {start}..{started}
-                 op CPU GET_ROWS {start}..{looked_up} embd run={run} f32[8,{tokens}] <- q4_0[8,99] i32[{tokens}]
-                 op GPU SPLIT {looked_up}..{started} measured=host_call run={run} f32[99,1] <- f32[8,{tokens}]
-                 wait {started}..{waited} run={run}
-                "
-            )
-            .unwrap();
-        }
-        let found = phases(&text_fixture::parse(&fixture));
-        let phases: Vec<_> = found.phases.iter().map(|it| (it.label(), it.wall_ns())).collect();
-        assert_eq!(phases, [("pp7".to_owned(), 90), ("tg2".to_owned(), 190)]);
-        assert_eq!(found.between_tokens_ns, [100, 100]);
-    }
-
-    #[test]
-    fn lookups_alone_are_no_prompt() {
-        let fixture = "backend 0 CPU cpu\nrun 0..9
-                       op CPU GET_ROWS 0..4 embd run=0 f32[8,7] <- q4_0[8,99] i32[7]";
-        let found = phases(&text_fixture::parse(fixture));
-        assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
-    }
-
-    #[test]
-    fn a_prompt_in_two_batches_and_three_tokens() {
-        check(
-            &[(512, 1), (88, 1), (1, 1), (1, 1), (1, 1)],
-            expect![[r#"
-                pp600 in 2 runs, 0..21
-                tg3 in 3 runs, 22..54
-                first [21] between [11, 11, 11]"#]],
-        );
-    }
-
-    #[test]
-    fn the_trial_run_is_not_a_prompt() {
-        check(
-            &[(2, 1), (7, 1), (1, 1)],
-            expect![[r#"
-                warm-up in 1 runs, 0..10
-                pp7 in 1 runs, 11..21
-                tg1 in 1 runs, 22..32
-                first [10] between [11]"#]],
-        );
-        // A prompt of two tokens that is answered at once was meant.
-        check(
-            &[(2, 1), (1, 1)],
-            expect![[r#"
-                pp2 in 1 runs, 0..10
-                tg1 in 1 runs, 11..21
-                first [10] between [11]"#]],
-        );
-    }
-
-    #[test]
-    fn an_output_for_every_token_is_several_sequences() {
-        check(
-            &[(4, 4), (4, 4), (4, 1), (512, 512)],
-            expect![[r#"
-                tg2x4 in 2 runs, 0..21
-                pp516 in 2 runs, 22..43
-                first [] between [11]"#]],
-        );
-    }
-
-    #[test]
-    fn graphs_without_products_are_unknown() {
-        let trace = text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 0..4 x");
-        let found = phases(&trace);
-        assert_eq!(found.phases[0].kind, PhaseKind::Unknown);
-        assert_eq!(found.kind_of_run(Some(GraphRunId(0))), PhaseKind::Unknown);
-        assert_eq!(found.phases[0].tokens_per_second(), None);
-        assert_eq!(found.tokens_of_run, [None]);
-    }
-
-    #[test]
-    fn schedulers_in_turns_interrupt_each_other() {
-        let run = |at: u64| format!("run {}..{}", at * 10, at * 10 + 9);
-        let op = |at: u64| {
-            let (start, end) = (at * 10, at * 10 + 1);
-            format!("op CPU MUL_MAT {start}..{end} a run={at} f32[8,1] <- f32[8,8] f32[8,1]")
-        };
-        let lines: Vec<String> = (0..6).map(run).chain((0..6).map(op)).collect();
-        let mut trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{}", lines.join("\n")));
-        for (at, scheduler) in [1, 1, 2, 2, 1, 1].into_iter().enumerate() {
-            trace.graph_runs[at].scheduler = scheduler;
-        }
-        let found = phases(&trace);
-        let spans: Vec<_> =
-            found.phases.iter().map(|phase| (phase.start_ns, phase.end_ns)).collect();
-        assert_eq!(spans, [(0, 19), (20, 39), (40, 59)]);
-    }
-
-    #[test]
-    fn schedulers_have_phases_of_their_own() {
-        let mut trace = text_fixture::parse(
-            "backend 0 CPU cpu
-             run 0..10
-             run 5..15
-             op CPU MUL_MAT 0..1 a run=0 f32[8,7] <- f32[8,8] f32[8,7]
-             op CPU MUL_MAT 1..2 b run=0 f32[8,7] <- f32[8,8] f32[8,7]
-             op CPU MUL_MAT 2..3 c run=0 f32[8,1] <- f32[8,8] f32[8,1]
-             op CPU MUL_MAT 5..6 a run=1 f32[8,1] <- f32[8,8] f32[8,1]",
-        );
-        trace.graph_runs[0].scheduler = 1;
-        let found = phases(&trace);
-        let labels: Vec<_> = found.phases.iter().map(Phase::label).collect();
-        assert_eq!(labels, ["pp7", "tg1"]);
-        assert_eq!(found.phase_of_run, [0, 1]);
-        assert_eq!(found.tokens_of_run, [Some(7), Some(1)]);
-    }
-}
+mod tests;

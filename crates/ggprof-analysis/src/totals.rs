@@ -1,5 +1,6 @@
 //! Adds events up by any key: how often, how long, how evenly, and how much work.
 
+use crate::gaps::recorded_ns;
 use crate::work::{Work, work_of};
 use ggprof_trace::{Event, EventId, EventKind, Measured, SignatureId, Trace};
 use hashbrown::HashMap;
@@ -124,7 +125,7 @@ struct Scale {
 impl Scale {
     fn of(trace: &Trace) -> Self {
         Self {
-            wall_ns: trace.span_ns().map_or(0, |(start, end)| end - start),
+            wall_ns: recorded_ns(trace),
             sum_ns: trace.events.charges().iter().map(|&ns| u128::from(ns)).sum(),
         }
     }

@@ -2,12 +2,13 @@
 //! up to the recording's span. A backend of which only the calls are known that start its work
 //! may be computing or idle at any time.
 
+use crate::gaps::recorded_ns;
 use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
 use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wall {
-    /// First start to last end of all events.
+    /// First start to last end of all events, without gaps in the recording.
     pub start_ns: u64,
     pub wall_ns: u64,
     /// Sum of all times, which counts twice what several backends do at once.
@@ -37,7 +38,7 @@ pub struct BackendTime {
 
 pub fn wall(trace: &Trace) -> Wall {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
-    let wall_ns = end_ns - start_ns;
+    let wall_ns = recorded_ns(trace);
     let mut backends: Vec<Spans> = Vec::new();
     backends.resize_with(trace.backends.len(), Spans::default);
     for event in trace.events.iter() {
@@ -121,7 +122,7 @@ impl Spans {
             copies_ns: self.copies.total_ns,
             busy_ns: known.then_some(busy_ns),
             copying_ns: occupied_ns - busy_ns,
-            idle_ns: known.then_some(wall_ns - occupied_ns),
+            idle_ns: known.then(|| wall_ns.saturating_sub(occupied_ns)),
         }
     }
 }

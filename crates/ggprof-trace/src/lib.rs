@@ -14,8 +14,9 @@ pub mod text_fixture;
 
 pub use model::shape_text;
 pub use model::{
-    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, DeviceWork,
-    Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
+    Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
+    ContextChangeKind, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, DeviceWork, Dropped,
+    Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
     LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape, Signature, SignatureId, Source,
     Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
     WorkKind,

@@ -11,6 +11,12 @@
 //! and `concurrent` or `stream=N` behind them how. `wait 10..20 run=N`: the program waits for a
 //! run's results.
 //!
+//! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
+//! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
+//! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1:
+//! `removed SEQUENCE FIRST [LAST]`, `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`,
+//! `freed`.
+//!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the
 //! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
 //! `fused=A+B`, `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred unless `run` lines
@@ -18,8 +24,9 @@
 
 use crate::graph_runs;
 use crate::model::{
-    Backend, BackendIndex, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId,
-    HostTask, Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind,
+    Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
+    ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
+    Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind,
 };
 
 /// Builds the trace that the text describes.
@@ -34,11 +41,13 @@ pub fn parse(text: &str) -> Trace {
             "backend" => trace.backends.push(backend(&words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);
-                trace.graph_runs.push(GraphRun::new(0, start_ns, end_ns));
+                trace.graph_runs.push(graph_run(&words[2..], start_ns, end_ns));
             }
             "op" | "copy" => event(&words, &mut trace),
             "kernel" | "copied" => device_work(&words, &mut trace),
             "wait" => wait(&words, &mut trace),
+            "batch" => trace.batches.push(batch(&words, trace.batches.len() as u32)),
+            "change" => trace.context_changes.push(context_change(&words)),
             other => panic!("a fixture line begins with {other}"),
         }
     }
@@ -59,6 +68,76 @@ fn backend(words: &[&str]) -> Backend {
         device: words[2].to_owned(),
         device_type,
     }
+}
+
+fn graph_run(words: &[&str], start_ns: u64, end_ns: u64) -> GraphRun {
+    let mut run = GraphRun::new(0, start_ns, end_ns);
+    for word in words {
+        match word.split_once('=') {
+            Some(("number", value)) => run.number = Some(value.parse().expect("a number")),
+            Some(("batch", value)) => {
+                run.batch = Some(BatchId(value.parse().expect("a batch's place")));
+            }
+            Some(("scheduler", value)) => run.scheduler = value.parse().expect("a scheduler"),
+            _ => panic!("a run has no {word}"),
+        }
+    }
+    run
+}
+
+fn batch(words: &[&str], number: u32) -> Batch {
+    let (start_ns, end_ns) = times(words[1]);
+    let sequences: Vec<BatchSequence> =
+        words[2..].iter().filter(|word| word.contains(':')).map(|word| sequence(word)).collect();
+    let context = words.iter().find_map(|word| word.strip_prefix("context="));
+    let is_encode = words.contains(&"encode");
+    Batch {
+        call: number + 1,
+        context: context.map_or(1, |context| context.parse().expect("a context")),
+        start_ns,
+        end_ns: Some(end_ns),
+        function: if is_encode { BatchFunction::Encode } else { BatchFunction::Decode },
+        tokens: Some(sequences.iter().map(|it| it.tokens).sum()),
+        outputs: Some(sequences.iter().map(|it| it.outputs).sum()),
+        sequences,
+    }
+}
+
+fn sequence(word: &str) -> BatchSequence {
+    let (sequence, rest) = word.split_once(':').expect("a sequence");
+    let (first, rest) = rest.split_once('+').expect("the first position");
+    let (tokens, outputs) = rest.split_once('!').unwrap_or((rest, "0"));
+    let number = |text: &str| -> u32 { text.parse().expect("a number") };
+    let (first, tokens) = (number(first), number(tokens));
+    BatchSequence {
+        sequence: number(sequence) as i32,
+        positions: Some((first, first + tokens - 1)),
+        tokens,
+        outputs: number(outputs),
+    }
+}
+
+fn context_change(words: &[&str]) -> ContextChange {
+    let number = |at: usize| -> u32 { words[at].parse().expect("a number") };
+    let what = match words[2] {
+        "cleared" => ContextChangeKind::Cleared,
+        "removed" => {
+            let last = words.get(5).map(|_| number(5));
+            ContextChangeKind::Removed { sequence: Some(number(3)), first: number(4), last }
+        }
+        "shifted" => ContextChangeKind::Shifted {
+            sequence: Some(number(3)),
+            first: 0,
+            last: None,
+            by: words[4].parse().expect("a distance"),
+        },
+        "copied" => ContextChangeKind::Copied { sequence: number(3), to: number(4) },
+        "warm-up" => ContextChangeKind::WarmUp,
+        "warmed-up" => ContextChangeKind::WarmedUp,
+        "freed" => ContextChangeKind::Freed,
+        other => panic!("a context cannot be {other}"),
+    };
+    ContextChange { context: Some(1), at_ns: number(1).into(), what }
 }
 
 fn wait(words: &[&str], trace: &mut Trace) {

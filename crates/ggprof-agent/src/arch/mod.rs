@@ -34,5 +34,6 @@ pub(crate) use x86_64::entry_code::{
 
 /// What the linker and the rules for calls say.
 pub(crate) use x86_64::layout::{
-    MakesStruct, OnStack, StructOnStack, Word, is_function_slot, own_bounds, sixth_behind_two_sizes,
+    MakesStruct, OnStack, StructOnStack, Word, caller_of, is_function_slot, own_bounds,
+    sixth_behind_two_sizes,
 };

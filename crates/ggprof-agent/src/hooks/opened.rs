@@ -56,14 +56,16 @@ question!(dlopen, OPEN);
 extern "C-unwind" fn before_symbol(
     handle: usize,
     name: *const c_char,
-    _: *const usize,
+    stack: *const usize,
     number: u32,
 ) -> usize {
     let own = before_answer(number);
-    // SAFETY: the program asks for this name.
-    match unsafe { asked_for::entry_for(handle, name) } {
-        Some(_) => answer as *const () as usize,
-        None => own,
+    // SAFETY: this is about the call that we stand in for, which asks for this name.
+    let (caller, entry) = unsafe { (arch::caller_of(stack), asked_for::entry_for(handle, name)) };
+    match entry {
+        // We ask, too.
+        Some(_) if !loaded_object::is_ours(caller) => answer as *const () as usize,
+        _ => own,
     }
 }
 

@@ -1,24 +1,27 @@
-//! Prompt processing and generation.
+//! What the program did: prompts, generation, embeddings, graphs.
 
 use super::columns::{self, head};
 use crate::document::Fact;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::phases::median_and_p95;
-use ggprof_analysis::{Phase, PhaseKind, Phases, by_phase, phases};
+use ggprof_analysis::{PhaseGroup, PhaseKind, Phases, by_phase, phases};
 use ggprof_trace::Trace;
 
-/// More phases than this are summed up by kind in the summary.
-const MOST_PHASES: usize = 6;
+/// More different phases than this are summed up by kind in the summary.
+const MOST_PHASES: usize = 8;
 
-const PHASES: [Column; 8] = [
+const PHASES: [Column; 11] = [
     Column::left("phase", "phase", 0),
     Column::left("kind", "", 9),
+    Column::right("count", "", 9),
     Column::right("runs", "graph runs", 1),
     Column::right("tokens", "tokens", 1),
     Column::right("sequences", "", 9),
+    Column::right("depth", "", 9),
     Column::right("start_ns", "", 9),
     Column::right("wall_ns", "wall", 0),
     Column::right("tokens_per_s", "speed", 0),
+    Column::right("tokens_per_s_deviation", "±", 1),
 ];
 
 const KEY: [Column; 5] = [
@@ -29,11 +32,20 @@ const KEY: [Column; 5] = [
     Column::left("backend", "backend", 1),
 ];
 
+const KINDS: [PhaseKind; 6] = [
+    PhaseKind::WarmUp,
+    PhaseKind::Prompt,
+    PhaseKind::Generation,
+    PhaseKind::Mixed,
+    PhaseKind::Encoding,
+    PhaseKind::Graph,
+];
+
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let phases = phases(trace);
     document.heading("phases", "Phases");
-    document.table(table(&phases.phases));
-    latencies(document, &phases);
+    document.table(table(&phases.groups()));
+    beside(document, &phases);
     let rows = by_phase(trace, &phases)
         .iter()
         .map(|line| {
@@ -57,47 +69,58 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.table(Table { key: "operations", columns, rows });
 }
 
-/// The phases themselves, summed up if there are many; nothing if shapes tell none.
+/// The phases themselves, summed up if there are many; nothing of a program without tokens.
 pub(super) fn overview(document: &mut Document, phases: &Phases) {
-    if phases.phases.iter().all(|phase| phase.kind == PhaseKind::Unknown) {
+    if phases.phases.iter().all(|phase| phase.kind == PhaseKind::Graph) {
         return;
     }
     document.heading("phases", "Phases");
-    if phases.phases.len() <= MOST_PHASES {
-        document.table(table(&phases.phases));
+    let groups = phases.groups();
+    if groups.len() <= MOST_PHASES {
+        document.table(table(&groups));
     } else {
-        let kinds =
-            [PhaseKind::WarmUp, PhaseKind::Prompt, PhaseKind::Generation, PhaseKind::Unknown];
-        let sums = kinds.into_iter().map(|kind| phases.sum(kind)).filter(|(count, _)| *count > 0);
-        let rows = sums.map(|(count, sum)| {
-            let label = format!("{count} x {}", kind_name(sum.kind));
-            row(label, &sum)
+        let sums = KINDS.into_iter().filter_map(|kind| phases.sum(kind));
+        let rows = sums.map(|group| {
+            let label = format!("{} x {}", group.count, kind_name(group.sum.kind));
+            row(label, &group)
         });
         let columns = PHASES.to_vec();
         document.table(Table { key: "phases", columns, rows: rows.collect() });
     }
-    latencies(document, phases);
+    beside(document, phases);
 }
 
-fn table(phases: &[Phase]) -> Table {
-    let rows = phases.iter().map(|phase| row(phase.label(), phase)).collect();
+fn table(groups: &[PhaseGroup]) -> Table {
+    let label = |group: &PhaseGroup| match group.count {
+        1 => group.first_label.clone(),
+        count => format!("{} x {count}", group.first_label),
+    };
+    let rows = groups.iter().map(|group| row(label(group), group)).collect();
     Table { key: "phases", columns: PHASES.to_vec(), rows }
 }
 
-fn row(label: String, phase: &Phase) -> Vec<Cell> {
+fn row(label: String, group: &PhaseGroup) -> Vec<Cell> {
+    let sum = &group.sum;
+    let has_tokens = sum.kind != PhaseKind::Graph;
+    let speed = group.tokens_per_second;
+    let deviation = speed.filter(|_| group.count > 1).map(|(_, deviation)| deviation);
     vec![
         Cell::Text(label),
-        Cell::text(kind_name(phase.kind)),
-        Cell::Count(phase.runs.into()),
-        Cell::Count(phase.tokens.into()),
-        Cell::Count(phase.sequences.into()),
-        Cell::Nanos(phase.start_ns as f64),
-        Cell::Nanos(phase.wall_ns() as f64),
-        Cell::or_nothing(phase.tokens_per_second(), Cell::TokensPerSecond),
+        Cell::text(kind_name(sum.kind)),
+        Cell::Count(group.count.into()),
+        Cell::Count(sum.runs.into()),
+        Cell::or_nothing(Some(sum.tokens).filter(|_| has_tokens), |it| Cell::Count(it.into())),
+        Cell::Count(sum.sequences.into()),
+        Cell::or_nothing(sum.depth, |depth| Cell::Count(depth.into())),
+        Cell::Nanos(sum.start_ns as f64),
+        Cell::Nanos(sum.wall_ns() as f64),
+        Cell::or_nothing(speed.map(|(mean, _)| mean), Cell::TokensPerSecond),
+        Cell::or_nothing(deviation, Cell::TokensPerSecond),
     ]
 }
 
-fn latencies(document: &mut Document, phases: &Phases) {
+/// What stands below the table.
+fn beside(document: &mut Document, phases: &Phases) {
     for (key, title, values) in [
         ("first_token", "time to first token", &phases.first_token_ns),
         ("between_tokens", "between tokens", &phases.between_tokens_ns),
@@ -116,13 +139,20 @@ fn latencies(document: &mut Document, phases: &Phases) {
             ],
         );
     }
+    if phases.are_guessed() {
+        let words = "guessed from {}: the program's calls of libllama were not seen";
+        let source = Fact::new("source", Cell::text("shapes"), words);
+        document.fact("phases_from", "phases", vec![source]);
+    }
 }
 
-fn kind_name(kind: PhaseKind) -> &'static str {
+pub(super) fn kind_name(kind: PhaseKind) -> &'static str {
     match kind {
         PhaseKind::WarmUp => "warm-up",
         PhaseKind::Prompt => "prompt",
         PhaseKind::Generation => "generation",
-        PhaseKind::Unknown => "unknown",
+        PhaseKind::Mixed => "mixed",
+        PhaseKind::Encoding => "encoding",
+        PhaseKind::Graph => "graph",
     }
 }

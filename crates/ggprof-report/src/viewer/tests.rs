@@ -51,6 +51,7 @@ fn the_page_holds_what_devices_did() {
     let trace = text_fixture::parse(
         "backend 0 GPU gpu
          run 5..40
+         op GPU GET_ROWS 10..10 e run=0 f32[8,3] <- f32[8,9] i32[3]
          op GPU MUL_MAT 10..30 a run=0 f32[8,3] <- f32[8,8] f32[8,3]
          kernel quantize 10..14 stream=2
          kernel mul_mat 16..30 stream=2 concurrent",

@@ -73,6 +73,10 @@ fn fill(writer: &mut BlockWriter) {
     long(&mut copy.encode(), &[]);
     let work = layout::DeviceWork { split: 1, position: 2, name: 1, end: 9, ..Default::default() };
     long(&mut work.encode(), &[]);
+    let batch = layout::BatchBegin { call: 3, tokens: 5, sequences: 2, ..Default::default() };
+    let sequence = layout::BatchSequence { sequence: 1, first: 7, last: 9, tokens: 3, outputs: 1 };
+    let without = layout::BatchSequence { sequence: 2, first: -1, last: -1, tokens: 2, outputs: 0 };
+    long(&mut batch.encode(), &[sequence.encode(), without.encode()].concat());
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }
@@ -111,6 +115,9 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::GraphRunEnd { run: 7, splits: 1, ticks: 6_000, ..Default::default() }.encode(),
         layout::Synchronize { scheduler: 1, start: 1, end: 2, ..Default::default() }.encode(),
         layout::DeviceClock { clock: 1, device_ticks: 5, ..Default::default() }.encode(),
+        layout::BatchEnd { call: 3, context: 1, ticks: 7, ..Default::default() }.encode(),
+        layout::ContextChange { what: 1, sequence: -1, last: -1, ticks: 8, ..Default::default() }
+            .encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
     ]
 }

@@ -94,6 +94,15 @@ macro_rules! arguments {
 arguments!(a: A, b: B, c: C);
 arguments!(a: A, b: B, c: C, d: D);
 
+/// Where a call returns to.
+///
+/// # Safety
+/// `stack` is what a stand-in was given for the call (`stand_in`), which has not returned.
+pub(crate) unsafe fn caller_of(stack: *const usize) -> usize {
+    // SAFETY: the caller's contract.
+    unsafe { *stack }
+}
+
 /// The sixth argument of a call whose arguments are a pointer, two structs of three 32-bit numbers
 /// each, a pointer and a size. The first four take all registers; above the return address lies the
 /// fifth, and above that the sixth.
