@@ -9,6 +9,7 @@ pub mod causality;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
+pub mod filter;
 pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
@@ -16,18 +17,21 @@ pub mod layers;
 pub mod phases;
 pub mod requests;
 pub mod sampling;
+pub mod seconds;
 pub mod sequences;
 mod shape_guess;
 pub mod steps;
 pub mod top_kernels;
 pub mod totals;
 pub mod wall;
+mod warm_up;
 pub mod work;
 
 pub use causality::{Causality, causality};
 pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
+pub use filter::Filter;
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
@@ -38,6 +42,7 @@ pub use layers::{Layer, Module, Place, places};
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
 pub use requests::{Cause, Request, Wait};
 pub use sampling::{SampledOp, Sampling, sampling};
+pub use seconds::{Second, seconds};
 pub use top_kernels::top_kernels;
 pub use totals::Totals;
 pub use wall::{BackendTime, Wall, wall};

@@ -8,13 +8,10 @@
 
 use crate::gaps::{Gap, gaps, within};
 use crate::requests::{Request, requests};
-use crate::steps::{Step, StepKind, steps};
+use crate::steps::{Step, StepKind, Stream, steps};
 use crate::totals::percentile;
 use ggprof_trace::{GraphRunId, Trace};
 use hashbrown::HashMap;
-
-/// llama.cpp tries a new context with two tokens before the real prompt comes.
-const WARM_UP_TOKENS: u64 = 2;
 
 /// Where nothing but shapes is known, a program that computes nothing for so long, and for so many
 /// times as long as it computed, is waiting for something.
@@ -38,13 +35,13 @@ pub enum PhaseKind {
     Graph,
 }
 
-/// Consecutive steps of one scheduler that do the same.
+/// Consecutive steps of one stream that do the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {
     pub kind: PhaseKind,
     /// Kind and tokens are guessed from shapes.
     pub is_guess: bool,
-    pub scheduler: u32,
+    pub stream: Stream,
     pub steps: u64,
     pub runs: u64,
     pub tokens: u64,
@@ -91,7 +88,7 @@ impl Phase {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phases {
     /// By start.
     pub phases: Vec<Phase>,
@@ -99,6 +96,8 @@ pub struct Phases {
     pub phase_of_run: Vec<u32>,
     /// How many tokens each graph run took in; `None` where its shapes do not tell.
     pub tokens_of_run: Vec<Option<u64>>,
+    /// What the phases are made of, by start.
+    pub steps: Vec<Step>,
     /// By start; empty where sequences are not known.
     pub requests: Vec<Request>,
     /// From the start of each prompt that was followed by generation to its end, where its
@@ -185,8 +184,7 @@ pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
 
 pub fn phases(trace: &Trace) -> Phases {
     let found = steps(trace);
-    let mut steps = found.steps;
-    mark_warm_up(&mut steps);
+    let steps = found.steps;
     let gaps = gaps(trace);
     let mut walk = Walk { phase_of_run: vec![0; trace.graph_runs.len()], ..Walk::default() };
     for step in &steps {
@@ -204,7 +202,15 @@ pub fn phases(trace: &Trace) -> Phases {
     }
     first_token_ns.sort_unstable();
     between_tokens_ns.sort_unstable();
-    Phases { phases, phase_of_run, tokens_of_run, requests, first_token_ns, between_tokens_ns }
+    Phases {
+        phases,
+        phase_of_run,
+        tokens_of_run,
+        steps,
+        requests,
+        first_token_ns,
+        between_tokens_ns,
+    }
 }
 
 /// A batch may be computed in several graph runs: all but the last are equally large.
@@ -219,53 +225,15 @@ fn share_tokens(step: &Step, tokens_of_run: &mut [Option<u64>]) {
     }
 }
 
-/// The first steps of a context are a trial if libllama was told so; or if its memory is cleared
-/// afterwards, and they were short or are then done again.
-fn mark_warm_up(steps: &mut [Step]) {
-    let mut seen: Vec<u32> = Vec::new();
-    for at in 0..steps.len() {
-        let scheduler = steps[at].scheduler;
-        if seen.contains(&scheduler) {
-            continue;
-        }
-        seen.push(scheduler);
-        let of_it = (at..steps.len()).filter(|&other| steps[other].scheduler == scheduler);
-        let of_it: Vec<usize> = of_it.take(MOST_TRIALS + 1).collect();
-        let end = of_it.iter().skip(1).position(|&other| steps[other].is_after_clear);
-        let Some(end) = end else {
-            mark_guessed_warm_up(steps, &of_it);
-            continue;
-        };
-        let (trial, rest) = of_it.split_at(end + 1);
-        let tokens = |of: &[usize]| of.iter().map(|&it| steps[it].tokens.unwrap_or(0)).sum::<u64>();
-        let again = &rest[..trial.len().min(rest.len())];
-        if tokens(trial) <= WARM_UP_TOKENS || tokens(again) == tokens(trial) {
-            trial.to_vec().into_iter().for_each(|it| steps[it].is_warm_up = true);
-        }
-    }
-}
-
-/// A trial has few batches.
-const MOST_TRIALS: usize = 64;
-
-/// Of a context whose calls were not seen: a first prompt of two tokens that no answer follows.
-fn mark_guessed_warm_up(steps: &mut [Step], of_it: &[usize]) {
-    let [first, second, ..] = *of_it else { return };
-    let is_prompt = |at: usize| steps[at].is_guess && steps[at].kind == StepKind::Prompt;
-    if is_prompt(first) && is_prompt(second) && steps[first].tokens <= Some(WARM_UP_TOKENS) {
-        steps[first].is_warm_up = true;
-    }
-}
-
 /// Joins steps into phases, one after the other.
 #[derive(Default)]
 struct Walk {
     phases: Vec<Phase>,
     phase_of_run: Vec<u32>,
-    /// The last phase of each scheduler, and what is needed to go on with it.
-    open: HashMap<u32, Open>,
-    /// When the last step of any scheduler ended, and of which.
-    latest: Option<(u64, u32)>,
+    /// The last phase of each stream, and what is needed to go on with it.
+    open: HashMap<Stream, Open>,
+    /// When the last step of any stream ended, and of which.
+    latest: Option<(u64, Stream)>,
     first_token_ns: Vec<u64>,
     between_tokens_ns: Vec<u64>,
 }
@@ -290,7 +258,7 @@ impl Walk {
             StepKind::Graph => PhaseKind::Graph,
         };
         let sequences = if kind == PhaseKind::Generation { step.generating() } else { 1 };
-        let open = self.open.get(&step.scheduler).cloned();
+        let open = self.open.get(&step.stream).cloned();
         self.note_guessed_latencies(step, kind, open.as_ref());
         let goes_on = open.as_ref().filter(|open| {
             let phase = &self.phases[open.phase];
@@ -316,13 +284,13 @@ impl Walk {
             last_start_ns: step.start_ns,
             last_end_ns: step.end_ns,
         };
-        self.open.insert(step.scheduler, open);
+        self.open.insert(step.stream, open);
         if self.latest.is_none_or(|(end_ns, _)| step.end_ns >= end_ns) {
-            self.latest = Some((step.end_ns, step.scheduler));
+            self.latest = Some((step.end_ns, step.stream));
         }
     }
 
-    /// Whether a step goes on with what its scheduler did last.
+    /// Whether a step goes on with what its stream did last.
     fn continues(&self, open: &Open, step: &Step, gaps: &[Gap]) -> bool {
         let is_same = |request: &u32| step.parts.iter().any(|part| part.request == *request);
         let idle_ns = step.start_ns.saturating_sub(open.last_end_ns);
@@ -330,10 +298,10 @@ impl Walk {
         let is_idle = idle_ns >= IDLE_NS && idle_ns >= IDLE_TIMES.saturating_mul(work_ns);
         let is_known = !step.parts.is_empty() && !open.requests.is_empty();
         let is_same_work = if is_known { open.requests.iter().any(is_same) } else { !is_idle };
-        let is_interrupted = self.latest.is_some_and(|(end_ns, scheduler)| {
-            // Another scheduler had its turn. Those that compute at the same time do not end each
+        let is_interrupted = self.latest.is_some_and(|(end_ns, stream)| {
+            // Another stream had its turn. Those that compute at the same time do not end each
             // other's phases.
-            scheduler != step.scheduler
+            stream != step.stream
                 && end_ns > open.last_end_ns
                 && end_ns <= step.start_ns
                 && !is_known
@@ -367,7 +335,7 @@ fn begin(step: &Step, kind: PhaseKind, sequences: u64) -> Phase {
     Phase {
         kind,
         is_guess: step.is_guess,
-        scheduler: step.scheduler,
+        stream: step.stream,
         steps: 0,
         runs: 0,
         tokens: 0,

@@ -9,6 +9,8 @@ use ggprof_trace::Trace;
 /// One prompt and what was generated from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
+    /// In the order of the requests' first steps in the whole recording, from 0.
+    pub number: u32,
     /// Where the first of its prompt began to be computed. How long it had been waiting before, no
     /// recording of the computing tells.
     pub start_ns: u64,
@@ -27,6 +29,15 @@ pub struct Request {
     pub generated: u64,
     /// From each of its tokens to the next.
     pub waits: Vec<Wait>,
+}
+
+impl Request {
+    /// Of what was generated after the first token.
+    pub fn tokens_per_second(&self) -> Option<f64> {
+        let waited_ns: u64 = self.waits.iter().map(Wait::duration_ns).sum();
+        let generated = self.generated.saturating_sub(1);
+        (generated > 0 && waited_ns > 0).then(|| generated as f64 * 1e9 / waited_ns as f64)
+    }
 }
 
 /// The time between two tokens of a sequence.
@@ -86,7 +97,8 @@ pub(crate) fn requests(trace: &Trace, steps: &[Step], count: u32) -> Vec<Request
             builder.finish_step(step, at, part);
         }
     }
-    builders.into_iter().flatten().map(Builder::finish).collect()
+    let finished = builders.into_iter().enumerate();
+    finished.filter_map(|(number, it)| it.map(|it| it.finish(number as u32))).collect()
 }
 
 #[derive(Debug, Clone)]
@@ -101,6 +113,7 @@ struct Builder {
 impl Builder {
     fn new(step: &Step, first: u64) -> Self {
         let request = Request {
+            number: 0,
             start_ns: step.start_ns,
             end_ns: step.end_ns,
             is_warm_up: false,
@@ -137,8 +150,8 @@ impl Builder {
         }
     }
 
-    fn finish(self) -> Request {
-        Request { is_warm_up: self.is_warm_up, ..self.request }
+    fn finish(self, number: u32) -> Request {
+        Request { number, is_warm_up: self.is_warm_up, ..self.request }
     }
 }
 

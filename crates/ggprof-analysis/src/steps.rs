@@ -2,8 +2,9 @@
 //! such calls were not seen, each graph run.
 
 use crate::done::done;
-use crate::sequences::{Role, Sequences};
+use crate::sequences::{Role, Sequences, Turn};
 use crate::shape_guess::{Guess, guesses};
+use crate::warm_up;
 use ggprof_trace::{Batch, BatchFunction, BatchId, Trace};
 
 /// Larger batches with an output for every token come from measuring perplexity or making
@@ -30,7 +31,7 @@ pub struct Step {
     pub is_guess: bool,
     /// It is a trial before the program's work begins.
     pub is_warm_up: bool,
-    pub scheduler: u32,
+    pub stream: Stream,
     /// When the call or the graph run began.
     pub start_ns: u64,
     /// When its results were there.
@@ -42,6 +43,14 @@ pub struct Step {
     pub parts: Vec<Part>,
     /// The memory of its context was cleared right before.
     pub is_after_clear: bool,
+}
+
+/// Steps of one stream come one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// A context of libllama.
+    Context(u32),
+    Scheduler(u32),
 }
 
 /// What a step did for one sequence.
@@ -96,12 +105,13 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
     let mut steps: Vec<Step> = lone.into_iter().map(|at| lookup.of_run(at)).collect();
     let mut sequences = Sequences::new(trace);
     for (batch, runs) in trace.batches.iter().zip(runs_of_batch) {
-        if !runs.is_empty() {
-            steps.push(lookup.of_batch(batch, runs, &mut sequences));
-        }
+        steps.push(lookup.of_batch(batch, runs, sequences.take(batch)));
     }
     steps.sort_by_key(|step| step.start_ns);
     mark_generation(&mut steps);
+    warm_up::mark(&mut steps);
+    // Of a part of a recording, the graph runs of some batches are not there.
+    steps.retain(|step| !step.runs.is_empty());
     Steps { steps, requests: sequences.requests() }
 }
 
@@ -129,7 +139,7 @@ impl Lookup<'_> {
             },
             is_guess: true,
             is_warm_up: false,
-            scheduler: run.scheduler,
+            stream: Stream::Scheduler(run.scheduler),
             start_ns: run.start_ns,
             end_ns: self.done[at],
             runs: vec![at as u32],
@@ -139,11 +149,11 @@ impl Lookup<'_> {
         }
     }
 
-    fn of_batch(&self, batch: &Batch, runs: Vec<u32>, sequences: &mut Sequences<'_>) -> Step {
-        let turn = sequences.take(batch);
+    fn of_batch(&self, batch: &Batch, runs: Vec<u32>, turn: Turn) -> Step {
         let done = runs.iter().map(|&run| self.done[run as usize]);
         let end_ns = done.chain(batch.end_ns).max().unwrap_or(batch.start_ns);
-        let guess = self.guesses.get(runs[0] as usize).copied().unwrap_or_default();
+        let guess = runs.first().and_then(|&run| self.guesses.get(run as usize));
+        let guess = guess.copied().unwrap_or_default();
         let tokens = batch.tokens.map(u64::from).or(guess.tokens);
         let encodes = batch.function == BatchFunction::Encode
             || runs.last().is_some_and(|&run| self.encodes[run as usize]);
@@ -152,7 +162,7 @@ impl Lookup<'_> {
             kind,
             is_guess: turn.parts.is_empty(),
             is_warm_up: turn.is_warm_up,
-            scheduler: self.trace.graph_runs[runs[0] as usize].scheduler,
+            stream: Stream::Context(batch.context),
             start_ns: batch.start_ns,
             end_ns,
             runs,
@@ -178,14 +188,14 @@ fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
 /// A guess: several tokens with an output each are several sequences that generate, unless nothing
 /// came before that they could go on with.
 fn mark_generation(steps: &mut [Step]) {
-    let mut begun: Vec<u32> = Vec::new();
+    let mut begun: Vec<Stream> = Vec::new();
     for step in steps.iter_mut().filter(|step| step.is_guess) {
-        let goes_on = begun.contains(&step.scheduler);
+        let goes_on = begun.contains(&step.stream);
         if step.kind == StepKind::Generation && step.tokens > Some(1) && !goes_on {
             step.kind = StepKind::Prompt;
         }
         if !goes_on && matches!(step.kind, StepKind::Prompt | StepKind::Generation) {
-            begun.push(step.scheduler);
+            begun.push(step.stream);
         }
     }
 }

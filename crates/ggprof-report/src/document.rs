@@ -77,6 +77,10 @@ pub enum Cell {
     TokensPerSecond(f64),
     /// Operations per byte.
     Intensity(f64),
+    /// Nanoseconds since 1970, shown as the time of day.
+    Clock(u64),
+    /// The same, shown with the day.
+    Date(u64),
 }
 
 impl Cell {
@@ -103,6 +107,8 @@ impl Cell {
             Self::NanosPerByte(rate) => units::time_per_byte(*rate),
             Self::TokensPerSecond(rate) => units::token_rate(*rate),
             Self::Intensity(intensity) => format!("{intensity:.1}"),
+            Self::Clock(unix_ns) => units::clock(*unix_ns),
+            Self::Date(unix_ns) => units::date(*unix_ns),
         }
     }
 
@@ -117,6 +123,7 @@ impl Cell {
                 Err(_) => Value::from(*number as f64),
             },
             Self::Number(number) => Value::from(*number),
+            Self::Clock(unix_ns) | Self::Date(unix_ns) => Value::from(*unix_ns),
             Self::Nanos(number) if number.fract() == 0.0 && *number < 2f64.powi(53) => {
                 Value::from(*number as u64)
             }

@@ -35,6 +35,22 @@ pub fn token_rate(tokens_per_second: f64) -> String {
     }
 }
 
+/// `14:03:27.250`, where the reader is.
+pub fn clock(unix_ns: u64) -> String {
+    local(unix_ns, "%H:%M:%S%.3f")
+}
+
+/// `2026-11-15 14:03:27`.
+pub fn date(unix_ns: u64) -> String {
+    local(unix_ns, "%Y-%m-%d %H:%M:%S")
+}
+
+fn local(unix_ns: u64, format: &str) -> String {
+    let moment = jiff::Timestamp::from_nanosecond(unix_ns.into());
+    let zone = jiff::tz::TimeZone::system();
+    moment.map_or_else(|_| String::new(), |it| it.to_zoned(zone).strftime(format).to_string())
+}
+
 /// `12.5%` of a fraction.
 pub fn share(fraction: f64) -> String {
     format!("{:.1}%", fraction * 100.0)

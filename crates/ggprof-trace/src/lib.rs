@@ -9,6 +9,7 @@
 pub mod formats;
 pub mod graph_runs;
 pub mod model;
+mod selection;
 #[cfg(any(test, feature = "text-fixture"))]
 pub mod text_fixture;
 

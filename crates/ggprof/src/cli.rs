@@ -1,8 +1,9 @@
 //! Every word of `--help`.
 
-use crate::quantity::{self, Graphs};
+use crate::quantity::{self, Graphs, Moment};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use ggprof_analysis::PhaseKind;
 use ggprof_report::documents::By;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -233,6 +234,8 @@ pub(crate) struct ReportArgs {
     /// Show the totals of all events by one criterion
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(crate) chrome_trace: Option<PathBuf>,
@@ -253,14 +256,67 @@ pub(crate) struct ReportArgs {
     pub(crate) color: ColorArg,
 }
 
+/// The part of a recording that is asked about: graph runs that all of these hold for.
+#[derive(Debug, Args)]
+pub(crate) struct PartArgs {
+    /// Only what began from then on: a clock time (14:03, 14:03:27.5) or the time since the start of
+    /// the recording (90s, 2min)
+    #[arg(long, value_name = "TIME", value_parser = quantity::moment)]
+    pub(crate) from: Option<Moment>,
+    /// Only what began before then, written in the same way
+    #[arg(long, value_name = "TIME", value_parser = quantity::moment)]
+    pub(crate) to: Option<Moment>,
+    /// Only phases of one kind
+    #[arg(long, value_name = "KIND")]
+    pub(crate) phase: Option<PhaseArg>,
+    /// Only batches that a request had a part in, by its number in `--by request`
+    #[arg(long, value_name = "N")]
+    pub(crate) request: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum PhaseArg {
+    /// Prompts
+    #[value(alias = "prompt")]
+    Pp,
+    /// Generation
+    #[value(alias = "generation")]
+    Tg,
+    /// Batches of both
+    Mixed,
+    /// Embeddings, and the encoders of models
+    Encoding,
+    /// Graphs without tokens
+    Graph,
+    /// Trials before the work begins
+    WarmUp,
+}
+
+impl From<PhaseArg> for PhaseKind {
+    fn from(phase: PhaseArg) -> Self {
+        match phase {
+            PhaseArg::Pp => Self::Prompt,
+            PhaseArg::Tg => Self::Generation,
+            PhaseArg::Mixed => Self::Mixed,
+            PhaseArg::Encoding => Self::Encoding,
+            PhaseArg::Graph => Self::Graph,
+            PhaseArg::WarmUp => Self::WarmUp,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ConvertArgs {
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
     /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
     /// File to write, may be repeated: .txt, .csv, .html by its name, anything else JSON;
@@ -290,8 +346,14 @@ pub(crate) enum ByArg {
     Shape,
     /// Layer and part of the model, from tensor names
     Layer,
-    /// Prompt processing and generation
+    /// Prompts, generation and what else there is, with their operations
     Phase,
+    /// Sequences of a server: prompt, first token, every wait and its cause
+    Request,
+    /// Graph run by graph run
+    Run,
+    /// Second by second: tokens, requests, computing and idle time
+    Second,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -324,6 +386,9 @@ impl From<ByArg> for By {
             ByArg::Shape => Self::Shape,
             ByArg::Layer => Self::Layer,
             ByArg::Phase => Self::Phase,
+            ByArg::Request => Self::Request,
+            ByArg::Run => Self::Run,
+            ByArg::Second => Self::Second,
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Opens the recording that the user named.
 
+use crate::cli::PartArgs;
 use crate::exit::Outcome;
 use crate::messages;
 use crate::progress::Progress;
-use anyhow::anyhow;
+use crate::quantity::Moment;
+use anyhow::{anyhow, bail};
+use ggprof_analysis::{Filter, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
@@ -42,6 +45,43 @@ impl Recording {
             Ok(trace) => Ok(Self { trace, name }),
             Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
         }
+    }
+
+    /// Leaves the part that was asked about.
+    pub(crate) fn select(&mut self, part: &PartArgs) -> anyhow::Result<()> {
+        let moment = |wanted: Option<Moment>| wanted.map(|it| self.moment(it)).transpose();
+        let filter = Filter {
+            from_ns: moment(part.from)?,
+            to_ns: moment(part.to)?,
+            phase: part.phase.map(PhaseKind::from),
+            request: part.request,
+        };
+        match filter.apply(&mut self.trace) {
+            true => Ok(()),
+            false => bail!(messages::nothing_selected(&self.name)),
+        }
+    }
+
+    /// A moment in the recording's own time.
+    fn moment(&self, wanted: Moment) -> anyhow::Result<u64> {
+        let start_ns = self.trace.span_ns().map_or(0, |(start_ns, _)| start_ns);
+        let time = match wanted {
+            Moment::SinceStart(time) => return Ok(start_ns.saturating_add(time.as_nanos() as u64)),
+            Moment::Clock(time) => time,
+        };
+        let begin = self.trace.unix_ns(start_ns).and_then(|unix_ns| {
+            let begin = jiff::Timestamp::from_nanosecond(unix_ns.into()).ok()?;
+            Some(begin.to_zoned(jiff::tz::TimeZone::system()))
+        });
+        let begin = begin.ok_or_else(|| anyhow!(messages::no_clock_times(&self.name)))?;
+        let same_day = begin.with().time(time).build()?;
+        let next_day = same_day.tomorrow()?;
+        let end = self.trace.span_ns().and_then(|(_, end_ns)| self.trace.unix_ns(end_ns));
+        let is_reached = end.is_some_and(|end| next_day.timestamp().as_nanosecond() <= end.into());
+        // A recording may go on past midnight.
+        let meant = if same_day < begin && is_reached { next_day } else { same_day };
+        let unix_ns = u64::try_from(meant.timestamp().as_nanosecond()).unwrap_or(0);
+        Ok(self.trace.moment(unix_ns).unwrap_or(0))
     }
 
     /// Says what is missing from it, where no report does.

@@ -128,3 +128,18 @@ pub(crate) fn crashed(signal: &str) -> String {
          fault of ggprof's; please report it."
     )
 }
+
+/// The part that was asked for holds nothing.
+pub(crate) fn nothing_selected(name: &str) -> String {
+    format!(
+        "{name} has no graph run that all of --from, --to, --phase and --request hold for. \
+         `--by run` and `--by request` list what there is."
+    )
+}
+
+/// Files of ggml's own profiler do not say when they were made.
+pub(crate) fn no_clock_times(name: &str) -> String {
+    format!(
+        "{name} does not say at what time of day it was recorded. Give the time since its start: 90s."
+    )
+}

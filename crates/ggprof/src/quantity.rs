@@ -9,6 +9,22 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
 }
 
+/// A moment of a recording, as people say when it was.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Moment {
+    SinceStart(Duration),
+    Clock(jiff::civil::Time),
+}
+
+pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+    if text.contains(':') {
+        let time = text.parse().map(Moment::Clock);
+        return time.map_err(|_| "write a clock time like 14:03 or 14:03:27.5".to_owned());
+    }
+    let words = "write it like 14:03:27, or 90s after the start";
+    time(text).map(Moment::SinceStart).map_err(|_| words.to_owned())
+}
+
 /// Bytes; the smallest that a recording can be limited to is 4 MiB.
 pub(crate) fn recording_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 8] = [

@@ -7,6 +7,8 @@ mod observation;
 mod operations;
 mod phases;
 mod rankings;
+mod requests;
+mod runs;
 mod sampling;
 mod shapes;
 mod summary;
@@ -27,6 +29,9 @@ pub enum By {
     Shape,
     Layer,
     Phase,
+    Request,
+    Run,
+    Second,
 }
 
 /// All totals by one criterion.
@@ -39,6 +44,9 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Shape => shapes::all(&mut document, trace),
         By::Layer => layers::all(&mut document, trace),
         By::Phase => phases::all(&mut document, trace),
+        By::Request => requests::all(&mut document, trace),
+        By::Run => runs::all(&mut document, trace),
+        By::Second => runs::by_second(&mut document, trace),
     }
     document
 }

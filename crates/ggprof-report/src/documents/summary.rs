@@ -4,7 +4,9 @@ use super::{backends, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
-use ggprof_analysis::{Wall, by_op, phases as find_phases, wall};
+use ggprof_analysis::{
+    Wall, by_op, gaps as find_gaps, missing_before, phases as find_phases, wall,
+};
 use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 
 const RANKED: usize = 5;
@@ -66,7 +68,64 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
         if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
     document.fact("graph_runs", "graph runs", vec![Fact::new("count", runs, words)]);
     document.fact("time", "wall time", times(wall));
+    when(&mut document, trace);
+    gaps(&mut document, trace);
     document
+}
+
+/// From when to when, where the reader is.
+fn when(document: &mut Document, trace: &Trace) {
+    let Some((start_ns, end_ns)) = trace.span_ns() else { return };
+    let moments = trace.unix_ns(start_ns).zip(trace.unix_ns(end_ns));
+    let Some((first, last)) = moments else { return };
+    document.fact(
+        "when",
+        "when",
+        vec![
+            Fact::new("start_unix_ns", Cell::Date(first), "from {}"),
+            Fact::new("end_unix_ns", Cell::Clock(last), "to {}"),
+        ],
+    );
+}
+
+/// What is missing in the middle, and from the beginning.
+fn gaps(document: &mut Document, trace: &Trace) {
+    let gaps = find_gaps(trace);
+    let before = missing_before(trace);
+    if gaps.is_empty() && before == 0 {
+        return;
+    }
+    let (count, runs) = (gaps.len() as u128, gaps.iter().map(|gap| gap.runs).sum::<u64>());
+    let ns: u64 = gaps.iter().map(|gap| gap.end_ns - gap.start_ns).sum();
+    let some = |number: u64| Some(number).filter(|&number| number > 0);
+    let why = if trace.is_part { "left out on request" } else { "not recorded" };
+    document.fact(
+        "gaps",
+        if trace.is_part { "left out" } else { "gaps" },
+        vec![
+            Fact::new("reason", Cell::text(why), "{}, and in no figure"),
+            Fact::new(
+                "gap_ns",
+                Cell::or_nothing(some(ns), |ns| Cell::Nanos(ns as f64)),
+                "{} in between",
+            ),
+            Fact::new(
+                "gap_count",
+                Cell::or_nothing(some(count as u64), |it| Cell::Count(it.into())),
+                "",
+            ),
+            Fact::new(
+                "gap_runs",
+                Cell::or_nothing(some(runs), |it| Cell::Count(it.into())),
+                "with {} graph runs",
+            ),
+            Fact::new(
+                "runs_before",
+                Cell::or_nothing(some(before), |it| Cell::Count(it.into())),
+                "{} graph runs before the first",
+            ),
+        ],
+    );
 }
 
 fn times(wall: &Wall) -> Vec<Fact> {

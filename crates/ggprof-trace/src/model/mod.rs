@@ -51,6 +51,8 @@ pub struct Trace {
     pub context_changes: Vec<ContextChange>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,
+    /// It is a part of what was recorded: others were left out on purpose.
+    pub is_part: bool,
     pub losses: Vec<Loss>,
     /// `None` for recordings whose writer notes nothing of the kind.
     pub provenance: Option<Provenance>,
@@ -111,6 +113,23 @@ impl Trace {
         let from = self.device_work.partition_point(|work| work.event < event);
         let rest = &self.device_work[from..];
         &rest[..rest.partition_point(|work| work.event == event)]
+    }
+
+    /// Nanoseconds since 1970 at a moment of this recording; `None` where that is not known.
+    pub fn unix_ns(&self, ns: u64) -> Option<u64> {
+        let anchors = &self.provenance.as_ref()?.clock_anchors;
+        let before = anchors.partition_point(|(at_ns, _)| *at_ns <= ns).max(1) - 1;
+        let (at_ns, unix_ns) = *anchors.get(before)?;
+        Some(unix_ns.wrapping_add(ns.wrapping_sub(at_ns)))
+    }
+
+    /// The moment of this recording at so many nanoseconds since 1970.
+    pub fn moment(&self, unix_ns: u64) -> Option<u64> {
+        let anchors = &self.provenance.as_ref()?.clock_anchors;
+        let before = anchors.partition_point(|(_, at_unix_ns)| *at_unix_ns <= unix_ns).max(1) - 1;
+        let (at_ns, at_unix_ns) = *anchors.get(before)?;
+        let since = i128::from(unix_ns) - i128::from(at_unix_ns) + i128::from(at_ns);
+        Some(u64::try_from(since).unwrap_or(0))
     }
 
     /// First start and last end over all events; `None` without events.

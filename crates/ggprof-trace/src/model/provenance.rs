@@ -11,6 +11,10 @@ pub struct Provenance {
     pub cpu: String,
     /// Nanoseconds since 1970 when recording began.
     pub recorded_at_unix_ns: u64,
+    /// Moments of this recording's clock, and nanoseconds since 1970 at the same time; by time. A
+    /// new one wherever the system's clock was set.
+    #[serde(default)]
+    pub clock_anchors: Vec<(u64, u64)>,
     /// How far times can be off on the common clock; `None` where it cannot be told.
     pub clock_error_ns: Option<u64>,
     /// The same of the devices' clocks, the worst of them; `None` without any.

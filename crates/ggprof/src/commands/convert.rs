@@ -7,7 +7,8 @@ use crate::input::Recording;
 use crate::output;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
-    let recording = Recording::open(&arguments.file)?;
+    let mut recording = Recording::open(&arguments.file)?;
+    recording.select(&arguments.part)?;
     for path in &arguments.output {
         output::to_file(path, |out| Format::of(path).write(&recording, out))?;
     }

@@ -15,7 +15,8 @@ use ggprof_trace::formats::chrome::{self, Annotations, Slice};
 const INEFFICIENT_OPS: usize = 10;
 
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
-    let recording = Recording::open(&arguments.file)?;
+    let mut recording = Recording::open(&arguments.file)?;
+    recording.select(&arguments.part)?;
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {

@@ -12,7 +12,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
-    let recording = Recording::open(&arguments.file)?;
+    let mut recording = Recording::open(&arguments.file)?;
+    recording.select(&arguments.part)?;
     // Only the user can open the directory: a recording may hold what others must not see.
     let only_mine = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix("ggprof-").permissions(only_mine).tempdir();

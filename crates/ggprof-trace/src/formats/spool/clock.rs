@@ -52,6 +52,22 @@ impl Clock {
     }
 }
 
+/// Where the system's clock stood, and again wherever it was set by more than a millisecond.
+pub(super) fn anchors(header: &Header, samples: &[ClockSample]) -> Vec<(u64, u64)> {
+    const SET_NS: u64 = 1_000_000;
+    let mut pairs: Vec<(u64, u64)> = vec![(header.start_monotonic_ns, header.start_realtime_ns)];
+    pairs.extend(samples.iter().map(|sample| (sample.monotonic_ns, sample.realtime_ns)));
+    pairs.sort_unstable();
+    let mut anchors: Vec<(u64, u64)> = Vec::new();
+    for pair in pairs {
+        let expected = anchors.last().map(|last| last.1.wrapping_add(pair.0 - last.0));
+        if expected.is_none_or(|expected| expected.abs_diff(pair.1) > SET_NS) {
+            anchors.push(pair);
+        }
+    }
+    anchors
+}
+
 /// The line through two pairs at `ticks`. Wide arithmetic, so that nothing overflows; a time
 /// before the first clock began is the clock's beginning.
 pub(super) fn interpolate(from: (u64, u64), to: (u64, u64), ticks: u64) -> u64 {

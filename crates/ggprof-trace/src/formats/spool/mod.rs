@@ -91,6 +91,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         pid: header.pid,
         cpu: header.cpu_name.clone(),
         recorded_at_unix_ns: header.start_realtime_ns,
+        clock_anchors: clock::anchors(&header, &tables.clock_samples),
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),

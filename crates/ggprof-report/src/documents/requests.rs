@@ -1,0 +1,117 @@
+//! The requests that a server answered, and what they waited for.
+
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::phases::median_and_p95;
+use ggprof_analysis::{Cause, Phases, Request, Wait, phases};
+use ggprof_trace::Trace;
+use std::cmp::Reverse;
+
+/// Waits that are listed.
+const STALLS: usize = 10;
+
+const REQUESTS: [Column; 14] = [
+    Column::right("request", "request", 0),
+    Column::right("clock_unix_ns", "clock", 0),
+    Column::right("start_ns", "", 9),
+    Column::right("prompt_tokens", "prompt", 0),
+    Column::right("reused_tokens", "reused", 2),
+    Column::right("chunks", "chunks", 4),
+    Column::right("first_token_ns", "first token", 0),
+    Column::right("generated_tokens", "generated", 0),
+    Column::right("tokens_per_s", "speed", 1),
+    Column::right("wait_p50_ns", "wait p50", 3),
+    Column::right("wait_p95_ns", "p95", 3),
+    Column::right("longest_wait_ns", "longest", 1),
+    Column::left("longest_wait_for", "waiting for", 2),
+    Column::left("warm_up", "", 9),
+];
+
+const WAITS: [Column; 7] = [
+    Column::right("request", "request", 0),
+    Column::right("clock_unix_ns", "clock", 0),
+    Column::right("start_ns", "", 9),
+    Column::right("wait_ns", "wait", 0),
+    Column::right("cause_ns", "of it", 0),
+    Column::left("cause", "waiting for", 0),
+    Column::right("cause_request", "", 9),
+];
+
+pub(super) fn all(document: &mut Document, trace: &Trace) {
+    let phases = phases(trace);
+    document.heading("requests", "Requests");
+    let rows = phases.requests.iter().map(|it| row(trace, it)).collect();
+    document.table(Table { key: "requests", columns: REQUESTS.to_vec(), rows });
+    stalls(document, trace, &phases);
+}
+
+fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let of_request = |request: &Request| {
+        let number = request.number;
+        request.waits.iter().map(|wait| (number, *wait)).collect::<Vec<_>>()
+    };
+    let mut waits: Vec<(u32, Wait)> = phases.requests.iter().flat_map(of_request).collect();
+    waits.sort_by_key(|(_, wait)| Reverse(wait.duration_ns()));
+    waits.truncate(STALLS);
+    let row = |(request, wait): &(u32, Wait)| {
+        vec![
+            Cell::Number((*request).into()),
+            clock(trace, wait.start_ns),
+            Cell::Nanos(wait.start_ns as f64),
+            Cell::Nanos(wait.duration_ns() as f64),
+            Cell::Nanos(wait.cause_ns as f64),
+            Cell::Text(cause_words(wait.cause)),
+            Cell::or_nothing(other_request(wait.cause), |it| Cell::Number(it.into())),
+        ]
+    };
+    document.heading("stalls", "Stalls: the longest waits between two tokens of a sequence");
+    let rows = waits.iter().map(row).collect();
+    document.table(Table { key: "stalls", columns: WAITS.to_vec(), rows });
+}
+
+fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
+    let mut waits: Vec<u64> = request.waits.iter().map(Wait::duration_ns).collect();
+    waits.sort_unstable();
+    let percentiles = (!waits.is_empty()).then(|| median_and_p95(&waits));
+    let longest = request.waits.iter().max_by_key(|wait| wait.duration_ns());
+    let nanos = |ns: u64| Cell::Nanos(ns as f64);
+    vec![
+        Cell::Number(request.number.into()),
+        clock(trace, request.start_ns),
+        nanos(request.start_ns),
+        Cell::Count(request.prompt_tokens.into()),
+        Cell::Count(request.reused_tokens.into()),
+        Cell::Count(request.chunks.into()),
+        Cell::or_nothing(request.first_token_ns, nanos),
+        Cell::Count(request.generated.into()),
+        Cell::or_nothing(request.tokens_per_second(), Cell::TokensPerSecond),
+        Cell::or_nothing(percentiles, |(p50, _)| nanos(p50)),
+        Cell::or_nothing(percentiles, |(_, p95)| nanos(p95)),
+        Cell::or_nothing(longest, |wait| nanos(wait.duration_ns())),
+        Cell::or_nothing(longest, |wait| Cell::Text(cause_words(wait.cause))),
+        Cell::text(if request.is_warm_up { "yes" } else { "" }),
+    ]
+}
+
+pub(super) fn clock(trace: &Trace, ns: u64) -> Cell {
+    Cell::or_nothing(trace.unix_ns(ns), Cell::Clock)
+}
+
+fn other_request(cause: Cause) -> Option<u32> {
+    match cause {
+        Cause::SharedWithPrompt { request } | Cause::OtherPrompt { request } => Some(request),
+        Cause::OwnStep | Cause::OtherGeneration | Cause::Nobody | Cause::Unrecorded => None,
+    }
+}
+
+fn cause_words(cause: Cause) -> String {
+    match cause {
+        Cause::OwnStep => "its own token".to_owned(),
+        Cause::SharedWithPrompt { request } => {
+            format!("the prompt of request {request}, in the same batch")
+        }
+        Cause::OtherPrompt { request } => format!("the prompt of request {request}"),
+        Cause::OtherGeneration => "tokens of others".to_owned(),
+        Cause::Nobody => "the program: nothing was computed".to_owned(),
+        Cause::Unrecorded => "something that was not recorded".to_owned(),
+    }
+}

@@ -1,0 +1,78 @@
+//! Graph run by graph run, and second by second.
+
+use super::requests::clock;
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::{Second, done, phases, seconds};
+use ggprof_trace::Trace;
+
+const RUNS: [Column; 9] = [
+    Column::right("run", "run", 0),
+    Column::right("clock_unix_ns", "clock", 0),
+    Column::right("start_ns", "", 9),
+    Column::left("phase", "phase", 0),
+    Column::right("tokens", "tokens", 0),
+    Column::right("wall_ns", "wall", 0),
+    Column::right("call_ns", "call", 2),
+    Column::right("before_ns", "since the run before", 1),
+    Column::right("scheduler", "", 9),
+];
+
+const SECONDS: [Column; 10] = [
+    Column::right("clock_unix_ns", "clock", 0),
+    Column::right("start_ns", "", 9),
+    Column::right("runs", "graph runs", 1),
+    Column::right("prompt_tokens", "prompt tokens", 0),
+    Column::right("generated_tokens", "generated", 0),
+    Column::right("requests", "requests", 1),
+    Column::right("computing_share", "computing", 0),
+    Column::right("copying_share", "copying", 2),
+    Column::right("idle_share", "idle", 0),
+    Column::right("unrecorded_share", "not recorded", 3),
+];
+
+pub(super) fn all(document: &mut Document, trace: &Trace) {
+    let (phases, done) = (phases(trace), done(trace));
+    document.heading("runs", "Graph runs");
+    let mut latest_ns = None;
+    let mut rows = Vec::new();
+    for (at, run) in trace.graph_runs.iter().enumerate() {
+        let phase = phases.phase_of_run.get(at).map(|&phase| &phases.phases[phase as usize]);
+        let call = run.batch.and_then(|batch| trace.batches.get(batch.0 as usize));
+        let call_ns = call.and_then(|call| Some(call.end_ns?.saturating_sub(call.start_ns)));
+        let before_ns = latest_ns.map(|latest| run.start_ns.saturating_sub(latest));
+        let nanos = |ns: u64| Cell::Nanos(ns as f64);
+        rows.push(vec![
+            Cell::Number(run.number.unwrap_or(at as u64 + 1) as i64),
+            clock(trace, run.start_ns),
+            nanos(run.start_ns),
+            Cell::or_nothing(phase, |phase| Cell::Text(phase.label())),
+            Cell::or_nothing(phases.tokens_of_run[at], |tokens| Cell::Count(tokens.into())),
+            nanos(done[at].saturating_sub(run.start_ns)),
+            Cell::or_nothing(call_ns, nanos),
+            Cell::or_nothing(before_ns, nanos),
+            Cell::Number(run.scheduler.into()),
+        ]);
+        latest_ns = latest_ns.max(Some(done[at]));
+    }
+    document.table(Table { key: "runs", columns: RUNS.to_vec(), rows });
+}
+
+pub(super) fn by_second(document: &mut Document, trace: &Trace) {
+    document.heading("seconds", "Seconds");
+    let row = |second: &Second| {
+        vec![
+            clock(trace, second.start_ns),
+            Cell::Nanos(second.start_ns as f64),
+            Cell::Count(second.runs.into()),
+            Cell::Count(second.prompt_tokens.into()),
+            Cell::Count(second.generated_tokens.into()),
+            Cell::Count(second.requests.into()),
+            Cell::Share(second.computing),
+            Cell::Share(second.copying),
+            Cell::Share(second.idle),
+            Cell::Share(second.unrecorded),
+        ]
+    };
+    let rows = seconds(trace).iter().map(row).collect();
+    document.table(Table { key: "seconds", columns: SECONDS.to_vec(), rows });
+}
