@@ -56,6 +56,21 @@ pub(crate) fn prepared(program: &str, backends: &[&str]) -> Result<Command, Stri
     Ok(command)
 }
 
+/// A command that runs a program of this system on sid's C library, with libraries of a folder.
+pub fn with_newer_libc(program: &Path, libraries: &Path) -> Result<Command, String> {
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let root = root()?;
+    let own = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu"].map(PathBuf::from);
+    let places: Vec<String> = [libraries.to_path_buf(), root.join(LIBRARIES)]
+        .iter()
+        .chain(&own)
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect();
+    let mut command = Command::new(root.join(LOADER));
+    command.args(["--inhibit-cache", "--library-path"]).arg(places.join(":")).arg(program);
+    Ok(command)
+}
+
 /// The loader's copy under the program's name, in a directory with the backends.
 fn beside_backends(
     root: &Path,

@@ -76,6 +76,14 @@ impl LlamaServer {
         })
     }
 
+    /// What the server answers to a request for something else, as JSON.
+    pub fn ask(&self, path: &str, body: &serde_json::Value) -> serde_json::Value {
+        let answer = request(self.port, &format!("POST {path}"), &body.to_string());
+        let (status, answer) = answer.expect("it answers");
+        assert_eq!(status, 200, "{answer}");
+        serde_json::from_str(&answer).expect("an answer in JSON")
+    }
+
     /// Ends it as an operator does, and waits for it.
     pub fn end(mut self) {
         let _ = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();

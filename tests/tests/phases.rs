@@ -1,0 +1,265 @@
+//! Phases and requests, compared with what the programs themselves measured.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use ggprof_e2e::controlled::Session;
+use ggprof_e2e::llama_server::{self, LlamaServer};
+use ggprof_e2e::model::Model;
+use ggprof_e2e::{built, debian_sid, pypi, tool, whisper_model};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// What `ggprof report` says of a recording, as JSON.
+fn report(recording: &Path, words: &[&str]) -> Value {
+    let mut command = Command::new(built::ggprof());
+    command.arg("report").arg(recording).args(words).args(["--format", "json"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn rows<'a>(report: &'a Value, table: &str) -> &'a Vec<Value> {
+    report[table].as_array().unwrap_or_else(|| panic!("no {table} in {report}"))
+}
+
+/// Two measurements of the same time, in milliseconds.
+#[derive(Debug)]
+struct Pair {
+    what: String,
+    ours: f64,
+    theirs: f64,
+}
+
+impl Pair {
+    fn new(what: impl Into<String>, ours: &Value, theirs: f64) -> Pair {
+        let ours = ours.as_f64().unwrap_or(f64::NAN) / 1e6;
+        Pair { what: what.into(), ours, theirs }
+    }
+
+    /// Within two percent, or a millisecond.
+    fn agrees(&self) -> bool {
+        (self.ours - self.theirs).abs() <= (0.02 * self.theirs).max(1.0)
+    }
+}
+
+/// On a busy machine a program may be put aside between its look at the clock and ours, so a few
+/// may differ by that.
+fn check(pairs: &[Pair]) {
+    let agreeing = pairs.iter().filter(|pair| pair.agrees()).count();
+    assert!(3 * agreeing >= 2 * pairs.len(), "{agreeing} of {}: {pairs:#?}", pairs.len());
+}
+
+fn recorded(command: &Command, directory: &Path) -> (PathBuf, String) {
+    let file = directory.join("p.ggprof");
+    let mut run = Command::new(built::ggprof());
+    run.args(["run", "-o"]).arg(&file).arg("--").arg(command.get_program());
+    run.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        run.env(name, value.unwrap_or_default());
+    }
+    let output = run.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (file, text + &String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn llama_bench_measures_the_same_speeds() {
+    let model = Model::SMALL.file("small").unwrap();
+    let Some(mut command) = debian_sid::command("llama-bench", &["cpu"]) else { return };
+    command.arg("-m").arg(model).args(["-t", "1", "-o", "json", "-r", "2"]);
+    command.args(["-p", "64", "-n", "8", "-d", "0,600"]);
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let (start, end) = (text.find("[\n").unwrap(), text.rfind("\n]").unwrap());
+    let tests: Value = serde_json::from_str(&text[start..end + 2]).expect("llama-bench's JSON");
+    let report = report(&file, &["--by", "phase"]);
+    let phases = rows(&report, "phases");
+    let mut pairs = Vec::new();
+    for test in tests.as_array().unwrap() {
+        let number = |key: &str| test[key].as_u64().unwrap();
+        let kind = if number("n_gen") > 0 { "tg" } else { "pp" };
+        let tokens = number("n_gen") + number("n_prompt");
+        let depth = number("n_depth");
+        let name = match depth {
+            0 => format!("{kind}{tokens} x 2"),
+            depth => format!("{kind}{tokens} @ d{depth} x 2"),
+        };
+        let phase = phases.iter().find(|phase| phase["phase"] == *name);
+        let phase = phase.unwrap_or_else(|| panic!("no {name} in {phases:#?}"));
+        let ms_per_token = |speed: &Value| 1000.0 / speed.as_f64().unwrap();
+        let (ours, theirs) = (ms_per_token(&phase["tokens_per_s"]), ms_per_token(&test["avg_ts"]));
+        assert!(phase["runs"].as_u64() >= Some(2), "{phase}");
+        pairs.push(Pair { what: name, ours: ours * tokens as f64, theirs: theirs * tokens as f64 });
+    }
+    assert_eq!(pairs.len(), 4);
+    check(&pairs);
+    let warm_up = phases.iter().find(|phase| phase["kind"] == "warm-up").expect("a warm-up");
+    assert!(warm_up["tokens_per_s"].is_null());
+}
+
+fn completion(prompt: &str, tokens: u32, slot: u32) -> Value {
+    json!({
+        "prompt": prompt, "n_predict": tokens, "ignore_eos": true, "cache_prompt": true,
+        "temperature": 0, "seed": 1, "id_slot": slot,
+    })
+}
+
+/// A server, what was asked of it in turn, and its recording.
+fn served(
+    options: &[&str],
+    work: impl FnOnce(&LlamaServer) -> Vec<Value>,
+) -> Option<(TempDir, Session, Vec<Value>)> {
+    let model = Model::SMALL.file("small").unwrap();
+    let (mut command, port) = llama_server::command(&model, 2)?;
+    command.args(options);
+    let directory = TempDir::new().unwrap();
+    let session = Session::new(directory.path());
+    let server = LlamaServer::start(session.recorded(&["-o", "p.ggprof"], &command), port);
+    let answers = work(&server);
+    server.end();
+    Some((directory, session, answers))
+}
+
+#[test]
+fn a_server_measures_the_same_requests() {
+    const LONG: usize = 90;
+    let found = served(&["-b", "64", "-ub", "64"], |server| {
+        let long = "many words ".repeat(LONG);
+        let asked = [
+            // What the agent finds out about libllama takes some milliseconds of the first one.
+            ("the first", 2),
+            ("Once upon a time", 12),
+            ("Once upon a time there was", 8),
+            (&*long, 4),
+            ("and again", 12),
+        ];
+        let mut answers = Vec::new();
+        for (prompt, tokens) in asked {
+            answers.push(server.ask("/completion", &completion(prompt, tokens, 0)));
+            // A time of which nothing may be counted.
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        answers
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    let requests: Vec<&Value> =
+        rows(&report, "requests").iter().filter(|it| it["warm_up"] != "yes").collect();
+    assert_eq!(requests.len(), answers.len(), "{requests:#?}");
+    let mut pairs = Vec::new();
+    for (request, answer) in requests.iter().zip(&answers).skip(1) {
+        let timings = &answer["timings"];
+        let ms = |key: &str| timings[key].as_f64().unwrap();
+        assert_eq!(request["prompt_tokens"], timings["prompt_n"], "{request} {timings}");
+        assert_eq!(request["reused_tokens"], timings["cache_n"], "{request} {timings}");
+        assert_eq!(request["generated_tokens"], timings["predicted_n"], "{request} {timings}");
+        pairs.push(Pair::new("prompt", &request["first_token_ns"], ms("prompt_ms")));
+        let generated = timings["predicted_n"].as_f64().unwrap() - 1.0;
+        let generated_ns = generated * 1e9 / request["tokens_per_s"].as_f64().unwrap();
+        pairs.push(Pair::new("generation", &json!(generated_ns), ms("predicted_ms")));
+    }
+    assert!(requests[2]["reused_tokens"].as_u64() > Some(4), "{}", requests[2]);
+    assert!(requests[3]["chunks"].as_u64() > Some(4), "{}", requests[3]);
+    check(&pairs);
+}
+
+#[test]
+fn a_stall_is_found_and_its_cause_named() {
+    let found = served(&["-b", "512", "-ub", "512"], |server| {
+        std::thread::scope(|scope| {
+            let patient = scope.spawn(|| server.ask("/completion", &completion("hello", 150, 0)));
+            std::thread::sleep(Duration::from_millis(250));
+            let long = completion(&"many words ".repeat(60), 2, 1);
+            let intruder = server.ask("/completion", &long);
+            vec![patient.join().unwrap(), intruder]
+        })
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    let requests = rows(&report, "requests");
+    let number = |answer: &Value| {
+        let is_it = |it: &&Value| it["prompt_tokens"] == answer["timings"]["prompt_n"];
+        requests.iter().find(is_it).map(|it| it["request"].clone()).expect("its request")
+    };
+    let (patient, intruder) = (number(&answers[0]), number(&answers[1]));
+    let stall = &rows(&report, "stalls")[0];
+    assert_eq!((&stall["request"], &stall["cause_request"]), (&patient, &intruder), "{report:#}");
+    let cause = stall["cause"].as_str().unwrap();
+    assert!(cause.starts_with(&format!("the prompt of request {intruder}")), "{cause}");
+    // It took most of the time that the intruder's prompt took.
+    let prompt_ms = answers[1]["timings"]["prompt_ms"].as_f64().unwrap();
+    assert!(stall["wait_ns"].as_f64().unwrap() / 1e6 >= 0.5 * prompt_ms, "{stall} {prompt_ms}");
+}
+
+#[test]
+fn embeddings_are_no_generation() {
+    let found = served(&["--embeddings", "--pooling", "mean"], |server| {
+        let asked = ["one two three", "four five six seven eight"];
+        asked.map(|text| server.ask("/embedding", &json!({ "content": text }))).to_vec()
+    });
+    let Some((_directory, session, _)) = found else { return };
+    let report = report(&session.file("p.ggprof"), &["--by", "phase"]);
+    let kinds: Vec<&str> =
+        rows(&report, "phases").iter().filter_map(|phase| phase["kind"].as_str()).collect();
+    assert!(kinds.contains(&"encoding"), "{kinds:?}");
+    assert!(!kinds.contains(&"generation"), "{kinds:?}");
+    assert!(report["between_tokens"].is_null());
+}
+
+#[test]
+fn bindings_that_ask_the_loader_for_functions_are_seen() {
+    const TOKENS: u64 = 12;
+    let model = Model::TINY.file("tiny").unwrap();
+    let prepared = || -> Result<Command, String> {
+        let packages = [
+            ("llama-cpp-py-sync", "0.11739"),
+            ("numpy", "1.26.4"),
+            ("cffi", "1.17.1"),
+            ("pycparser", "2.22"),
+        ];
+        let places: Result<Vec<PathBuf>, String> =
+            packages.iter().map(|(name, version)| pypi::unpacked(name, version)).collect();
+        let places = places?;
+        let script = "import sys; print(*sys.version_info[:2], sys.executable)";
+        let answer = tool::output(Command::new("python3").args(["-c", script]))?;
+        let python = answer.trim().strip_prefix("3 11 ").ok_or("the packages are for 3.11")?;
+        let python = Path::new(python).canonicalize().map_err(|error| error.to_string())?;
+        let mut command =
+            debian_sid::with_newer_libc(&python, &places[0].join("llama_cpp_py_sync"))?;
+        let places = std::env::join_paths(places).map_err(|error| error.to_string())?;
+        command.env("PYTHONPATH", places);
+        Ok(command)
+    };
+    let Some(mut command) = tool::fetched("Python bindings", prepared()) else { return };
+    command.arg(built::application("python_bindings.py")).arg(model);
+    command.args([&TOKENS.to_string(), "1"]);
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let report = report(&file, &["--by", "request"]);
+    let [request] = &rows(&report, "requests")[..] else { panic!("{report:#}") };
+    // Every token of the prompt has an output there.
+    assert!(request["prompt_tokens"].as_u64() > Some(8), "{request}");
+    assert_eq!(request["generated_tokens"], TOKENS + 1, "{request}");
+    assert!(text.contains("generated_ms="), "{text}");
+}
+
+#[test]
+fn whisper_has_graphs_without_tokens_and_measures_the_same() {
+    let model = whisper_model::file().unwrap();
+    let Some(mut command) = debian_sid::command("whisper-bench", &["cpu"]) else { return };
+    command.arg("-m").arg(model).args(["-t", "1"]);
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let report = report(&file, &["--by", "phase"]);
+    let phases = rows(&report, "phases");
+    let graphs = phases.iter().find(|phase| phase["kind"] == "graph").expect("its encoder");
+    assert!(graphs["tokens"].is_null() && graphs["tokens_per_s"].is_null(), "{graphs}");
+    let (_, prompts) = text.split_once("prompt time =").expect("whisper's timings");
+    let theirs: f64 = prompts.split_whitespace().next().unwrap().parse().unwrap();
+    let ours = phases.iter().find(|phase| phase["phase"] == "pp4096").expect("its prompts");
+    check(&[Pair::new("prompts", &ours["wall_ns"], theirs)]);
+    assert_eq!(report["phases_from"]["source"], "shapes");
+}
