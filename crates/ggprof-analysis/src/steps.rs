@@ -56,7 +56,7 @@ pub enum Stream {
 /// What a step did for one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// A position in [`Requests`](crate::Requests).
+    /// The number of its [`Request`](crate::Request).
     pub request: u32,
     pub role: Role,
     /// Position of its first token.
