@@ -24,7 +24,7 @@ use ggprof_spool::layout::Control;
 
 use crate::config::{Config, Environment, Purpose};
 use crate::fault::fault_point;
-use crate::hooks::opened;
+use crate::hooks::{linked_in, opened};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{device_api, fail_open};
 use crate::patch::{exports, load_order, loaded_object};
@@ -91,7 +91,8 @@ fn prepare_environment(environment: &Environment) {
 /// taken.
 pub(crate) extern "C" fn on_exit() {
     let has_left_something = || devices::KNOWN.iter().any(|api| api.has_left_something());
-    if current::recorder().is_none() && current::faults() == 0 && !has_left_something() {
+    let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
+    if current::recorder().is_none() && is_quiet && !has_left_something() {
         return;
     }
     fail_open::contained((), || {
@@ -132,8 +133,19 @@ fn withdraw() {
 
 /// Where there is a recording, that says it.
 fn say_if_all_is_missing() {
-    if current::is_on() && current::recorder().is_none() && current::faults() > 0 {
+    if !current::is_on() || current::recorder().is_some() {
+        return;
+    }
+    if current::faults() > 0 {
         quiet_log::say(&[NOTHING]);
+    }
+    if let Some((library, reason)) = linked_in::refused() {
+        quiet_log::say(&[
+            b"nothing is recorded of the ggml in ",
+            library.to_bytes(),
+            b": ",
+            reason.as_bytes(),
+        ]);
     }
 }
 

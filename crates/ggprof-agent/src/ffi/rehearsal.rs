@@ -20,11 +20,10 @@ use std::time::{Duration, Instant};
 
 use crate::clock;
 
-/// A child that waits for a lock which a thread of the program held when the child was made waits
-/// for ever; the next one will not.
-const ATTEMPTS: u32 = 3;
-/// A rehearsal takes some milliseconds; a machine may be busy.
-const LONGEST_SECONDS: libc::time_t = 2;
+/// How long each child may take, in milliseconds. A child that waits for a lock which a thread of
+/// the program held when the child was made waits for ever; the next one may not. A rehearsal takes
+/// some milliseconds, but a machine may be busy.
+const ATTEMPTS: [u64; 4] = [250, 250, 500, 2000];
 /// Room for a signal handler: the state of the largest vector registers is eleven kilobytes.
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -67,8 +66,8 @@ impl<T: Copy> Stage<T> {
 pub(crate) fn rehearse<T: Copy>(work: impl Fn(*mut Stage<T>) -> T) -> Result<T, Failure> {
     let stage = SharedStage::new().ok_or(Failure::NoChild)?;
     let mut failure = Failure::TooLong;
-    for _ in 0..ATTEMPTS {
-        match run_once(&stage, &work) {
+    for limit in ATTEMPTS.map(Duration::from_millis) {
+        match run_once(&stage, limit, &work) {
             Ok(found) => return Ok(found),
             Err(Failure::TooLong) => {}
             Err(other) => {
@@ -82,6 +81,7 @@ pub(crate) fn rehearse<T: Copy>(work: impl Fn(*mut Stage<T>) -> T) -> Result<T, 
 
 fn run_once<T: Copy>(
     stage: &SharedStage<T>,
+    limit: Duration,
     work: &impl Fn(*mut Stage<T>) -> T,
 ) -> Result<T, Failure> {
     let status = with_signals_blocked(|| {
@@ -90,9 +90,9 @@ fn run_once<T: Copy>(
         // SAFETY: the child has a copy of our memory and stack, and never returns from here.
         let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as c_int;
         if pid == 0 {
-            be_the_child(stage.0, work);
+            be_the_child(stage.0, limit, work);
         }
-        (pid > 0).then(|| wait_for(pid))
+        (pid > 0).then(|| wait_for(pid, limit))
     });
     let status = status.ok_or(Failure::NoChild)?;
     if let Some(found) = stage.found() {
@@ -103,8 +103,12 @@ fn run_once<T: Copy>(
 }
 
 /// Never returns: what follows in the caller is the program's.
-fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> T) -> ! {
-    be_unseen();
+fn be_the_child<T: Copy>(
+    stage: *mut Stage<T>,
+    limit: Duration,
+    work: &impl Fn(*mut Stage<T>) -> T,
+) -> ! {
+    be_unseen(limit);
     if let Ok(found) = catch_unwind(AssertUnwindSafe(|| work(stage))) {
         // SAFETY: this child's stage.
         unsafe { Stage::finish(stage, found) };
@@ -115,7 +119,7 @@ fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> 
 /// Whatever goes wrong in the child is nobody's business but ours. Every call changes this
 /// process only, which shares nothing with its parent but open files. First of all its time is
 /// limited.
-fn be_unseen() {
+fn be_unseen(time: Duration) {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
     static mut ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
     unsafe extern "C" {
@@ -125,7 +129,8 @@ fn be_unseen() {
     // SAFETY: system calls on constants and on memory of this single-threaded process.
     unsafe {
         let mut limit: libc::itimerval = std::mem::zeroed();
-        limit.it_value.tv_sec = LONGEST_SECONDS;
+        limit.it_value.tv_sec = time.as_secs() as libc::time_t;
+        limit.it_value.tv_usec = time.subsec_micros().into();
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // ggml would start a debugger to print where it gave up.
@@ -225,10 +230,10 @@ fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
 
 /// Waits for the child, which ends by itself or by its timer, and is killed should it do neither.
 /// Its status; 0 where another wait of the program's got it, for children of any kind.
-fn wait_for(pid: c_int) -> c_int {
+fn wait_for(pid: c_int, limit: Duration) -> c_int {
     const SHORTEST: Duration = Duration::from_micros(20);
     const LONGEST: Duration = Duration::from_millis(1);
-    let patience = Duration::from_secs(LONGEST_SECONDS as u64 + 1);
+    let patience = limit + Duration::from_secs(1);
     let (began, mut pause) = (Instant::now(), SHORTEST);
     loop {
         let has_time = began.elapsed() < patience;

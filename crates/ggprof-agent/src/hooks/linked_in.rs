@@ -4,7 +4,8 @@
 //! entry points are hooked where they are: those of the program and of what it links
 //! before `main`, those of a library that is opened later before it is used (`opened`).
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
 
 use super::entry::{self, Entry};
 use crate::patch::got;
@@ -18,6 +19,15 @@ use crate::quiet_log;
 /// What every program that computes with ggml calls, one way or another; a quick
 /// look for their names keeps all other programs from paying more.
 pub(super) const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
+
+/// A library whose own calls of its ggml cannot be seen. Where no others arrive either, that is why
+/// there is no recording.
+static REFUSED: OnceLock<(CString, &'static str)> = OnceLock::new();
+
+/// The first such library, and the reason.
+pub(crate) fn refused() -> Option<&'static (CString, &'static str)> {
+    REFUSED.get()
+}
 
 /// Hooks for an object's own ggml, if it calls one directly. They are not in yet.
 pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
@@ -72,7 +82,9 @@ impl Prepared {
     pub(crate) fn conclude(self) {
         match self.hooked {
             Ok(hooked) => hooked.remember(),
-            Err(_) if self.shows && !self.object.name.is_empty() => {}
+            Err(reason) if self.shows && !self.object.name.is_empty() => {
+                let _ = REFUSED.set((self.object.name.clone(), reason));
+            }
             Err(reason) => quiet_log::say(&[
                 self.object.name.to_bytes(),
                 if self.object.name.is_empty() { b"this program" } else { b"" },
