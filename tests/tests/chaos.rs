@@ -23,6 +23,18 @@ fn every_hazard() {
     check(Choice::one_of_each().into_iter());
 }
 
+/// Runs of the past that found something.
+#[test]
+fn seeds_that_found_something() {
+    const SEEDS: [u64; 2] = [
+        // Nobody said that the ggml in a library could not be hooked.
+        17_947_868_332_046,
+        // What was to end the program could not reach it.
+        17_947_868_330_447,
+    ];
+    check(SEEDS.into_iter().map(Choice::of));
+}
+
 #[test]
 fn a_random_seed() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that was set");
