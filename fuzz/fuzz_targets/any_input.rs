@@ -7,7 +7,7 @@ use ggprof_trace::formats;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(trace) = formats::read(data) {
-        everything::ask(&trace, data);
+    if let Ok(mut trace) = formats::read(data) {
+        everything::ask(&mut trace, data);
     }
 });

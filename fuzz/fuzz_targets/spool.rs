@@ -39,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
         block.resize(BLOCK, 0);
         file.extend(block);
     }
-    let Ok(trace) = formats::read(file.as_slice()) else { return };
-    everything::ask(&trace, data);
+    let Ok(mut trace) = formats::read(file.as_slice()) else { return };
+    everything::ask(&mut trace, data);
     formats::ggml_json::write(&trace, std::io::sink()).expect("a sink takes everything");
 });

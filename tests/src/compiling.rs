@@ -1,4 +1,4 @@
-//! Compilers at work, as many at a time as the machine has processors.
+//! Limits the number of compilers that run at once to the number of processors.
 
 use std::path::PathBuf;
 use std::process::Command;

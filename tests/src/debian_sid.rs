@@ -1,10 +1,10 @@
-//! Programs of Debian sid, which packages the newest llama.cpp and whisper.cpp: fetched by apt
-//! into the target directory, and run there by sid's own dynamic loader. Needs no root and
-//! changes nothing on the machine: apt gets directories of its own.
+//! Programs of Debian sid, which packages the newest llama.cpp and whisper.cpp: fetched by apt into
+//! the target directory, and run there by sid's own dynamic loader. This needs no root and changes
+//! nothing on the machine, because apt gets separate directories.
 //!
 //! ggml looks for its backends in a directory of the system, which is not sid's here, and then
-//! beside the running executable. That is the loader: so it is copied, under the program's name,
-//! into a directory with links to the backends that are wanted.
+//! beside the running executable, which is the loader. So the loader is copied, under the program's
+//! name, into a directory with links to the backends that are wanted.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -28,7 +28,7 @@ pub struct LlamaServer {
 /// sentence, where sid's packages cannot be had.
 pub fn command(model: &Path, slots: u32) -> Option<(Command, u16)> {
     let mut command = debian_sid::command("llama-server", &["cpu"])?;
-    // Free now; nobody else is likely to take it in the next moment.
+    // Free now, and unlikely to be taken by another process in the next moment.
     let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
     command.arg("-m").arg(model).args(["--host", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["-np", &slots.to_string(), "-c", "4096", "-t", "1", "-tb", "1"]);
@@ -124,7 +124,7 @@ fn request(port: u16, what: &str, body: &str) -> Option<(u16, String)> {
     Some((status, rest.split_once("\r\n\r\n")?.1.to_owned()))
 }
 
-/// The number behind a name.
+/// The number after a name.
 fn value(json: &str, name: &str) -> Option<String> {
     let rest = json.split_once(&format!("\"{name}\":"))?.1;
     let number: String = rest.trim_start().chars().take_while(|c| c.is_ascii_digit()).collect();

@@ -1,5 +1,5 @@
-//! ggml of the years before 2025, as published programs have it: what can be recorded of it is,
-//! and of the rest it is said why not.
+//! ggml of the years before 2025, as published programs contain it: it is recorded as far as
+//! possible, and coverage says why the rest is not.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -28,7 +28,7 @@ pub fn all() -> Vec<Trial> {
 
 /// Those of small packages.
 pub fn quick() -> Vec<Trial> {
-    let no_backends = Expected::Because("from before it had backends");
+    let no_backends = Expected::Because("from before backends existed");
     vec![
         trial("pywhispercpp 1.3.0", Expected::Recorded("C"), WHISPERS, || whisper("1.3.0")),
         trial(

@@ -1,5 +1,5 @@
-//! Rust programs, into which ggml comes as every crate brings it: compiled by cmake, linked
-//! statically, what is not used dropped. Fetched and built once, which takes minutes.
+//! Rust programs with ggml inside, as every crate brings it: compiled by cmake, linked statically,
+//! with unused functions dropped. They are fetched and built once, which takes minutes.
 
 use std::path::PathBuf;
 use std::process::Command;

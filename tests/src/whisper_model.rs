@@ -1,5 +1,5 @@
-//! A model for whisper.cpp without weights, which it takes for a test's and computes with as if
-//! all of them were zero.
+//! A model for whisper.cpp without weights: whisper.cpp takes it for a test model and computes as
+//! if all weights were zero.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `ggprof run` makes room in a recording before the agent needs it; and where it cannot, or is
-//! not there any more, nothing is lost by that.
+//! `ggprof run` extends a recording before the agent needs the space. If it cannot, or has ended,
+//! nothing is lost.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
-//! Bad input to ggprof itself: an environment that means nothing, and what others have put where
-//! it reads and writes. It is refused with a sentence, nothing of anybody else's is read or
-//! written, and the program runs as ever.
+//! Bad input to ggprof itself: a meaningless environment, and files that others have put where
+//! ggprof reads and writes. ggprof refuses them with a sentence, reads and writes no file of
+//! others, and the program runs as usual.
 
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
@@ -40,9 +40,13 @@ fn give_away(file: &Path) -> bool {
 fn words_of_the_environment_that_mean_nothing() {
     let long = "9".repeat(100_000);
     for (name, value, sentence) in [
-        ("GGPROF_MAX_BYTES", "plenty", "GGPROF_MAX_BYTES is \"plenty\", which is no such number"),
-        ("GGPROF_FIRST_GRAPH", long.as_str(), "which is no such number"),
-        ("GGPROF_BUDGET", "-1", "GGPROF_BUDGET is -1, which is no share in percent"),
+        (
+            "GGPROF_MAX_BYTES",
+            "plenty",
+            "GGPROF_MAX_BYTES is \"plenty\", which is not a valid number",
+        ),
+        ("GGPROF_FIRST_GRAPH", long.as_str(), "which is not a valid number"),
+        ("GGPROF_BUDGET", "-1", "GGPROF_BUDGET is -1, which is not a percentage"),
         ("GGPROF_VULKAN", "all\n", "GGPROF_VULKAN is \"all?\" and not one of sample, group"),
         ("GGPROF_THREADS", "yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
     ] {
@@ -184,7 +188,7 @@ fn sockets_of_others_are_not_used() {
         assert_eq!(ran.code, Some(0), "{how}: {ran:?}");
         let sentence = "`ggprof ctl` will not reach this recording: ";
         assert!(ran.err.contains(sentence), "{how}: {}", ran.err);
-        assert!(ran.err.contains("is no directory of yours that is closed to others"), "{how}");
+        assert!(ran.err.contains("is not a directory that only you can open"), "{how}");
         assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0, "{how}");
         let status = session.ctl(&["status"]);
         assert_eq!(status.status.code(), Some(1), "{how}");

@@ -1,4 +1,4 @@
-//! ggml built so that its calls pass no slot, or linked into the program: ops are seen at the
+//! ggml built so that its calls do not use slots, or linked into the program: ops are seen at the
 //! functions' entries.
 
 use ggprof_e2e::recording::Recording;
@@ -113,7 +113,7 @@ fn hidden_ggml_is_hooked_before_it_is_used_or_never() {
     let mut late = UnderAgent::new(&program);
     late.command.args(command.get_args());
     let errors = String::from_utf8_lossy(&late.run_well().stderr).into_owned();
-    let told = "cannot be recorded: it may have been in use before it could be looked at";
+    let told = "cannot be recorded: it may have been in use before ggprof could look at it";
     assert!(errors.contains(told), "{errors}");
     assert!(late.files().is_empty(), "nothing was hooked");
 }

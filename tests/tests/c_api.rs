@@ -1,5 +1,5 @@
-//! libggml-profiler: a C program, compiled against its header, checks each function; here is
-//! checked what it wrote and printed. In both orders of linking, and with an agent preloaded.
+//! libggml-profiler: a C program, compiled against its header, checks each function; the tests
+//! check what it wrote and printed. Both orders of linking are tested, and a preloaded agent.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,6 +1,6 @@
-//! Programs of all kinds under an agent that checks itself: the order of its locks, that none is
-//! held while the loader is asked, and its arithmetic. What it finds is a fault like any other,
-//! and counted in the recording.
+//! Programs of all kinds with an agent that checks itself: the order of its locks, that it holds
+//! none while it calls the loader, and its arithmetic. A violation is a fault like any other, and
+//! is counted in the recording.
 
 use std::path::PathBuf;
 use std::process::Command;

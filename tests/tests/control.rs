@@ -76,7 +76,7 @@ fn snapshots_disturb_nothing_and_are_whole() {
         assert!(runs(&session, "now.ggprof") > 0);
         let report = session.ggprof(&["report", "now.ggprof"]).output().unwrap();
         let report = String::from_utf8_lossy(&report.stdout).into_owned();
-        assert!(report.contains("Taken while the program was running"), "{report}");
+        assert!(report.contains("a snapshot of a running program"), "{report}");
     }
     let summary = session.ctl_well(&["snapshot"]);
     assert!(summary.contains("Operations by total time"), "{summary}");
@@ -227,7 +227,7 @@ fn a_launcher_that_does_not_answer_is_named() {
         (b"", "does not answer"),
         (b"ok\nnonsense\n", "another version"),
         (&[b'x'; 5000], "does not answer"),
-        (b"ok\n\xff\xfe", "does not answer in full"),
+        (b"ok\n\xff\xfe", "gave no complete answer"),
     ];
     for (answer, sentence) in answers {
         let socket = place.join("1-1-hostile.sock");
@@ -247,7 +247,7 @@ fn a_launcher_that_does_not_answer_is_named() {
             let status = session.ctl(&["status"]);
             assert_eq!(status.status.code(), Some(1));
             let said = String::from_utf8_lossy(&status.stderr).into_owned();
-            assert!(said.contains("what is being recorded is not known"), "{said}");
+            assert!(said.contains("cannot find out what is being recorded"), "{said}");
             assert!(said.contains(sentence), "{said}");
         });
     }

@@ -1,6 +1,6 @@
-//! CUDA without a card: a backend on a fake device, traced by a fake CUPTI, both of
-//! which do as they are told. Kernels are named after the node they compute, so that
-//! attribution can be checked one by one.
+//! CUDA without a card: a backend on a fake device, traced by a fake CUPTI, both of which do what
+//! the test says. Kernels are named after the node they compute, so that attribution can be checked
+//! one by one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -164,7 +164,7 @@ fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
 
     // An older ggml has no such setting.
     let older = ("FAKE_GGML", "libggml-fake-older.so");
-    let unknown = "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know";
+    let unknown = "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set, but this ggml does not know it";
     assert_eq!(told("full", &[older]).as_deref(), Some(unknown));
     assert_eq!(told("full", &[older, (variable, "512")]).as_deref(), Some(""));
 }

@@ -1,5 +1,5 @@
-//! `ggprof doctor`, and programs that the agent cannot get into: the same sentences from
-//! `doctor` and `run`, and nothing happens to the programs.
+//! `ggprof doctor`, and programs into which the agent cannot be loaded: `doctor` and `run` say the
+//! same sentences, and the programs are not affected.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn a_program_that_can_be_recorded_is_ended_after_its_first_graph() {
         ["doctor", "--"].into_iter().chain(command.iter().map(String::as_str)).collect();
     let ran = ggprof(&words);
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("until its first graph run, 30 s at most; then it is ended."));
+    assert!(ran.err.contains("until its first graph run, for at most 30 s; then ggprof ends it."));
     assert!(ran.out.contains("it  was ended after its first graph run\n"), "{}", ran.out);
     assert!(ran.out.contains("ggml  libggml-base.so 0."), "{}", ran.out);
     let row = |begin: &[&str]| {
@@ -235,7 +235,7 @@ fn the_installation() {
 
     let ran = ggprof_with(&["doctor"], ("GGPROF_AGENT", "/no/such/agent.so"));
     assert_eq!(ran.code, Some(3));
-    assert!(ran.out.contains("GGPROF_AGENT names /no/such/agent.so, which is no file"));
+    assert!(ran.out.contains("GGPROF_AGENT names /no/such/agent.so, which is not a file"));
     let no_library = directory.path().join("agent.so");
     std::fs::write(&no_library, "nonsense").unwrap();
     let ran = ggprof_with(&["doctor"], ("GGPROF_AGENT", path(&no_library)));

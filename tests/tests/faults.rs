@@ -1,7 +1,7 @@
 //! Every step of every hook fails once: the agent panics there, in a build made for it
-//! (`fault_point` in the agent). The program's output and exit code stay the same, nothing
-//! hangs, a stop of the recording still comes to its end, and the recording has all graph runs
-//! but one and says that something is missing.
+//! (`fault_point` in the agent). The program's output and exit code stay the same, nothing hangs, a
+//! stop of the recording still completes, and the recording has all graph runs but one and says
+//! that something is missing.
 //!
 //! A step that is taken often fails the first time, the second and the last. With
 //! `GGPROF_EVERY_FAULT=1` it fails each time.

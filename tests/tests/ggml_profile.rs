@@ -1,5 +1,5 @@
-//! `GGML_PROFILE` with the environment that `ggprof env` prints: each value, and whatever
-//! can be wrong with it. The program and its exit status are never touched.
+//! `GGML_PROFILE` with the environment that `ggprof env` prints: each value, and whatever can be
+//! wrong with it. The program and its exit status are never affected.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Bad conditions, one host program or arrangement each: the program behaves as
-//! without us, and nothing recorded before is lost.
+//! Bad conditions, one host program or arrangement each: the program behaves as it does without the
+//! agent, and nothing recorded before is lost.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `ggprof run`: the program is left alone, and what was asked for comes out.
+//! `ggprof run`: the program is not affected, and the files that were asked for are written.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -162,7 +162,7 @@ fn why_nothing_was_recorded_is_not_guessed() {
         let [agent, launcher] = &ran.said()[..] else { panic!("{ran:?}") };
         assert!(agent.starts_with(&format!("ggprof: nothing is recorded: {reason}")), "{agent}");
         let why = "ggprof: nothing was recorded. If the program's error output has a line \
-                   \"ggprof: nothing is recorded\", that is why.";
+                   \"ggprof: nothing is recorded\", that line says why.";
         assert!(launcher.starts_with(why), "{launcher}");
     }
 }

@@ -1,4 +1,4 @@
-//! Backends that are neither the CPU's nor a GPU's: BLAS on the host, RPC to a server, and one
+//! Backends that belong neither to the CPU nor to a GPU: BLAS on the host, RPC to a server, and one
 //! that computes late and fails.
 
 use ggprof_e2e::built;

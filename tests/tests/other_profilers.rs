@@ -1,5 +1,5 @@
-//! Another profiler in the same process, before or behind the agent in `LD_PRELOAD`, and a
-//! second agent from another installation: the program runs, and is recorded once.
+//! Another profiler in the same process, before or after the agent in `LD_PRELOAD`, and a second
+//! agent from another installation: the program runs, and is recorded once.
 
 use std::path::Path;
 

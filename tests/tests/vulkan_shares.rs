@@ -1,6 +1,5 @@
-//! How Vulkan's time is divided among the ops, beside ggml's own logger of it. Both keep one op
-//! apart from the next by a barrier and write a timestamp at each; they run in turns, in
-//! processes of their own.
+//! How Vulkan's time is divided among the ops, compared with ggml's own logger. Both separate ops
+//! by a barrier and write a timestamp at each. They run alternately, in separate processes.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,5 +1,5 @@
 //! `cargo xtask chaos`: real programs under random hazards, alone and recorded, for as long as you
-//! like. Printed is every violation with the command that repeats it, and at the end a table.
+//! like. It prints every violation with the command that repeats it, and a table at the end.
 
 use anyhow::{Context, bail};
 use ggprof_e2e::chaos::{Campaign, Choice, Finding};

@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: records a real llama.cpp, and shows everything that comes out.
+//! `cargo xtask demo`: records a real llama.cpp and shows all results.
 
 use crate::shell;
 use anyhow::{anyhow, bail};

@@ -1,5 +1,5 @@
-//! `cargo xtask install`: the command and its agent, where they find each other, and the
-//! library for programs that profile themselves, where compilers find it.
+//! `cargo xtask install`: installs the command and its agent where they find each other, and the
+//! library for programs that profile themselves where compilers find it.
 
 use crate::shell;
 use anyhow::{Context, bail};

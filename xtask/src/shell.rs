@@ -24,9 +24,14 @@ pub(crate) fn command(program: &str, arguments: &[&str]) -> Command {
     command
 }
 
-pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+/// The cargo that runs this task.
+pub(crate) fn cargo_command(arguments: &[&str]) -> Command {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    run(&mut command(&cargo, arguments))
+    command(&cargo, arguments)
+}
+
+pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
+    run(&mut cargo_command(arguments))
 }
 
 /// Shows the command, runs it, and fails if it fails.

@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: a server under load for as long as you like, recorded within a limited
-//! size, beside the same server alone. The two are loaded in turns with the same requests, so
-//! that both feel the same of the machine; printed is what each phase gave, and at the end what
-//! it comes to. Where others use the machine too, processor time per token says more than tokens
-//! per second.
+//! `cargo xtask soak`: a server under load for as long as you like, recorded with a limited size,
+//! beside the same server without a recording. The two are loaded alternately with the same
+//! requests, so that the load of the machine affects both alike. It prints the result of each phase
+//! and a summary at the end. If others use the machine too, processor time per token says more than
+//! tokens per second.
 
 use crate::bench::measure::median_and_range;
 use crate::shell;

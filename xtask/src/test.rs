@@ -4,10 +4,9 @@ use crate::{shell, system};
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     system::install_needed()?;
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     // Fuzzing itself has its own task; here the targets must keep up with what they call.
     shell::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"])?;
-    let mut test = shell::command(&cargo, &["test", "--workspace"]);
+    let mut test = shell::cargo_command(&["test", "--workspace"]);
     // A test that cannot get its ggml or its browser must not pass in silence here.
     test.env("GGPROF_REQUIRE_GGML", "1").env("GGPROF_REQUIRE_BROWSER", "1");
     shell::run(test.args(arguments))

@@ -98,6 +98,9 @@ impl Profiled {
         runs.extend(self.on_after.map(|after| after + 1..=u32::MAX));
         let selection = Selection { scheduler: self.number, runs };
         let file = File::open(agent::recording()?)?;
-        spool::read_selection(file, &selection).map_err(|error| Error::Io(error.to_string()))
+        let mut trace = spool::read_selection(file, &selection)
+            .map_err(|error| Error::Io(error.to_string()))?;
+        ggprof_analysis::charge(&mut trace);
+        Ok(trace)
     }
 }

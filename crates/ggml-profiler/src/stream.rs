@@ -40,7 +40,7 @@ impl Stream {
         unsafe extern "C" {
             static stdout: *mut libc::FILE;
         }
-        // SAFETY: libc's own stream; null is checked by whoever writes.
+        // SAFETY: libc's own stream; the code that writes checks for null.
         Self(unsafe { stdout })
     }
 }

@@ -1,5 +1,5 @@
-//! Reading the clock. Ticks go into the recording raw; turning them into
-//! nanoseconds is the reader's work, with the samples taken here.
+//! Reading the clock. The recording holds raw ticks; the reader converts them to nanoseconds, with
+//! the samples that are taken here.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 
 /// Chooses the clock: the cycle counter costs half of what `clock_gettime`
 /// does, but only the kernel knows whether it runs evenly on all processors.
-/// Where the kernel itself keeps time with it, so may we.
+/// If the kernel itself keeps time with it, so can the agent.
 pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = source.is_ok_and(|name| name.trim_ascii() == arch::CLOCK_SOURCE);
@@ -71,8 +71,7 @@ pub(crate) fn sample() -> ClockSample {
     best
 }
 
-/// Lets this thread rest. By number: libc's function is a place where the program may cancel the
-/// thread.
+/// Lets this thread sleep. By system call number, because libc's function is a cancellation point.
 pub(crate) fn pause(length: Duration) {
     let length = libc::timespec {
         tv_sec: length.as_secs() as libc::time_t,

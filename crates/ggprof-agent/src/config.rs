@@ -1,6 +1,6 @@
-//! What was asked for: the words of the environment, and what they mean. A word that is not
-//! understood is refused with a sentence: a recording that is not what was asked for is worse
-//! than none.
+//! The settings: the variables of the environment, and what they mean. A value that is not
+//! understood is refused with a sentence, because a recording with other settings than the user's
+//! is worse than none.
 
 mod delivery;
 mod environment;
@@ -85,7 +85,7 @@ impl Span {
 pub(crate) enum Purpose {
     /// `ggprof run`, which takes it when the program has ended.
     Launcher,
-    /// `GGML_PROFILE`: nobody waits for it but the program itself.
+    /// `GGML_PROFILE`: there is no launcher, only the program itself.
     Profile(Delivery),
     /// The program, which reads it through libggml-profiler while it runs.
     Library,
@@ -97,7 +97,7 @@ fn budget_permille(environment: &Environment) -> Result<u32, String> {
     };
     match (0.0..=100.0).contains(&percent) {
         true => Ok((percent * 10.0) as u32),
-        false => Err(format!("GGPROF_BUDGET is {percent}, which is no share in percent")),
+        false => Err(format!("GGPROF_BUDGET is {percent}, which is not a percentage")),
     }
 }
 
@@ -113,11 +113,11 @@ impl Config {
         }
     }
 
-    /// For a program that asks for it by itself.
+    /// For a program that starts its own recording (C API).
     pub(crate) fn for_library(environment: &Environment) -> Result<Config, String> {
         let spool = temporary_spool(environment);
         let mut config = Config::new(environment, spool, Purpose::Library)?;
-        // Nobody waits for the program's end, and all that is read is read from the start.
+        // The program may run for ever, and each question reads the recording from its start.
         config.most_bytes.get_or_insert(LIBRARY_BYTES);
         Ok(config)
     }
@@ -125,7 +125,8 @@ impl Config {
     fn new(environment: &Environment, spool: PathBuf, purpose: Purpose) -> Result<Config, String> {
         let on = |name| environment.word(name, &[("0", false), ("1", true)]);
         let absolute = environment.absolute(&spool);
-        let spool = absolute.ok_or("the directory that GGPROF_SPOOL is meant in is gone")?;
+        let spool = absolute
+            .ok_or("the directory that GGPROF_SPOOL is relative to does not exist any more")?;
         Ok(Config {
             spool: spool.into_os_string().into_vec(),
             threads: on("GGPROF_THREADS")?,
@@ -216,10 +217,10 @@ mod tests {
     fn words_that_mean_nothing_are_refused() {
         let long = format!("GGPROF_THREADS={}", "a\x1b".repeat(1000));
         for (variable, problem) in [
-            ("GGPROF_MAX_BYTES=ten", "GGPROF_MAX_BYTES is \"ten\", which is no such number"),
-            ("GGPROF_LAST_GRAPH=-1", "GGPROF_LAST_GRAPH is \"-1\", which is no such number"),
-            ("GGPROF_BUDGET=101", "GGPROF_BUDGET is 101, which is no share in percent"),
-            ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is NaN, which is no share in percent"),
+            ("GGPROF_MAX_BYTES=ten", "GGPROF_MAX_BYTES is \"ten\", which is not a valid number"),
+            ("GGPROF_LAST_GRAPH=-1", "GGPROF_LAST_GRAPH is \"-1\", which is not a valid number"),
+            ("GGPROF_BUDGET=101", "GGPROF_BUDGET is 101, which is not a percentage"),
+            ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is NaN, which is not a percentage"),
             ("GGPROF_THREADS=yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
             (
                 &long,

@@ -1,6 +1,6 @@
-//! What libggml-profiler asks of the agent of its process. It brings one along, but another
-//! may be preloaded and comes first then: so the questions go through a table of functions
-//! that each agent exports, and the first one answers.
+//! The functions that libggml-profiler calls in the agent. The library contains an agent, but
+//! another agent may be preloaded and comes first. So the calls go through a table of functions
+//! that each agent exports, and the first agent answers.
 
 use std::ffi::{CStr, c_char, c_void};
 

@@ -1,13 +1,12 @@
-//! `GGML_PROFILE`: turning the recording into what was asked for, without leaving
-//! the process. The `ggprof` the agent was installed with does it; here is only
-//! when, and what the program may notice of it: nothing.
+//! `GGML_PROFILE`: writing the profile while the process still runs. The installed `ggprof` writes
+//! it. This file decides when, and makes sure that the program does not notice.
 //!
-//! It happens when the last scheduler is freed and when the program ends, each
-//! time with everything recorded until then, and only if there is something new.
-//! The recording is removed when the last of these has worked.
+//! A profile is written when the last scheduler is freed and when the program ends, each time with
+//! everything recorded until then, and only if there is something new. The recording is removed
+//! after the last successful delivery.
 //!
-//! Nothing here allocates or waits for a lock: `_exit` is called from signal
-//! handlers (llama.cpp's tools do, at the second Ctrl-C).
+//! Nothing here allocates or waits for a lock, because `_exit` is called from signal handlers (by
+//! llama.cpp's tools, at the second Ctrl-C).
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -72,7 +71,7 @@ impl Delivery {
 
     fn run_command(&self, spool: &CStr) -> bool {
         if self.output.is_none() && self.stdout != identity_of_stdout() {
-            kept(spool, &[b"standard output is not what it was when the program started"]);
+            kept(spool, &[b"standard output is not the one with which the program started"]);
             return false;
         }
         let mut arguments = [self.command.as_ptr(), c"deliver".as_ptr(), spool.as_ptr()]

@@ -1,4 +1,4 @@
-//! Digests of bytes: what has an equal one is taken for equal.
+//! Digests of bytes: two things with equal digests are taken for equal.
 
 /// A 64-bit digest of bytes: multiply and fold, eight bytes at a time.
 pub(crate) fn digest(bytes: &[u8]) -> u64 {

@@ -1,11 +1,10 @@
-//! Steps at which the agent can be made to fail, in a build for tests (feature
-//! `inject-faults`); in all others a step is nothing at all.
+//! Steps at which the agent can be made to fail, in a build for tests (feature `inject-faults`). In
+//! all other builds a step is nothing at all.
 //!
-//! Steps stand wherever something was taken or set that has to be given back or
-//! undone, and wherever a hook goes on to another thing. They are counted over the
-//! process. `GGPROF_FAULT_AT` lists the ones that panic, `GGPROF_FAULT_LOG` names a
-//! file that gets a line for each: its place in the source. `tests/tests/faults.rs`
-//! lets them fail one by one.
+//! There is a step wherever something was taken or set that has to be undone, and wherever a hook
+//! continues with something else. Steps are counted over the whole process. `GGPROF_FAULT_AT` lists
+//! the ones that panic; `GGPROF_FAULT_LOG` names a file that gets a line for each step, with its
+//! place in the source. `tests/tests/faults.rs` makes them fail one by one.
 
 /// A step. Only where a panic is caught: inside a guard, and not on the path of an op.
 macro_rules! fault_point {
@@ -50,7 +49,7 @@ mod injected {
         static WISHES: OnceLock<Wishes> = OnceLock::new();
         static STEPS: AtomicU64 = AtomicU64::new(0);
         let wishes = WISHES.get_or_init(Wishes::from_environment);
-        // Its children have steps of their own, which nobody counts.
+        // The steps of its children are not counted.
         if wishes.process != std::process::id() {
             return;
         }

@@ -1,12 +1,13 @@
-//! Children that the program forks while it is recorded, as servers fork their workers once a
-//! model is loaded. A child has all of our memory, but of our threads only the one that forked,
-//! and the parent's recording is the parent's.
+//! Children that the program forks while it is recorded, as servers fork their workers once a model
+//! is loaded. A child has all of the agent's memory, but only the thread that forked, and the
+//! parent's recording belongs to the parent.
 //!
-//! So our locks are held while the process forks (`lock`): the child finds what they protect
-//! whole, and them free. When it first uses ggml it makes a recording of its own
-//! (`recorder::current`). A child that came while a lock could not be had, while another thread was
-//! inside the loader (`ffi::loader`), out of the middle of a graph, or by a system call that no
-//! handler hears of, is not recorded; it only counts itself in the parent's recording.
+//! So the agent holds its locks while the process forks (`lock`): in the child, what they protect
+//! is consistent, and they are free. When the child first uses ggml, it makes its own recording
+//! (`recorder::current`). Some children are not recorded and only count themselves in the parent's
+//! recording: those that were forked while a lock could not be taken, while another thread was
+//! inside the loader (`ffi::loader`), in the middle of a graph, or with a system call that runs no
+//! fork handlers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +20,7 @@ use crate::observe::{backends, built_batches, contexts, instance, schedulers, ti
 use crate::patch::{got, inline, linked_in};
 use crate::recorder::current;
 
-/// Nobody holds one of our locks for so long, unless it waits for this very thread.
+/// No thread holds one of our locks for so long, unless it waits for this very thread.
 const PATIENCE_NS: u64 = 100_000_000;
 
 /// Called before recording begins. (Before that there is nothing that a child could not have as
@@ -33,8 +34,8 @@ pub(crate) fn prepare() {
     unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
 }
 
-/// In the order in which they are taken everywhere. The first is the one without which nobody
-/// makes a recorder: the others are asked for when it is held.
+/// In the order in which they are taken everywhere. The first one is needed to create a recorder,
+/// so the others are looked up while it is held.
 fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let others = std::iter::once_with(other_locks).flatten();
     std::iter::once(current::lock_of_all()).chain(others)
@@ -44,7 +45,7 @@ fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     (0..rank::COUNT).flat_map(|rank| unsorted_locks().filter(move |lock| lock.rank() == rank))
 }
 
-/// Whoever uses a device has more of them: its children are not recorded.
+/// Processes that use a device have more locks; their children are not recorded.
 fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let [interner, definitions] = current::locks_of_recorder();
     let all = [
@@ -84,7 +85,7 @@ extern "C" fn after_in_child() {
     });
 }
 
-/// What devices did is out of reach in a child.
+/// A child cannot read what devices did.
 fn devices_are_in_use() -> bool {
     devices::KNOWN.iter().any(|api| api.is_in_use())
 }

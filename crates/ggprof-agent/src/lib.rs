@@ -1,19 +1,20 @@
-//! The agent: brought into somebody else's process by `LD_PRELOAD`, it records
-//! what ggml computes there. It does nothing until the process uses ggml.
+//! The agent: `LD_PRELOAD` loads it into the user's program, where it records what ggml computes.
+//! It does nothing until the process uses ggml.
 //!
-//! The way of one op through the rooms:
+//! How the modules handle one op:
 //!
 //! * `hooks` are called by ggml in place of its own functions, and call those;
 //! * `observe` knows what the pointers they were given mean;
-//! * `recorder` keeps the facts per thread, folds them, writes them;
-//! * `devices` knows the APIs by which devices get their work, each in its folder;
+//! * `recorder` keeps the facts per thread, folds them and writes them;
+//! * `devices` knows the APIs with which devices get their work, one folder for each;
 //! * `ffi` holds ggml's layouts and calls, `patch` every changed pointer;
-//! * `lifecycle` says when any of it may happen, `observe::fail_open` what happens
-//!   when it goes wrong: the program goes on as if we were not there.
+//! * `lifecycle` decides when any of it may happen, and `observe::fail_open` what happens if it
+//!   goes wrong: the program goes on as if the agent were not there.
 //!
-//! Invariants: no hook writes to standard output, allocates on the path of an
-//! op, or lets a panic out; each hook calls the real function exactly once
-//! (`observe/serialize.rs` is the one exception, and it was asked for).
+//! Invariants: no hook writes to standard output, allocates on the path of an op, or lets a panic
+//! out. Each hook calls the real function exactly once. The one exception is
+//! `observe/serialize.rs`, which the user has to ask for, or which handles accelerators of the
+//! host.
 
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 compile_error!("the agent is written for Linux with glibc");

@@ -1,22 +1,20 @@
-//! When the agent may do what: how the states of `recorder::current` follow from what happens to
-//! the process.
+//! When the agent may do what: how events in the life of the process change the state in
+//! `recorder::current`.
 //!
-//! * **fork**: a child of an armed parent stays armed and makes its own file
-//!   when it uses ggml; so does a child of a recording parent, with all that is
-//!   known of ggml in both, unless it is lost (`forking`): then it counts
-//!   itself in the parent's file.
-//! * **exec**: the new program inherits `LD_PRELOAD` and starts at the left.
-//! * **exit**: the end is stamped into the header. Hooks that run later still
-//!   record: the mapping stays. `GGML_PROFILE` is served (`delivery`), and so it
-//!   is at `_exit`.
-//! * **abort, kill**: nothing runs, nothing is needed; what was committed is in
-//!   the file's pages.
-//! * **opened later**, as a mere Vulkan layer or by a program that wants the C API: late, and
-//!   inert until the program asks (`patch::load_order`). It is never closed, whoever opened it.
-//! * **a second agent** in the process, from another installation: the first in
-//!   the order of symbols records, the other passes every call on.
-//! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, as every
-//!   call of `dlclose` arrives at `hooks::unloading`.
+//! * **fork**: a child of an armed parent stays armed and makes its own file when it uses ggml. So
+//!   does a child of a recording parent, with all that the parent knows of ggml, unless it cannot
+//!   be followed (`forking`): then it counts itself in the parent's file.
+//! * **exec**: the new program inherits `LD_PRELOAD` and starts at the first state.
+//! * **exit**: the end is stamped into the header. Hooks that run later still record, because the
+//!   file stays mapped. The profile for `GGML_PROFILE` is written (`delivery`), also at `_exit`.
+//! * **abort, kill**: nothing runs and nothing is needed; what was committed is in the file's
+//!   pages.
+//! * **opened later**, as a Vulkan layer or by a program that uses the C API: the agent is late,
+//!   and inert until the program calls it (`patch::load_order`). It cannot be unloaded.
+//! * **a second agent** in the process, from another installation: the first one in the order of
+//!   symbols records, the other one passes every call on.
+//! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, because every call of
+//!   `dlclose` arrives at `hooks::unloading`.
 
 use std::ffi::CStr;
 
@@ -45,7 +43,7 @@ const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
 
 /// Runs when the agent is loaded: before `main`, or at any time where it is opened. In nearly all
-/// processes this is all of ours that ever runs.
+/// processes this is all of the agent that ever runs.
 pub(crate) extern "C" fn on_load() {
     if runs_with_more_rights() || exports::first(SYMBOL).is_some_and(is_anothers) {
         return;
@@ -87,8 +85,7 @@ fn prepare_environment(environment: &Environment) {
     devices::KNOWN.iter().for_each(|api| api.prepare_environment(environment));
 }
 
-/// Runs at a normal exit. What goes wrong in one of the steps keeps none of the others from being
-/// taken.
+/// Runs at a normal exit. If one of the steps fails, the others are still taken.
 pub(crate) extern "C" fn on_exit() {
     let has_left_something = || devices::KNOWN.iter().any(|api| api.has_left_something());
     let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
@@ -131,7 +128,7 @@ fn withdraw() {
     devices::KNOWN.iter().for_each(|api| fail_open::contained((), || api.withdraw()));
 }
 
-/// Where there is a recording, that says it.
+/// If there is a recording, the recording says so.
 fn say_if_all_is_missing() {
     if !current::is_on() || current::recorder().is_some() {
         return;
@@ -195,8 +192,8 @@ pub(crate) fn record_for_library(on: bool) {
     }
 }
 
-/// Whether the program has rights that its user has not: then the environment, which
-/// is the user's, must not tell us where to write.
+/// Whether the program has rights that its user lacks: then the environment, which the user
+/// controls, must not decide where the agent writes.
 fn runs_with_more_rights() -> bool {
     // SAFETY: a question to the system.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

@@ -1,12 +1,12 @@
-//! The agent's locks. Each has a rank, and whoever holds one waits only for others of
-//! higher ranks: so no two threads can wait for each other. And while one is held, the
-//! loader is not asked: a thread inside a library's constructor holds the loader's
-//! lock, and may come to us for ours. ARCHITECTURE.md says what each protects.
+//! The agent's locks. Each has a rank, and a thread that holds one waits only for locks of higher
+//! ranks, so no two threads can wait for each other. A thread that holds a lock does not call the
+//! loader: a thread inside a library's constructor holds the loader's lock, and may need one of
+//! ours. ARCHITECTURE.md says what each lock protects.
 //!
-//! Builds with debug assertions check both; in all others a ranked lock is a mutex.
+//! Builds with debug assertions check both rules; in all others a ranked lock is a mutex.
 //!
-//! A panic may have left what a lock protects half-changed. It is used all the same:
-//! whoever changes it sees to it that every step leaves something that can be used.
+//! A panic may leave what a lock protects half-changed. It is used all the same: every change is
+//! made in steps that each leave a usable state.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -77,19 +77,19 @@ impl<const RANK: u8, T> Ranked<RANK, T> {
         Locked { guard, _held: order::Held::new() }
     }
 
-    /// `None` where somebody else holds it. Who does not wait need not keep to the order.
+    /// `None` if another thread holds it. A thread that does not wait need not keep to the order.
     pub(crate) fn try_lock(&self) -> Option<Locked<'_, RANK, T>> {
         let guard = without_poison(self.0.try_lock())?;
         Some(Locked { guard, _held: order::Held::new() })
     }
 }
 
-/// A lock that is held while the process forks. So what it protects is whole in the child, and
-/// nobody there waits for a thread that only the parent has.
+/// A lock that is held while the process forks. So what it protects is consistent in the child, and
+/// the child never waits for a thread that exists only in the parent.
 pub(crate) trait HeldAtFork {
     fn rank(&self) -> u8;
 
-    /// Whether nobody else has it.
+    /// Whether no other thread has it.
     fn try_hold(&'static self) -> bool;
 
     /// In the parent and in the child.
@@ -103,7 +103,7 @@ pub(crate) trait HeldAtFork {
 #[derive(Debug, Default)]
 struct AtFork<T: 'static>(UnsafeCell<Option<MutexGuard<'static, T>>>);
 
-// SAFETY: only touched by whoever has the lock.
+// SAFETY: only the thread that has the lock touches it.
 unsafe impl<T: Send> Sync for AtFork<T> {}
 // SAFETY: as above; it is empty whenever the lock can be moved.
 unsafe impl<T: Send> Send for AtFork<T> {}
@@ -154,8 +154,8 @@ impl<const RANK: u8, T> DerefMut for Locked<'_, RANK, T> {
     }
 }
 
-/// A lock that nobody ever waits for: who does not get it goes on without. So the loader may
-/// be asked while it is held.
+/// A lock that is never waited for: a thread that does not get it goes on without. So the loader
+/// may be asked while it is held.
 #[derive(Debug, Default)]
 pub(crate) struct Tried<T>(Mutex<T>);
 
@@ -237,7 +237,7 @@ mod order {
         complain(HELD.get() == 0, "the loader is asked while a lock is held");
     }
 
-    /// Caught and counted as any fault; not while another one is on its way.
+    /// Caught and counted like any fault; not during another panic.
     #[track_caller]
     fn complain(right: bool, wrong: &str) {
         assert!(right || std::thread::panicking(), "{wrong}: {:#x}", HELD.get());

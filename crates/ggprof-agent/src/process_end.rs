@@ -1,6 +1,6 @@
-//! The ends of a program that run no exit handlers: `_exit`, as llama.cpp's tools call
-//! it at the second Ctrl-C. What `GGML_PROFILE` asked for is still to be written then, and
-//! what was announced to Vulkan to be taken away.
+//! Ways to end a program that run no exit handlers: `_exit`, as llama.cpp's tools call it at the
+//! second Ctrl-C. The profile for `GGML_PROFILE` must still be written then, and the Vulkan
+//! manifest removed.
 
 use std::ffi::c_int;
 

@@ -1,5 +1,5 @@
-//! One sentence on standard error when something goes wrong. No allocation, no
-//! lock, and never more than a handful: the terminal belongs to the program.
+//! One sentence on standard error when something goes wrong. It takes no allocation and no lock,
+//! and there are never more than a handful: the terminal belongs to the program.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

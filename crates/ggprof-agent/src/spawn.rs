@@ -1,12 +1,11 @@
-//! Running another program to its end from inside somebody else's process, so that
-//! the process does not notice: no `SIGCHLD`, nothing for its `wait`, no change of
-//! its signal handlers, memory, files or directory.
+//! Runs another program to its end from inside the user's process, without the process noticing: no
+//! `SIGCHLD`, nothing for its `wait`, no change of its signal handlers, memory, files or directory.
 //!
-//! A child whose end sends no signal is seen by no `wait` that does not ask for such
-//! children, but `execve` makes it an ordinary one. So there are two: a silent one,
-//! which only waits, and its child, which becomes the program. Both borrow our memory,
-//! as `posix_spawn` does, so that a large process need not be copied, and this thread
-//! stands still meanwhile. No allocation, no lock: this may run in a signal handler.
+//! A child whose end sends no signal is invisible to a plain `wait`, but `execve` turns it into an
+//! ordinary child. So there are two processes: a silent one, which only waits, and its child, which
+//! becomes the program. Both borrow the memory of this process, as `posix_spawn` does, so that a
+//! large process need not be copied; this thread stands still meanwhile. No allocation, no lock:
+//! this may run in a signal handler.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -175,7 +174,7 @@ impl Stack {
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: ours, and nobody uses it: the children are gone.
+        // SAFETY: our own mapping, and no longer used: the children are gone.
         unsafe { libc::munmap(self.0, STACK_BYTES) };
     }
 }

@@ -1,9 +1,10 @@
-//! The unwinder, which every process would otherwise have to load because of us: that takes
-//! longer than loading the agent itself, and a process that does not use ggml needs none.
+//! The unwinder, loaded only when it is needed. Otherwise every process would have to load it
+//! because of the agent, which takes longer than loading the agent itself, and a process that does
+//! not use ggml needs none.
 //!
-//! The names that Rust's runtime calls it by are ours, for this library alone, and lead on to
-//! the functions of libgcc. Programs that throw exceptions have it loaded already, and then it is
-//! theirs: an exception that passes through a hook is unwound by one and the same library.
+//! The functions that Rust's runtime calls for unwinding are defined here, for this library alone,
+//! and call those of libgcc. A program that throws exceptions has libgcc loaded already, and the
+//! agent uses the same one: an exception that passes through a hook is unwound by a single library.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,5 @@
-//! Whether every effect comes after its cause: an op cannot start before what it takes in was
-//! made or copied. With the clocks of several devices on one timeline this is what shows that
-//! they agree.
+//! Whether every effect comes after its cause: an op cannot start before its inputs were computed
+//! or copied. This shows whether the clocks of several devices agree on one timeline.
 
 use ggprof_ggml::copied_tensor;
 use ggprof_trace::{Event, GraphRunId, Measured, Trace};

@@ -33,7 +33,7 @@ struct Sum {
     longest: (u64, u64),
 }
 
-/// Kernels by total time, longest first. Copies and fills are no kernels.
+/// Kernels by total time, longest first. Copies and fills are not kernels.
 pub fn device_kernels(trace: &Trace) -> Vec<DeviceKernel> {
     let mut sums: HashMap<(BackendIndex, StringId), HashMap<StringId, Sum>> = HashMap::new();
     let mut by_backend: HashMap<BackendIndex, u128> = HashMap::new();

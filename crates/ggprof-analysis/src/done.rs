@@ -1,5 +1,5 @@
-//! When a graph run was done. The call that computes it may return long before: a device
-//! computes on.
+//! When a graph run was done. The call that computes it may return long before, while a device
+//! still computes.
 
 use ggprof_trace::{Measured, TaskKind, Trace};
 

@@ -1,8 +1,8 @@
 //! Which layer and which part of the model an op belongs to, read from tensor names.
 //!
 //! llama.cpp names tensors after their place: `Qcur-3`, `ffn_out-3`, `blk.3.attn_q.weight`,
-//! `cache_k_l3`. Tensors it leaves unnamed (`node_21`) lie between named ones of the same
-//! layer in the order of execution, so they are taken to belong where the one before does.
+//! `cache_k_l3`. Tensors that it leaves unnamed (`node_21`) are between named ones of the same
+//! layer in the order of execution, so each is counted with the tensor before it.
 
 use ggprof_trace::{BackendIndex, Event, GraphRunId, Trace};
 

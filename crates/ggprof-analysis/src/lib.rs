@@ -1,4 +1,5 @@
-//! The questions: pure functions from a trace to an answer, one file each.
+//! The questions: pure functions from a trace to an answer, one file each. Only [`charge`] writes
+//! its answer into the trace, before all others are asked.
 //!
 //! Nothing here prints, opens a file or chooses a word for people; a number that a report
 //! shows is computed here.
@@ -6,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod causality;
+pub mod charging;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
@@ -28,6 +30,7 @@ mod warm_up;
 pub mod work;
 
 pub use causality::{Causality, causality};
+pub use charging::charge;
 pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;

@@ -1,6 +1,6 @@
-//! Which ops the time of splits went to that were timed as a whole. Their kernels were not
-//! recorded, but those of other splits of the same kind were: each op is taken to have cost
-//! what it cost there on average, and how much that varied tells how far to trust it.
+//! Divides the time of splits that were timed as a whole among their ops. The kernels of these
+//! splits were not recorded, but those of other splits of the same kind were. Each op is taken to
+//! have cost its average in those, and the variation tells how reliable that is.
 
 use ggprof_trace::{BackendIndex, Event, GraphRunId, Measured, Signature, StringId, Tensor, Trace};
 use hashbrown::HashMap;

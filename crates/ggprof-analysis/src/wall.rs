@@ -1,6 +1,6 @@
-//! Where the wall time went: each backend is computing, copying or idle, and the three add
-//! up to the recording's span. A backend of which only the calls are known that start its work
-//! may be computing or idle at any time.
+//! Where the wall time went: each backend is computing, copying or idle, and the three add up to
+//! the recording's span. If only the calls that start a backend's work were timed, it may be
+//! computing or idle at any time.
 
 use crate::gaps::recorded_ns;
 use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};

@@ -1,8 +1,8 @@
 //! The work an op does: floating point operations, and bytes it reads and writes.
 //!
-//! Counted from shapes and types, so it is what the op has to do at least: a source counts
-//! once however often a kernel reads it, an addition and a multiplication count as one
-//! operation each, and so does a transcendental function. What cannot be counted is `None`.
+//! It is counted from shapes and types, so it is the least that the op has to do: a source counts
+//! once, however often a kernel reads it. An addition, a multiplication and a transcendental
+//! function count as one operation each. What cannot be counted is `None`.
 
 use ggprof_ggml::{Touched, computes, touched};
 use ggprof_trace::{Signature, Tensor, Trace, TypeTable};

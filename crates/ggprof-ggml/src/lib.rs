@@ -1,8 +1,9 @@
-//! What ggml does by convention and no call of its API tells: which nodes of a graph are passed
-//! over, what an op touches of its tensors, how the scheduler names its copies, what `GGML_PROFILE` asks for.
+//! Conventions of ggml that no call of its API reveals: which nodes of a graph are skipped, which
+//! parts of its tensors an op touches, how the scheduler names its copies, and what the values of
+//! `GGML_PROFILE` mean.
 //!
-//! Whoever needs such a rule asks here, inside the program and behind the recording alike, so that
-//! they cannot disagree. Layouts of structs are no conventions: the agent probes them.
+//! The agent and the readers both use these rules, so they cannot disagree. Struct layouts are not
+//! conventions: the agent probes them.
 
 #![forbid(unsafe_code)]
 

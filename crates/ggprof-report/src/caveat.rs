@@ -10,25 +10,25 @@ use ggprof_trace::{
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caveat {
-    /// Something is missing from the recording or was mended.
+    /// Something is missing from the recording or was repaired.
     Loss(Loss),
     /// The file says that another program wrote it.
     ForeignWriter(String),
     /// ggml's profiler gives GPU ops the device's duration but the host's launch time.
     LaunchTimes(Vec<String>),
-    /// Backends of which only the host's calls are known.
+    /// Backends for which only the times of the host's calls are known.
     HostCalls(Vec<String>),
-    /// So many splits of a backend whose others were timed by the device.
+    /// A backend, and how many of its splits the device gave no time for; it timed the others.
     SomeHostCalls(String, u64),
     /// The program was ended in the middle of this many graph runs.
     CutShort(u64),
-    /// The newest of so many graph runs.
+    /// How many graph runs are left, and of how many.
     Newest(u64, u64),
-    /// Less than the program's whole run was to be recorded.
+    /// Only a part of the program's run was to be recorded.
     Part(Extent),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
-    /// Ops that start before what they take in was made.
+    /// Ops that start before their inputs were computed.
     EffectBeforeCause(Causality),
     NoEvents,
 }
@@ -113,20 +113,20 @@ impl Caveat {
                 "The file says that \"{writer}\" wrote it, not ggml: the figures may mean something else."
             ),
             Self::LaunchTimes(backends) => format!(
-                "Ops of {} start when the host launched them, as ggml's profiler records it: \
-                 durations are the device's, idle time and overlap are estimates.",
+                "In a recording of ggml's profiler, ops of {} start when the host launched them: \
+                 durations are the device's, but idle time and overlap are estimates.",
                 backends.join(", ")
             ),
             Self::HostCalls(backends) => format!(
                 "Times of {} are those of the host's calls (SPLIT), which return before the work is \
-                 done: how long the device was busy is not known. Record with --serialize for the \
+                 done: how long the device was busy is not known. Record with --serialize to get the \
                  times of single ops.",
                 backends.join(", ")
             ),
             Self::SomeHostCalls(backend, calls) => format!(
-                "Of {calls} split{} of {backend} only the time of the host's call is known (SPLIT, \
-                 measured host_call), which returns before the work is done: the device told \
-                 nothing of them.",
+                "For {calls} split{} of {backend} only the time of the host's call is known (SPLIT, \
+                 measured host_call), which returns before the work is done: the device gave no \
+                 times.",
                 if *calls == 1 { "" } else { "s" }
             ),
             Self::CutShort(0) => {
@@ -134,7 +134,7 @@ impl Caveat {
             }
             Self::CutShort(runs) => format!(
                 "The program ended without a normal exit in the middle of {runs} graph \
-                 run{}: nothing of that is counted, everything before is here.",
+                 run{}: this part is not counted, everything before it is here.",
                 if *runs == 1 { "" } else { "s" }
             ),
             Self::Newest(runs, all) => format!(
@@ -148,8 +148,8 @@ impl Caveat {
                 coverage_words::why(coverage)
             ),
             Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(
-                "{violations} of {checked} ops start before what they take in was made, by up to \
-                 {}: the clocks of the backends do not agree better than that.",
+                "{violations} of {checked} ops start before their inputs were computed, by up to {}: \
+                 the clocks of the backends do not agree better than that.",
                 units::duration(*worst_ns as f64)
             ),
             Self::NoEvents => {
@@ -169,15 +169,15 @@ fn part_sentence(extent: Extent) -> &'static str {
     match extent {
         Extent::ToTheEnd => "The recording goes on to the program's end.",
         Extent::Stopped => {
-            "Recording was stopped, or its window ended, before the program did: what came later \
-             is not here."
+            "Recording was stopped, or its window ended, before the program ended: later graph runs \
+             are not here."
         }
         Extent::Snapshot => {
-            "Taken while the program was running: graph runs under way are not counted."
+            "This is a snapshot of a running program: graph runs under way are not counted."
         }
         Extent::NotBegun => {
-            "Nothing is recorded: the program ended before the window to record began. Begin it \
-             earlier (--start-after, --graphs)."
+            "Nothing was recorded: the program ended before the window to record began. Begin the \
+             window earlier (--start-after, --graphs)."
         }
     }
 }
@@ -198,17 +198,17 @@ fn loss_sentence(loss: &Loss) -> String {
              The figures do not count them; record again if they matter."
         ),
         LossKind::RepairedText => format!(
-            "Names are not proper text in {count} of the records (the first: {detail}): they are \
-             shown with replacement characters, the figures are complete."
+            "Names in {count} of the records are not valid text (the first: {detail}): they are \
+             shown with replacement characters; the figures are complete."
         ),
         LossKind::Untimed => format!(
-            "{count} pieces of a device's work gave no usable time (the first: {detail}) and are \
+            "{count} kernels or copies of a device have no usable time (the first: {detail}) and are \
              not counted."
         ),
         LossKind::Unseen => format!(
             "{count} nodes were computed without being seen (the first: {detail}): the compiler of \
-             this ggml put some calls where no hook reaches. The time of each counts with the op that was \
-             seen before it."
+             this ggml inlined some calls, which no hook can see. The time of each such node counts as \
+             part of the op before it."
         ),
         LossKind::Dropped(what) => dropped_sentence(*what, *count),
         LossKind::Stopped(why) => stopped_sentence(*why).to_owned(),
@@ -219,8 +219,8 @@ fn loss_sentence(loss: &Loss) -> String {
     }
 }
 
-/// Why forked children cannot be followed.
-const CHILDREN_LOST: &str = "a child can be where the program forks by `fork` between two graph \
+/// Which forked children can be recorded.
+const CHILDREN_LOST: &str = "a child can be recorded if the program calls `fork` between two graph \
                              runs, has used neither CUDA nor Vulkan, and there is room for a file";
 
 fn dropped_sentence(what: Dropped, count: u64) -> String {
@@ -237,7 +237,7 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
         Dropped::Threads => (
             "times a thread could not be followed: there were too many, or no memory for their \
              times",
-            "record with fewer threads, or a higher limit of memory",
+            "record with fewer threads, or raise the memory limit",
         ),
         Dropped::Nodes => {
             ("nodes belong to a graph too large to follow", "please report the program and model")
@@ -247,14 +247,17 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "please report the program",
         ),
         Dropped::UnclearOps => (
-            "ops are missing: of this ggml only the end of each op is seen, and which ones they \
-             were is not known, mostly because the program broke the graph off",
-            "the times of these graph runs and of their backend's part are right",
+            "ops are missing: this ggml shows only the end of each op, and it is not known which ops \
+             these were, mostly because the program aborted the graph",
+            "the times of these graph runs and of the backend in them are right",
         ),
-        Dropped::Faults => {
-            ("faults inside the recorder: what it was looking at is missing", "please report it")
+        Dropped::Faults => (
+            "faults inside the recorder: what it was recording then is missing",
+            "please report it",
+        ),
+        Dropped::Backends => {
+            ("backends could not be followed: there were too many", "record fewer contexts")
         }
-        Dropped::Backends => ("backends were more than can be followed", "record fewer contexts"),
         Dropped::Descriptions => {
             ("ops have no description: there were too many different ones", "record a shorter run")
         }
@@ -281,8 +284,8 @@ fn stopped_sentence(why: Stopped) -> &'static str {
              recorded before is complete; record to another place."
         }
         Stopped::Faults => {
-            "Recording switched itself off after faults of its own; the program went on without \
-             it. What was recorded before is complete; please report it."
+            "The recorder switched itself off after internal faults; the program went on without \
+             it. What was recorded before is complete; please report this."
         }
     }
 }

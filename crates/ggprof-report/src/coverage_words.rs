@@ -31,7 +31,7 @@ pub(crate) fn how(how: CoveredHow) -> &'static str {
     }
 }
 
-/// Why something is not observed, or not better; empty where nothing is to be said.
+/// Why something is not observed, or not in a better way; empty if there is nothing to say.
 pub(crate) fn why(coverage: &Coverage) -> &str {
     match coverage.why {
         CoveredWhy::NotAnnounced => {
@@ -40,13 +40,13 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::TooManyLibraries => "too many CPU libraries at once",
         CoveredWhy::HookedHalfWay => "hooking the library failed half-way",
         CoveredWhy::SlotsNotWritable => "the library's call slots could not be written",
-        CoveredWhy::CallsInlined => "the library's compiler left no call that announces an op",
-        CoveredWhy::FieldsUnknown => "the fields of this ggml's tensors and graphs are not known",
+        CoveredWhy::CallsInlined => "the compiler inlined the calls that announce ops",
+        CoveredWhy::FieldsUnknown => "the layout of this ggml's tensors and graphs is not known",
         CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {
-            "only the first thread's progress is seen; waits are part of the ops"
+            "only the first thread is seen, and its waits count as part of the ops"
         }
         CoveredWhy::VulkanOff => "timing Vulkan devices is off",
         CoveredWhy::LayerNotLoaded => "the Vulkan loader did not load the agent's layer",
@@ -55,9 +55,9 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::InSamples => "sample",
         CoveredWhy::ShorterGraphs => "GGML_CUDA_GRAPH_CHUNK_SIZE=64",
         CoveredWhy::GraphsNotShortened => {
-            "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for, which this ggml does not know"
+            "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set, but this ggml does not know it"
         }
-        CoveredWhy::GraphsPerhapsShortened => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was asked for",
+        CoveredWhy::GraphsPerhapsShortened => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set",
         CoveredWhy::Untold
         | CoveredWhy::EntryRefused
         | CoveredWhy::LayoutNotFound

@@ -1,4 +1,4 @@
-//! What a report is made of, before anyone decided how it looks.
+//! What a report consists of, independent of how it is shown.
 
 use crate::units;
 

@@ -1,8 +1,8 @@
-//! Answers as words: documents made of tables and sentences, and the ways to show them.
+//! Answers in words: documents made of tables and sentences, and the ways to show them.
 //!
-//! `documents/` decides what a report says, `render/` how it looks in a terminal, as
-//! markdown, JSON or CSV, and `viewer/` packs a recording into a page that draws it. Numbers come from `ggprof-analysis`; nothing is computed
-//! here.
+//! `documents/` decides what a report says, `render/` how it looks in a terminal or as markdown,
+//! JSON or CSV, and `viewer/` packs a recording into a page that draws it. Numbers come from
+//! `ggprof-analysis`; nothing is computed here.
 
 #![forbid(unsafe_code)]
 

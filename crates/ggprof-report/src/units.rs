@@ -1,4 +1,4 @@
-//! Numbers as people read them: three digits that matter, and a unit.
+//! Numbers as people read them: three significant digits and a unit.
 
 /// `870 ns`, `12.3 µs`, `1.24 ms`, `2.05 s`.
 pub fn duration(ns: f64) -> String {
@@ -80,7 +80,7 @@ fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     format!("{} {}", significant(number), units[unit])
 }
 
-/// Three digits that matter, without trailing zeros behind the point.
+/// Three significant digits, without trailing zeros after the point.
 fn significant(number: f64) -> String {
     let decimals = match number.abs() {
         n if n >= 99.95 => 0,

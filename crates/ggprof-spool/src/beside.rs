@@ -1,4 +1,4 @@
-//! What else lies in a directory of recordings, for whoever started the programs.
+//! Other files in a directory of recordings, for the launcher.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

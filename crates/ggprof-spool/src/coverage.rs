@@ -1,5 +1,5 @@
-//! What a coverage record says: what it is about, how that is seen, and why not or not better.
-//! All of it numbers, for programs to decide by; the words for people are a report's.
+//! What a coverage record says: what it is about, how that is seen, and why not or not in a better
+//! way. All of it is numbers, for programs to decide by; reports have the words for people.
 
 macro_rules! numbered {
     ($($(#[$doc:meta])* $name:ident: $int:ty {

@@ -1,13 +1,13 @@
-//! How the agent is announced to Vulkan's loader: by a manifest in a directory that the
-//! environment names. `ggprof run` does it for all programs that it starts; where nobody
-//! did, the agent does it for its own.
+//! How the agent is announced to Vulkan's loader: by a manifest in a directory that the environment
+//! names. `ggprof run` announces it for all programs that it starts; otherwise the agent announces
+//! itself for its own process.
 
 /// The name of the layer.
 pub const NAME: &str = "VK_LAYER_GGPROF_timestamps";
 /// Of the directory, beside the recordings, and of the manifest in it.
 pub const DIRECTORY: &str = "vulkan-layer";
 pub const MANIFEST: &str = "ggprof.json";
-/// Makes ggml name its pipelines, whatever its value; ours shows that nobody else wants it.
+/// Makes ggml name its pipelines, whatever its value; our value shows that only ggprof set it.
 pub const NAME_PIPELINES: &str = "GGML_VK_DEBUG_MARKERS";
 pub const FOR_US: &str = "ggprof";
 

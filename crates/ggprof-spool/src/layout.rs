@@ -67,7 +67,7 @@ pub mod header {
 /// Bits of the header's `OPTIONS`.
 pub const OPTION_THREADS: u32 = 1;
 pub const OPTION_SERIALIZE: u32 = 2;
-/// Set by whoever copied the file while the program ran.
+/// Set in a copy of the file that was made while the program ran.
 pub const OPTION_SNAPSHOT: u32 = 4;
 
 /// What a tick is.
@@ -121,7 +121,7 @@ impl Control {
         }
     }
 
-    /// Whether a recording goes on that was asked this and has such a window.
+    /// Whether to record, given this request and such a window.
     pub fn records(self, window: Window) -> bool {
         match self {
             Control::Window => window == Window::Open,
@@ -145,7 +145,7 @@ impl Window {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum LossKind {
-    /// Records not written because no block could be had.
+    /// Records not written because there was no block.
     NoBlock = 0,
     /// Graph runs not recorded because every lane was busy.
     NoLane = 1,
@@ -394,7 +394,7 @@ records! {
         flags: u8, reserved: u16, clock: u32, uncertainty_ns: u32, tick_ps: u32,
         device_ticks: u64, monotonic_ns: u64,
     }
-    /// Work of the host that a device waits for, and that is no op.
+    /// Work of the host that a device waits for and that is not an op.
     HostTask = 0x13, 32 {
         what: u8, reserved: u16, split: u32, name: u32, os_thread: u32, start: u64, end: u64,
     }

@@ -1,16 +1,16 @@
-//! The recording file: the bytes between the agent, which writes them from
-//! inside somebody else's process, and the reader, which opens them later.
+//! The recording file: the bytes between the agent, which writes them inside the user's process,
+//! and the reader, which opens them later.
 //!
-//! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
-//! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
-//! into [`record`]s and damage, [`live`] looks at a recording that is being
-//! written, [`place`] names its file, [`beside`] what else lies there, and [`layer`] tells Vulkan of
-//! the agent. Making the file (creating, reserving, mapping) is the agent's work, and so is every decision about what to record; meaning is
-//! given to the records by the trace model.
+//! `FORMAT.md` beside this crate is the specification. [`layout`] fixes its numbers, [`writer`]
+//! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage, and
+//! [`live`] looks at a recording that is being written. [`place`] names its file, [`beside`] the
+//! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
+//! reserves and maps the file, and decides what to record; the trace model gives the records their
+//! meaning.
 //!
-//! What a crash leaves behind: records are committed by their first byte, which
-//! is written last, so a killed process leaves whole records and at most one
-//! unfinished one per block, whose first byte is still zero.
+//! What a crash leaves behind: a record is committed by its first byte, which is written last. So a
+//! killed process leaves whole records and at most one unfinished one per block, whose first byte
+//! is still zero.
 
 pub mod beside;
 mod coverage;

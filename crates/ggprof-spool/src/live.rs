@@ -1,6 +1,6 @@
-//! The recording of a program that is still running: how it stands, starting and stopping it,
-//! and a copy of what is there. Through plain reads and writes of the file, which the kernel
-//! keeps the same as the agent's mapping of it; the program notices nothing.
+//! The recording of a program that is still running: its state, starting and stopping it, and
+//! copying it. All through plain reads and writes of the file, which the kernel keeps consistent
+//! with the agent's mapping; the program notices nothing.
 
 #![forbid(unsafe_code)]
 

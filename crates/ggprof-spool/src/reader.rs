@@ -1,9 +1,9 @@
-//! Bytes to records. Any bytes: a torn, cut or damaged file gives the records
-//! that are whole, and says where the others were.
+//! Turns bytes into records. It takes any bytes: a torn, cut or damaged file gives the records that
+//! are whole, and the places of the others.
 //!
-//! Records come in the order of the file, not of time: several threads write side by
-//! side, each into blocks of its own, so a text or node may be defined in a
-//! later block than its first use. Consumers gather the tables first.
+//! Records come in the order of the file, not of time: several threads write at the same time, each
+//! into its own blocks, so a text or node may be defined in a later block than its first use.
+//! Callers collect the tables first.
 
 #![forbid(unsafe_code)]
 
@@ -93,7 +93,7 @@ pub struct Damage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DamageReason {
-    /// The head of a block is wrong; its records are tried all the same.
+    /// The head of a block is wrong; its records are read anyway.
     BlockHead,
     /// A record reaches past its block or the end of the file.
     CutRecord,

@@ -1,5 +1,5 @@
-//! What a record says, once its bytes are known to be whole. Field meanings are
-//! in `FORMAT.md`; finding the records in a file is `reader`'s work.
+//! What a record says, once its bytes are known to be whole. `FORMAT.md` explains the fields;
+//! `reader` finds the records in a file.
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,7 @@ pub enum Record {
     },
     BatchEnd(layout::BatchEnd),
     ContextChange(layout::ContextChange),
-    /// A kind that nobody reads any more, or of a later format; its bytes are passed over.
+    /// A kind that is not read any more, or of a later format; its bytes are skipped.
     Unknown {
         kind: u8,
         bytes: usize,
@@ -156,7 +156,7 @@ fn decode_batch(bytes: &[u8]) -> Option<Record> {
     Some(Record::BatchBegin { batch, sequences })
 }
 
-/// `count` numbers behind a record's fixed part.
+/// `count` numbers after a record's fixed part.
 fn numbers(bytes: &[u8], at: usize, count: u32) -> Option<Vec<u32>> {
     let tail = bytes.get(at..)?.get(..(count as usize).checked_mul(4)?)?;
     Some(tail.chunks_exact(4).filter_map(u32::take).collect())

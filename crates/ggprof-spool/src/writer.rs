@@ -37,8 +37,8 @@ impl BlockWriter {
     ///
     /// # Safety
     /// `base` points to `BLOCK_BYTES` writable bytes, zeroed or emptied by
-    /// [`empty`], aligned to [`UNIT`], that stay mapped and that no other writer touches for as long
-    /// as this writer is used.
+    /// [`empty`], aligned to [`UNIT`], that stay mapped and that no other writer touches for as
+    /// long as this writer is used.
     pub unsafe fn start(&mut self, base: *mut u8, lane: u32, sequence: u32, index: u32) {
         self.base = base;
         self.used = BLOCK_HEAD_BYTES;
@@ -160,7 +160,7 @@ impl HeaderPage {
     /// that stay mapped for the rest of the process.
     pub unsafe fn create(base: *mut u8, facts: &HeaderFacts<'_>) -> Self {
         use layout::header as at;
-        // SAFETY: the caller's contract; nobody else has the page yet.
+        // SAFETY: the caller's contract; no other code has the page yet.
         let page = unsafe { std::slice::from_raw_parts_mut(base, layout::HEADER_BYTES) };
         put_u32(page, at::VERSION, layout::VERSION);
         put_u32(page, at::HEADER_BYTES, layout::HEADER_BYTES as u32);

@@ -1,8 +1,8 @@
-//! Tells the executions of a graph apart in recordings that do not number them.
+//! Separates the executions of a graph in recordings that do not number them.
 //!
-//! ggml's profiler appends, for each execution, the ops of backend 0 in order, those of
-//! backend 1, and so on, then the copies. So an execution begins where that order starts
-//! again. With a single backend and no copies it begins where its first node comes again.
+//! For each execution, ggml's profiler appends the ops of backend 0 in order, those of backend 1,
+//! and so on, then the copies. So an execution begins where that order starts again. With a single
+//! backend and no copies, it begins where its first node appears again.
 
 use crate::model::{Event, EventId, EventKind, GraphRun, GraphRunId, Trace};
 

@@ -20,5 +20,5 @@ pub use model::{
     Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
     LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape, Signature, SignatureId, Source,
     Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
-    WorkKind,
+    WorkKind, WorkOrigin,
 };

@@ -24,22 +24,7 @@ impl Trace {
             let run = event.graph_run.map(place);
             let stays =
                 run.map_or_else(|| is_within(event.start_ns, event.end_ns()), |run| run.is_some());
-            ids.push(stays.then(|| {
-                self.events.push(NewEvent {
-                    kind: event.kind,
-                    node: event.node,
-                    backend: event.backend,
-                    source_backend: event.source_backend,
-                    split: event.split,
-                    graph_run: run.flatten(),
-                    start_ns: event.start_ns,
-                    duration_ns: event.duration_ns,
-                    bytes: event.bytes,
-                    measured: event.measured,
-                    threads: old.threads(event.id),
-                    charged_ns: Some(event.charged_ns),
-                })
-            }));
+            ids.push(stays.then(|| self.take_over(&old, event.id, run.flatten())));
         }
         self.select_details(&old, &ids);
         self.host_tasks.retain_mut(|task| match task.graph_run {
@@ -56,6 +41,28 @@ impl Trace {
         }
         let mut places = places.iter();
         self.graph_runs.retain(|_| places.next().is_some_and(Option::is_some));
+    }
+
+    /// Takes an event over, which belongs to this run here.
+    fn take_over(&mut self, old: &Events, id: EventId, graph_run: Option<GraphRunId>) -> EventId {
+        let event = old.get(id);
+        let new = self.events.push(NewEvent {
+            kind: event.kind,
+            node: event.node,
+            backend: event.backend,
+            source_backend: event.source_backend,
+            split: event.split,
+            graph_run,
+            start_ns: event.start_ns,
+            duration_ns: event.duration_ns,
+            bytes: event.bytes,
+            measured: event.measured,
+            threads: old.threads(id),
+        });
+        if event.charged_ns != event.duration_ns {
+            self.events.set_charge(new, event.charged_ns);
+        }
+        new
     }
 
     /// What is kept per event.

@@ -7,9 +7,9 @@
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
 //! ```
 //!
-//! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy give what a device did for it,
-//! and `concurrent` or `stream=N` behind them how. `wait 10..20 run=N`: the program waits for a
-//! run's results.
+//! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy say what a device did for it;
+//! `concurrent`, `group=N` or `stream=N` after the times say how. `wait 10..20 run=N` says that the
+//! program waits for a run's results.
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
 //! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
@@ -17,16 +17,16 @@
 //! `removed SEQUENCE FIRST [LAST]`, `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`,
 //! `freed`.
 //!
-//! Times are in nanoseconds. After the times come, in any order and all optional: the
-//! tensor's name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`,
-//! `fused=A+B`, `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred unless `run` lines
-//! list them.
+//! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
+//! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
+//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred
+//! unless `run` lines list them.
 
 use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
-    Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind,
+    Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind, WorkOrigin,
 };
 
 /// Builds the trace that the text describes.
@@ -208,7 +208,6 @@ fn event(words: &[&str], trace: &mut Trace) {
         bytes,
         measured,
         threads: None,
-        charged_ns: None,
     });
 }
 
@@ -216,19 +215,29 @@ fn event(words: &[&str], trace: &mut Trace) {
 fn device_work(words: &[&str], trace: &mut Trace) {
     let event = EventId(trace.events.len().checked_sub(1).expect("an event above") as u32);
     let (start_ns, end_ns) = times(words[2]);
-    let stream = words[3..].iter().find_map(|word| word.strip_prefix("stream="));
+    let number = |key: &str| {
+        let value = words[3..].iter().find_map(|word| word.strip_prefix(key))?;
+        Some(value.parse().expect("a number"))
+    };
+    let group: Option<u32> = number("group=");
     let name = trace.strings.intern(words[1]);
     trace.device_work.push(DeviceWork {
         event,
         kind: if words[0] == "kernel" { WorkKind::Kernel } else { WorkKind::Copy },
         name,
-        stream: stream.map_or(0, |stream| stream.parse().expect("a stream")),
+        stream: number("stream=").unwrap_or(0),
         start_ns,
         duration_ns: end_ns - start_ns,
         charged_ns: end_ns - start_ns,
         bytes: 0,
-        concurrent: words.contains(&"concurrent"),
+        concurrent: group.is_some() || words.contains(&"concurrent"),
         first_use: words.contains(&"first"),
+    });
+    trace.work_origins.push(WorkOrigin {
+        backend: trace.events.get(event).backend.0.into(),
+        split: 0,
+        position: Some(event.0),
+        group: group.map(|number| (0, number)),
     });
     let charged = trace.work_for(event).iter().map(|work| work.charged_ns).sum();
     trace.events.set_charge(event, charged);

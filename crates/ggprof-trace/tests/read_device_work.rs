@@ -1,7 +1,9 @@
 //! What devices did, from the recording file into the trace.
 
 use ggprof_spool::layout::{self, BLOCK_BYTES, HEADER_BYTES, NO_NODE, UNIT, header};
-use ggprof_trace::{EventKind, GraphRunId, LossKind, Measured, TaskKind, Trace, formats};
+use ggprof_trace::{
+    EventKind, GraphRunId, LossKind, Measured, TaskKind, Trace, WorkOrigin, formats,
+};
 
 /// A recording file of one block, record by record.
 struct File {
@@ -104,14 +106,14 @@ fn kernel(position: u32, start: u64, end: u64) -> layout::DeviceWork {
     layout::DeviceWork { split: 1, position, name: KERNEL, start, end, ..Default::default() }
 }
 
-/// Op, start, duration, charge and clock of each event.
-fn events(trace: &Trace) -> Vec<(&str, u64, u64, u64, Measured)> {
+/// Op, start, duration and clock of each event.
+fn events(trace: &Trace) -> Vec<(&str, u64, u64, Measured)> {
     trace
         .events
         .iter()
         .map(|event| {
             let op = trace.op_name(event.node);
-            (op, event.start_ns, event.duration_ns, event.charged_ns, event.measured)
+            (op, event.start_ns, event.duration_ns, event.measured)
         })
         .collect()
 }
@@ -125,7 +127,7 @@ fn ops_have_the_times_of_their_kernels() {
     let trace = file.read();
     assert_eq!(
         events(&trace),
-        [("MUL_MAT", 1020, 60, 40, Measured::Device), ("ADD", 1080, 10, 10, Measured::Device)]
+        [("MUL_MAT", 1020, 60, Measured::Device), ("ADD", 1080, 10, Measured::Device)]
     );
     let first = trace.events.iter().next().expect("an event").id;
     assert_eq!(trace.work_for(first).len(), 2);
@@ -133,23 +135,31 @@ fn ops_have_the_times_of_their_kernels() {
     assert_eq!(trace.provenance.expect("it is ours").device_clock_error_ns, Some(7));
 }
 
+/// Charging the time to ops is a question for later; a reader keeps what it takes.
 #[test]
-fn work_timed_together_is_shared_out_and_said_to_be() {
+fn work_keeps_what_says_how_it_ran() {
     let mut file = recording();
-    for position in [0, 1] {
-        let flags = layout::WORK_CONCURRENT;
-        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, 0, 100) });
-    }
+    let flags = layout::WORK_CONCURRENT;
+    file.work(layout::DeviceWork { flags, group: 5, ..kernel(0, 0, 100) });
+    file.work(layout::DeviceWork { flags, group: 5, ..kernel(1, 0, 100) });
+    file.work(kernel(NO_NODE, 100, 110));
     let trace = file.read();
-    // 32 against 96 elements of one type.
     assert_eq!(
         events(&trace),
         [
-            ("MUL_MAT", 1000, 200, 50, Measured::Modelled),
-            ("ADD", 1000, 200, 150, Measured::Modelled)
+            ("MUL_MAT", 1000, 200, Measured::Device),
+            ("ADD", 1000, 200, Measured::Device),
+            ("unattributed", 1200, 20, Measured::Device)
         ]
     );
-    assert!(trace.device_work.iter().all(|work| work.concurrent));
+    let concurrent: Vec<bool> = trace.device_work.iter().map(|work| work.concurrent).collect();
+    assert_eq!(concurrent, [true, true, false]);
+    let origin = |position, group| WorkOrigin { backend: 1, split: 1, position, group };
+    let together = Some((1, 5));
+    assert_eq!(
+        trace.work_origins,
+        [origin(Some(0), together), origin(Some(1), together), origin(None, None)]
+    );
 }
 
 /// Inside the call, behind it, and once more; a second scheduler's is not this run's.
@@ -172,46 +182,6 @@ fn a_run_of_a_device_is_waited_for_once_behind_its_call() {
     assert_eq!(times, [(910, 10), (1000, 200)]);
 }
 
-/// The cache that rows are written to is large, and nothing else of it is touched.
-#[test]
-fn ops_of_rows_are_weighed_by_their_rows() {
-    let mut file = recording();
-    file.text(MUL_MAT, "SET_ROWS");
-    let cache = [1 << 20, 1, 1, 1];
-    let node =
-        layout::Node { sources: 1, node: 1, op_name: MUL_MAT, ne: cache, ..Default::default() };
-    let rows = layout::Source { ne: [48, 1, 1, 1], ..Default::default() };
-    file.put(&node.encode(), &rows.encode());
-    for position in [0, 1] {
-        let flags = layout::WORK_CONCURRENT;
-        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, 0, 100) });
-    }
-    let charged: Vec<u64> = events(&file.read()).iter().map(|event| event.3).collect();
-    // 48 elements read and as many written, against 96.
-    assert_eq!(charged, [100, 100]);
-}
-
-/// A device that writes timestamps in their order shows the second as short, whatever it took.
-#[test]
-fn work_that_nothing_kept_apart_is_never_called_measured() {
-    let mut file = recording();
-    for (position, start, end) in [(0, 0, 98), (1, 98, 100)] {
-        let flags = layout::WORK_CONCURRENT;
-        file.work(layout::DeviceWork { flags, group: 1, ..kernel(position, start, end) });
-    }
-    assert_eq!(
-        events(&file.read()),
-        [("MUL_MAT", 1000, 196, 196, Measured::Modelled), ("ADD", 1196, 4, 4, Measured::Modelled)]
-    );
-    // Two kernels of one op: together they took what they took.
-    let mut file = recording();
-    for (start, end) in [(0, 98), (98, 100)] {
-        let flags = layout::WORK_CONCURRENT;
-        file.work(layout::DeviceWork { flags, group: 1, ..kernel(0, start, end) });
-    }
-    assert_eq!(events(&file.read()), [("MUL_MAT", 1000, 200, 200, Measured::Device)]);
-}
-
 #[test]
 fn work_of_no_node_has_a_name_of_its_own() {
     let mut file = recording();
@@ -232,7 +202,7 @@ fn a_whole_split_by_the_devices_clock() {
     let mut file = recording();
     let flags = layout::WORK_WHOLE_SPLIT;
     file.work(layout::DeviceWork { flags, ..kernel(NO_NODE, 0, 50) });
-    assert_eq!(events(&file.read()), [("SPLIT", 1000, 100, 100, Measured::Device)]);
+    assert_eq!(events(&file.read()), [("SPLIT", 1000, 100, Measured::Device)]);
 }
 
 #[test]
@@ -263,7 +233,7 @@ fn a_copy_is_timed_by_the_device_that_carried_it_out() {
     let flags = layout::WORK_COPY;
     file.work(layout::DeviceWork { flags, cause: 800, split: 0, ..kernel(NO_NODE, 0, 9) });
     let trace = file.read();
-    assert_eq!(events(&trace)[1], ("copy_H2D", 1000, 18, 18, Measured::Device));
+    assert_eq!(events(&trace)[1], ("copy_H2D", 1000, 18, Measured::Device));
 }
 
 #[test]

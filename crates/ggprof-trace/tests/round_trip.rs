@@ -48,7 +48,6 @@ fn rich_trace() -> Trace {
         bytes: u64::MAX,
         measured: last.measured,
         threads: Some(fold),
-        charged_ns: None,
     });
     let name = trace.strings.intern("matvec.spv");
     let (what, graph_run) = (TaskKind::PipelineCompile, Some(GraphRunId(0)));

@@ -15,7 +15,7 @@ Examples:
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
   ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
   ggprof ctl snapshot -o now.html                   what a running server did until now
-  ggprof doctor -- llama-server -m model.gguf       what can be recorded in it, and how
+  ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
@@ -24,7 +24,7 @@ Examples:
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
-Exit codes (of `run`: those of the command, 128+n if signal n ended it):
+Exit codes (`run` exits with that of the command, or 128+n if signal n ended it):
   0  done
   1  failed; a file that could not be finished was not written
   2  wrong command line
@@ -40,13 +40,13 @@ GGML_PROFILE:
   path ending .txt    writes a text report
   any other path      writes JSON; %p in it stands for the process id
 
-Written when the program ends or frees its last scheduler, and again if it computes more.
-A program that is killed leaves its recording in the temporary directory: `ggprof doctor`.";
+The file is written when the program ends or frees its last scheduler, and again if it computes more.
+A program that is killed leaves its recording in the temporary directory; `ggprof doctor` names it.";
 
 /// Cross-backend profiler for ggml programs.
 ///
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
-/// ggml programs take the time, on every backend, and which copies lie between them.
+/// ggml programs take the time, on every backend, and which copies happen between them.
 #[derive(Debug, Parser)]
 #[command(version, after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
-    /// Say what can be recorded in a program, and how; without a command, check the installation
+    /// Say what can be recorded of a program, and how; without a command, check the installation
     Doctor(DoctorArgs),
     /// Print what to set so that programs started later are recorded where GGML_PROFILE says
     #[command(after_help = ENV_HELP)]
@@ -84,8 +84,8 @@ pub(crate) struct DoctorArgs {
     /// End the command after this many seconds if it has not computed a graph (default: 30)
     #[arg(long, value_name = "N", default_value_t = 30, hide_default_value = true)]
     pub(crate) seconds: u64,
-    /// Command to look at, with its arguments. It is run without input until it has computed
-    /// its first graph, and then ended (SIGTERM, after five seconds SIGKILL) with all it started
+    /// Command to look at, with its arguments. It runs without input until it has computed its
+    /// first graph; then it and all it started are ended (SIGTERM, after five seconds SIGKILL)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -94,14 +94,14 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct DeliverArgs {
     /// The recording of a process
     pub(crate) spool: PathBuf,
-    /// File to write: text if it ends in .txt, else JSON; without it a summary is printed
+    /// File to write: text if it ends in .txt, else JSON; without a file, print a summary
     pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// File to write, may be repeated: .json, .txt, .csv, .html or .ggprof (the recording itself)
-    /// by its name, anything else JSON; without it a summary is printed
+    /// File to write, may be repeated. Its name chooses the format: .txt, .csv, .html or .ggprof
+    /// (the recording itself), anything else JSON; without a file, print a summary
     #[arg(short, long, visible_alias = "profile-output", value_name = "FILE")]
     pub(crate) output: Vec<PathBuf>,
     /// Write the timeline as a self-contained HTML page
@@ -113,8 +113,8 @@ pub(crate) struct RunArgs {
     /// Keep what each CPU thread did in each op
     #[arg(long)]
     pub(crate) threads: bool,
-    /// On backends other than the CPU, run op by op with a wait after each: times of single ops
-    /// for any backend, but another execution than usual
+    /// On backends other than the CPU, run one op at a time and wait for it: gives times of single
+    /// ops for any backend, but changes how the program runs
     #[arg(long)]
     pub(crate) serialize: bool,
     /// How Vulkan devices are timed (default: sample)
@@ -123,23 +123,23 @@ pub(crate) struct RunArgs {
     /// How closely CUDA devices are watched (default: sample)
     #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
     pub(crate) cuda: CudaArg,
-    /// Percent of the time that `sample` may cost, on Vulkan and CUDA devices (default: 1)
+    /// Percent of the program's time that `sample` may cost on Vulkan and CUDA devices (default: 1)
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
     pub(crate) budget: f64,
-    /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
+    /// Begin to record this long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
-    /// Record for so long, counted from the first recorded graph run; the program goes on
+    /// Record for this long from the first recorded graph run on; the program continues
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) duration: Option<Duration>,
-    /// Record the Ath to the Bth graph run of the program; either can be left out
+    /// Record graph runs A to B of the program; either can be left out
     #[arg(long, value_name = "A..B", value_parser = quantity::graphs)]
     pub(crate) graphs: Option<Graphs>,
     /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
     pub(crate) max_size: Option<u64>,
     /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
-    /// taken out and meant for ggprof
+    /// removed and obeyed by ggprof
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -151,14 +151,14 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VulkanArg {
-    /// As group, in the first graphs and then in as many as `--budget` allows; of the others
-    /// their beginning and end
+    /// Like group in the first graphs, and then in as many as `--budget` allows; only beginning and
+    /// end of the others
     Sample,
-    /// Where ggml itself synchronises: what runs side by side has one time
+    /// Time what lies between ggml's own barriers: work that may run side by side has one time
     Group,
-    /// Around each command: single times, that overlap where work does
+    /// Time each command; the times overlap where the work does
     Pair,
-    /// One command at a time: exact for each, but another execution than usual
+    /// Run one command at a time: exact times, but changes how the program runs
     Serial,
     /// Not at all
     Off,
@@ -174,13 +174,13 @@ pub(crate) enum SummaryTo {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CudaArg {
-    /// Every kernel, in windows of a few graph runs; the time of whole splits in between
+    /// Every kernel in windows of a few graph runs, and the time of whole splits in between
     Sample,
-    /// Every kernel, all the time: slows the program
+    /// Every kernel of every graph run: slows the program
     Full,
     /// Only the time of whole splits
     Graph,
-    /// Nothing but the time of the calls
+    /// Only the time of the host's calls
     Off,
 }
 
@@ -190,39 +190,40 @@ pub(crate) struct CtlArgs {
     pub(crate) verb: CtlVerb,
 }
 
-/// Without PID: the one that is being recorded.
+/// Without PID: the only program that is being recorded.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlVerb {
-    /// Record from the next graph run on, whatever window was set
+    /// Record from the next graph run on, whatever window was given to `run`
     Start {
-        /// Process that is recorded, or its `ggprof run`
+        /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
-    /// Record nothing more; when this returns, nothing is written any more
+    /// Stop recording; when this returns, the recording no longer changes
     Stop {
-        /// Process that is recorded, or its `ggprof run`
+        /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
-    /// Report what is recorded until now; the recording goes on
+    /// Report what has been recorded until now; recording goes on
     Snapshot {
-        /// Process that is recorded, or its `ggprof run`
+        /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
-        /// File to write, may be repeated, as for `ggprof run`; without it a summary is printed
+        /// File to write, may be repeated, as for `ggprof run`; without a file, print a summary
         #[arg(short, long, value_name = "FILE")]
         output: Vec<PathBuf>,
     },
     /// List what is being recorded
     Status {
-        /// Process that is recorded, or its `ggprof run`
+        /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
     pub(crate) file: PathBuf,
-    /// Show the N operations that take longest in all
+    /// Show the N operations with the longest total time
     #[arg(long, value_name = "N")]
     pub(crate) top_ops: Option<usize>,
     /// Show the N longest single calls
@@ -309,7 +310,8 @@ impl From<PhaseArg> for PhaseKind {
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
     pub(crate) file: PathBuf,
 }
 
@@ -317,22 +319,23 @@ pub(crate) struct ViewArgs {
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
-    /// Recording: ggprof's own or ggml profiler JSON, also as .gz or .zst; `-` reads standard input
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
     pub(crate) file: PathBuf,
-    /// File to write, may be repeated: .txt, .csv, .html by its name, anything else JSON;
-    /// `-` writes JSON to standard output
+    /// File to write, may be repeated. Its name chooses the format: .txt, .csv or .html, anything
+    /// else JSON; `-` writes JSON to standard output
     #[arg(short, long, value_name = "FILE", required = true)]
     pub(crate) output: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
-    /// Completions for a shell, to be saved where it looks for them
+    /// Completions for a shell; save them where the shell looks for them
     Completions {
         /// Shell to complete for
         shell: Shell,
     },
-    /// The manual page, to be saved as ggprof.1
+    /// The manual page; save it as ggprof.1
     Man,
 }
 

@@ -26,7 +26,7 @@ impl Outcome {
     }
 }
 
-/// Whether whoever read our output has stopped reading, which is their good right.
+/// Whether the reader of our output has closed the pipe, which is not an error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let cause = cause.downcast_ref::<io::Error>();

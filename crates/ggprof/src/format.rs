@@ -1,4 +1,4 @@
-//! The formats that a file's name asks for.
+//! The format of a file, by its name.
 
 use crate::input::Recording;
 use ggprof_report::{text, viewer};
@@ -28,7 +28,7 @@ impl Format {
         }
     }
 
-    /// Writes what was read. That is no recording any more, but JSON holds the same.
+    /// Writes what was read. The recording itself is gone by then, but JSON holds the same facts.
     pub(crate) fn write(self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
         let Recording { trace, name } = recording;
         match self {

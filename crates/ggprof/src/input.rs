@@ -21,7 +21,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// What a process left behind, under the name of its program.
+    /// The recording of a process, under the name of its program.
     pub(crate) fn of_process(spool: &Path, process: &str) -> anyhow::Result<Self> {
         let named = |program: &str| format!("{program} (process {process})");
         match open_file(spool) {
@@ -110,5 +110,7 @@ fn open_file(path: &Path) -> Result<Trace, ReadError> {
 }
 
 fn read(input: impl io::Read, length: Option<u64>) -> Result<Trace, ReadError> {
-    formats::read(Progress::new(input, length))
+    let mut trace = formats::read(Progress::new(input, length))?;
+    ggprof_analysis::charge(&mut trace);
+    Ok(trace)
 }

@@ -1,5 +1,5 @@
-//! Everything that goes to standard error, and the sentences for what can go wrong: what
-//! happened, what it means, what to try.
+//! Everything that goes to standard error, and the sentences for what can go wrong: what happened,
+//! what it means, what to try.
 
 use ggprof_report::render::printable;
 use ggprof_trace::formats::ReadError;
@@ -45,7 +45,7 @@ pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
                 format!("{name} does not exist: a part of its path is a file. Check the path.")
             }
             ErrorKind::PermissionDenied => {
-                format!("{name} may not be read by you. Check its permissions with `ls -l`.")
+                format!("you may not read {name}. Check its permissions with `ls -l`.")
             }
             ErrorKind::IsADirectory => {
                 format!("{name} is a directory. Name the recording inside it.")
@@ -62,7 +62,7 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
     let name = path.display();
     match error.kind() {
         ErrorKind::NotFound => {
-            format!("{name} cannot be written: its directory does not exist. Make it first.")
+            format!("{name} cannot be written: its directory does not exist. Create it first.")
         }
         ErrorKind::NotADirectory => {
             format!("{name} cannot be written: a part of its path is a file. Check the path.")
@@ -89,43 +89,43 @@ pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
             format!("the command {name} was not found. Check its name, or give its whole path.")
         }
         ErrorKind::PermissionDenied => {
-            format!("{name} may not be run by you. Check its permissions with `ls -l`.")
+            format!("you may not run {name}. Check its permissions with `ls -l`.")
         }
         _ => format!("{name} cannot be started: {error}. Does it start without ggprof?"),
     }
 }
 
-/// A process used ggml, and its agent came with the Vulkan loader only.
+/// A process used ggml, and only the Vulkan loader loaded the agent into it.
 pub(crate) fn without_agent(program: &str, pid: &str) -> String {
     format!(
-        "{program} (process {pid}) used ggml and was not recorded: something that started it took \
-         LD_PRELOAD out of its environment, and with it the agent. Put `ggprof run --` in front of \
-         that program instead."
+        "{program} (process {pid}) used ggml and was not recorded: the program that started it \
+         removed LD_PRELOAD from its environment, and with it the agent. Put `ggprof run --` in \
+         front of {program} instead."
     )
 }
 
 /// A program ended, and nothing was recorded.
 pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \
-is why. Otherwise the program did not compute with ggml, or its ggml cannot be reached (linked \
-statically, stripped of its symbols, or started by another program that clears its environment). \
-`ggprof doctor -- COMMAND` says more.";
+line says why. Otherwise the program did not compute with ggml, or ggprof cannot reach its ggml \
+(linked statically, stripped of its symbols, or started by another program that clears its \
+environment). `ggprof doctor -- COMMAND` says more.";
 
-/// A program keeps ggml to itself.
+/// A program contains a ggml that cannot be found.
 pub(crate) fn stripped(program: &Path) -> String {
     format!(
-        "nothing was recorded: {} has ggml inside and was stripped of its symbols, by which its \
-         functions would be found. Use a build that was not stripped, or one with shared libraries \
-         (-DBUILD_SHARED_LIBS=ON).",
+        "nothing was recorded: {} has ggml inside and was stripped of its symbols, which ggprof \
+         needs to find ggml's functions. Use a build that was not stripped, or one with shared \
+         libraries (-DBUILD_SHARED_LIBS=ON).",
         program.display()
     )
 }
 
-/// A program ended in a way that no program wants.
+/// A program crashed.
 pub(crate) fn crashed(signal: &str) -> String {
     format!(
-        "the program was ended by {signal}. Run it without ggprof: if it ends well then, that is a \
-         fault of ggprof's; please report it."
+        "the program was ended by {signal}. Run it without ggprof: if it does not crash then, this \
+         is a bug in ggprof; please report it."
     )
 }
 

@@ -1,4 +1,4 @@
-//! Writes files whole or not at all.
+//! Writes files completely or not at all.
 
 use crate::messages;
 use anyhow::anyhow;
@@ -25,7 +25,7 @@ pub(crate) fn to_file(
             File::options().write(true).open(path).and_then(|file| fill(file, write))
         }
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // The file behind a link is replaced, not the link.
+        // Replaces the file that a link points to, not the link.
         Ok(_) => fs::canonicalize(path).and_then(|path| replace(&path, write)),
         Err(_) => replace(path, write),
     };

@@ -37,7 +37,7 @@ fn bar(length: Option<u64>) -> ProgressBar {
         None => (ProgressBar::new_spinner(), "reading {spinner} {bytes}"),
     };
     bar.set_draw_target(ProgressDrawTarget::stderr());
-    // A template that indicatif does not like is no reason to stop: its default does as well.
+    // If indicatif does not accept the template, its default is good enough.
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,

@@ -1,6 +1,6 @@
 //! All that can be asked of a recording and written about it.
 
-use ggprof_analysis::{copy_consumers, phases};
+use ggprof_analysis::{charge, copy_consumers, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
 use ggprof_report::viewer;
@@ -12,7 +12,9 @@ use std::io::sink;
 const PAGE_OF: usize = 16;
 
 /// The questions about the trace that was read from `input`.
-pub fn ask(trace: &Trace, input: &[u8]) {
+pub fn ask(trace: &mut Trace, input: &[u8]) {
+    charge(trace);
+    let trace = &*trace;
     let mut all = vec![documents::summary(trace, "name"), documents::inefficiency(trace, 3)];
     for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase] {
         all.push(documents::by(trace, by));

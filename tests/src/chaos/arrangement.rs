@@ -8,7 +8,7 @@ use super::disturbance::Disturbance;
 use super::hazards::{Effect, Hazard};
 use crate::{built, published_ggml};
 
-/// Directories of one run, which nobody else uses.
+/// Directories that belong to one run only.
 #[derive(Debug)]
 pub(super) struct Place(PathBuf);
 
@@ -126,7 +126,7 @@ impl Arrangement {
     }
 }
 
-/// The words that make these conditions for what stands behind them.
+/// The arguments that create these conditions for the command after them.
 fn under(words: &[String]) -> Vec<String> {
     if words.is_empty() {
         return Vec::new();

@@ -27,7 +27,7 @@ pub(super) struct Baseline {
 /// Why a program cannot be exposed to anything.
 #[derive(Debug, Clone)]
 pub(super) enum Unfit {
-    /// It cannot be had here, or does not run.
+    /// It cannot be fetched here, or does not run.
     Unavailable(String),
     /// It is not recorded well even when it is left alone.
     Violated(String),

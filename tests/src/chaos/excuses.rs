@@ -13,7 +13,7 @@ pub(super) struct Excuses {
     pub(super) asked_for_fewer: bool,
     /// No recording, if that is said.
     pub(super) no_recording: bool,
-    /// Nothing said: nobody would read it.
+    /// No message: there is nowhere to print it.
     pub(super) silence: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers that follow from a seed alone, so that a run can be repeated by its seed.
+//! Random numbers that depend on a seed alone, so that a run can be repeated.
 
 use std::ops::RangeInclusive;
 

@@ -18,7 +18,7 @@ pub(super) struct Recorded {
     pub(super) runs: usize,
     /// Nodes that were computed, of backends whose ops can be seen. A profile does not tell.
     pub(super) nodes: Option<usize>,
-    /// Files that know of a loss, a stop, or an end that nobody saw.
+    /// Files with a loss, a stop, or a missing end.
     pub(super) with_losses: usize,
     pub(super) stopped: usize,
     pub(super) without_end: usize,

@@ -1,4 +1,4 @@
-//! What came of all runs, counted by program and by hazard.
+//! The results of all runs, counted by program and by hazard.
 
 use std::collections::BTreeMap;
 

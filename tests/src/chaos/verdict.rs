@@ -1,5 +1,5 @@
-//! Whether a recorded run was as it should be, given the same without the launcher and what the
-//! hazards excuse.
+//! Whether a recorded run was as it should be, compared with the same run without the launcher,
+//! given what the hazards excuse.
 
 use super::baseline::Baseline;
 use super::excuses::Excuses;
@@ -16,7 +16,7 @@ const SIGNALS: [i32; 4] = [128 + 1, 128 + 2, 128 + 9, 128 + 15];
 #[derive(Debug)]
 pub(super) struct Case<'a> {
     pub(super) excuses: Excuses,
-    /// Somebody waited for the program, and could tidy up behind it.
+    /// A launcher waited for the program, and could clean up after it.
     pub(super) has_launcher: bool,
     pub(super) baseline: &'a Baseline,
     pub(super) plain: &'a Ran,
@@ -87,7 +87,7 @@ impl Case<'_> {
         (!is_right).then(|| "it printed something else".to_owned())
     }
 
-    /// Whether anybody told what is missing.
+    /// Whether a message says what is missing.
     fn is_said(&self) -> bool {
         let heard = self.recorded.err.lines().any(|line| line.starts_with("ggprof: "));
         heard || !self.contents.said.is_empty() || self.excuses.silence
@@ -104,7 +104,7 @@ impl Case<'_> {
         if !is_excused {
             return Some("nothing was recorded".to_owned());
         }
-        // A killed program says nothing, and without a launcher nobody is left to.
+        // A killed program says nothing, and without a launcher nothing else can.
         let nobody_could = self.excuses.launcher_end || self.excuses.end && !self.has_launcher;
         (!self.is_said() && !nobody_could)
             .then(|| "nothing was recorded, and nobody said so".to_owned())

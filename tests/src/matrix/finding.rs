@@ -31,7 +31,7 @@ impl Row {
     pub fn find(&self, pairs: usize) -> Result<Finding, String> {
         let mut finding = Finding::default();
         for pair in 0..pairs {
-            // Whoever comes second may find the machine warmer, or hotter.
+            // The second run may find the machine warmer, or hotter.
             let recorded_first = (pair % 2 == 1).then(|| self.record(&mut finding)).transpose()?;
             let plain = run((self.command)()?)?;
             let recorded = recorded_first.map_or_else(|| self.record(&mut finding), Ok)?;

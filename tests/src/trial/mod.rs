@@ -1,5 +1,5 @@
-//! A program that is run with and without the agent. It must do the same in both cases, and
-//! either every node is recorded, or somebody says why not.
+//! A program that is run with and without the agent. It must do the same in both cases, and either
+//! every node is recorded, or a message or coverage says why not.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The page works out its totals by itself, because they follow what is selected. Without a
-//! selection they are those of the reports.
+//! The page computes its totals itself, because they depend on the selection. Without a selection
+//! they equal those of the reports.
 
 use crate::{example, made, page, recordings};
 use ggprof_e2e::built;

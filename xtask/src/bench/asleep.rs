@@ -1,6 +1,6 @@
-//! What the agent costs processes that never use ggml, because something they were started by is
-//! recorded: shells, compilers, scripts. In turns without it, with a library that does nothing in
-//! its place, and with all that `ggprof run` sets.
+//! What the agent costs processes that never use ggml but were started by a recorded program:
+//! shells, compilers, scripts. Runs alternate between no agent, a library that does nothing in its
+//! place, and everything that `ggprof run` sets.
 
 use super::measure::median_and_range;
 use crate::shell;
@@ -45,7 +45,7 @@ struct Asleep {
 
 impl Asleep {
     /// Asks a process under `ggprof run` what it was started with. Its directory is gone
-    /// then, but nobody asleep has any use for it.
+    /// then, but no process without ggml needs it.
     fn new() -> anyhow::Result<Asleep> {
         let mut env = Command::new(built::ggprof());
         env.args(["run", "-o", "/dev/null", "--", "env", "-0"]).stderr(Stdio::null());

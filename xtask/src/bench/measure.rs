@@ -1,4 +1,4 @@
-//! Seconds and memory of one command, and what two in turns are worth.
+//! Seconds and memory of one command, and comparing two commands that run alternately.
 
 use anyhow::{Context, bail};
 use std::process::{Command, Stdio};
@@ -56,7 +56,7 @@ pub(super) fn pairs<A, B>(
     Ok(pairs)
 }
 
-/// The number behind the last `key` in a program's output.
+/// The number after the last `key` in a program's output.
 pub(super) fn value(text: &str, key: &str) -> anyhow::Result<f64> {
     let rest = text.rsplit_once(key).with_context(|| format!("no {key} in {text:?}"))?.1;
     let number = rest.split_whitespace().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: figures, printed; nothing here can fail because a machine is slow.
+//! `cargo xtask bench`: prints figures; nothing here fails because a machine is slow.
 
 mod analysis;
 mod asleep;

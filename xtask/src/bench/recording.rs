@@ -1,7 +1,7 @@
 //! What recording costs the program: instructions, nanoseconds, tokens per second.
 //!
-//! Runs with and without the agent alternate, and what is reported is the median of the
-//! ratios of neighbours: the machine's mood changes slowly, and both feel the same of it.
+//! Runs with and without the agent alternate, and the result is the median of the ratios of
+//! neighbours: the load of the machine changes slowly, so it affects both runs of a pair alike.
 
 use super::measure::{median_and_range, pairs, value};
 use crate::shell;

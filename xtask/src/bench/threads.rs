@@ -1,5 +1,5 @@
-//! What recording costs with many threads: all of them wait at every op for the slowest, and for
-//! the one that folds when the graph has run.
+//! What recording costs with many threads: at every op all of them wait for the slowest, and after
+//! the graph for the one that folds.
 
 use super::measure::{median_and_range, pairs, value};
 use crate::shell;

@@ -1,5 +1,5 @@
-//! The viewer's page of a million events: how large it is, how long it takes to write, to
-//! open and to move about in.
+//! The viewer's page of a million events: how large it is, and how long it takes to write, to open
+//! and to navigate.
 
 use super::measure::{cost, median};
 use super::profiles;

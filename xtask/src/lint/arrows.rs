@@ -1,5 +1,5 @@
-//! Who may know of whom: the agent's modules by what they import, crates by what their manifests
-//! ask for. The two tables are the order; ARCHITECTURE.md refers to them.
+//! Who may depend on whom: the agent's modules by what they import, crates by what their manifests
+//! name. The two tables define the order; ARCHITECTURE.md refers to them.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +35,7 @@ const CRATES: &[(&str, &[&str])] = &[
         "ggprof",
         &["ggprof-analysis", "ggprof-ggml", "ggprof-report", "ggprof-spool", "ggprof-trace"],
     ),
-    ("ggml-profiler", &["ggprof-agent", "ggprof-report", "ggprof-trace"]),
+    ("ggml-profiler", &["ggprof-agent", "ggprof-analysis", "ggprof-report", "ggprof-trace"]),
     ("ggprof-workload", &["ggprof-ggml"]),
     ("ggprof-e2e", &["ggprof-ggml", "ggprof-spool"]),
     ("xtask", &["ggprof-e2e"]),

@@ -1,5 +1,5 @@
-//! Files and folders that the documents name are there. They may be named from the project's
-//! directory or from a folder that a reader knows to be in: the end of their path is enough.
+//! Checks that files and folders named in the documents exist. A name may start at the project's
+//! directory or further down: the end of the path is enough.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,8 @@
-//! `cargo xtask lint`: how the code should look, and what may know of what.
+//! `cargo xtask lint`: the form of the code, who may depend on whom, and what the project is built
+//! from.
 
 mod arrows;
+mod dependencies;
 mod map;
 mod source;
 mod words;
@@ -11,16 +13,22 @@ use crate::shell;
 
 pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
     let root = shell::root();
-    let findings = [arrows::check(&root)?, words::check(&root)?, map::check(&root)?].concat();
+    let findings = [
+        arrows::check(&root)?,
+        words::check(&root)?,
+        map::check(&root)?,
+        dependencies::check(&root)?,
+    ]
+    .concat();
     for finding in &findings {
         eprintln!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("{} arrows, words or names of files are not what they should be", findings.len());
+        bail!("{} imports, words, names of files or dependencies to mend", findings.len());
     }
+    dependencies::ask_cargo_deny()?;
     shell::cargo(&["fmt", "--all", "--check"])?;
     shell::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let mut doc = shell::command(&cargo, &["doc", "--workspace", "--no-deps"]);
+    let mut doc = shell::cargo_command(&["doc", "--workspace", "--no-deps"]);
     shell::run(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "--deny warnings"))
 }

@@ -1,5 +1,5 @@
-//! Words that belong into some of the agent's files only: what depends on one processor, or on one
-//! API of devices, is told by them from what does not.
+//! Words that may appear only in some files of the agent: they show which code depends on one
+//! processor or on one device API.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ const RULES: &[Rule] = &[
     Rule {
         words: &["cuda", "cupti", "vulkan"],
         ignores_case: true,
-        // All locks stand in one list, whoever they are of.
+        // All locks are in one list, including those of device APIs.
         belong_into: &["devices/", "lock.rs"],
     },
 ];

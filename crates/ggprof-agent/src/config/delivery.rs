@@ -1,4 +1,5 @@
-//! What `GGML_PROFILE` asked for, made ready: when it is done, nothing may be allocated any more.
+//! What `GGML_PROFILE` asks for, prepared in advance: at the time of delivery nothing may be
+//! allocated.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +15,7 @@ pub(crate) struct Delivery {
     /// `None`: the summary, on standard output.
     pub(crate) output: Option<CString>,
     pub(crate) environment: Vec<CString>,
-    /// Where the program was started, which is where its paths are meant.
+    /// Where the program was started; its relative paths start there.
     pub(crate) directory: CString,
     pub(crate) stdout: Option<(u64, u64)>,
 }

@@ -1,6 +1,6 @@
-//! The environment, copied when the agent is loaded: the program may change its variables and
-//! its working directory later. What the words mean is found out when the program uses ggml,
-//! which most processes never do.
+//! The environment, copied when the agent is loaded, because the program may change its variables
+//! and its working directory later. The values are parsed only when the program uses ggml, which
+//! most processes never do.
 
 use std::ffi::{CStr, CString, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
@@ -11,11 +11,11 @@ use ggprof_spool::place;
 
 use crate::clock;
 
-/// What all names have in common that are ours alone.
+/// The prefix of ggprof's own variables.
 const OURS: &[u8] = b"GGPROF_";
-/// Others that are looked at.
+/// Other variables that are read.
 const OTHERS: [&str; 7] = ["GGML_PROFILE", "TMPDIR", "HOME", "TERM", "NO_COLOR", "LANG", "LC_ALL"];
-/// Of a word that is not understood so much is repeated.
+/// How much of a value that is not understood is repeated in a message.
 const LONGEST_WORD: usize = 60;
 
 #[derive(Debug)]
@@ -41,14 +41,14 @@ impl Environment {
         asks.then(|| Environment::copy(reads))
     }
 
-    /// Of this process as it is now. `reads` tells which other names somebody looks at.
+    /// The environment of this process at this moment. `reads` says which other names are needed.
     pub(crate) fn copy(reads: fn(&[u8]) -> bool) -> Environment {
         unsafe extern "C" {
             static environ: *const *const c_char;
         }
         let mut variables = Vec::new();
-        // SAFETY: libc's list of C strings, which a null pointer ends; whoever changes it while
-        // others run must see to it that nobody reads it.
+        // SAFETY: libc's list of C strings, which a null pointer ends; code that changes it
+        // while other threads run must make sure that none of them reads it.
         unsafe {
             let mut next = environ;
             while !next.is_null() && !(*next).is_null() {
@@ -80,7 +80,7 @@ impl Environment {
         self.get(name).map(PathBuf::from)
     }
 
-    /// The path as it was meant when the program was started.
+    /// The path, relative to the directory in which the program was started.
     pub(crate) fn absolute(&self, path: &Path) -> Option<PathBuf> {
         if path.is_absolute() {
             return Some(path.to_owned());
@@ -92,7 +92,7 @@ impl Environment {
         self.directory.as_deref()
     }
 
-    /// The moment of `CLOCK_MONOTONIC` that all this is of.
+    /// When this was copied, by `CLOCK_MONOTONIC`.
     pub(super) fn copied_ns(&self) -> u64 {
         self.copied_ns
     }
@@ -116,7 +116,7 @@ impl Environment {
         is_of_all.then_some(directory)
     }
 
-    /// One of these words; the first where nothing is set.
+    /// One of these words; the first one if the variable is not set.
     pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
         let Some(value) = self.get(name) else { return Ok(words[0].1) };
         let known = words.iter().find(|(word, _)| *word == value);
@@ -129,7 +129,9 @@ impl Environment {
     pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = value.to_str().and_then(|text| text.parse().ok());
-        number.map(Some).ok_or_else(|| format!("{}, which is no such number", set_to(name, value)))
+        number
+            .map(Some)
+            .ok_or_else(|| format!("{}, which is not a valid number", set_to(name, value)))
     }
 }
 
@@ -146,8 +148,8 @@ pub(super) fn set_to(name: &str, value: &OsStr) -> String {
     format!("{name} is \"{}{more}\"", short.replace(char::is_control, "?"))
 }
 
-/// A program may close its standard output and open a file of its own under the same number, in
-/// which a summary has no place.
+/// A program may close its standard output and open another file under the same number. A summary
+/// must not be written there.
 pub(crate) fn identity_of_stdout() -> Option<(u64, u64)> {
     // SAFETY: all-zero is a valid `stat`, which the call fills in.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };

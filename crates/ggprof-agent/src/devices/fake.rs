@@ -1,5 +1,5 @@
-//! A third API, for tests: nothing but this file and the list of all knows of it, and all that
-//! concerns any API reaches it.
+//! A third device API, for tests: only this file and the list of APIs know it, and everything that
+//! the agent asks of any API reaches it.
 
 use std::cell::RefCell;
 

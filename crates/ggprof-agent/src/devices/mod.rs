@@ -1,5 +1,6 @@
-//! The APIs by which ggml's libraries hand work to devices, each with all that is known of it in a
-//! folder of its own. The rest of the agent asks them through `observe::device_api` and names none.
+//! The APIs with which ggml's libraries give work to devices. Each has its own folder, which holds
+//! all that is known about it. The rest of the agent uses them through `observe::device_api` and
+//! names none of them.
 
 mod cuda;
 #[cfg(test)]
@@ -22,7 +23,7 @@ pub(crate) fn reads(name: &[u8]) -> bool {
     KNOWN.iter().flat_map(|api| api.variables()).any(|variable| variable.as_bytes() == name)
 }
 
-/// Learns what was asked for of each.
+/// Reads the settings of each.
 pub(crate) fn understand(environment: &Environment) -> Result<(), String> {
     KNOWN.iter().try_for_each(|api| api.understand(environment))
 }

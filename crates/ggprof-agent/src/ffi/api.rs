@@ -1,5 +1,5 @@
-//! The public functions of one copy of ggml, looked up by name. Each is
-//! optional: what is missing is a capability less, not a failure.
+//! The public functions of one copy of ggml, looked up by name. Each is optional: a missing
+//! function means one capability less, not a failure.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

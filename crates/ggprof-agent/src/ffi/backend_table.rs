@@ -1,5 +1,5 @@
-//! A live backend's function table, read and changed in place. Backends are
-//! structs on ggml's heap, so their tables are writable and no one else's.
+//! A live backend's function table, read and changed in place. Backends are structs on ggml's heap,
+//! so their tables are writable and not shared.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::api::Pointer;
 use crate::arch::Word;
 
-/// What lies in the registers behind the known arguments, should there be more of them.
+/// The registers after the known arguments, in case there are more arguments.
 pub(crate) type More = [Word; 4];
 pub(crate) type GraphCompute =
     unsafe extern "C-unwind" fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int;

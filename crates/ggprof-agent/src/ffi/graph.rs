@@ -13,7 +13,7 @@ pub(crate) struct GraphLayout {
     pub(crate) uid: usize,
 }
 
-/// A graph that ggml was told to compute.
+/// A graph that ggml was asked to compute.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Graph<'l> {
     at: *const u8,

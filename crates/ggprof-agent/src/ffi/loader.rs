@@ -1,7 +1,7 @@
-//! Whether the dynamic linker can be asked in a forked child. Another thread may have been inside
-//! it when the process forked: then what it was about to change stays half-changed in the child,
-//! or a lock of its stays locked, for ever. Programs whose children ask nothing do well all the
-//! same, and ld.so ends a process that asks in the middle of a change.
+//! Whether the dynamic linker can be called in a forked child. Another thread may have been inside
+//! it when the process forked. Then the child keeps a change that was only half made, or a lock
+//! that nobody will release. Programs whose children do not call the linker are fine even so; ld.so
+//! ends a process that calls it in the middle of a change.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -36,7 +36,7 @@ fn is_consistent() -> bool {
     unsafe { (&raw const _r_debug.state).read_volatile() == CONSISTENT }
 }
 
-/// All that we ever ask, in a process that may wait for ever.
+/// Makes every kind of call that the agent needs, in a process that may wait for ever.
 fn ask() {
     extern "C" fn pass(_: *mut libc::dl_phdr_info, _: usize, _: *mut c_void) -> c_int {
         0

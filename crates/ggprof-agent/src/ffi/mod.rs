@@ -1,5 +1,5 @@
-//! ggml's functions and struct layouts, and libllama's. Nothing here is fixed per ggml version: functions are
-//! looked up by name in the target, offsets are found by `probe`, in children (`rehearsal`).
+//! ggml's functions and struct layouts, and libllama's. Nothing here is fixed per version: functions
+//! are looked up by name in the target, and `probe` finds offsets in child processes (`rehearsal`).
 
 pub(crate) mod api;
 pub(crate) mod backend_table;

@@ -1,16 +1,16 @@
-//! The gate for everything that is tried out on foreign code. What ggml does with an object that
-//! we made up, or where it puts the fields of one that it made for us, is found out in a child
-//! that lives for that alone: a copy of this process, in which everything is loaded and linked as
-//! it is here. What the child finds comes back; if it crashes or hangs, that is the answer, and
-//! nothing was ever tried in the program itself.
+//! The gate for everything that is tried out on foreign code. How ggml treats an object that the
+//! agent made up, and where it puts the fields of an object that it made, is found out in a child
+//! process that exists only for this. The child is a copy of this process, with the same libraries
+//! loaded and linked in the same way. Its findings come back. If it crashes or hangs, that is the
+//! answer; nothing was tried in the program itself.
 //!
-//! A child rather than a helper that loads the same library: a ggml that is linked into the
-//! program, or hidden in a library that needs its program, can be loaded by nobody else. A child
-//! rather than reading the code: what a function does with a struct that somebody changed need
-//! not be understood, only survived.
+//! Why not a helper program that loads the same library: a ggml that is linked into the program, or
+//! hidden in a library that needs its program, cannot be loaded by any other program. Why not
+//! decode the code: what a function does with a changed struct need not be understood, only
+//! survived.
 //!
-//! The program notices nothing of the child: no signal when it ends, nothing for the program's
-//! `wait`, none of its fork handlers, no output, no core file.
+//! The program does not notice the child: it gets no signal when the child ends, its `wait` does
+//! not see the child, its fork handlers do not run, and there is no output and no core file.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ const STACK_BYTES: usize = 64 * 1024;
 pub(crate) enum Failure {
     /// The system made no child.
     NoChild,
-    /// It did not come to an end.
+    /// It did not end.
     TooLong,
     /// It crashed, or ended before there was a result.
     Crashed,
@@ -116,9 +116,8 @@ fn be_the_child<T: Copy>(
     end_child()
 }
 
-/// Whatever goes wrong in the child is nobody's business but ours. Every call changes this
-/// process only, which shares nothing with its parent but open files. First of all its time is
-/// limited.
+/// Makes sure that nothing of the child is noticed outside. Every call changes this process only,
+/// which shares nothing with its parent but open files. The very first call limits its time.
 fn be_unseen(time: Duration) {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
     static mut ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
@@ -201,7 +200,7 @@ pub(crate) fn is_call_of(context: &libc::ucontext_t, address: usize) -> bool {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize == address
 }
 
-/// Lets the thread go on at the start of another function, which returns to whoever called.
+/// Lets the thread continue at the start of another function, which returns to the caller.
 pub(crate) fn go_on_in(context: &mut libc::ucontext_t, function: usize) {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = function as i64;
 }
@@ -214,8 +213,8 @@ pub(crate) fn end_child() -> ! {
     }
 }
 
-/// Neither does a handler of the program run in the child, nor anything between the child's end
-/// and our wait for it.
+/// Keeps the program's handlers from running in the child, and between the child's end and our
+/// wait for it.
 fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     // SAFETY: all-zero is a valid set, both are ours; this thread's mask only, and it is put back.
     unsafe {
@@ -238,7 +237,7 @@ fn wait_for(pid: c_int, limit: Duration) -> c_int {
     loop {
         let has_time = began.elapsed() < patience;
         if !has_time {
-            // SAFETY: a child of ours that nobody has waited for.
+            // SAFETY: a child of ours that has not been waited for.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         if let Some(status) = ended(pid, if has_time { libc::WNOHANG } else { 0 }) {
@@ -252,7 +251,7 @@ fn wait_for(pid: c_int, limit: Duration) -> c_int {
 /// The status of a child that has ended; 0 where there is none to tell.
 fn ended(pid: c_int, flags: c_int) -> Option<c_int> {
     let mut status = 0;
-    // By number: the function is a place where the program may cancel this thread.
+    // By system call number, because libc's function is a cancellation point.
     // SAFETY: `status` is ours.
     let ended = unsafe {
         let null = std::ptr::null_mut::<c_void>();

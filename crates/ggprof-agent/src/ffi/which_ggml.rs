@@ -1,4 +1,4 @@
-//! Which copy of ggml a function is of, or of libllama.
+//! Tells which copy of ggml or libllama a function belongs to.
 
 use std::ffi::CStr;
 
@@ -6,8 +6,9 @@ use crate::patch::loaded_object::{self, LoadedObject, is_ours};
 use crate::patch::scope::Scope;
 use crate::patch::{inline, linked_in};
 
-/// A function of the ggml that a function leads to: itself, or where it is another
-/// profiler's, one of the ggml behind that. What has ggml linked in is its ggml.
+/// A function of the ggml that a function leads to: the function itself or, if it belongs to
+/// another profiler, one of the ggml that the profiler calls. An object with ggml linked in is its
+/// own ggml.
 pub(crate) fn of_ggml(function: usize) -> usize {
     let function = inline::function_behind(function);
     if is_ggmls(function) || linked_in::holds(function) {

@@ -1,5 +1,5 @@
 //! A program may ask ggml for the function that sets its abort callback, instead of calling it by
-//! name. Where `observe::ticking` needs the callback for itself, the program is given ours.
+//! name. If `observe::ticking` needs the callback, the program gets the agent's function.
 
 use std::ffi::{CStr, c_char, c_void};
 

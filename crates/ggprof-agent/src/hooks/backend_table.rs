@@ -1,5 +1,5 @@
-//! Stand-ins for functions of a backend's own table. The real ones are kept by
-//! `observe::backends`; a stand-in is only ever installed after its real one was.
+//! Stand-ins for functions of a backend's own table. `observe::backends` keeps the real ones; a
+//! stand-in is installed only after its real function was stored.
 
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,11 @@
-//! The stand-in for `ggml_barrier`, where a thread waits for the others: twice for every op, on
-//! every thread, and all of them wait for the slowest. So it is written out (`arch`), in as few
-//! instructions as it takes to note when the thread comes and when it goes on.
+//! The stand-in for `ggml_barrier`, where a thread waits for the others. It runs twice for every op
+//! on every thread, and all threads wait for the slowest one. So it is written in assembly
+//! (`arch`), with as few instructions as it takes to note when the thread arrives and when it
+//! continues.
 //!
-//! It keeps every register. A compiler that sees all callers of a short function lets them count
-//! on what the function leaves alone; and whatever arguments there are reach the real one.
+//! It keeps every register, because a compiler that sees all callers of a short function lets them
+//! keep values in registers that the function does not touch. All arguments reach the real
+//! function.
 //!
 //! # Hot path: no allocation, no locks, no panics
 

@@ -1,7 +1,7 @@
-//! Stand-ins inside a CPU backend's library. They run for every op on every
-//! thread. Each library has its own set (`LIBRARY` is its number), so that the
-//! real function is found by a constant index: several builds of the backend
-//! may be loaded at once, and their address ranges come and go.
+//! Stand-ins inside a CPU backend's library. They run for every op on every thread. Each library
+//! has its own set (`LIBRARY` is its number), so that a constant index finds the real function:
+//! several builds of the backend may be loaded at once, and libraries are loaded and closed at any
+//! time.
 //!
 //! # Hot path: no allocation, no locks, no panics
 
@@ -48,7 +48,7 @@ arch::stand_in! {
     fn extra_compute_forward<LIBRARY>, tells announced(arguments), jumps EXTRA[LIBRARY]
 }
 
-/// That the arguments are these shows where the second one is a node of a running graph.
+/// The arguments are what they seem if the second one is a node of a running graph.
 extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize) {
     fail_open::hot((), |this| cpu_op::begin(this, params, tensor));
 }
@@ -88,9 +88,9 @@ extern "C-unwind" fn forward_called(
     FORWARD[slot as usize].load(Ordering::Relaxed)
 }
 
-/// After this many calls without news a hook is taken out.
+/// After this many calls that showed nothing new, a hook is removed.
 const IDLE_CALLS: u32 = 1000;
-/// The count of a hook that had news once: it stays.
+/// The count of a hook that once showed something new: it stays.
 const USEFUL: u32 = u32::MAX;
 
 static CALLS_WITHOUT_NEWS: [AtomicU32; FORWARDS] = [const { AtomicU32::new(0) }; FORWARDS];
@@ -109,7 +109,7 @@ fn note_use(slot: usize, news: bool) {
     }
 }
 
-/// A slot that is used anew has everything to tell again.
+/// A slot that is reused must report everything again.
 pub(crate) fn forget_use(slot: usize) {
     CALLS_WITHOUT_NEWS[slot].store(0, Ordering::Relaxed);
 }

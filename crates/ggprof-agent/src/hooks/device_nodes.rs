@@ -1,6 +1,6 @@
-//! Which node a device's library is about to record or launch: in every version
-//! it first asks ggml whether the node is empty, through a slot of its own.
-//! `observe::visits` tells the questions that count from the others.
+//! Sees which node a device's library is about to record or launch: in every version, the library
+//! first asks ggml whether the node is empty, through a slot of its own. `observe::visits` tells
+//! the calls that count from the others.
 
 use std::ffi::CStr;
 use std::mem::offset_of;
@@ -25,7 +25,7 @@ static REAL: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIE
 static DEVICE_LIBRARIES: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBRARIES]> =
     Ranked::new([const { None }; LIBRARIES]);
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &DEVICE_LIBRARIES
 }
@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn visit(node: usize, return_address: usize, visits: *m
 static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
     [shim::<0>, shim::<1>, shim::<2>, shim::<3>, shim::<4>, shim::<5>, shim::<6>, shim::<7>];
 
-/// Hooks the library's questions; false where it asks none that can be seen.
+/// Hooks the library's calls about nodes; false if it makes none that can be seen.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
     got::bind(object, |name| name == IS_EMPTY);
     fault_point!();

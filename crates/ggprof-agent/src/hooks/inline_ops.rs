@@ -1,5 +1,5 @@
-//! Hooks at function entries inside a CPU backend's library whose calls pass no
-//! slot: linked with `-Bsymbolic`, with hidden functions, or into the program.
+//! Hooks at function entries inside a CPU backend's library whose calls do not use slots: it was
+//! linked with `-Bsymbolic`, with hidden functions, or into the program.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,8 +16,8 @@ use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
 
 /// What the names of functions that compute several nodes at once have in common.
-/// They are the ones that no announcement comes before; every function would do,
-/// but each changed entry is a risk.
+/// No announcement comes before these. Hooking every function would work too, but each changed
+/// entry is a risk.
 const FUSED: &[u8] = b"fused";
 /// Computes a node of any op. Where it is called directly it is ggml's own and not exported; a
 /// name with a suffix is a clone by the compiler, whose arguments may be others.

@@ -1,6 +1,6 @@
-//! Hooks for a process that we were not preloaded into: libggml-profiler is linked like any
-//! library, and where ggml comes before it in the order of symbols, calls go past us. Then
-//! the slots that lead to ggml's functions are changed, in everything that is loaded.
+//! Hooks for a process into which the agent was not preloaded. libggml-profiler is linked like any
+//! library. If ggml comes before it in the order of symbols, calls do not reach the agent. Then the
+//! slots that lead to ggml's functions are changed, in everything that is loaded.
 
 use super::entry;
 use crate::ffi::which_ggml;

@@ -1,7 +1,6 @@
-//! How the ops of a backend's library are seen: by the slots through which it
-//! calls its own functions, or, where its calls pass none, at the functions'
-//! entries (`inline_ops`). Decided by symbol names and by looking at the calls: no
-//! library name, no version.
+//! Decides how the ops of a backend's library are seen: through the slots with which it calls its
+//! own functions or, if its calls do not use slots, at the functions' entries (`inline_ops`).
+//! Symbol names and the calls themselves decide, never the library's name or version.
 
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
@@ -26,7 +25,7 @@ struct Library {
     place: Place,
     hooked: Hooked,
     inline: Option<InlineHooks>,
-    /// Being hooked; or that went wrong, and nobody knows which hooks are in.
+    /// Being hooked; or hooking failed, and it is not known which hooks are in.
     is_half: bool,
 }
 
@@ -39,7 +38,7 @@ pub(super) struct Hooks {
 static HOOKS: Ranked<{ rank::CPU_LIBRARIES }, Hooks> =
     Ranked::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKS
 }
@@ -58,7 +57,7 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
         return known.hooked.clone();
     }
     // Taken before it is used: no other library may get a number that some of this one's
-    // calls lead to. Nor is it tried again where it went wrong half-way.
+    // calls lead to. If it fails half-way, it is not tried again.
     hooks.libraries[number] = Some(Library::half_hooked(object));
     fault_point!();
     let (hooked, inline) = if announces_ops(object) {
@@ -86,7 +85,7 @@ pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
     announces
 }
 
-/// The hook at this place has nothing to tell: the library gets its own function
+/// The hook at this place shows nothing new: the library gets its own function
 /// back. Most functions are only called for a node that was announced just
 /// before; the hooks that stay are those of fusions.
 pub(crate) fn unhook_forward(place: usize) {
@@ -135,7 +134,7 @@ impl Hooks {
         own.or_else(free).or_else(gone)
     }
 
-    /// Hooks of a library that had this number before serve nobody now.
+    /// The hooks of a library that had this number before are not called any more.
     pub(super) fn free_forwards_of(&mut self, number: usize) {
         let before = Some(number as u8);
         self.forwards.iter_mut().filter(|owner| **owner == before).for_each(|owner| *owner = None);

@@ -1,8 +1,8 @@
-//! A program or library that has ggml linked into itself may call ggml's functions
-//! directly: it hides them, or was linked with `-Bsymbolic`. Then the dynamic linker
-//! binds nothing, and no call would ever arrive at `entry`. If it kept its symbols, the
-//! entry points are hooked where they are: those of the program and of what it links
-//! before `main`, those of a library that is opened later before it is used (`opened`).
+//! A program or library with ggml linked in may call ggml's functions directly: it hides them, or
+//! was linked with `-Bsymbolic`. Then the dynamic linker binds nothing, and no call arrives at
+//! `entry`. If the object kept its symbols, the entry points are hooked at their own addresses: in
+//! the program and its libraries before `main`, and in a library that is opened later before its
+//! first use (`opened`).
 
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
@@ -16,8 +16,8 @@ use crate::patch::scope::Scope;
 use crate::patch::symbols::{self, Function};
 use crate::quiet_log;
 
-/// What every program that computes with ggml calls, one way or another; a quick
-/// look for their names keeps all other programs from paying more.
+/// Functions that every program that computes with ggml calls in some way. Searching for their
+/// names first is quick, so other programs pay no more than that.
 pub(super) const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
 
 /// A library whose own calls of its ggml cannot be seen. Where no others arrive either, that is why
@@ -75,10 +75,10 @@ impl Prepared {
 
     /// They may not be installed any more.
     pub(crate) fn give_up(&mut self) {
-        self.hooked = Err("it may have been in use before it could be looked at");
+        self.hooked = Err("it may have been in use before ggprof could look at it");
     }
 
-    /// Keeps the hooks in mind, or says why there are none.
+    /// Registers the hooks, or says why there are none.
     pub(crate) fn conclude(self) {
         match self.hooked {
             Ok(hooked) => hooked.remember(),

@@ -1,8 +1,7 @@
-//! The functions ggml calls in place of its own. Each is thin: observe, call the
-//! real function exactly once, observe. What the pointers mean is `observe`'s
-//! to know.
+//! The functions that ggml calls in place of its own. Each is thin: observe, call the real function
+//! exactly once, observe. What the pointers mean is up to `observe`.
 //!
-//! All are `extern "C-unwind"`: ggml's C++ exceptions pass through them.
+//! All are `extern "C-unwind"`, because ggml's C++ exceptions pass through them.
 
 mod abort_callback;
 mod asked_for;

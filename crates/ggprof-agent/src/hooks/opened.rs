@@ -1,9 +1,10 @@
-//! Libraries that are loaded, at the start and later: each is looked at once, whether it
-//! has a ggml that only it can reach (`linked_in`).
+//! Looks once at each library, whether loaded at the start or later, for a ggml that only this
+//! library can reach (`linked_in`).
 //!
-//! Nobody can open a library in the program's place to look at it then: the loader searches
-//! by who calls. But what was opened is asked for its functions next. So the loader's functions
-//! that programs ask are ours, and lead on to the loader, with the caller still the caller.
+//! The agent cannot call `dlopen` in the program's place, because the loader's search path depends
+//! on the caller. But after opening a library, a program asks for its functions. So the agent
+//! stands in for the loader's functions that programs use for that, and jumps on to the loader,
+//! which still sees the original caller.
 
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -80,11 +81,11 @@ unsafe extern "C-unwind" fn answer(handle: usize, name: *const c_char) -> usize 
     entry.map_or(found, |entry| asked_for::instead_of(found, entry))
 }
 
-/// Returns the loader's function, for the question to go on to.
+/// Returns the loader's function, which the caller then jumps to.
 extern "C-unwind" fn before_answer(number: u32) -> usize {
     guard((), |this| {
-        // What others have opened is looked at by whoever asks first; what this thread opens
-        // now, by itself when it asks next: it is not there yet.
+        // The first thread that asks looks at what others have opened. What this thread is about
+        // to open is not loaded yet: this thread looks at it when it asks next.
         let openings = OPENINGS.load(Ordering::Acquire);
         if this.looked_at.replace(openings) != openings {
             look();
@@ -96,7 +97,7 @@ extern "C-unwind" fn before_answer(number: u32) -> usize {
     loaders_own(number)
 }
 
-/// Libc's, or another library's that stands in for it and comes behind us.
+/// Libc's, or that of another library that stands in for it and comes after the agent.
 fn loaders_own(number: u32) -> usize {
     static OWN: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
     let own = &OWN[number as usize];
@@ -126,7 +127,7 @@ pub(crate) fn look() {
     if is_same {
         return;
     }
-    // The next question comes soon.
+    // The next call comes soon.
     let Some(mut turn) = SEEN.take() else {
         return ThisThread::with(|this| this.looked_at.set(u32::MAX));
     };
@@ -138,13 +139,13 @@ pub(crate) fn look() {
     });
     for object in now {
         if !turn.value.contains(&object.place()) {
-            // Before it is looked at: not again where that goes wrong.
+            // Before it is looked at, so that it is not tried again if that fails.
             turn.value.push(object.place());
             look_at(&object, &turn);
         }
     }
     device_api::all().iter().for_each(|api| api.note_loaded());
-    // What came meanwhile is looked at the next time.
+    // What was loaded meanwhile is looked at the next time.
     LOADED.store(loaded, Ordering::Release);
     UNLOADED.store(unloaded, Ordering::Release);
 }
@@ -153,7 +154,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     if loaded_object::is_ours(object.dynamic) || object.is_of_the_system() {
         return;
     }
-    // It stays while it is looked at, whoever closes it.
+    // Keeps it loaded while it is looked at, even if the program closes it.
     let held = Scope::of(&object.name);
     if held.is_none() || is_gone(&object.place()) {
         return;
@@ -164,7 +165,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
         return say_if_old(object);
     }
     if let Some(mut prepared) = linked_in::prepare(object) {
-        // SAFETY: it has just been loaded, and whoever could use it waits for this turn.
+        // SAFETY: it has just been loaded, and every thread that could use it waits for this turn.
         match turn.hook(|| unsafe { prepared.install() }) {
             Some(()) => {}
             None => prepared.give_up(),
@@ -173,7 +174,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     }
 }
 
-/// In a ggml from before it had backends nothing that we know of is called.
+/// A ggml from before backends existed calls none of the functions that the agent knows.
 fn say_if_old(object: &LoadedObject) {
     const ALL_THERE_WAS: [&CStr; 2] = [c"ggml_init", c"ggml_graph_compute"];
     if ALL_THERE_WAS.iter().all(|name| exports::shows(object.base, object.dynamic, name)) {
@@ -181,7 +182,7 @@ fn say_if_old(object: &LoadedObject) {
             b"nothing is recorded of ",
             object.name.to_bytes(),
             if object.name.is_empty() { b"this program" } else { b"" },
-            b": its ggml is from before it had backends (2023)",
+            b": its ggml is from before backends existed (2023)",
         ]);
     }
 }

@@ -1,12 +1,12 @@
-//! Which function the caller would have reached without us.
+//! Which function the caller would have reached without the agent.
 //!
-//! It is looked up in the scope of the library the call came from: `RTLD_NEXT`
-//! does not see libraries opened with `RTLD_LOCAL`, and two copies of ggml must
-//! each reach their own. A call that ggml makes as its last act (a tail call)
-//! seems to come from our own wrapper; then the answer lies in the library of
-//! the real function that wrapper called. A call that another profiler passes
-//! on comes from a library that exports the same names and is no ggml: then the
-//! answer lies behind us, or the two would call each other for ever.
+//! It is looked up in the scope of the library from which the call came: `RTLD_NEXT` does not see
+//! libraries opened with `RTLD_LOCAL`, and two copies of ggml must each reach their own functions.
+//! There are two special cases. A tail call of ggml seems to come from the agent's own wrapper;
+//! then the answer is in the library of the real function that the wrapper called. A call that
+//! another profiler passes on comes from a library that exports the same names and is not ggml;
+//! then the answer is behind the agent in the order of symbols, or the two would call each other
+//! for ever.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -87,7 +87,7 @@ impl RealFunction {
         if return_address & PAST_A_HOOK != 0 {
             return return_address & !PAST_A_HOOK;
         }
-        // Whatever goes wrong with us, the program must get its function.
+        // Whatever fails in the agent, the program must get its function.
         let function = contained(0, || self.remembered_or_found(symbol, site));
         if function != 0 { function } else { found_otherwise(symbol, return_address) }
     }
@@ -171,7 +171,7 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
     elsewhere.or(Some(found).filter(usable)).unwrap_or(0)
 }
 
-/// The symbol behind us in the global scope.
+/// The symbol after the agent's in the global scope.
 fn next(symbol: &CStr) -> usize {
     lock::before_asking_the_loader();
     // SAFETY: a look-up by a C string.

@@ -1,8 +1,8 @@
-//! Whose turn it is to look at what was loaded, and to hook it before it is used. A thread that
-//! comes meanwhile waits, because it may be about to use it. But whoever looks may be waiting for
-//! the loader, and the loader for that very thread, if it is inside a library's constructor. So it
-//! waits for a while and no longer. Once it has gone on, what is new may be in use, and nothing of
-//! it may be hooked any more.
+//! Which thread looks at newly loaded libraries and hooks them before they are used. Other threads
+//! that arrive meanwhile wait, because they may be about to use such a library. But the first
+//! thread may be waiting for the loader, and the loader for a waiting thread, if that is inside a
+//! library's constructor. So a thread waits for a limited time. Once it has gone on, the new
+//! libraries may be in use and must not be hooked any more.
 
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -15,18 +15,19 @@ use crate::lock::Tried;
 const PATIENCE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Nobody looks.
+/// No thread looks.
 const FREE: u8 = 0;
 const LOOKS: u8 = 1;
 /// Functions are being hooked, which is over soon.
 const HOOKS: u8 = 2;
-/// Somebody did not wait any longer.
+/// Another thread stopped waiting.
 const LEFT: u8 = 3;
 
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     state: AtomicU8,
-    /// Somebody left during the last turn, which may not have seen what he had opened.
+    /// A thread stopped waiting during the last turn, which may not have seen what that thread
+    /// opened.
     left_before: AtomicBool,
     value: Tried<T>,
 }
@@ -49,7 +50,7 @@ impl<T> Turns<T> {
         }
     }
 
-    /// `None` where another thread has it for too long.
+    /// `None` if another thread has it for too long.
     pub(super) fn take(&self) -> Option<Turn<'_, T>> {
         let mut since = None;
         loop {

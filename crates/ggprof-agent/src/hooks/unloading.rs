@@ -1,6 +1,6 @@
-//! Libraries that the program closes: from then on an address may mean something else. The
-//! loader counts them too, but to ask it is a walk through everything that is loaded, and
-//! a token of a small model copies a dozen tensors, each of which wants to know.
+//! Libraries that the program closes: from then on, an address may mean something else. The loader
+//! counts closed libraries too, but asking it means a walk through everything that is loaded, and a
+//! token of a small model copies a dozen tensors, each of which has to know.
 
 use std::ffi::{c_int, c_void};
 
@@ -10,7 +10,7 @@ use crate::patch::{loaded_object, scope};
 /// Called by programs as libc's own.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
-    // Counted on both sides: what others remember meanwhile may be of the library that goes.
+    // Counted before and after: what other threads remember meanwhile may be about this library.
     loaded_object::note_closing();
     // SAFETY: what the program would have called, with what it passed.
     let status = unsafe { scope::close(handle) };

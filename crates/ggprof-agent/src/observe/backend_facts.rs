@@ -1,6 +1,6 @@
-//! What is to be known of a backend, found out before it is taken in: the loader and ggml are
-//! asked, and the backend's library is hooked. No lock of ours is held meanwhile, as the
-//! loader may be waiting for us.
+//! The facts about a backend, collected before it is adopted: this calls the loader and ggml, and
+//! hooks the backend's library. No lock is held meanwhile, because the loader may be waiting for
+//! us.
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
@@ -22,7 +22,7 @@ pub(super) struct BackendFacts {
     pub(super) ops_seen: bool,
     /// The way to set its abort callback, where ops are seen by ticks only.
     pub(super) tick_setter: Option<Setter>,
-    /// It computes in the host's memory, and has when it returns.
+    /// It computes in the host's memory, and has finished when it returns.
     pub(super) is_host_accelerator: bool,
     /// A device's: its library tells which node it works on.
     pub(super) asks_about_nodes: bool,
@@ -63,12 +63,12 @@ impl BackendFacts {
         // see the processor's ops tells nothing of the others'.
         let on_processor = matches!(device_type, devices::CPU | devices::UNKNOWN);
         let hooked = match &object {
-            // Without the fields of its nodes nothing could be told of an op.
+            // Without the layout of nodes, nothing can be recorded about an op.
             Some(object) if on_processor && instance.layouts.is_some() => (hooks.ops)(object),
             _ => Hooked::not(Why::plain(CoveredWhy::NotAnnounced)),
         };
         fault_point!();
-        // ggml ends the program if the backend is another's.
+        // ggml ends the program if the backend belongs to another library.
         let may_tick = device_type == devices::CPU && !hooked.ops && instance.layouts.is_some();
         let on_device = object.as_ref().filter(|_| device_type != devices::CPU);
         if let Some(library) = on_device {
@@ -141,7 +141,7 @@ impl BackendFacts {
         api.is_some_and(|api| api.covers_itself())
     }
 
-    /// Tells what is seen, how, by how many hooks, and if it is not, why.
+    /// Records what is seen, how, with how many hooks, or why it is not seen.
     fn cover(
         &self,
         instance: &Instance,

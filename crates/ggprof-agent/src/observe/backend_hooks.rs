@@ -1,5 +1,6 @@
-//! What is put into backends and their libraries so that their work is seen. `observe` says when,
-//! and remembers what was there; the functions are those of `hooks`, which hands them over.
+//! The functions that are put into backends and their libraries so that their work is seen.
+//! `observe` decides when to install them and remembers the originals; `hooks` provides the
+//! functions.
 
 use ggprof_spool::layout::{CoveredHow, Why};
 

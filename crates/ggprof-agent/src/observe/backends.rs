@@ -1,6 +1,6 @@
-//! The backends of the process. Each one seen gets a number, is described in the
-//! recording, and has its function table changed; the functions that were there
-//! are kept here, for as long as the process lives: a hook must always find them.
+//! The backends of the process. Each backend that is seen gets a number, is described in the
+//! recording, and has its function table changed. The original functions are kept here until the
+//! process ends, because a hook must always find them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -79,7 +79,7 @@ fn adopted() -> impl Iterator<Item = &'static Adopted> {
     chunks.flat_map(|chunk| &chunk.entries).take_while(|it| it.backend.load(Ordering::Acquire) != 0)
 }
 
-/// An entry that nobody has taken yet.
+/// An entry that is not taken yet.
 fn new_entry() -> &'static Adopted {
     let mut chunk = &ADOPTED;
     loop {
@@ -91,10 +91,10 @@ fn new_entry() -> &'static Adopted {
     }
 }
 
-/// How many were taken in.
+/// How many were adopted.
 static ADOPTING: Ranked<{ rank::ADOPTING }, u32> = Ranked::new(0);
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &ADOPTING
 }
@@ -142,7 +142,7 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
 pub(crate) fn wait_for_all_of(name: &str) {
     let is_of = |entry: &&Adopted| entry.device_api().is_some_and(|api| api.name() == name);
     for entry in adopted().filter(is_of) {
-        // SAFETY: whoever frees it would first wait for us.
+        // SAFETY: a thread that frees it waits for us first.
         unsafe { entry.wait_until_idle() };
     }
 }
@@ -158,7 +158,7 @@ pub(super) fn note_change() {
     CHANGES.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Takes a backend in. `base_function` is a function of its ggml's base library.
+/// Adopts a backend. `base_function` is a function of its ggml's base library.
 pub(crate) fn adopt(
     this: &ThisThread,
     backend: Pointer,
@@ -180,7 +180,7 @@ pub(crate) fn adopt(
     let facts = BackendFacts::of(instance, backend, own, hooks);
     fault_point!();
     let mut count = ADOPTING.lock();
-    // Another thread may have come here at the same time.
+    // Another thread may have done the same meanwhile.
     if let Some(entry) = find(backend)
         && entry.is_hooked(backend, hooks)
     {
@@ -319,7 +319,7 @@ impl Adopted {
         self.synchronize.store(own.synchronize, Ordering::Release);
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
-        // Who sees this waits for the backend, and not for the one that had the entry before.
+        // A thread that sees this waits for the backend, not for the one that had the entry before.
         self.device_api.store(facts.device_api.map_or(0, |place| place + 1), Ordering::Release);
         fault_point!();
         let at = instance.backend.unwrap_or_default();
@@ -345,8 +345,8 @@ impl Adopted {
         self.asks_about_nodes.store(facts.asks_about_nodes, Ordering::Relaxed);
     }
 
-    /// It computes a graph in the host's memory, and has when it returns: ggml's
-    /// public way to wait for it does nothing where there is no such function.
+    /// It computes a graph in the host's memory, and has finished when it returns: ggml's
+    /// public function to wait does nothing if the table has none.
     pub(crate) fn is_host_accelerator(&self) -> bool {
         self.is_host_accelerator.load(Ordering::Relaxed)
     }
@@ -394,7 +394,7 @@ impl Adopted {
         self.device.store(0, Ordering::Relaxed);
         ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
-        // Whatever happens below: nobody waits for it any more.
+        // Whatever happens below: no thread waits for it any more.
         let api = self.device_api();
         if let Some(api) = api {
             api.while_nobody_waits(&mut || self.device_api.store(0, Ordering::Release));
@@ -402,7 +402,8 @@ impl Adopted {
         fault_point!();
         self.write_free(this, api);
         fault_point!();
-        // From here on the entry may go over to another backend; who frees this one knows how.
+        // From here on another backend may get the entry; the caller has the function that frees
+        // this one.
         self.is_freed.store(true, Ordering::Release);
     }
 

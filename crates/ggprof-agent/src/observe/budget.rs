@@ -1,12 +1,12 @@
-//! What sampling may take of a program's time.
+//! How much of a program's time sampling may take.
 
-/// A share of the time since the first question, and what was taken of it.
+/// A share of the time since the first call, and how much of it was taken.
 #[derive(Debug)]
 pub(crate) struct Budget {
     permille: u64,
     began_ns: Option<u64>,
     spent_ns: u64,
-    /// Of that, what there was no choice about.
+    /// The part of it that had to be taken.
     unchosen_ns: u64,
 }
 
@@ -19,7 +19,7 @@ impl Budget {
         self.spent_ns += took_ns;
     }
 
-    /// Takes what has to be taken anyway, as long as half of the budget is left for choices.
+    /// Takes time that has to be taken anyway, as long as half of the budget is left for choices.
     pub(crate) fn spend_unchosen(&mut self, took_ns: u64, now_ns: u64) {
         let room_ns = (self.earned_ns(now_ns) / 2).saturating_sub(self.unchosen_ns);
         self.unchosen_ns += took_ns.min(room_ns);

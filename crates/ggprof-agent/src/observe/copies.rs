@@ -1,7 +1,6 @@
-//! Tensors moved between backends. Bytes come from ggml itself, the direction
-//! from whether each side's buffer is the host's, the backend from the device
-//! the buffer belongs to. A call that may return before the copy is done is
-//! marked so: its time is the host's, not the copy's.
+//! Tensors moved between backends. ggml itself gives the bytes; whether each side's buffer is host
+//! memory gives the direction; the device of the buffer gives the backend. A call that may return
+//! before the copy is done is marked so: its time is that of the host's call, not of the copy.
 
 use ggprof_spool::layout::{self, NONE};
 
@@ -22,8 +21,8 @@ pub(crate) const READING: u8 = 1;
 pub(crate) const WRITING: u8 = 2;
 pub(crate) const COPYING: u8 = 3;
 
-/// For as long as it lives, this thread is inside a copy of ggml's. One that a copy makes
-/// in turn tells its direction; the cause stays the outer one.
+/// While this value lives, this thread is inside a copying call of ggml. A nested call sets the
+/// direction; the cause stays that of the outer call.
 #[derive(Debug)]
 pub(crate) struct Underway {
     outer: u8,
@@ -113,7 +112,7 @@ pub(crate) fn note(
     Some(())
 }
 
-/// Who is at the ends of a copy that is not known, remembered for the next time.
+/// Finds the two backends of a copy that is not known, and remembers them for the next time.
 #[cold]
 fn find_out(lane: &HeldLane<'_>, instance: &Instance, key: Key, sides: [Side<'_>; 2]) -> Ends {
     let found = sides.map(|side| side.found(instance, key.scheduler));

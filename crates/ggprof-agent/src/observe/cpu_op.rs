@@ -12,7 +12,7 @@ use crate::recorder::current;
 use crate::recorder::thread_log::ThreadLog;
 
 /// The first fields of ggml's `ggml_compute_params`: a thread's number and how many there are;
-/// before mid-2024 a stage of the work stood in front of them.
+/// before mid-2024 a stage of the work came before them.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ComputeParams {
@@ -23,8 +23,9 @@ pub(crate) struct ComputeParams {
 const MOST_THREADS: i32 = 512;
 
 impl ComputeParams {
-    /// Number and count of the thread, as good as can be told: a number is less than the count.
-    /// Behind a stage, numbers above the stage's are taken for counts. They only label threads.
+    /// Number and count of the thread, as well as they can be guessed: a number is less than the
+    /// count. If a stage comes first, numbers above the stage's are taken for counts. They only
+    /// label threads.
     fn thread(&self) -> (u32, u32) {
         let [first, second, third] = self.fields;
         let is_pair = |index: i32, count: i32| index >= 0 && index < count && count <= MOST_THREADS;
@@ -33,7 +34,7 @@ impl ComputeParams {
         } else if is_pair(second, third) {
             (second as u32, third as u32)
         } else {
-            // Unknown: its waits are timed, should there be others.
+            // Unknown: its waits are timed, because there may be other threads.
             (0, 2)
         }
     }
@@ -147,7 +148,7 @@ fn join_run_of(
     Ok(log)
 }
 
-/// This thread reached a barrier inside or behind its share.
+/// This thread reached a barrier inside or after its share.
 #[inline(always)]
 pub(crate) fn reach_barrier(this: &ThisThread) -> bool {
     let log = this.log.get().filter(|log| log.has_company());

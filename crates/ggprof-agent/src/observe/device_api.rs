@@ -1,6 +1,6 @@
-//! What is asked of a device's API (a way by which ggml's libraries hand work to devices, of which
-//! `devices` knows some), wherever the rest of the agent comes to something that concerns it. Most
-//! of it concerns few of them, so that nearly everything has an answer for the others.
+//! The interface to a device API, with which ggml's libraries give work to devices; `devices` has
+//! the APIs that are known. The rest of the agent calls it wherever something may concern a device.
+//! Most functions concern few APIs, so nearly all have a default.
 
 use std::fmt::Debug;
 use std::sync::OnceLock;
@@ -88,13 +88,13 @@ pub(crate) trait DeviceApi: Debug + Sync {
     /// The program has waited for all work of a scheduler's devices.
     fn note_waited(&self) {}
 
-    /// Brings all there is into the file, without waiting for anybody.
+    /// Writes everything that is there into the file, without waiting.
     fn deliver(&self) {}
 
     /// Whether the program has used it: what devices did is out of reach in a forked child.
     fn is_in_use(&self) -> bool;
 
-    /// Those without which a forked child could not go on.
+    /// The locks that a forked child needs.
     fn locks(&self) -> LocksAtFork {
         [None; 4]
     }
@@ -109,15 +109,15 @@ pub(crate) trait DeviceApi: Debug + Sync {
     fn withdraw(&self) {}
 }
 
-static KNOWN: OnceLock<&'static [&'static dyn DeviceApi]> = OnceLock::new();
+static REGISTERED: OnceLock<&'static [&'static dyn DeviceApi]> = OnceLock::new();
 
 /// Called before anything can be recorded.
 pub(crate) fn register(known: &'static [&'static dyn DeviceApi]) {
-    let _ = KNOWN.set(known);
+    let _ = REGISTERED.set(known);
 }
 
 pub(crate) fn all() -> &'static [&'static dyn DeviceApi] {
-    KNOWN.get().copied().unwrap_or_default()
+    REGISTERED.get().copied().unwrap_or_default()
 }
 
 /// The place in that list of the API whose calls the library makes; they are hooked.

@@ -1,4 +1,4 @@
-//! What ggml tells of a backend's device.
+//! What ggml says about a backend's device.
 
 use super::instance::Instance;
 use crate::ffi::api::Pointer;

@@ -1,9 +1,9 @@
-//! The guard around every piece of our code that runs inside a hook.
+//! The guard around all code of the agent that runs inside a hook.
 //!
-//! It keeps hooks from entering themselves (our own calls into ggml pass through
-//! them too), catches panics and counts them: after a few the agent is off.
-//! The real function is called outside the guard, always: so it runs exactly
-//! once, and `catch_unwind` never meets a foreign exception.
+//! It keeps hooks from entering themselves (the agent's own calls into ggml pass through them too),
+//! catches panics and counts them: after a few, the agent switches itself off. The real function is
+//! always called outside the guard. So it runs exactly once, and `catch_unwind` never sees a
+//! foreign exception.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,11 +1,10 @@
-//! Nodes into descriptions. A program computes the same graph thousands of
-//! times, so what a tensor looked like the last time is kept: when its bytes are
-//! the same, its number is the same, and nothing is hashed or locked.
+//! Turns nodes into descriptions. A program computes the same graph thousands of times, so the
+//! bytes of each tensor are kept from the last time: if they are the same, its number is the same,
+//! and nothing is hashed or locked.
 //!
-//! A node's identity is what it computes on what: op, parameters, name, type,
-//! shape, strides, and the same of its sources with how many nodes back they
-//! were made. Where its data lies is no part of it, and neither is the offset of
-//! a view: the place in a cache moves with every token.
+//! A node's identity is what it computes from what: op, parameters, name, type, shape, strides, the
+//! same of its sources, and how many nodes before it the sources were computed. The address of its
+//! data is no part of it, nor is the offset of a view: the place in a cache moves with every token.
 
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +25,7 @@ const USES_BEFORE_CHECK: u32 = 32;
 const NUMBERED: usize = 8;
 /// Bytes of a tensor up to its data pointer: 248 or 256 in all versions.
 const HEAD_BYTES: usize = 256;
-/// The shortest name field there is; longer ones are told apart by this much.
+/// The shortest name field there is; longer ones are compared by this many bytes.
 const NAME_BYTES: usize = 64;
 
 /// The nodes a lane has seen.
@@ -74,7 +73,7 @@ struct Remembered {
 impl KnownNodes {
     /// The number of the graph's shape. Graphs are recognised by ggml's own number
     /// for them, which backends rely on too, or else by a fingerprint of what tends to
-    /// change; what else may change is looked at now and then.
+    /// change; all other fields are compared now and then.
     pub(crate) fn shape_of(
         &mut self,
         lane: &HeldLane<'_>,
@@ -162,7 +161,7 @@ impl KnownNodes {
     }
 
     /// The node's number, if nothing about it has changed. Sources are counted
-    /// back by position, so one node elsewhere than before unsettles all later.
+    /// back by position, so one node at another position invalidates all later ones.
     #[inline(always)]
     fn recall(
         &mut self,
@@ -320,7 +319,7 @@ fn fingerprint(layout: &TensorLayout, nodes: &[*const u8]) -> u64 {
     state
 }
 
-/// A digest of the sources that are no nodes of the graph: weights and inputs
+/// A digest of the sources that are not nodes of the graph: weights and inputs
 /// may change their shape without the node's own bytes changing.
 #[inline(always)]
 fn leaves(tensor: Tensor<'_>, slots: u8, made_in_graph: u16) -> u64 {

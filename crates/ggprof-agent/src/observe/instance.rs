@@ -1,6 +1,6 @@
-//! A copy of ggml in this process: its functions and its layouts, found once.
-//! Several copies with different layouts in one process are real (two Python
-//! wheels, for one), so nothing about ggml is global.
+//! A copy of ggml in this process: its functions and its layouts, found once. A process can hold
+//! several copies with different layouts (two Python wheels, for example), so nothing about ggml is
+//! global.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -42,12 +42,12 @@ struct KnownInstances {
     unloads: u64,
 }
 
-static KNOWN: Ranked<{ rank::INSTANCES }, KnownInstances> =
+static INSTANCES: Ranked<{ rank::INSTANCES }, KnownInstances> =
     Ranked::new(KnownInstances { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &KNOWN
+    &INSTANCES
 }
 
 impl Instance {
@@ -69,7 +69,7 @@ impl Instance {
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
-        // Where another profiler stands in between, the function is its own.
+        // If another profiler is in between, the function is the profiler's.
         let object = LoadedObject::containing(which_ggml::of_ggml(function))?;
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
@@ -78,7 +78,7 @@ impl Instance {
         let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
         fault_point!();
         let mut known = known();
-        // Another thread may have come here at the same time.
+        // Another thread may have done the same meanwhile.
         if let Some(instance) = known.find(&object, function) {
             return Some(instance);
         }
@@ -187,7 +187,7 @@ impl KnownInstances {
 }
 
 fn known() -> Locked<'static, { rank::INSTANCES }, KnownInstances> {
-    KNOWN.lock()
+    INSTANCES.lock()
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";

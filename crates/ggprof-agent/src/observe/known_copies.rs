@@ -1,6 +1,6 @@
-//! Copies that come again with every token: who is at their ends is found out once, and then
-//! remembered by the lane. Finding out takes a dozen calls and locks, half a microsecond for
-//! each of the ten copies that a token on a GPU needs.
+//! Copies that repeat with every token: their two backends are found out once and then remembered
+//! by the lane. Finding out takes a dozen calls and locks, half a microsecond for each of the ten
+//! copies that a token on a GPU needs.
 
 use ggprof_spool::layout::CopyEvent;
 
@@ -19,7 +19,7 @@ pub(crate) struct Key {
     pub(crate) changes: u32,
 }
 
-/// What was found out: these fields of the event.
+/// What is remembered: these fields of the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
     pub(crate) direction: u8,

@@ -1,5 +1,5 @@
-//! What a thread knows of nodes and copies that come again. It is kept by the lane that the thread
-//! writes with (`recorder::lane`), as long as the numbers in it are valid.
+//! What a thread remembers of nodes and copies that repeat. It is kept by the lane with which the
+//! thread writes (`recorder::lane`), as long as the numbers in it are valid.
 
 use super::graph::KnownNodes;
 use super::known_copies::KnownCopies;

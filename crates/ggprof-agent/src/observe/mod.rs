@@ -1,4 +1,4 @@
-//! What the pointers that hooks were given mean.
+//! The meaning of the pointers that hooks are given.
 //!
 //! * `this_thread`, `fail_open`: what is kept per thread, and the guard around all that is done;
 //! * `lane_memory`: what is known of nodes and copies, kept per lane;
@@ -9,9 +9,9 @@
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
 //! * `cpu_op`: a thread's share of a node;
-//! * `ticking`, `ticks`: nodes of a library that shows nothing but their number;
-//! * `device_api`: what is asked of the APIs by which devices get their work;
-//! * `budget`: how much sampling may take;
+//! * `ticking`, `ticks`: nodes of a library that shows only how many it has computed;
+//! * `device_api`: the interface to the APIs with which devices get their work;
+//! * `budget`: how much time sampling may take;
 //! * `visits`: the node a device's library works on;
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.

@@ -1,5 +1,5 @@
-//! Describing one node: its digest, and, when it is new, everything ggml knows of
-//! it. Which nodes need describing is decided in `graph`.
+//! Describes one node: its digest and, if it is new, everything that ggml knows about it. `graph`
+//! decides which nodes need a description.
 
 use ggprof_ggml::{computes, is_marked, is_wanted};
 use ggprof_spool::layout::{self, SOURCE_BYTES, Source};

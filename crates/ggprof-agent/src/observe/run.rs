@@ -19,8 +19,8 @@ use crate::recorder::lane::HeldLane;
 /// Status of a run that a C++ exception ended; ggml's own are small.
 pub(crate) const UNWOUND: i32 = i32::MIN;
 
-/// The run this thread is in. Dropped by a passing exception its end is still written;
-/// dropped in the middle of a fault of ours, the thread leaves it all the same.
+/// The run this thread is in. If an exception drops it, its end is still written; if it is
+/// dropped because of a fault of the agent, the thread leaves it as well.
 #[derive(Debug)]
 pub(crate) struct Run {
     thread: ThreadInRun,
@@ -32,7 +32,7 @@ pub(crate) struct Run {
 /// What happens on this thread belongs to the run, until this is dropped.
 #[derive(Debug)]
 struct ThreadInRun {
-    /// Or [`UNRECORDED`]: what happens until it ends belongs to it all the same.
+    /// Or [`UNRECORDED`]: what happens until it ends still belongs to it.
     id: u32,
     _admission: Admission<'static>,
 }
@@ -60,7 +60,7 @@ impl Run {
         }
         let ticks = clock::ticks();
         let Some((admission, number)) = recorder.admit_run() else {
-            // A child that no handler was told of.
+            // A child for which no fork handler ran.
             return current::in_child().and(None);
         };
         fault_point!();

@@ -1,5 +1,4 @@
-//! Schedulers, told apart by number: the same address may be another scheduler
-//! later.
+//! Schedulers, identified by number, because a new scheduler may have the address of an old one.
 
 use ggprof_spool::layout;
 
@@ -18,7 +17,7 @@ use crate::recorder::lane::HeldLane;
 
 struct KnownSchedulers {
     live: Vec<Live>,
-    /// Where schedulers were that are gone.
+    /// Addresses of schedulers that were freed.
     freed: Vec<usize>,
     count: u32,
 }
@@ -29,7 +28,7 @@ struct Live {
     id: u32,
     /// Its backends by number; empty where they are not known.
     members: Vec<u32>,
-    /// A function of its ggml's base library, 0 if it was made out of our sight.
+    /// A function of its ggml's base library, 0 if its creation was not seen.
     base_function: usize,
 }
 
@@ -38,12 +37,12 @@ pub(crate) const FREED: u32 = u32::MAX;
 /// Addresses are used again and again, so few are enough.
 const MOST_FREED: usize = 256;
 
-static KNOWN: Ranked<{ rank::SCHEDULERS }, KnownSchedulers> =
+static SCHEDULERS: Ranked<{ rank::SCHEDULERS }, KnownSchedulers> =
     Ranked::new(KnownSchedulers { live: Vec::new(), freed: Vec::new(), count: 0 });
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
-    &KNOWN
+    &SCHEDULERS
 }
 
 /// The program made a scheduler over these backends.
@@ -78,7 +77,7 @@ fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
 /// The scheduler is one of ggml's, unless it was freed.
 pub(crate) unsafe fn follow(this: &ThisThread, scheduler: Pointer, hooks: &BackendHooks) -> u32 {
     let base_function = {
-        let known = KNOWN.lock();
+        let known = SCHEDULERS.lock();
         if known.freed.contains(&(scheduler as usize)) {
             return FREED;
         }
@@ -107,27 +106,27 @@ unsafe fn members_of(scheduler: Pointer, base_function: usize) -> Vec<Pointer> {
     (0..unsafe { count(scheduler) }).map(|index| unsafe { get(scheduler, index) }).collect()
 }
 
-/// The number of a scheduler; one that was made out of our sight gets one now.
+/// The number of a scheduler; one whose creation was not seen gets a number now.
 pub(crate) fn number(scheduler: Pointer) -> u32 {
     known_number(scheduler).unwrap_or_else(|| number_new(scheduler, Vec::new(), 0))
 }
 
 /// The number of a scheduler that was not freed.
 pub(crate) fn known_number(scheduler: Pointer) -> Option<u32> {
-    let known = KNOWN.lock();
+    let known = SCHEDULERS.lock();
     known.live.iter().find(|live| live.at == scheduler as usize).map(|live| live.id)
 }
 
 /// Whether a backend belongs to the scheduler; yes where its members are unknown.
 pub(crate) fn may_hold(scheduler: usize, backend: u32) -> bool {
-    let known = KNOWN.lock();
+    let known = SCHEDULERS.lock();
     let members = known.live.iter().find(|live| live.at == scheduler).map(|live| &live.members);
     members.is_none_or(|members| members.is_empty() || members.contains(&backend))
 }
 
 /// The program frees a scheduler; whether it is the last that we know of.
 pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
-    let mut known = KNOWN.lock();
+    let mut known = SCHEDULERS.lock();
     let place = known.live.iter().position(|live| live.at == scheduler as usize);
     let Some(place) = place else { return false };
     let id = known.live.swap_remove(place).id;
@@ -159,7 +158,7 @@ pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64
 }
 
 fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u32 {
-    let mut known = KNOWN.lock();
+    let mut known = SCHEDULERS.lock();
     known.count += 1;
     let id = known.count;
     known.live.retain(|live| live.at != scheduler as usize);

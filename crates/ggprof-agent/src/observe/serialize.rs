@@ -1,11 +1,11 @@
-//! One node at a time, for backends whose ops are not seen otherwise.
+//! Computes one node at a time, for backends whose ops cannot be seen otherwise.
 //!
-//! With a synchronise after each, and only when asked for, on devices: it shows
-//! where the time goes, but fusion and overlap are gone. Records say `serialized`.
+//! On devices, this happens only on request, with a synchronisation after each node: it shows where
+//! the time goes, but there is no fusion and no overlap. Records say `serialized`.
 //!
-//! Always on an accelerator of the host, such as BLAS: it has computed a graph when
-//! it returns, works in the host's memory, and takes its nodes one after the other.
-//! Asked for them one by one it does the same, and the host's clock times each.
+//! On an accelerator of the host, such as BLAS, it always happens. Such a backend has finished a
+//! graph when it returns, works in the host's memory, and computes its nodes one after the other.
+//! Given one node at a time, it does the same work, and the host's clock times each node.
 
 use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 

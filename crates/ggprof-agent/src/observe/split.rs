@@ -1,5 +1,5 @@
-//! One backend's part of a graph run: described before it is computed, folded
-//! and written when it has been.
+//! One backend's part of a graph run: described before it is computed, folded and written
+//! afterwards.
 
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
@@ -24,12 +24,12 @@ use crate::recorder::fold::{self, Folded, FoldedSplit};
 use crate::recorder::lane::{HeldLane, RunningGraph};
 use crate::recorder::run_slot::MAX_NODES;
 
-/// A split being computed. Dropped by a passing exception it still ends.
+/// A split being computed. If an exception drops it, its end is still written.
 #[derive(Debug)]
 pub(crate) struct Split {
     /// `None` where the split is not recorded, and once it has ended.
     recorded: Option<Recorded>,
-    /// The run made for a graph that came without one.
+    /// The run made for a graph that is computed outside any run.
     own_run: Option<Run>,
 }
 
@@ -75,7 +75,7 @@ impl Split {
         fault_point!();
         let lane = match this.lane(recorder) {
             Some(lane) if lane.writes() => lane,
-            // Of the run only its length is kept in mind.
+            // Nothing is written; the run is only kept until it ends.
             _ => {
                 rest();
                 return own_run.map(|run| Split { recorded: None, own_run: Some(run) });
@@ -145,7 +145,7 @@ impl Recorded {
         fault_point!();
         let visiting = instance.filter(|_| asks).map(|instance| {
             // SAFETY: the graph stays as it is until `graph_compute` returns, and
-            // the visits are taken off the thread right behind that.
+            // the visits are removed from the thread right afterwards.
             let visits =
                 unsafe { Visits::new((id, shape, adopted.id()), nodes_of(instance, graph).0) };
             Visiting::begin(this, visits)
@@ -233,7 +233,7 @@ fn rest() {
 }
 
 impl Recorded {
-    /// Of the nodes behind a position, by bits, those that there is something to do for.
+    /// Which of the nodes after a position compute something, as bits.
     fn working(&self, position: u32, fused: u32) -> u32 {
         let Some(instance) = self.instance else { return fused };
         let Some((layout, _)) = &instance.layouts else { return fused };

@@ -1,5 +1,5 @@
-//! What the agent keeps per thread: nothing to initialise and nothing to drop, so
-//! that reading it never allocates and works until the thread's last breath.
+//! What the agent keeps per thread. Nothing needs initialising or dropping, so reading it never
+//! allocates and works until the very end of the thread.
 
 use std::cell::Cell;
 
@@ -42,7 +42,7 @@ pub(crate) struct ThisThread {
     os_thread: Cell<u32>,
     /// What had been opened when this thread looked last (`hooks::opened`).
     pub(crate) looked_at: Cell<u32>,
-    /// It holds them, for the length of a fork (`forking`).
+    /// This thread holds the locks during a fork (`forking`).
     pub(crate) has_all_locks: Cell<bool>,
 }
 

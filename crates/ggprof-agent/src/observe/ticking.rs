@@ -1,12 +1,12 @@
-//! Where a CPU library does not announce its ops by a call that can be seen (old
-//! versions, `-Bsymbolic` builds): ggml's public abort callback, which thread 0
-//! calls after each node it has computed. `ticks` turns the moments into ops.
+//! For CPU libraries that do not announce their ops with a call that can be seen (old versions,
+//! `-Bsymbolic` builds): ggml's public abort callback, which thread 0 calls after each node it has
+//! computed. `ticks` turns these moments into ops.
 //!
-//! The callback belongs to the program, and there is only one. Ours is in for the
-//! length of a graph that is recorded and calls the program's; to know the
-//! program's, the two ways of setting it are stood in for (`hooks::entry`). Between graphs ggml has
-//! what the program gave it, so nothing of ours is left when recording stops or a
-//! backend goes. Libraries whose ops are seen otherwise are left alone.
+//! The callback belongs to the program, and there is only one. The agent's callback is set while a
+//! recorded graph runs, and calls the program's. To know the program's callback, the agent stands
+//! in for both ways of setting it (`hooks::entry`). Between graphs, ggml has what the program gave
+//! it, so nothing of the agent is left when recording stops or a backend is freed. Libraries whose
+//! ops are seen in another way are left alone.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -38,7 +38,7 @@ pub(crate) struct Programs {
 /// Those of live backends.
 static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &PROGRAMS
 }
@@ -76,7 +76,7 @@ impl Ticking {
         unsafe { self.ticks.as_ref() }
     }
 
-    /// An exception took thread 0 out of the graph. Others may still be in it, and tick.
+    /// An exception made thread 0 leave the graph. Other threads may still be in it, and tick.
     pub(crate) fn end_unwound(self) {
         self.put_back();
         std::mem::forget(self);
@@ -126,7 +126,7 @@ fn programs(backend: usize) -> Option<Programs> {
     all.iter().find(|own| own.backend == backend).copied()
 }
 
-/// The program sets its callback, which is to be passed on behind this.
+/// The program sets its callback; the caller then passes it on.
 pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: *mut c_void) {
     let mut all = PROGRAMS.lock();
     all.retain(|own| own.backend != backend as usize);

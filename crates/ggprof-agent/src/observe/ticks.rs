@@ -1,8 +1,7 @@
-//! Ops of a library that shows nothing but a tick after each computed node, on
-//! thread 0. Which node a tick belongs to follows from the order of the graph;
-//! versions differ in whether views tick and a fused pair ticks once, so the
-//! number of ticks decides, and when none of the known ways gives that number, or the
-//! graph was broken off, the ticks are counted as lost rather than guessed at.
+//! Ops of a library that only shows a tick after each computed node, on thread 0. The order of the
+//! graph tells which node a tick belongs to. Versions differ in whether views tick and whether a
+//! fused pair ticks once, so the number of ticks decides. If no known way gives that number, or the
+//! graph was aborted, the ticks are counted as lost; nothing is guessed.
 
 use std::cell::Cell;
 
@@ -112,7 +111,7 @@ fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) ->
     traits.collect()
 }
 
-/// For each tick a position and the bits of the nodes fused behind it.
+/// For each tick a position, and as bits which of the nodes after it were fused with it.
 fn assign(traits: &[Traits], ticks: usize) -> Option<Vec<(u32, u32)>> {
     let keep = |wanted: &dyn Fn(&Traits) -> bool| -> Vec<(u32, u32)> {
         let all = (0_u32..).zip(traits);

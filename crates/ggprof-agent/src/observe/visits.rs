@@ -1,11 +1,10 @@
 //! Which node of a split a device's library works on now.
 //!
-//! The library asks about each node before it records or launches it, but it asks
-//! elsewhere too: in a look through the graph beforehand, in a dry run, about the
-//! last node, about a node's sources, about nodes it might fuse. The loop that
-//! counts is told by where the question comes from: the place that asked about
-//! the first node last, before any work was seen. Nodes that the loop passes over
-//! run together with the one before them.
+//! The library asks about each node before it records or launches it, but it asks at other places
+//! too: in a pass through the graph beforehand, in a dry run, about the last node, about a node's
+//! sources, about nodes it might fuse. The loop that counts is identified by the place of the call:
+//! it is the place that asked about the first node last, before any work was seen. Nodes that the
+//! loop skips run together with the node before them.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -50,7 +49,7 @@ pub(crate) struct Visits {
     worked: bool,
     /// The stream that work went to first, 0 before.
     stream: usize,
-    /// Whoever else wants to know of each step of the loop.
+    /// Other code that is called at each step of the loop.
     follower: Option<Box<dyn FollowsVisits>>,
     /// Positions in the order the loop came to them, this pass.
     visited: Vec<u32>,

@@ -1,6 +1,5 @@
-//! Whether a library calls a function of its own directly. A compiler that inlined
-//! every call leaves a copy of the function that nobody reaches: a hook there would
-//! promise what never comes.
+//! Whether a library calls one of its own functions directly. If the compiler inlined every call, a
+//! copy of the function remains that is never called, and a hook there would see nothing.
 
 use super::loaded_object::LoadedObject;
 use crate::arch;

@@ -1,5 +1,5 @@
-//! What loaded objects show, looked up in the hash tables of their own. The loader is not
-//! asked, nothing is opened and nothing allocated: this runs in every process, and before the
+//! The symbols that loaded objects export, looked up in their own hash tables. This calls no
+//! loader, opens no file and allocates nothing, because it runs in every process, before the
 //! program has begun.
 
 use std::ffi::{CStr, c_int, c_void};
@@ -21,7 +21,7 @@ pub(crate) fn first(name: &CStr) -> Option<usize> {
     search(name, |_| true)
 }
 
-/// The same behind us; where nobody there has it, anybody's but ours.
+/// The same in objects after the agent; if none of them has it, in any object but the agent.
 pub(crate) fn behind_us(name: &CStr) -> Option<usize> {
     let mut passed_us = false;
     let behind = search(name, |object| {

@@ -1,7 +1,6 @@
-//! The slots through which a library calls functions by name, its own exported
-//! ones included: `JUMP_SLOT` for calls through the PLT, `GLOB_DAT` for
-//! `-fno-plt` builds. Slots in memory the loader made read-only are opened for
-//! the one store and closed again.
+//! The slots through which a library calls functions by name, including its own exported ones:
+//! `JUMP_SLOT` for calls through the PLT, `GLOB_DAT` for `-fno-plt` builds. Slots in memory that
+//! the loader made read-only are made writable for the one store, and read-only again.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,7 +90,7 @@ impl Slot<'_> {
 /// Who closes a page must not close it for another thread that writes to it.
 static OPENED: Ranked<{ rank::OPEN_PAGE }, ()> = Ranked::new(());
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &OPENED
 }

@@ -1,11 +1,10 @@
-//! Hooks at the entries of functions, for calls that pass no slot: the first
-//! instructions make way for a jump, and run elsewhere.
+//! Hooks at the entries of functions, for calls that do not use slots: a jump replaces the first
+//! instructions, which then run at another address.
 //!
-//! A page of code is never writable and executable at once. The changed page is
-//! prepared beside and put in the old one's place in one step of the kernel's, so
-//! that a thread on it meets the old page or the new one. What no such step can
-//! help is a thread between the very instructions that are overwritten; so a
-//! library is hooked before it computes its first graph.
+//! A page of code is never writable and executable at once. The changed page is prepared separately
+//! and replaces the old one in one step of the kernel, so that a thread sees either the old page or
+//! the new one. This does not help a thread that is between the very instructions that are
+//! overwritten, so a library is hooked before it computes its first graph.
 
 use std::ops::Range;
 use std::ptr;
@@ -30,7 +29,7 @@ pub(crate) struct InlineHooks {
 #[derive(Debug)]
 struct Jump {
     function: usize,
-    /// Where the function goes on behind the jump.
+    /// Where the function continues after the jump.
     real: usize,
     at: usize,
     bytes: [u8; JUMP],
@@ -72,7 +71,7 @@ impl InlineHooks {
             // registers that it does not change, whatever the rules for calls say. It
             // cannot know that of a function that calls others.
             Hook::Function(_) if !entry.calls_others => {
-                return Err("its callers may count on registers that a hook would change");
+                return Err("its callers may rely on registers that a hook would change");
             }
             Hook::Function(hook) => jump_telling_way_past(real, hook),
             Hook::KeepsRegisters(hook) => jump_anywhere(hook),
@@ -92,7 +91,7 @@ impl InlineHooks {
     /// hook can be called in its function's place.
     pub(crate) unsafe fn install(&mut self) -> Result<(), &'static str> {
         if !self.page.seal() {
-            return Err("the system does not let us make code");
+            return Err("the system does not allow new code");
         }
         // Known before they can be met; without a jump the way past is as good as the function.
         WAYS_PAST.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
@@ -140,12 +139,12 @@ impl Drop for InlineHooks {
 /// function up to call it must not arrive at our own hook.
 static WAYS_PAST: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &WAYS_PAST
 }
 
-/// Where a call of the function goes on: past its hook, if it has one.
+/// Where a call of the function continues: past its hook, if it has one.
 pub(crate) fn way_past(function: usize) -> usize {
     let hooked = WAYS_PAST.lock();
     let known = hooked.iter().find(|(hooked, _)| *hooked == function);
@@ -191,7 +190,7 @@ unsafe fn overwrite(at: usize, bytes: &[u8]) -> Result<(), &'static str> {
     if !moved {
         // SAFETY: still our own mapping.
         unsafe { libc::munmap(copy, pages.len()) };
-        return Err("the system does not let us change code");
+        return Err("the system does not allow changed code");
     }
     Ok(())
 }

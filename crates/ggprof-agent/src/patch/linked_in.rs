@@ -1,5 +1,5 @@
-//! The programs and libraries whose own ggml is hooked where it is linked in. Which functions
-//! these are is decided in `hooks::linked_in`.
+//! The programs and libraries with ggml linked in whose functions are hooked at their addresses.
+//! `hooks::linked_in` decides which functions these are.
 
 use std::ffi::CStr;
 
@@ -18,7 +18,7 @@ pub(crate) struct Hooked {
 
 static WITH_GGML_LINKED_IN: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &WITH_GGML_LINKED_IN
 }

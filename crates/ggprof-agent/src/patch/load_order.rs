@@ -1,17 +1,16 @@
-//! Whether this library was loaded with the program, or is opened while it runs.
+//! Whether this library was loaded with the program, or opened while the program runs.
 //!
-//! Before `main` nobody reads the environment, so it may be changed, and nobody is inside the
-//! libraries that are looked at. Later both are another's business: the agent then does nothing
-//! by itself. It comes late where the Vulkan loader opens it as a layer in a program that was
-//! started without it, and where a program opens libggml-profiler.
+//! Before `main`, no other code reads the environment, so it may be changed, and no thread is
+//! inside the libraries that are looked at. Later both may be in use by others, and the agent does
+//! nothing on its own. It is late if the Vulkan loader opens it as a layer in a program that was
+//! started without it, or if a program opens libggml-profiler.
 //!
-//! The loader has no answer to the question, and other signs mislead. Functions of a library
-//! opened with `RTLD_GLOBAL` are found like a preloaded one's; `LD_PRELOAD` is not the only way
-//! to preload; a program with a single thread may have pointers into its environment all the
-//! same. But the loader's list is in the order of loading: the program, what is preloaded, what
-//! these need, and behind them what is opened, one after another. So whatever stands before libc,
-//! which every program needs, came with the program, and so did whatever stands before something
-//! that one of these needs.
+//! The loader does not answer this question, and other signs mislead. Functions of a library opened
+//! with `RTLD_GLOBAL` are found like those of a preloaded one; `LD_PRELOAD` is not the only way to
+//! preload; and a program with a single thread may still hold pointers into its environment. But
+//! the loader's list is in the order of loading: the program, what is preloaded, what these need,
+//! and then what was opened, one after another. So every library before libc, which every program
+//! needs, was loaded with the program, and so was every library before one that these need.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -100,7 +99,7 @@ fn entries(object: &LoadedObject) -> impl Iterator<Item = (i64, usize)> {
     std::iter::from_fn(move || {
         // SAFETY: the dynamic section of a loaded object, an array that a zero tag ends.
         let [tag, value] = unsafe { *at.as_ref()? };
-        // SAFETY: behind an entry that is not the last there is another.
+        // SAFETY: after an entry that is not the last there is another.
         at = if tag == 0 { std::ptr::null() } else { unsafe { at.add(1) } };
         (tag != 0).then_some((tag, value as usize))
     })
@@ -119,7 +118,7 @@ mod tests {
     fn what_is_opened_stands_behind_all_that_is_needed() {
         let is_loaded = || loaded_object::all().iter().any(|one| is_called(one, c"libanl.so.1"));
         assert!(!is_loaded(), "another library for this test is needed");
-        // SAFETY: a library of libc's, which nobody needs.
+        // SAFETY: a library of libc that no other code needs.
         assert!(!unsafe { libc::dlopen(c"libanl.so.1".as_ptr(), libc::RTLD_NOW) }.is_null());
         assert!(is_loaded());
         let objects = loaded_object::all();

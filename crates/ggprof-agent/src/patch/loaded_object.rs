@@ -1,5 +1,5 @@
-//! The libraries in this process, as the dynamic loader lists them. An address
-//! is all we ever know of one; names are for the report only.
+//! The libraries in this process, as the dynamic loader lists them. Libraries are identified by
+//! address; names are for the report only.
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int, c_void};
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Changing libraries that are already loaded: finding the library, its slots and
-//! functions, writing a slot or an entry. What to put there is decided in `hooks`.
+//! Changes libraries that are already loaded: finds a library, its slots and functions, and writes
+//! a slot or an entry. `hooks` decides what to write.
 
 pub(crate) mod direct_calls;
 pub(crate) mod exports;

@@ -1,6 +1,5 @@
-//! A page of code of our own within reach of a library's: a jump at a
-//! function's entry goes two gigabytes at most. It is written first and made executable then,
-//! never both at once.
+//! A page of the agent's code near a library: a jump at a function's entry reaches two gigabytes at
+//! most. The page is written first and then made executable, never both at once.
 
 use std::ptr;
 
@@ -8,7 +7,7 @@ use super::loaded_object::LoadedObject;
 use super::page_bytes;
 use crate::arch::JUMP_REACH;
 
-/// Freed when dropped, unless it is to be kept: nobody may be in it or jump to it any more.
+/// Freed when dropped, unless it is to be kept: no thread may be in it or jump to it any more.
 #[derive(Debug)]
 pub(crate) struct NearPage {
     start: usize,
@@ -78,11 +77,11 @@ impl NearPage {
 
 impl Drop for NearPage {
     fn drop(&mut self) {
-        // In the middle of a fault of ours nobody knows who jumps here.
+        // During a fault of the agent it is not known which code jumps here.
         if self.kept || std::thread::panicking() {
             return;
         }
-        // SAFETY: our own mapping; the owner's contract says that nobody uses it.
+        // SAFETY: our own mapping; the owner's contract says that it is not used any more.
         unsafe { libc::munmap(self.start as *mut libc::c_void, page_bytes()) };
     }
 }

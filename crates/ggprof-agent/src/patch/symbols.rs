@@ -1,7 +1,6 @@
-//! Functions of a loaded object by name, exported or not, as the symbol tables of
-//! its file list them. The file may have been replaced since it was loaded, so a
-//! function counts only if its code is in memory as the file has it, but for its
-//! first bytes, which may be changed already: by us.
+//! Functions of a loaded object by name, exported or not, from the symbol tables of its file. The
+//! file may have been replaced since it was loaded. So a function counts only if its code in memory
+//! is that of the file, except for its first bytes, which the agent may have changed already.
 
 use std::ffi::CStr;
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! What a thread that comes to write may do, for as long as it has this value: whoever was
-//! counted on coming in is counted out when it is dropped, whatever happened meanwhile. Who asks
-//! for a stop waits until all are out.
+//! The permission of a thread to write. The thread is counted in when it gets this value, and
+//! counted out when the value is dropped, whatever happened meanwhile. A stop waits until all
+//! threads are out.
 
 use super::Recorder;
 use super::gate::Admitted;

@@ -1,10 +1,10 @@
-//! Which block of the file belongs to whom, in a recording of limited size: blocks are
-//! used again, those of the oldest events first.
+//! Which block of the file belongs to which lane, in a recording of limited size: blocks are used
+//! again, those of the oldest events first.
 //!
-//! Events refer to descriptions by number, so a description must outlive them. Descriptions
-//! are made in epochs: when those of one fill half of the file, all is described anew in the
-//! next. The blocks of an epoch's descriptions are free when no block of events is left that
-//! was begun in it or before.
+//! Events refer to descriptions by number, so a description must outlive them. Descriptions are
+//! made in epochs: when those of one epoch fill half of the file, everything is described anew in
+//! the next. The blocks of an epoch's descriptions are free when no block of events is left that
+//! was begun in this epoch or before.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,7 +57,7 @@ impl Ring {
     }
 
     /// A block to use again. The caller makes it invalid at once, and then calls
-    /// [`Self::hand_out`]. `vacate` takes a lane's block away from it, if nobody holds it.
+    /// [`Self::hand_out`]. `vacate` takes a lane's block away, if no thread holds the lane.
     pub(crate) fn oldest(
         &mut self,
         wanted: Wanted,
@@ -83,7 +83,7 @@ impl Ring {
         Some(taken.index)
     }
 
-    /// Notes who has the block now.
+    /// Notes which lane has the block now.
     pub(crate) fn hand_out(&mut self, index: u32, wanted: Wanted) {
         match wanted.lane {
             Some(lane) => {

@@ -91,12 +91,12 @@ pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// Whether nobody has asked for anything.
+/// Whether no recording was requested.
 pub(crate) fn is_inert() -> bool {
     STATE.load(Ordering::Relaxed) == INERT
 }
 
-/// What was asked for; found out when the program uses ggml.
+/// The settings; parsed when the program uses ggml.
 fn config() -> Option<&'static Config> {
     let all_of_it = |environment: &Environment| -> Result<Config, String> {
         let config = Config::understand(environment)?;
@@ -132,7 +132,7 @@ pub(crate) fn is_on() -> bool {
     matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | CHILD)
 }
 
-/// Whether a forked child can be recorded is found out when it first matters: most never use ggml.
+/// Whether a forked child can be recorded is decided when it first matters: most never use ggml.
 fn settle_in_child() {
     if STATE.load(Ordering::Relaxed) == FORKED {
         let next = if loader::can_be_asked() { CHILD } else { LOST };
@@ -251,7 +251,7 @@ pub(crate) fn become_child(can_go_on: bool) {
     }
 }
 
-/// For the length of a fork: without it nobody makes a recorder.
+/// Held during a fork: without it no thread can create a recorder.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &MAKING
 }
@@ -263,21 +263,21 @@ pub(crate) fn locks_of_recorder() -> [Option<&'static dyn HeldAtFork>; 2] {
     }
 }
 
-/// Ends recording for good; the program goes on.
+/// Ends recording for good; the program continues.
 #[cold]
 pub(super) fn stop(recorder: &Recorder, reason: StopReason) {
     if STATE.swap(OFF, Ordering::Relaxed) == RECORDING {
         recorder.spool.header.set_stop_reason(reason);
         let why: &[u8] = match reason {
             StopReason::NoSpace => b"no space left for the recording",
-            StopReason::FileGone => b"the recording's file cannot be reached any more",
+            StopReason::FileGone => b"the file of the recording cannot be opened any more",
             StopReason::Faults | StopReason::None => b"internal fault",
         };
         quiet_log::say(&[b"recording stopped: ", why, b"; what was recorded until now is kept"]);
     }
 }
 
-/// This is a child that no handler was told of. Its parent's other threads may have held any
+/// This is a child for which no fork handler ran. Its parent's other threads may have held any
 /// lock: it leaves the recording alone.
 #[cold]
 pub(super) fn stop_in_child() {

@@ -1,10 +1,10 @@
-//! What events refer to by number, in blocks of its own: descriptions outlive the events of a
+//! What events refer to by number, in separate blocks: descriptions outlive the events of a
 //! recording of limited size (`blocks`).
 //!
-//! Most descriptions are made again when they are needed in a new epoch. Those of things that
-//! the program made once (copies of ggml, backends, schedulers) are kept in memory for as long
-//! as the thing lives, and written again when an epoch begins. So what was made while nothing
-//! was recorded is described, too, once it is.
+//! Most descriptions are written again when a new epoch needs them. Those of objects that the
+//! program creates once (copies of ggml, backends, schedulers) are kept in memory as long as the
+//! object lives, and written again when an epoch begins. So objects that were created while nothing
+//! was recorded are described, too, once recording begins.
 
 use ggprof_spool::layout::{DEFINITIONS_LANE, LossKind, UNIT};
 use ggprof_spool::writer::{BlockFull, BlockWriter};

@@ -1,4 +1,4 @@
-//! What `GGML_PROFILE` has had of a recording; `delivery` sees to it.
+//! How much of a recording was already written for `GGML_PROFILE`; `delivery` uses it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 

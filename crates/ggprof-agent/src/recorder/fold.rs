@@ -1,8 +1,8 @@
-//! The shares of all threads into one record per op, when the graph has run.
+//! Folds the shares of all threads into one record per op, when the graph has run.
 //!
-//! Every thread met the nodes in the same order, so the logs are merged like
-//! sorted lists. Nothing is computed that the reader could compute: sums and
-//! maxima only, because the single shares are not kept unless asked for.
+//! Every thread met the nodes in the same order, so the logs are merged like sorted lists. Only
+//! sums and maxima are computed here, because single shares are not kept by default; everything
+//! else is left to the reader.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -79,8 +79,8 @@ fn write_all<const CAREFUL: bool>(
     ops
 }
 
-/// Adds up the shares of the node at a position, and gives that of the node behind it. All threads
-/// meet all nodes, so all cursors nearly always stand at the same one.
+/// Adds up the shares of the node at a position, and returns the position of the next node. All
+/// threads meet all nodes, so all cursors are nearly always at the same one.
 #[inline(always)]
 fn fold_op<const CAREFUL: bool>(
     cursors: &mut [Cursor],
@@ -118,7 +118,7 @@ fn next_start(cursors: &[Cursor], position: u32) -> u64 {
 
 /// How far one thread's log has been merged.
 struct Cursor {
-    /// The next share, or the mark behind the last one.
+    /// The next share, or the mark after the last one.
     next: &'static Share,
     log: &'static ThreadLog,
 }

@@ -1,6 +1,6 @@
-//! Tells a child that came by a fork from the process that records, at every write. Asking
-//! for the process's number is a system call, and those can take a microsecond (in a sandbox);
-//! a page that the kernel empties in children takes one load.
+//! Tells a forked child from the process that records, at every write. Asking for the process id is
+//! a system call, which can take a microsecond (in a sandbox); a page that the kernel empties in
+//! children takes one load.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,7 @@ fn wiped_in_children() -> Option<NonNull<AtomicBool>> {
     }
     // SAFETY: the page that was just mapped.
     if unsafe { libc::madvise(page, bytes, libc::MADV_WIPEONFORK) } != 0 {
-        // SAFETY: the same, and nobody knows of it.
+        // SAFETY: the same, and no other code has its address.
         unsafe { libc::munmap(page, bytes) };
         return None;
     }

@@ -1,8 +1,8 @@
-//! Whether what happens now is recorded: the window that was asked for at the start, and
-//! what was asked for since (`ggprof ctl`, SIGUSR2), which stands in the file's header.
+//! Whether to record now: the window that was given at the start, and later commands (`ggprof ctl`,
+//! SIGUSR2), which are in the file's header.
 //!
-//! Graph runs are recorded whole or not at all: the gate is asked when one begins. While it
-//! is shut, not one byte of the file changes.
+//! Graph runs are recorded whole or not at all: the gate is asked when a run begins. While it is
+//! shut, not one byte of the file changes.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -23,7 +23,7 @@ pub(crate) struct Gate {
     seen: AtomicU64,
     /// When the first recorded run began.
     opened_ns: AtomicU64,
-    /// Runs that were begun while the gate was shut and still go on.
+    /// Runs that were begun while the gate was shut and have not ended.
     unrecorded: AtomicU32,
     /// A device's library still holds records of runs that were admitted.
     owed: AtomicBool,
@@ -88,7 +88,7 @@ impl Gate {
         }
     }
 
-    /// Asked by whoever brings what is owed, on any thread.
+    /// Called on any thread by the code that writes the records still owed.
     pub(crate) fn bringer_of_owed(&self, header: &HeaderPage) -> Admitted {
         if self.owed.load(Acquire) { Admitted::InRun } else { self.thread_in(header, NONE) }
     }
@@ -113,8 +113,8 @@ impl Gate {
         self.unrecorded.load(Relaxed) == 0 && is_open(header)
     }
 
-    /// Whoever asks for a stop writes that first and then waits until nobody is inside; so
-    /// whoever enters looks again once they are in.
+    /// A stop writes its request first and then waits until no thread is inside. So a thread
+    /// that enters checks again once it is inside.
     fn enter(&self, header: &HeaderPage) -> bool {
         if is_open(header) {
             header.enter();

@@ -1,6 +1,6 @@
-//! Texts, nodes and graph shapes get a number and are written once. Equal means
-//! an equal 64-bit digest: with a million distinct nodes the odds of one clash
-//! are below one in ten million.
+//! Texts, nodes and graph shapes get a number and are written once. Two of them are equal if their
+//! 64-bit digests are: with a million distinct nodes, the odds of one clash are below one in ten
+//! million.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -101,7 +101,7 @@ impl Interner {
 }
 
 impl Numbers {
-    /// The number behind a digest, and whether it is new.
+    /// The number for a digest, and whether it is new.
     fn number(&mut self, digest: u64, lane: &HeldLane<'_>) -> (u32, bool) {
         if let Some(&known) = self.known.get(&digest) {
             return (known, false);
@@ -113,7 +113,7 @@ impl Numbers {
         if self.known.len() == MOST_ENTRIES / 2 {
             lane.recorder.set_epoch_due();
         }
-        // After 2³² the numbers start again; whoever had the first is long gone.
+        // After 2³² the numbers start again; the first ones are no longer in use.
         self.last = self.last.checked_add(1).unwrap_or(1);
         self.known.insert(digest, self.last);
         (self.last, true)

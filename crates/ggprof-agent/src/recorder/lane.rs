@@ -1,7 +1,7 @@
-//! Lanes: the right to write records. A thread holds a lane for the length of
-//! one hook call, and with it a block of the file, the slot of the running graph
-//! and the memory of what was seen before (`observe::lane_memory`). A thread comes
-//! back to the lane it used last, so that memory stays warm.
+//! Lanes: the right to write records. A thread holds a lane for the length of one hook call, and
+//! with it a block of the file, the slot of the running graph and the memory of what was seen
+//! before (`observe::lane_memory`). A thread returns to the lane it used last, so that this memory
+//! stays in its caches.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -85,7 +85,7 @@ impl Lanes {
         lanes.find_map(|(number, lane)| Some((number, lane.try_hold()?)))
     }
 
-    /// Takes the block away from a lane that nobody holds.
+    /// Takes the block away from a lane that no thread holds.
     pub(crate) fn vacate(&self, number: usize) -> bool {
         let Some(alone) = self.lanes[number].try_hold() else { return false };
         // SAFETY: we have the lane alone.

@@ -1,5 +1,5 @@
-//! Memory straight from the system, zeroed, never given back: for tables that
-//! other threads may read at any moment, so no growth and no reuse may move it.
+//! Memory straight from the system, zeroed and never released: for tables that other threads may
+//! read at any moment, so that no growth and no reuse may move them.
 
 use std::ptr::NonNull;
 

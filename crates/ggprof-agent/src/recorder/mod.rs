@@ -213,14 +213,14 @@ impl Recorder {
         Owed::new(self)
     }
 
-    /// Whoever was counted is done.
+    /// The thread that was counted is done.
     fn leave(&self) {
         if !self.fork_mark.is_in_child() {
             self.spool.header.leave();
         }
     }
 
-    /// Starts what stands still and stops what goes on. Called by a signal's handler: stores
+    /// Starts a stopped recording, or stops a running one. Called by a signal handler: stores
     /// to the header, and nothing else.
     pub(crate) fn toggle(&self) {
         if self.is_own_process() {

@@ -1,4 +1,4 @@
-//! The file while something is asked of it: opened, and closed again at once.
+//! Operations on the file, which is opened for each and closed again at once.
 
 use std::ffi::CString;
 

@@ -1,8 +1,7 @@
 //! The running graph as worker threads need it: which tensors, in which order.
 //!
-//! Workers search a copy of the node pointers, never ggml's own array: a worker
-//! may look here for a run that is just ending, and ggml may free its array then.
-//! The pointers are only compared.
+//! Workers search a copy of the node pointers, never ggml's own array: a worker may still look here
+//! when a run is just ending, and ggml may free its array then. The pointers are only compared.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -111,7 +110,7 @@ impl RunSlot {
         self.running.generation.load(Ordering::Acquire) == generation && generation & 1 == 1
     }
 
-    /// Whether the run that a thread has joined goes on.
+    /// Whether the run that a thread has joined is still running.
     #[inline(always)]
     pub(crate) fn still_runs(&self, joined: u64) -> bool {
         self.running.generation.load(Ordering::Acquire) == joined
@@ -171,7 +170,7 @@ impl RunSlot {
             // SAFETY: only references to the static pool are ever stored.
             unsafe { log.load(Ordering::Acquire).as_ref() }
         });
-        // A place that nobody filled in holds a log of an earlier run.
+        // A place that was not filled in holds a log of an earlier run.
         logs.filter(move |log| log.takes_part_in(self, generation))
     }
 }

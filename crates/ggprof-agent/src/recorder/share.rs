@@ -1,5 +1,6 @@
-//! One thread's part of one op, in 24 bytes: the thread that folds reads those of all others,
-//! out of the caches of other cores, and while it does, they have nothing to do.
+//! One thread's part of one op, in 24 bytes. It is small because the thread that folds reads the
+//! shares of all other threads from the caches of other cores, and the other threads are idle
+//! meanwhile.
 //!
 //! # Hot path: no allocation, no locks, no panics
 
@@ -13,7 +14,7 @@ pub(crate) struct Share {
     start: AtomicU64,
     /// From the start until the thread last reached a barrier, or the next op.
     length: AtomicU32,
-    /// At barriers inside of it, and at the one behind it.
+    /// Time at barriers inside of it, and at the one after it.
     inner_wait: AtomicU32,
     after_wait: AtomicU32,
     /// Where the node stands. Bit `FUSED + d`: the node `d` places further on was computed
@@ -25,7 +26,7 @@ const _: () = assert!(size_of::<Share>() == 24);
 
 /// Graphs have fewer nodes than this many bits can number.
 const FUSED: u32 = 24;
-/// The position of the mark behind a log's last share; no node stands so far back.
+/// The position of the mark after a log's last share; no graph has so many nodes.
 pub(super) const AT_END: u32 = (1 << FUSED) - 1;
 const _: () = assert!(super::run_slot::MAX_NODES < AT_END as usize);
 
@@ -57,7 +58,7 @@ impl Share {
         self.after_wait.store(pack(after_wait), Relaxed);
     }
 
-    /// Makes it the mark behind a log's last share.
+    /// Makes it the mark after a log's last share.
     pub(super) fn mark_end(&self) {
         self.node.store(AT_END, Relaxed);
     }

@@ -1,15 +1,15 @@
 //! The file itself: created once, reserved before it is mapped, grown by chunks.
 //!
-//! A store into a mapped page that the disk cannot hold is a SIGBUS in the
-//! user's program, so every chunk is reserved first. No descriptor stays open:
-//! programs close all of theirs, and a number of ours might then name a file of
-//! theirs. To grow, the file is opened again by its absolute path and checked to
-//! be the same one.
+//! Writing to a mapped page that the disk cannot hold is a SIGBUS in the user's program, so every
+//! chunk is reserved first. No descriptor stays open: some programs close all descriptors, and the
+//! number of ours might then name a file of theirs. To grow the file, the agent opens it again by
+//! its absolute path and checks that it is the same file.
 //!
-//! Making new pages takes the kernel some fifty nanoseconds per op, as much as all else, and
-//! the program waits for it. So `ggprof run` makes them: it keeps the file a chunk longer than
-//! what was taken of it, by appending zeros, and what is there need not be reserved here.
-//! Without it (`GGML_PROFILE`, a launcher that was killed) the file grows all the same.
+//! The kernel takes some fifty nanoseconds per op to make new pages, as much as everything else,
+//! and the program waits for it. So `ggprof run` makes them: it keeps the file one chunk longer
+//! than what is used, by appending zeros, and the agent need not reserve what is already there.
+//! Without the launcher (`GGML_PROFILE`, or a launcher that was killed), the agent grows the file
+//! alone.
 
 use std::ffi::{CStr, CString};
 

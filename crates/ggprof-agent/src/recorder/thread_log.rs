@@ -1,14 +1,13 @@
 //! A thread's shares of the ops of the graph now running.
 //!
-//! Each thread writes its own log and nobody else's; the thread that called
-//! `graph_compute` reads all of them when the graph has run (`fold`). ggml's own
-//! barrier at the graph's end orders the two, except for what a worker does
-//! after that barrier: it notes when it left, for itself only. Its very last
-//! share, which no other follows, is finished by whoever folds.
+//! Each thread writes only its own log. The thread that called `graph_compute` reads all logs when
+//! the graph has run (`fold`). ggml's own barrier at the end of the graph orders the two, except
+//! for what a worker does after that barrier: it notes when it left, for itself only. The folding
+//! thread completes a worker's very last share, which no other share follows.
 //!
-//! Threads come and go (ggml without OpenMP starts new ones for every graph), so
-//! logs are kept in a pool. A log whose thread has ended is only handed out
-//! again when the run it was written for is over.
+//! Threads come and go (ggml without OpenMP starts new ones for every graph), so logs are kept in a
+//! pool. The log of a thread that has ended is handed out again only when the run it was written
+//! for is over.
 //!
 //! # Hot path: no allocation, no locks, no panics
 
@@ -57,7 +56,7 @@ pub(crate) struct ThreadLog {
     /// The share being computed; null between graphs.
     current: AtomicPtr<Share>,
     current_tensor: Cell<usize>,
-    /// What computes the current share may compute the nodes behind it as well.
+    /// The function that computes the current share may compute the next nodes as well.
     may_go_on: AtomicBool,
     /// When the thread last reached a barrier behind the current share's start, or 0; how long
     /// it waited at those before.
@@ -188,7 +187,7 @@ impl ThreadLog {
         ptr::eq(self.run.load(Relaxed), run) && self.generation.load(Relaxed) == generation
     }
 
-    /// The next node will be met here.
+    /// Where the next node is expected.
     pub(crate) fn go_to(&self, position: u32) {
         self.next_position.set(position);
     }
@@ -314,7 +313,7 @@ impl ThreadLog {
         self.left.set(now);
     }
 
-    /// Nodes behind this share's were computed with it.
+    /// The nodes after this share's were computed with it.
     pub(crate) fn set_fused(&self, distances: u32) {
         if let Some(share) = self.current() {
             share.set_fused(distances);

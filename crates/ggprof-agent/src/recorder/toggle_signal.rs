@@ -1,6 +1,6 @@
-//! SIGUSR2 starts and stops the recording, in programs that have no use for it themselves:
-//! whoever has set the signal up before is left alone, and whoever does so later takes it
-//! over. Without us the signal would end the program.
+//! SIGUSR2 starts and stops the recording, in programs that do not use the signal themselves: if
+//! the program has set it up before, the agent leaves it alone, and the program may take it over
+//! later. Without the agent, the signal would end the program.
 
 use super::current;
 
@@ -15,7 +15,7 @@ pub(crate) fn arm() {
         }
         let mut ours: libc::sigaction = std::mem::zeroed();
         ours.sa_sigaction = toggle as *const () as usize;
-        // Interrupted calls go on; threads with small stacks of their own (Go) are spared.
+        // Interrupted calls are restarted; threads with small stacks (Go) use their signal stack.
         ours.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
         libc::sigemptyset(&mut ours.sa_mask);
         libc::sigaction(libc::SIGUSR2, &ours, std::ptr::null_mut());

@@ -12,7 +12,7 @@ pub(super) fn shares(totals: &Totals) -> [Cell; 2] {
     [Cell::Share(totals.share_of_wall), Cell::Share(totals.share_of_sum)]
 }
 
-/// Count, times and rates, which stand behind it.
+/// Count, times and rates, which come after it.
 pub(super) const TOTALS: [Column; 14] = [
     Column::right("count", "count", 1),
     Column::right("total_ns", "total", 0),

@@ -56,7 +56,7 @@ fn advice(part: &Coverage) -> Option<String> {
     match (part.how, part.what) {
         (CoveredHow::Not, Covered::Ops) => Some(format!(
             "{subject}: single ops are not seen ({why}), only the host's time for whole \
-             splits. Record with --serialize for the times of single ops."
+             splits. Record with --serialize to get the times of single ops."
         )),
         (CoveredHow::Not, what) => {
             Some(format!("{subject}: {} are not seen: {why}.", coverage_words::what(what)))
@@ -64,8 +64,8 @@ fn advice(part: &Coverage) -> Option<String> {
         (CoveredHow::AbortCallback, _) => {
             let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
             Some(format!(
-                "{subject}: ops are seen on the first thread only{why}. Every thread is seen of a \
-                 ggml from December 2024 on, built as shared libraries without -Bsymbolic."
+                "{subject}: ops are seen on the first thread only{why}. To see every thread, use a \
+                 ggml from December 2024 or later, built as shared libraries without -Bsymbolic."
             ))
         }
         _ => None,
@@ -101,8 +101,8 @@ mod tests {
               CPU    ops       the host, first thread  abort callback, first thread only
               CUDA0  ops       the device              activity records of the device
               SYCL0  splits    the host                function table
-            ! CPU: ops are seen on the first thread only (the library's compiler left no call that announces an op). Every thread is seen of a ggml from December 2024 on, built as shared libraries without -Bsymbolic.
-            ! SYCL0: single ops are not seen (as an older agent said), only the host's time for whole splits. Record with --serialize for the times of single ops.
+            ! CPU: ops are seen on the first thread only (the compiler inlined the calls that announce ops). To see every thread, use a ggml from December 2024 or later, built as shared libraries without -Bsymbolic.
+            ! SYCL0: single ops are not seen (as an older agent said), only the host's time for whole splits. Record with --serialize to get the times of single ops.
         "#]].assert_eq(&console(&document, &Style::PLAIN));
     }
 }

@@ -1,4 +1,4 @@
-//! The first few of something.
+//! Rankings: the ops and calls that take longest.
 
 use super::{columns, operations};
 use crate::{Cell, Column, Document, Table};

@@ -1,4 +1,4 @@
-//! Ops of splits that were timed as a whole, as far as samples of their kind tell.
+//! Ops of splits that were timed as a whole, estimated from samples of the same kind.
 
 use crate::document::Block;
 use crate::{Cell, Column, Document, Table};

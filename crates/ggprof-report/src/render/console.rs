@@ -1,4 +1,4 @@
-//! Documents for a terminal: aligned, no wider than it, and never more than text.
+//! Documents for a terminal: aligned, no wider than the terminal, and without control characters.
 
 use crate::document::{Fact, sentence};
 use crate::{Align, Block, Cell, Column, Document, Table};

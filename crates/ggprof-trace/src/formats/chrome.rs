@@ -1,9 +1,9 @@
 //! Chrome's Trace Event format, which chrome://tracing and Perfetto open.
 //!
-//! One process per backend. Every event stands at the time it was recorded at, on the
-//! recording's clock: events that overlap get lanes of their own, because slices of one
-//! lane must nest. What a device did for its ops has a lane per stream. Graph runs and phases are slices of a process of their own, and arrows
-//! lead from a copy to the op that waits for it.
+//! There is one process per backend. Every event keeps the time at which it was recorded, on the
+//! recording's clock. Events that overlap get separate lanes, because slices of one lane must nest.
+//! Each stream of a device has a lane with the device's work. Graph runs and phases are slices of a
+//! separate process, and arrows lead from a copy to the op that waits for it.
 
 use super::lanes::Lanes;
 use crate::model::{Event, EventId, EventKind, Trace, shape_text};

@@ -1,7 +1,7 @@
-//! Finds out what an input is by its first bytes, and opens it.
+//! Recognises an input by its first bytes, and opens it.
 //!
-//! Neither the name nor the extension is consulted: recordings come through pipes, and
-//! people rename files.
+//! Neither the name nor the extension matters: recordings come through pipes, and people rename
+//! files.
 
 use super::{ggml_json, spool};
 use crate::Trace;

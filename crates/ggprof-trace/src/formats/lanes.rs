@@ -1,4 +1,4 @@
-//! Gives overlapping events lanes of their own, as few as possible.
+//! Puts overlapping events into separate lanes, as few as possible.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};

@@ -5,7 +5,7 @@ pub use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy};
 /// Whether and how something of the program was observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {
-    /// A backend's label, or a library for what is no backend's.
+    /// A backend's label, or a library for what belongs to no backend.
     pub subject: String,
     pub what: Covered,
     pub how: CoveredHow,

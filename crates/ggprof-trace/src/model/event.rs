@@ -1,4 +1,4 @@
-//! What happened, in columns: about 40 bytes an event, a million events in 40 MB.
+//! What happened, in columns: about 40 bytes per event, so a million events take 40 MB.
 
 use super::backend::BackendIndex;
 use super::graph_run::GraphRunId;
@@ -101,8 +101,6 @@ pub struct NewEvent {
     pub bytes: u64,
     pub measured: Measured,
     pub threads: Option<ThreadFold>,
-    /// The time that counts as this event's; the whole duration if `None`.
-    pub charged_ns: Option<u64>,
 }
 
 /// An event as a question reads it.
@@ -191,7 +189,7 @@ pub struct Events {
     measured: Vec<Measured>,
     /// Empty until the first event with thread data; then one entry per event.
     threads: Vec<ThreadFold>,
-    /// Empty until the first event whose charge differs; then one entry per event.
+    /// Empty until an event is charged; then one entry per event.
     charged_ns: Vec<u64>,
     /// Per-thread detail, in event order; empty unless it was recorded.
     pub thread_shares: Vec<ThreadShare>,
@@ -201,9 +199,7 @@ impl Events {
     /// Appends an event. Its end must not overflow (readers check).
     pub fn push(&mut self, event: NewEvent) -> EventId {
         let id = EventId(self.len() as u32);
-        if let Some(charged) = event.charged_ns.filter(|&ns| ns != event.duration_ns) {
-            self.charge(charged);
-        } else if !self.charged_ns.is_empty() {
+        if !self.charged_ns.is_empty() {
             self.charged_ns.push(event.duration_ns);
         }
         self.start_ns.push(event.start_ns);
@@ -225,13 +221,6 @@ impl Events {
             None => {}
         }
         id
-    }
-
-    /// The next event's charge is not its duration; those before it were.
-    fn charge(&mut self, charged_ns: u64) {
-        let from = self.charged_ns.len();
-        self.charged_ns.extend_from_slice(&self.duration_ns[from..]);
-        self.charged_ns.push(charged_ns);
     }
 
     pub fn len(&self) -> usize {
@@ -286,10 +275,15 @@ impl Events {
         self.threads.get(id.0 as usize).copied().filter(|fold| fold.threads > 0)
     }
 
+    /// What counts as the event's time, in place of its duration.
     pub fn set_charge(&mut self, id: EventId, charged_ns: u64) {
         let from = self.charged_ns.len();
         self.charged_ns.extend_from_slice(&self.duration_ns[from..]);
         self.charged_ns[id.0 as usize] = charged_ns;
+    }
+
+    pub fn set_measured(&mut self, id: EventId, measured: Measured) {
+        self.measured[id.0 as usize] = measured;
     }
 
     pub fn set_graph_run(&mut self, id: EventId, run: Option<GraphRunId>) {

@@ -16,7 +16,7 @@ mod tensor;
 pub use backend::{Backend, BackendIndex, DeviceType};
 pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
-pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind};
+pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
@@ -43,6 +43,9 @@ pub struct Trace {
     pub events: Events,
     /// What devices did for the events, in the order of the events.
     pub device_work: Vec<DeviceWork>,
+    /// One for each piece of device work that is still to be charged; none where the recording
+    /// says what each is charged with.
+    pub work_origins: Vec<WorkOrigin>,
     pub host_tasks: Vec<HostTask>,
     pub graph_runs: Vec<GraphRun>,
     /// What the program handed to libllama, by start; empty where its calls were not seen.

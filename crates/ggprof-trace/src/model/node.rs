@@ -1,8 +1,8 @@
-//! Graph nodes, each distinct one described once.
+//! Graph nodes; each distinct node is described once.
 //!
-//! A node is a *signature* (what is computed, on which shapes and types) and the name of
-//! the tensor it makes. The layers of a model share signatures, so the expensive part is
-//! kept once per shape, and "all calls of this shape" is a comparison of two numbers.
+//! A node is a *signature* (what is computed, on which shapes and types) and the name of the tensor
+//! it computes. The layers of a model share signatures, so the expensive part is kept once per
+//! shape, and "all calls of this shape" is a comparison of two numbers.
 
 use super::strings::StringId;
 use super::tensor::{Source, Tensor};

@@ -122,7 +122,7 @@ impl TypeTable {
         }
     }
 
-    /// Name of a type number, or the number itself for a type nobody named.
+    /// Name of a type number, or the number itself for a type without a name.
     pub fn name(&self, id: i32) -> String {
         match self.get(id) {
             Some(info) => info.name.clone(),

@@ -31,9 +31,11 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
     }
     if recorded.is_empty() {
         match (pid, silent.first()) {
-            (_, Some(silent)) => bail!("what is being recorded is not known: {silent}"),
+            (_, Some(silent)) => bail!("cannot find out what is being recorded: {silent}"),
             (Some(pid), None) => {
-                bail!("process {pid} is not recorded. `ggprof ctl status` lists them.")
+                bail!(
+                    "process {pid} is not recorded. `ggprof ctl status` lists the processes that are."
+                )
             }
             (None, None) => bail!(NOTHING),
         }
@@ -72,7 +74,7 @@ fn said(process: &Listed, what: &str) -> anyhow::Result<Outcome> {
 
 fn snapshot(process: &Listed, pieces: impl Read, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
     let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
-    receive(pieces, file.as_file()).context("the copy cannot be made")?;
+    receive(pieces, file.as_file()).context("the snapshot cannot be copied")?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     present(&recording, file.path(), outputs, SummaryTo::Stdout)?;
     Ok(recording.outcome())

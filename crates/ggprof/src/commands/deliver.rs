@@ -1,5 +1,5 @@
-//! `ggprof deliver`: what the agent runs for `GGML_PROFILE`. The program that was recorded is
-//! waiting, with its own streams; the agent removes the recording when this has worked.
+//! `ggprof deliver`: the agent runs this for `GGML_PROFILE`. The recorded program waits for it and
+//! lends it its streams; the agent removes the recording when this has succeeded.
 
 use super::run;
 use crate::cli::{DeliverArgs, SummaryTo};

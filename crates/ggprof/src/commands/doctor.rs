@@ -1,4 +1,4 @@
-//! `ggprof doctor`: what can be recorded in a program, found out by a short look at it.
+//! `ggprof doctor`: finds out what can be recorded of a program, by running it for a short time.
 
 use crate::cli::DoctorArgs;
 use crate::doctor::{installation, program};

@@ -1,5 +1,5 @@
-//! `ggprof run`: starts a command with the agent, and turns what it recorded into what was
-//! asked for when it has ended, however it ended.
+//! `ggprof run`: starts a command with the agent. When the command has ended, in whatever way, it
+//! writes the files that the user asked for.
 
 use crate::cli::{RunArgs, SummaryTo, VulkanArg};
 use crate::exit::Outcome;

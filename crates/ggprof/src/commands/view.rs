@@ -17,12 +17,13 @@ pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
     // Only the user can open the directory: a recording may hold what others must not see.
     let only_mine = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix("ggprof-").permissions(only_mine).tempdir();
-    let directory = directory.context("there is no place for the page; set TMPDIR to one")?;
+    let directory =
+        directory.context("no temporary directory can be written; set TMPDIR to one that can")?;
     let page = directory.keep().join("timeline.html");
     output::to_file(&page, |out| viewer::write(&recording.trace, &recording.name, None, out))?;
     output::to_stdout(|out| writeln!(out, "{}", page.display()))?;
     if !opened(&page) {
-        messages::note("No browser could be started here; open the page in one of yours.");
+        messages::note("No browser could be started; open this page in a browser yourself.");
     }
     Ok(recording.outcome())
 }

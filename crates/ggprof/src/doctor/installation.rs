@@ -1,4 +1,4 @@
-//! The installation and the machine: what recording will find here.
+//! Checks the installation and the machine.
 
 use crate::exit::Outcome;
 use crate::launch::{self, Spools};

@@ -1,4 +1,4 @@
-//! What `ggprof doctor` knows: of a program, and of the machine.
+//! What `ggprof doctor` finds out about a program, and about the machine.
 
 pub(crate) mod installation;
 pub(crate) mod program;

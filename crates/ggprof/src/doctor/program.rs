@@ -36,7 +36,7 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
     file(&mut document, &command[0]);
     preloaded(&mut document);
     messages::note(&format!(
-        "Looking at {} until its first graph run, {seconds} s at most; then it is ended.",
+        "Looking at {} until its first graph run, for at most {seconds} s; then ggprof ends it.",
         command[0].to_string_lossy()
     ));
     let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
@@ -159,7 +159,7 @@ fn nothing_seen(look: &Look) -> Option<String> {
     })
 }
 
-/// The first lines that tell of an error: behind them programs print their stacks. Without
+/// The first lines that report an error: after them programs print their stacks. Without
 /// any, the last ones.
 fn first_errors(said: &str) -> Vec<&str> {
     let is_error = |line: &&str| {

@@ -13,7 +13,7 @@ pub(crate) fn find() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("GGPROF_AGENT") {
         let path = PathBuf::from(path);
         if !path.is_file() {
-            bail!("GGPROF_AGENT names {}, which is no file. Unset it.", path.display());
+            bail!("GGPROF_AGENT names {}, which is not a file. Unset it.", path.display());
         }
         return loadable(std::path::absolute(path)?);
     }
@@ -40,8 +40,8 @@ fn own_path() -> PathBuf {
 fn loadable(path: PathBuf) -> anyhow::Result<PathBuf> {
     if path.as_os_str().as_bytes().iter().any(|&byte| byte == b':' || byte.is_ascii_whitespace()) {
         bail!(
-            "the recording agent lies at {}, which the dynamic linker cannot be told because of \
-             the space or colon in it. Install ggprof somewhere else.",
+            "the recording agent is at {}, and the dynamic linker does not accept paths with a space \
+             or colon. Install ggprof somewhere else.",
             path.display()
         );
     }

@@ -1,9 +1,9 @@
-//! Pages of a recording, made before its program needs them: making them takes the kernel as
-//! much time as recording does, and this process waits anyway.
+//! Extends a recording before its program needs the pages: the kernel takes as much time to make
+//! them as recording takes, and the launcher only waits anyway.
 //!
-//! The file is only ever made longer, by appending zeros: an append never lands on bytes that
-//! the agent has taken meanwhile. It is a help and no more. Where something speaks against it,
-//! the agent makes its pages by itself.
+//! The file is only ever made longer, by appending zeros: an append never lands on bytes that the
+//! agent has used meanwhile. This only saves time. If it is not possible, the agent makes the pages
+//! itself.
 
 use super::recorded::hold_stops;
 use super::spools::recordings_in;

@@ -1,4 +1,4 @@
-//! The program that is recorded: its streams, terminal, signals and exit status are its own.
+//! The program that is recorded. It keeps its own streams, terminal, signals and exit status.
 
 use super::{inherited, preload};
 use crate::messages;

@@ -1,9 +1,9 @@
-//! The launcher's side of `ggprof ctl`: it listens on a socket and does what it is asked to
-//! the recordings of its program. The program itself has no thread or socket for this: its
-//! agent looks at a word of its file.
+//! The launcher's side of `ggprof ctl`: it listens on a socket and carries out requests on the
+//! recordings of its program. The program itself has no thread or socket for this: its agent reads
+//! a word of its file.
 //!
-//! A request is a line, `VERB PID`; the answer is a line, `ok` or a sentence, and behind an
-//! `ok` what was asked for, to the end.
+//! A request is a line, `VERB PID`. The answer is a line, `ok` or a sentence; after `ok` comes the
+//! result, up to the end of the stream.
 
 use super::spools::recordings_in;
 use super::{Recorded, Standing, sockets};
@@ -14,10 +14,10 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Far more than a request needs; what else comes is no request.
+/// Far more than a request needs; anything longer is not a request.
 const LONGEST_REQUEST: u64 = 100;
 
-/// For the one at the other end to go on.
+/// How long to wait for the other end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const OK: &[u8] = b"ok\n";
@@ -58,13 +58,13 @@ fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
     Ok(socket)
 }
 
-/// Whoever could connect is the user or root: the socket is in a directory of the user's alone.
+/// Only the user or root can connect: the socket is in a directory that only the user can open.
 fn answer(mut stream: UnixStream, spools: &Path) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_write_timeout(Some(PATIENCE));
     let done = request(&stream).and_then(|request| carry_out(&request, spools, &mut stream));
     if let Err(error) = done {
-        // Whoever asked may be gone.
+        // The process that asked may be gone.
         let _ = stream.write_all(format!("{error:#}\n").as_bytes());
     }
 }
@@ -90,8 +90,8 @@ fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Resu
         "stop" if process.stop()? => {}
         "stop" => {
             bail!(
-                "process {pid} is still computing a graph, or a device has not told all of the last \
-                 one; the recording stops when that is done, with the next graph at the latest"
+                "process {pid} is still computing a graph, or a device has not delivered all times of \
+                 the last one; recording stops when that is done, with the next graph at the latest"
             )
         }
         "snapshot" => {

@@ -1,6 +1,6 @@
-//! Which process a recording belongs to, while it lives. The number in the file's name is that
-//! of the process in its own PID namespace, which need not be ours, and /proc may be that of
-//! a third one. But whoever records has the file mapped.
+//! Which process a recording belongs to, while the process lives. The number in the file's name is
+//! the process id in the process's own PID namespace, which may differ from ours, and /proc may
+//! show a third one. But the process that records has the file mapped.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -42,7 +42,7 @@ impl Holder {
         }))
     }
 
-    /// Without /proc nobody can tell: then it counts as running.
+    /// Without /proc this is not known; then the process counts as running.
     fn is_running(&self) -> bool {
         if !Path::new("/proc/self").exists() {
             return true;

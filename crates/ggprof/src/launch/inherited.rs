@@ -1,9 +1,9 @@
-//! The signals that we were started with ignored, for the program to start with the same: `nohup`
-//! ignores SIGHUP, shells SIGINT for jobs in the background, systemd SIGPIPE.
+//! The signals that were ignored when the launcher was started, so that the program starts with the
+//! same: `nohup` ignores SIGHUP, shells ignore SIGINT for background jobs, systemd ignores SIGPIPE.
 //!
 //! Rust's runtime ignores SIGPIPE before `main`, and its `Command` starts children with the
-//! default; signals that the launcher listens to are the default in what it starts. So the
-//! system is asked before the runtime begins, and told again in the child.
+//! default. Signals that the launcher handles are reset to the default in its children. So the
+//! launcher reads the settings before the runtime begins, and restores them in the child.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -39,8 +39,8 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Makes the command start with them. We ourselves must hear of its end, which nobody does who
-/// ignores SIGCHLD.
+/// Makes the command start with them. For the launcher itself SIGCHLD gets its default, because a
+/// process that ignores it does not learn of the end of its children.
 pub(super) fn pass_on(command: &mut Command) -> &mut Command {
     // SAFETY: the default is always allowed.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };

@@ -1,6 +1,6 @@
-//! The other side of `control`: what `ggprof ctl` asks the launchers of the user. They are told by
-//! connecting to their sockets, and are not believed more than need be: each has a limited
-//! time, and so many bytes.
+//! The other side of `control`: what `ggprof ctl` asks the user's launchers. It finds them by
+//! connecting to their sockets, and trusts them no more than necessary: each has a limited time and
+//! a limited number of bytes.
 
 use super::sockets::{self, Launcher};
 use anyhow::{Context, anyhow};
@@ -36,7 +36,7 @@ impl Listed {
         format!("{pid}  {program}  {state}  {graph_runs} graph runs  {megabytes:.1} MB\n")
     }
 
-    /// Asks the launcher to do something to it; what comes behind its `ok`.
+    /// Sends a request about it to the launcher; returns what comes after its `ok`.
     pub(crate) fn ask(&self, verb: &str) -> anyhow::Result<impl BufRead + use<>> {
         ask(&self.socket, &format!("{verb} {}", self.pid), TO_ACT)
     }
@@ -71,11 +71,11 @@ pub(crate) fn list_all() -> (Vec<Listed>, Vec<String>) {
 fn list(socket: &Path) -> anyhow::Result<Vec<Listed>> {
     let mut text = String::new();
     let read = ask(socket, "status", TO_LIST)?.take(LONGEST_LIST).read_to_string(&mut text);
-    read.context("its launcher does not answer in full")?;
+    read.context("its launcher gave no complete answer")?;
     let processes = text.lines().map(|line| Listed::parse(socket, line));
     processes
         .collect::<Option<_>>()
-        .context("its launcher is of another version of ggprof; use the same for both")
+        .context("its launcher is another version of ggprof; use the same version for both")
 }
 
 fn is_refused(error: &anyhow::Error) -> bool {
@@ -83,7 +83,7 @@ fn is_refused(error: &anyhow::Error) -> bool {
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
 }
 
-/// Sends a request to a launcher; what stands behind its `ok`, still to be read.
+/// Sends a request to a launcher; returns a reader of what comes after its `ok`.
 fn ask(socket: &Path, request: &str, patience: Duration) -> anyhow::Result<impl BufRead + use<>> {
     let lost = || "its launcher does not answer. Is it stopped?";
     let mut stream = UnixStream::connect(socket).with_context(lost)?;

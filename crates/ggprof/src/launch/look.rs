@@ -1,5 +1,5 @@
-//! A limited look at a program: until its first graph run, its end, or the end of our
-//! patience. It runs in a process group of its own, which is ended with it.
+//! A limited look at a program: until its first graph run, its end, or a time limit. It runs in its
+//! own process group, which is ended with it.
 
 use super::{Ended, preload};
 use crate::messages;
@@ -99,7 +99,7 @@ fn group(number: u32) -> BTreeMap<u32, Process> {
     members.filter_map(|pid| Some((pid, describe(pid)?))).collect()
 }
 
-/// The third field behind the name, which stands in brackets and may hold anything.
+/// The third field after the name, which is in brackets and may contain anything.
 fn group_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(2)?.parse().ok()

@@ -1,10 +1,10 @@
-//! `LD_PRELOAD`: what is there stays, and the agent comes behind it.
+//! `LD_PRELOAD`: existing entries stay, and the agent is added after them.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// More directories than any program lies deep.
+/// More levels of directories than the path of any program has.
 const LEVELS: usize = 40;
 
 /// The list for a program to be started, from the one that we were started with.

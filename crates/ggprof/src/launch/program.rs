@@ -1,4 +1,5 @@
-//! What a program's file tells before it is started: whether the agent can get into it.
+//! What a program's file says before the program is started: whether the agent can be loaded into
+//! it.
 
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};

@@ -1,5 +1,4 @@
-//! Where the sockets are through which running recordings are controlled: in a directory that
-//! only the user can open.
+//! The directory of the sockets that control running recordings; only the user can open it.
 
 use anyhow::{Context, bail};
 use std::fs::{DirBuilder, Permissions};
@@ -50,13 +49,13 @@ pub(crate) fn listen() -> anyhow::Result<(UnixListener, PathBuf)> {
 
 /// The directory for a new socket, made if need be.
 fn directory() -> anyhow::Result<PathBuf> {
-    let [first, ..] = &places()[..] else { bail!("there is no place for a socket") };
+    let [first, ..] = &places()[..] else { bail!("there is no directory for a socket") };
     if std::fs::symlink_metadata(first).is_err() {
         let made = DirBuilder::new().mode(0o700).create(first);
-        made.with_context(|| format!("{} cannot be made", first.display()))?;
+        made.with_context(|| format!("cannot create {}", first.display()))?;
     }
     if !is_private(first) {
-        bail!("{} is no directory of yours that is closed to others", first.display());
+        bail!("{} is not a directory that only you can open", first.display());
     }
     Ok(first.clone())
 }
@@ -82,7 +81,7 @@ fn places() -> Vec<PathBuf> {
     runtime.into_iter().chain([PathBuf::from(format!("/tmp/ggprof-{user}"))]).collect()
 }
 
-/// A directory of the user's that nobody else can look into, and no link to one.
+/// A directory that only the user can open, and not a link to one.
 pub(super) fn is_private(place: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     std::fs::symlink_metadata(place).is_ok_and(|found| {

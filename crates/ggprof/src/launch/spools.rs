@@ -1,4 +1,4 @@
-//! The directory that recordings are made in, one file per process.
+//! The directory of the recordings, one file per process.
 
 use super::holder::Holder;
 use super::sockets::is_private;
@@ -18,7 +18,7 @@ const PREFIX: &str = "ggprof-";
 pub(crate) struct Spools {
     directory: PathBuf,
     is_kept: bool,
-    /// Held for as long as somebody takes care of the directory, however that ends.
+    /// Held for as long as a launcher takes care of the directory, however the launcher ends.
     _lock: Option<File>,
 }
 
@@ -37,8 +37,8 @@ impl Spools {
             }
         }
         Err(anyhow!(
-            "there is no place to record to: neither {} nor /tmp nor the current directory can be \
-             written. Set TMPDIR to a directory of yours.",
+            "there is no place for recordings: neither {} nor /tmp nor the current directory can be \
+             written. Set TMPDIR to a directory that you can write to.",
             places[0].display()
         ))
     }
@@ -82,8 +82,8 @@ impl Spools {
         self.path().join(name)
     }
 
-    /// Recordings of the user that nobody takes care of, the newest last: of `GGML_PROFILE` in programs that
-    /// were killed, and in directories whose launchers were.
+    /// Recordings of the user that nobody takes care of, the newest last: of `GGML_PROFILE` in
+    /// programs that were killed, and in directories whose launchers were.
     pub(crate) fn left_behind() -> Vec<PathBuf> {
         let entries = places().into_iter().flat_map(std::fs::read_dir).flatten().flatten();
         let entries = entries.map(|entry| entry.path());
@@ -151,7 +151,7 @@ fn is_blank(file: &Path) -> bool {
     read.is_ok() && start.iter().all(|&byte| byte == 0)
 }
 
-/// By its name, and a file itself: nobody waits for a pipe, or follows a link out of here.
+/// Checks its name, and that it is a file: ggprof must not wait for a pipe or follow a link.
 fn is_recording(file: &Path) -> bool {
     let is_named = file.file_name().is_some_and(|it| it.to_string_lossy().contains(".ggprof"));
     is_named && std::fs::symlink_metadata(file).is_ok_and(|found| found.is_file())

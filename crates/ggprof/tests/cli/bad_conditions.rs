@@ -121,7 +121,7 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
         negative time: ! 1 record was left out because it makes no sense (at byte 123, invalid value: integer `-5`, expected u64). The figures do not count it; record again if it matters.
         beyond 64 bits: ! 1 record was left out because it makes no sense (at byte 123, invalid type: floating point `1e+20`, expected u64). The figures do not count it; record again if it matters.
         raw quote: ! 1 record was left out because it makes no sense (at byte 123, a quotation mark in it is not escaped). The figures do not count it; record again if it matters.
-        invalid UTF-8: ! Names are not proper text in 1 of the records (the first: the record at byte 123): they are shown with replacement characters, the figures are complete.
+        invalid UTF-8: ! Names in 1 of the records are not valid text (the first: the record at byte 123): they are shown with replacement characters; the figures are complete.
         nothing recorded: ! The recording has no events: check that the program computed something while it ran.
         something behind: ! Parts of the file around the records make no sense (at byte 518 stands `x`, which does not belong there). The figures cover all records that were found.
         an end before its start: ! Parts of the file around the records make no sense (a graph run ends before it begins). The figures cover all records that were found.
@@ -165,11 +165,11 @@ fn output_that_cannot_be_written() {
     }
     assert_eq!(place.names(), ["directory", "file", "p.json"]);
     expect![[r#"
-        ggprof: missing/t.json cannot be written: its directory does not exist. Make it first.
+        ggprof: missing/t.json cannot be written: its directory does not exist. Create it first.
         ggprof: file/t.json cannot be written: a part of its path is a file. Check the path.
         ggprof: directory cannot be written: it is a directory. Name a file inside it.
         ggprof: /dev/full cannot be written: the disk is full. Nothing was left behind; free some space or choose another disk.
-        ggprof: /proc/t.json cannot be written: its directory does not exist. Make it first.
+        ggprof: /proc/t.json cannot be written: its directory does not exist. Create it first.
         ggprof: .. cannot be written: it is a directory. Name a file inside it.
     "#]].assert_eq(&sentences);
 

@@ -51,7 +51,7 @@ pub(in crate::changed_ggml) const POINTER_OF_COMPUTE: Change =
 pub(in crate::changed_ggml) const POINTER_OF_SYNCHRONIZE: Change =
     change("ggml_backend_synchronize follows a pointer", &[PROFILER, SYNCHRONIZE_FOLLOWS]);
 
-/// Every backend has a profiler, and nobody asks whether it does.
+/// ggml assumes that every backend has a profiler, without a check.
 pub(in crate::changed_ggml) const POINTER_ALWAYS_SET: Change = change(
     "a pointer that is always followed",
     &[

@@ -41,7 +41,7 @@ pub(in crate::changed_ggml) const OP_NAME_RENAMED: Change = change(
     ],
 );
 
-/// Whatever lies behind a caller's shorter struct is taken for pointers, and followed.
+/// The function takes the memory after a caller's shorter struct for pointers, and follows them.
 pub(in crate::changed_ggml) const INIT_PARAMS: Change = change(
     "ggml_init_params with more fields",
     &[
@@ -74,7 +74,7 @@ pub(in crate::changed_ggml) const COMPUTE_PARAMS: Change = change(
     ],
 );
 
-/// More arguments than there are registers for: the last one lies on the stack.
+/// More arguments than there are registers for: the last one is on the stack.
 pub(in crate::changed_ggml) const BARRIER_ARGUMENTS: Change = change(
     "ggml_barrier with other arguments",
     &[

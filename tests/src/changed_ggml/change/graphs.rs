@@ -71,7 +71,7 @@ pub(in crate::changed_ggml) const GRAPH_REORDERED: Change = change(
     ],
 );
 
-/// The array of nodes stands behind others, and not first.
+/// The array of nodes comes after others.
 pub(in crate::changed_ggml) const NODES_ELSEWHERE: Change = change(
     "a graph's nodes far from its head",
     &[

@@ -1,11 +1,11 @@
-//! The barrier, written out: twice for every op, on every thread.
+//! The stand-in for the barrier in assembly: it runs twice for every op, on every thread.
 
 /// Defines a stand-in for the function at which threads wait for each other, with one that asks
 /// functions for the time where the cycle counter is not the clock. Both go to the real function,
-/// which stands in a table, and keep every register.
+/// which is in a table, and keep every register.
 ///
-/// The first notes by itself when a thread comes and goes. A thread that is in no recorded op, or
-/// has nobody to wait for, goes straight to the real function.
+/// The first one notes itself when a thread arrives and leaves. A thread that is in no recorded op,
+/// or has no other thread to wait for, goes straight to the real function.
 macro_rules! barrier_stand_in {
     (
         $(#[$attribute:meta])*
@@ -35,7 +35,7 @@ macro_rules! barrier_stand_in {
                 "je 5f",
                 "cmp byte ptr [rip + {has_counter}], 0",
                 "je 4f",
-                // It comes: a barrier that it left before was inside the op.
+                // It arrives: a barrier that it left before was inside the op.
                 $crate::arch::x86_64::registers::count_cycles!(),
                 "mov rdx, qword ptr [rbx + {reached}]",
                 "mov qword ptr [rbx + {reached}], rax",
@@ -49,7 +49,7 @@ macro_rules! barrier_stand_in {
                 "3:",
                 $crate::arch::x86_64::registers::restore_counted!(),
                 $crate::arch::x86_64::registers::call_with_stack!("[rip + {barrier} + {offset}]"),
-                // It goes on.
+                // It continues.
                 $crate::arch::x86_64::registers::count_cycles!(),
                 "mov qword ptr [rbx + {left}], rax",
                 $crate::arch::x86_64::registers::restore_counted!(),

@@ -1,12 +1,12 @@
-//! The first instructions of a function: which of them a jump of five bytes would
-//! overwrite, and how they look elsewhere. Anything out of the ordinary is refused;
-//! whoever asked has other ways to see the function's work.
+//! The first instructions of a function: which of them a jump of five bytes would overwrite, and
+//! what they look like at another address. Anything unusual is refused; the caller has other ways
+//! to see the function's work.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP: usize = 5;
-/// How far it goes.
+/// How far it reaches.
 pub(crate) const JUMP_REACH: usize = 1 << 31;
 /// Room for the code that leads to a hook: `jump_telling_way_past`.
 pub(crate) const WAY_IN: usize = 32;
@@ -20,7 +20,7 @@ pub(crate) const MOST_CHANGED: usize = ENDBR64.len() + JUMP;
 /// A function whose entry can be moved.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct EntryCode {
-    /// Where the jump goes: the entry, or behind its `endbr64`.
+    /// Where the jump is placed: at the entry, or after its `endbr64`.
     pub(crate) at: usize,
     /// The instructions that it overwrites.
     instructions: Vec<Moved>,
@@ -49,7 +49,7 @@ impl EntryCode {
         while decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             if instruction.is_invalid() {
-                return Err("the function holds bytes that are no instructions");
+                return Err("the function contains bytes that are not instructions");
             }
             if instruction.op0_kind() == OpKind::NearBranch64 {
                 targets.push(instruction.near_branch64() as usize);
@@ -95,8 +95,8 @@ impl EntryCode {
         Ok(())
     }
 
-    /// The instructions as they must be at another address, with a jump behind
-    /// them to the rest of the function.
+    /// The instructions as they must be at another address, followed by a jump
+    /// to the rest of the function.
     pub(crate) fn moved_to(&self, address: usize) -> Result<Vec<u8>, &'static str> {
         let mut code = ENDBR64.to_vec();
         for moved in &self.instructions {
@@ -113,7 +113,7 @@ impl EntryCode {
         Ok(code)
     }
 
-    /// The bytes that a jump takes the place of.
+    /// The bytes that a jump replaces.
     pub(crate) fn overwritten(&self) -> [u8; JUMP] {
         let mut bytes = self.instructions.iter().flat_map(|moved| moved.bytes.iter().copied());
         // There are at least as many (`read`).
@@ -123,14 +123,14 @@ impl EntryCode {
     /// What the entry's bytes are overwritten with.
     pub(crate) fn jump_to(&self, target: usize) -> Result<[u8; JUMP], &'static str> {
         let distance = target.wrapping_sub(self.at + JUMP) as isize;
-        let distance = i32::try_from(distance).map_err(|_| "our code is out of reach")?;
+        let distance = i32::try_from(distance).map_err(|_| "the agent's code is out of reach")?;
         let [a, b, c, d] = distance.to_le_bytes();
         Ok([0xe9, a, b, c, d])
     }
 }
 
-/// A jump that tells, in a register that is no argument, where the function goes on that it takes
-/// the place of (`note_way_past_then_jump`): `mov r11, imm64`, and the jump.
+/// A jump that passes on, in a register that holds no argument, where the replaced function
+/// continues (`note_way_past_then_jump`): `mov r11, imm64`, and the jump.
 pub(crate) fn jump_telling_way_past(past: usize, target: usize) -> Vec<u8> {
     let mut code = vec![0x49, 0xbb];
     code.extend(past.to_le_bytes());
@@ -138,7 +138,7 @@ pub(crate) fn jump_telling_way_past(past: usize, target: usize) -> Vec<u8> {
     code
 }
 
-/// `jmp [rip]` with the address behind it.
+/// `jmp [rip]`, followed by the address.
 pub(crate) fn jump_anywhere(target: usize) -> Vec<u8> {
     let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
     code.extend(target.to_le_bytes());
@@ -183,7 +183,7 @@ mod tests {
         assert!(calls_others(&[0xff, 0x10, RETURN]));
         // jmp [rdi + 8]
         assert!(calls_others(&[0xff, 0x67, 0x08]));
-        // jmp far behind the function
+        // jmp far past the end of the function
         assert!(calls_others(&[0xe9, 0, 1, 0, 0]));
     }
 
@@ -211,6 +211,6 @@ mod tests {
         // push rbp; dec rax; nop; jmp back to the dec
         assert!(refused(&[0x55, 0x48, 0xff, 0xc8, 0x90, 0x90, 0xeb, 0xf9]).contains("back"));
         // push rbp; mov rbp, rsp; an opcode that does not exist
-        assert!(refused(&[0x55, 0x48, 0x89, 0xe5, 0x90, 0x06]).contains("no instructions"));
+        assert!(refused(&[0x55, 0x48, 0x89, 0xe5, 0x90, 0x06]).contains("not instructions"));
     }
 }

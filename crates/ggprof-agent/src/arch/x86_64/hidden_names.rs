@@ -1,4 +1,4 @@
-//! Names for this library alone.
+//! Symbols that are visible in this library only.
 
 /// Each name leads on to the function with its number.
 macro_rules! hidden_names {

@@ -23,8 +23,8 @@ pub(crate) fn ask_to_read<T>(at: *const T) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
 }
 
-/// Asks for memory to write to, without waiting for it. Processors that do not know how pass over
-/// it.
+/// Asks for memory to write to, without waiting for it. Processors that do not know the
+/// instruction ignore it.
 #[inline(always)]
 pub(crate) fn ask_to_write<T>(at: *const T) {
     // SAFETY: a hint; any address will do, and nothing is read or changed.

@@ -1,4 +1,4 @@
-//! Where the linker and the rules for calls put things.
+//! Where the linker and the calling convention put things.
 
 use std::arch::asm;
 use std::marker::PhantomData;
@@ -31,11 +31,11 @@ pub(crate) fn own_bounds() -> Range<usize> {
     start..end
 }
 
-/// An argument of which nobody knows whether it is one: whatever is in the registers behind the
-/// known ones, of which there are six, is passed on, should a version or a fork have added to a function's arguments.
+/// A register that may hold an argument: all six registers for arguments are passed on, because a
+/// version or a fork may have added to a function's known arguments.
 pub(crate) type Word = usize;
 
-/// The same on the stack, behind a function whose known arguments fill the registers.
+/// The same on the stack, for a function whose known arguments fill the registers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OnStack([Word; 4]);
@@ -104,7 +104,7 @@ pub(crate) unsafe fn caller_of(stack: *const usize) -> usize {
 }
 
 /// The sixth argument of a call whose arguments are a pointer, two structs of three 32-bit numbers
-/// each, a pointer and a size. The first four take all registers; above the return address lies the
+/// each, a pointer and a size. The first four take all registers; above the return address is the
 /// fifth, and above that the sixth.
 ///
 /// # Safety

@@ -1,4 +1,4 @@
-//! x86-64 with the System V rules for calls.
+//! x86-64 with the System V calling convention.
 
 pub(crate) mod barrier;
 pub(crate) mod direct_calls;

@@ -1,8 +1,8 @@
-//! Which node a device's library asks about, and where.
+//! The stand-in that sees which node a device's library asks about, and from where.
 
-/// Defines a stand-in for a question about a node, which knows where the question comes from: Rust
-/// cannot ask. Where the visits say so, it keeps the node by itself; there are as many questions as
-/// nodes.
+/// Defines a stand-in for the function that answers a question about a node. It knows where the
+/// call comes from, which Rust code cannot find out. If the visits say so, it stores the node
+/// itself, because there are as many calls as nodes.
 macro_rules! node_question {
     (
         $(#[$attribute:meta])*

@@ -1,4 +1,4 @@
-//! Pieces of stand-ins: what is kept on the stack, and given back.
+//! Parts of stand-ins: saving registers on the stack, and restoring them.
 
 /// Keeps every register that a called function may change, 336 bytes on the stack. Of vector
 /// registers the lower half: code for any x86-64 processor does not touch the upper one.
@@ -68,8 +68,8 @@ macro_rules! restore_registers {
 }
 
 /// Calls a function from a shim that has pushed one register, with the caller's first eight words
-/// on the stack, should there be arguments among them. The caller is a loop over nodes, whose own
-/// variables are more than that.
+/// on the stack, because there may be arguments among them. The caller is a loop over nodes, which
+/// has more local variables than that, so these words can be read.
 macro_rules! call_with_stack {
     ($function:literal) => {
         concat!(

@@ -1,5 +1,5 @@
-//! Functions that stand in for others. Whatever the arguments are, and wherever they lie, they
-//! reach the real function as if nobody had been there.
+//! Functions that stand in for others. All arguments reach the real function unchanged, whatever
+//! they are and wherever they lie.
 
 /// Defines a stand-in for a function whose arguments are not all known, or not all in registers:
 /// every register an argument may be in is kept, our own function is called, and the real one is
@@ -95,7 +95,7 @@ macro_rules! stand_in {
     };
 }
 
-/// Defines a function that is nothing but another name of one.
+/// Defines another name for a function.
 macro_rules! jump_to {
     ($(#[$attribute:meta])* fn $name:ident, $to:path) => {
         $(#[$attribute])*
@@ -148,8 +148,9 @@ macro_rules! note_way_past_then_jump {
 /// Bytes between the entries of `numbered_entries`.
 pub(crate) const ENTRIES_APART: usize = 16;
 
-/// So many functions that lead to one and only say which they are. By address and not in a table of
-/// pointers, which the loader would have to fill in every process, also those without ggml.
+/// Many functions that all lead to one and only pass on their own number. They are found by address
+/// and not through a table of pointers, which the loader would have to fill in every process, even
+/// without ggml.
 macro_rules! numbered_entries {
     ($symbol:literal, $count:expr, $to:path) => {
         std::arch::global_asm!(

@@ -1,6 +1,7 @@
-//! Memory of each thread. `thread_local!` in a shared library asks the loader for the address by a
-//! call, at every use; an op has several. The agent is loaded with the program, so its thread-local
-//! memory is at a fixed distance from the thread pointer, and two instructions find it.
+//! Memory of each thread. In a shared library, every use of `thread_local!` calls the loader for
+//! the address, and an op has several uses. The agent is loaded with the program, so its
+//! thread-local memory is at a fixed distance from the thread pointer, and two instructions find
+//! it.
 
 /// Reserves memory for a value in every thread, under a symbol of this library's own, and defines a
 /// function that gives this thread's. It is zeroed when the thread begins.

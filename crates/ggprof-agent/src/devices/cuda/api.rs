@@ -1,4 +1,4 @@
-//! CUDA as the rest of the agent asks for it.
+//! CUDA behind the interface that the rest of the agent uses.
 
 use super::settings::{self, CudaLevel, VARIABLES};
 use super::{calls, graph_length, process};

@@ -1,5 +1,5 @@
-//! The functions that CUPTI calls while it is attached: on the program's threads
-//! within its CUDA calls, and on a thread of its own to hand over records.
+//! The functions that CUPTI calls while it is attached: on the program's threads within its CUDA
+//! calls, and on CUPTI's own thread to deliver records.
 
 use std::ffi::c_void;
 

@@ -1,9 +1,8 @@
-//! Stand-ins for the calls by which a CUDA library hands work to its device: they
-//! tell that work has begun for the current node, and on which stream. The real
-//! functions take arguments of which only a few are known here, so each is jumped
-//! to with everything as it was.
+//! Stand-ins for the calls with which a CUDA library gives work to its device: they note that work
+//! has begun for the current node, and on which stream. Only some arguments of the real functions
+//! are known, so each stand-in jumps to the real function with all registers unchanged.
 //!
-//! # Hot path: no allocation, no locks, no panics, but for CUDA graphs captured or launched
+//! # Hot path: no allocation, no locks, no panics, except when CUDA graphs are captured or launched
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,7 +54,7 @@ static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static HOOKED_LIBRARIES: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
     Ranked::new([const { None }; SLOTS]);
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &HOOKED_LIBRARIES
 }

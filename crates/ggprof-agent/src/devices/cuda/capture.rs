@@ -1,7 +1,6 @@
-//! In which order the nodes of a CUDA graph were captured. A graph that runs one
-//! node after the other runs them in this order, so that its kernels can be told
-//! apart even where CUPTI was not there when it was captured: numbers of nodes mean
-//! nothing then.
+//! In which order the nodes of a CUDA graph were captured. A graph without branches runs its nodes
+//! in this order. So its kernels can be told apart even if CUPTI was not attached at the capture
+//! and its node numbers are therefore unknown.
 
 use std::sync::atomic::Ordering;
 

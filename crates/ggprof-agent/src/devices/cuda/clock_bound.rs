@@ -1,6 +1,5 @@
-//! How far the device's times can be off the host's clock. CUPTI says nothing of it,
-//! but cause and effect do: no work begins before it was asked for, and none ends
-//! after the host has waited for it.
+//! How far the device's times can be off the host's clock. CUPTI does not say, but cause and effect
+//! do: no work begins before the host asked for it, and none ends after the host has waited for it.
 
 /// Waits of the host that are kept until the records of the work before arrive.
 const MOST_WAITS: usize = 256;

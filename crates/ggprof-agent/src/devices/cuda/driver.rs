@@ -1,6 +1,6 @@
-//! A few functions of CUDA's driver, for timing a stream by events. The driver's
-//! and not the runtime's: those remember the last error for the program to find.
-//! Libraries of the runtime and of the driver share streams and events.
+//! A few functions of CUDA's driver, for timing a stream with events. The runtime has such
+//! functions too, but those leave their last error behind for the program to find. Runtime and
+//! driver share streams and events.
 
 use std::ffi::{CStr, c_void};
 

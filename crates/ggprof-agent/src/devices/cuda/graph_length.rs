@@ -1,8 +1,8 @@
-//! How long CUDA graphs are while every kernel is traced. CUPTI takes two microseconds for
-//! each node of a graph that is launched, before the device begins. With shorter graphs it
-//! does so while the device works on the one before, and a model of a billion weights keeps
-//! 0.80 of its speed instead of 0.69 (docs/overhead.md). ggml has a setting for it, since the
-//! summer of 2026; whether the one at hand knows it shows in the texts of its library.
+//! How long CUDA graphs are while every kernel is traced. CUPTI takes two microseconds for each
+//! node of a graph that is launched, before the device begins. With shorter graphs it does so while
+//! the device works on the graph before, and a model of a billion weights keeps 0.80 of its speed
+//! instead of 0.69 (docs/overhead.md). ggml has a setting for it since the summer of 2026; the
+//! texts in its library show whether this ggml knows the setting.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,13 @@ use crate::observe::backends::Adopted;
 use crate::patch::symbols;
 
 const VARIABLE: &CStr = c"GGML_CUDA_GRAPH_CHUNK_SIZE";
-/// As nobody else writes it: a program that this one starts finds it and knows it for ours.
+/// Written in an unusual way, so that a program started by this one recognises that the agent set
+/// it.
 const NODES: &CStr = c"064";
 
 static ASKED_FOR: AtomicBool = AtomicBool::new(false);
 
-/// Unless the user has a wish. Before `main`: nobody reads the environment yet.
+/// Unless the user has set it. Before `main`, no other code reads the environment.
 pub(crate) fn shorten() {
     // SAFETY: all are C strings, that of the environment as long as nobody changes it; the
     // program's threads do not run yet.
@@ -30,8 +31,8 @@ pub(crate) fn shorten() {
     ASKED_FOR.store(ours, Ordering::Relaxed);
 }
 
-/// For the recording: what the program's user did not ask for is told, and whether it came to
-/// anything with this backend. Asks the loader.
+/// For the recording, because the user did not ask for this change: that graphs are shortened, and
+/// whether it has an effect on this backend. Calls the loader.
 pub(super) fn told(adopted: &Adopted) -> CoveredWhy {
     if !ASKED_FOR.load(Ordering::Relaxed) {
         return CoveredWhy::Untold;

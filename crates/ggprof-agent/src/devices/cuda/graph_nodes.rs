@@ -1,7 +1,6 @@
-//! Which node of ggml's each node of a CUDA graph computes. A CUDA graph is
-//! captured once and launched many times; its nodes are copied when it is made
-//! executable, and it is the copies that run. CUPTI's numbers of nodes are used
-//! again for new graphs: what was learnt last counts.
+//! Which of ggml's nodes each node of a CUDA graph computes. A CUDA graph is captured once and
+//! launched many times. Its nodes are copied when it is made executable, and the copies are what
+//! runs. CUPTI reuses its node numbers for new graphs, so the latest entry for a number is valid.
 
 use std::collections::HashMap;
 
@@ -55,7 +54,7 @@ pub(crate) struct Orders {
 #[derive(Debug, Default)]
 struct KnownOrder {
     order: Order,
-    /// The nodes' numbers are not known, or no longer: the order tells.
+    /// The nodes' numbers are not known, or no longer: the order identifies them.
     rules: bool,
 }
 

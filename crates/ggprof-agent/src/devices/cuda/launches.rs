@@ -1,5 +1,5 @@
-//! What the program was doing when it handed work to a device. Records come later
-//! and name the call by a number only; the table keeps the last calls by it.
+//! What the program was doing when it gave work to a device. Records arrive later and identify the
+//! call by a number only; this table keeps the last calls by number.
 //!
 //! # Hot path: no allocation, no locks, no panics
 
@@ -26,7 +26,7 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// A call that nothing is known of.
+    /// A call about which nothing is known.
     pub(crate) const UNKNOWN: Launch = Launch {
         split: NONE,
         backend: NONE,

@@ -1,5 +1,5 @@
-//! What CUPTI tells while it is attached: calls and graph nodes as they come, on the
-//! program's threads, and records later, on a thread of its own.
+//! What CUPTI reports while it is attached: calls and graph nodes at once, on the program's
+//! threads, and records later, on CUPTI's own thread.
 
 use ggprof_spool::layout::NO_NODE;
 

@@ -1,4 +1,4 @@
-//! CUDA in this process: its splits as they are computed, and what is kept meanwhile.
+//! CUDA in this process: its splits as they are computed, and the state that is kept between them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -28,12 +28,12 @@ use crate::recorder::lane::HeldLane;
 #[derive(Debug)]
 pub(super) struct Cuda {
     pub(super) level: CudaLevel,
-    /// Set by whoever has `loading`.
+    /// Set by the thread that has `loading`.
     pub(super) cupti: OnceLock<LoadedCupti>,
     pub(super) loading: Tried<()>,
     /// Looks into graphs that are being captured, where kernels are recorded.
     pub(super) captures: Option<CaptureDriver>,
-    /// What is told of the length of its graphs.
+    /// What coverage says about the length of its graphs.
     graphs: CoveredWhy,
     /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
     active: AtomicU32,
@@ -143,7 +143,7 @@ pub(super) fn begin_split(
     fault_point!();
     let now_ns = now_ns();
     match state.windows.before_split(this.run.get(), now_ns) {
-        // While another thread loads it, this run goes without.
+        // While another thread loads it, this run is recorded without kernels.
         Step::Attach => loaded.into_iter().for_each(|loaded| state.attach(loaded, lane)),
         Step::Detach if cuda.is_active() => state.windows.stay_open(),
         Step::Detach => state.detach(lane),
@@ -213,7 +213,7 @@ pub(super) fn rest() {
         Some(recorder) => {
             recorder.lane_for_owed().into_iter().for_each(|lane| state.detach(&lane));
         }
-        // Nobody will read what it has to tell.
+        // Its remaining records will not be read.
         None => state.let_go(),
     }
 }
@@ -248,7 +248,7 @@ extern "C" fn at_exit(_: *mut libc::c_void) {
     fail_open::contained((), deliver_records);
 }
 
-/// Brings all there is into the file, without waiting for anybody.
+/// Writes everything that is there into the file, without waiting.
 pub(super) fn deliver_records() {
     let Some(lane) = current::recording().and_then(Recorder::lane_for_owed) else { return };
     let Some(mut state) = CUDA.get().and_then(|cuda| cuda.state.try_lock()) else { return };

@@ -1,4 +1,4 @@
-//! What was asked for.
+//! The user's settings for CUDA.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;

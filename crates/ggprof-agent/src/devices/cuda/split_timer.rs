@@ -1,7 +1,6 @@
-//! The time of a whole split on its device, by two events on the split's stream:
-//! cheap enough for every split, and exact. Events tell how long it was from one
-//! to another, not when it was, so now and then the host waits for one and notes
-//! the time: those are the samples of the device's clock.
+//! The time of a whole split on its device, by two events on the split's stream: cheap enough for
+//! every split, and exact. Events give the time between each other but not the time of day. So now
+//! and then the host waits for one and notes the time: these are the samples of the device's clock.
 
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork};
 

@@ -1,5 +1,4 @@
-//! CUPTI in the process or not, the timers of the backends, and what the recording was
-//! told of either.
+//! Whether CUPTI is attached, the timers of the backends, and what coverage was recorded for both.
 
 use std::sync::atomic::Ordering;
 
@@ -81,7 +80,7 @@ impl State {
     pub(super) fn detach(&mut self, lane: &HeldLane<'_>) {
         let began = now_ns();
         let open = self.windows.close();
-        // Nobody waits for more than what comes now, whatever that is.
+        // After this, no more records are expected, whether or not they came.
         let _settled = self.owed.take();
         self.let_go();
         fault_point!();

@@ -1,7 +1,6 @@
-//! When CUPTI is attached. Being attached costs, and so does attaching: with the
-//! level `sample` it is there for a few graph runs at a time, as often as the
-//! budget allows. The first window comes at once, for the prompt and the first
-//! tokens.
+//! When CUPTI is attached. Both attaching and being attached cost time. With `--cuda sample`, CUPTI
+//! is attached for a few graph runs at a time, as often as the budget allows. The first window
+//! comes at once, for the prompt and the first tokens.
 
 use super::settings::CudaLevel;
 use crate::observe::budget::Budget;

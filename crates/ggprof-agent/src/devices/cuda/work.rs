@@ -1,6 +1,5 @@
-//! CUPTI's records into the recording: each piece of work with the split and node
-//! it belongs to. Work of no node is kept all the same, and so is work without
-//! times: neither is spread over others.
+//! Writes CUPTI's records into the recording: each piece of work with the split and node it belongs
+//! to. Work without a node or without times is kept too; its time is not spread over other work.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ use crate::fault::fault_point;
 use crate::recorder::lane::HeldLane;
 
 /// CUPTI stamps with the host's monotonic clock; this is its number in the file. Those
-/// of Vulkan devices count from 1, those of `split_timer` from behind this.
+/// of Vulkan devices count from 1, those of `split_timer` from the number after this.
 pub(super) const CLOCK: u32 = 1 << 16;
 
 /// What was seen since CUPTI was attached.
@@ -26,7 +25,7 @@ pub(crate) struct Work {
     /// The backend that last used each device, by the device's number.
     backends: Vec<(u32, u32)>,
     pub(crate) bound: ClockBound,
-    /// Executable graphs whose nodes are told by their order.
+    /// Executable graphs whose nodes are identified by their order.
     pub(crate) orders: Orders,
     /// Work of such a graph, until all of one launch is there.
     waiting: HashMap<u32, Vec<DeviceWork>>,

@@ -1,5 +1,5 @@
-//! Vulkan as the rest of the agent asks for it. Its work is seen by the layer, whichever library
-//! hands it over, so that most of the questions do not concern it.
+//! Vulkan behind the interface that the rest of the agent uses. The layer sees all work, whichever
+//! library submits it, so most functions of the interface do nothing here.
 
 use ggprof_spool::layout::CoveredWhy;
 

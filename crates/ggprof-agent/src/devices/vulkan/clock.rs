@@ -1,6 +1,6 @@
-//! The device's clock and the host's. A driver with calibrated timestamps reads both at
-//! once; without, work bounds the difference: it began after it was submitted, and it
-//! had ended when the host saw that it had.
+//! The device's clock and the host's. A driver with calibrated timestamps reads both at once.
+//! Without them, the work itself bounds the difference: it began after it was submitted, and had
+//! ended when the host saw its end.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -1,6 +1,5 @@
-//! The command buffers of a device. The program records one on one thread at a time, as
-//! Vulkan demands, so what is being recorded needs no lock; finding it takes one at the
-//! first command only.
+//! The command buffers of a device. Vulkan demands that only one thread at a time records a command
+//! buffer, so the data about it needs no lock. Finding it takes a lock, at its first command only.
 
 use std::cell::{Cell, UnsafeCell};
 use std::collections::BTreeMap;
@@ -32,7 +31,7 @@ pub(crate) struct Inner {
     pub(crate) stamps: Stamps,
     /// Bound last.
     pub(crate) pipeline: vk::Pipeline,
-    /// Its works are noted: somebody records, and it is submitted only once.
+    /// Its work is noted: recording is on, and it is submitted only once.
     pub(crate) noted: bool,
     /// Timestamps can be written into it.
     pub(crate) timed: bool,
@@ -90,11 +89,11 @@ struct KnownBuffers {
     buffers: BTreeMap<u64, &'static CommandBuffer>,
 }
 
-/// Those that mean nothing now.
+/// Those that are not in use.
 static SPARE: Ranked<{ rank::SPARE_BUFFERS }, Vec<&'static CommandBuffer>> =
     Ranked::new(Vec::new());
 
-/// For the length of a fork.
+/// For holding it during a fork.
 pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
     &SPARE
 }

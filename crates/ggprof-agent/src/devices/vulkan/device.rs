@@ -1,4 +1,4 @@
-//! The devices ggml opened, and the instances that there are.
+//! The devices that ggml opened, and all instances.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,7 +27,7 @@ use crate::recorder::current;
 
 pub(crate) static INSTANCES: Keyed<Instance> = Keyed::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
-/// All devices, those of anybody else included.
+/// All devices, including those of other code in the process.
 pub(crate) static ANY_DEVICES: Keyed<AnyDevice> = Keyed::new();
 
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Instance {
     pub(crate) labels: LabelSwitch,
 }
 
-/// A device of which questions for functions are passed on, and its end.
+/// A device that is only passed on: requests for its functions, and its destruction.
 #[derive(Debug)]
 pub(crate) struct AnyDevice {
     pub(crate) get_device_proc_addr: vk::PFN_vkGetDeviceProcAddr,
@@ -122,7 +122,7 @@ impl Device {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// What a call returned: after a loss nothing is asked of the device any more.
+    /// The result of a call: after the loss of a device, it is not called any more.
     pub(crate) fn note(&self, result: vk::Result) {
         if result == vk::Result::ERROR_DEVICE_LOST {
             self.lost.store(true, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Device {
         if self.in_flight.is_empty() {
             return;
         }
-        // Inside one of our own hooks nothing may be written; there is a next time.
+        // Inside one of the agent's own hooks nothing may be written; it is done the next time.
         let free = fail_open::guard(false, |_| true);
         if free {
             let finished = self.in_flight.take_finished(self);

@@ -1,7 +1,7 @@
-//! What a device must have switched on to be timed: resetting queries from the host, and,
-//! where the driver has it, reading its clock together with the host's. The program's own
-//! wishes stay as they are, and so does its memory, which it may have made read-only; ours are
-//! added beside them.
+//! What must be switched on when a device is created so that it can be timed: resetting queries
+//! from the host and, if the driver has it, reading the device's clock together with the host's.
+//! The program's own requests stay as they are, and so does its memory, which may be read-only: the
+//! agent's requests are added in copies.
 
 use std::ffi::{CStr, c_char, c_void};
 

@@ -1,6 +1,6 @@
-//! Works that were submitted, until their times are there. They are read when ggml has
-//! seen work end, and at the latest when it records the command buffer anew: by then
-//! Vulkan lets it not be in use, so its times are there. Nothing waits.
+//! Work that was submitted and whose times are not there yet. The times are read when ggml has seen
+//! work end, and at the latest when it records the command buffer again: Vulkan forbids that while
+//! the buffer is in use, so by then the times are there. Nothing waits.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

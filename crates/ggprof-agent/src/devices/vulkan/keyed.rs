@@ -1,5 +1,5 @@
-//! Objects of ours by the loader's key for them, where no command looks: a short list behind a
-//! lock, which is not held while anything else is done.
+//! The agent's objects by the loader's key for them, for rare look-ups: a short list behind a lock
+//! that is held only while the list is read or changed.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ impl<T: 'static> Keyed<T> {
         Keyed { known: Ranked::new(Vec::new()) }
     }
 
-    /// For the length of a fork.
+    /// For holding it during a fork.
     pub(crate) fn lock_of_all(&'static self) -> &'static dyn HeldAtFork
     where
         T: Send + Sync,

@@ -1,11 +1,11 @@
-//! ggml's switch for names and labels. `GGML_VK_DEBUG_MARKERS` makes it name its pipelines,
-//! which is what we set it for. Since 2026 it also makes up two labels for each dispatch,
-//! which takes a fast GPU's host a twentieth of its time. ggml looks at the switch before
-//! each, so it is kept off while no pipeline waits for its name.
+//! ggml's switch for names and labels. `GGML_VK_DEBUG_MARKERS` makes ggml name its pipelines, which
+//! is why the agent sets it. Since 2026 it also makes ggml build two labels for each dispatch,
+//! which costs the host of a fast GPU a twentieth of its time. ggml reads the switch before each
+//! label, so the agent keeps it off while no pipeline waits for its name.
 //!
-//! The switch is known by what ggml keeps beside it: the handle of its instance before it,
-//! and behind it the functions that it asked the loader for. Where these are not found, or
-//! the labels are wanted by somebody else, nothing is touched.
+//! The agent finds the switch by its neighbours in memory: before it is the handle of ggml's
+//! instance, and after it are the functions that ggml asked the loader for. If these are not found,
+//! or somebody else wants the labels, the agent changes nothing.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,6 +1,6 @@
-//! Compute pipelines: the names ggml gives them, and how long they took to compile.
-//! ggml compiles a pipeline when a node first needs it, in the middle of recording a
-//! graph; the name comes right behind.
+//! Compute pipelines: the names that ggml gives them, and how long they took to compile. ggml
+//! compiles a pipeline when a node first needs it, while it records a graph, and names it right
+//! afterwards.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! What a command is recorded for: a node of the split that this thread computes, or
-//! something else that has a name.
+//! What a command is recorded for: a node of the split that this thread computes, or something else
+//! that has a name.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::recording::{Name, Work};
 use crate::observe::copies;
 use crate::observe::this_thread::ThisThread;
 
-/// Where a work belongs.
+/// Where a piece of work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) split: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) cause: u64,
 }
 
-/// A command, as its arguments tell it.
+/// A command, with what its arguments say.
 #[derive(Debug)]
 pub(crate) enum Command {
     Dispatch(Option<Arc<Pipeline>>),
@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Fill(u64),
 }
 
-/// The work that a command is, recorded now on this thread.
+/// Describes a command that is being recorded on this thread.
 pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
     let place = place(this, &command);
     let (kind, name, bytes) = match command {

@@ -1,10 +1,10 @@
-//! The works of one command buffer, and which timestamps they lie between.
+//! The work of one command buffer, and between which timestamps it lies.
 //!
-//! Two ways of timing. *By group*: one timestamp where something synchronises, so
-//! that the end of one group is the start of the next; what ran within a group ran
-//! side by side, and its parts have no times of their own. *In pairs*: before and
-//! after each command. Each timestamp of the first way is written when all earlier
-//! work of the queue is done, so groups never overlap and their times add up.
+//! There are two ways of timing. *By group*: one timestamp wherever ggml synchronises, so that the
+//! end of one group is the start of the next; the parts of a group ran side by side and have no
+//! separate times. *In pairs*: one timestamp before and one after each command. In the first way,
+//! each timestamp is written when all earlier work of the queue is done, so groups never overlap
+//! and their times add up.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use ggprof_spool::layout::{
 use super::pipelines::Pipeline;
 use super::place::Place;
 
-/// A timestamp that could not be had.
+/// A timestamp for which there was no query.
 pub(crate) const NO_STAMP: u32 = u32::MAX;
 /// The bits of a work's flags that say what it is.
 pub(crate) const KIND: u8 = 3;

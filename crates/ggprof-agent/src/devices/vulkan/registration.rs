@@ -1,11 +1,11 @@
-//! How the Vulkan loader comes to know the layer: a manifest in a directory that the
-//! environment names. The program needs nothing but the preloaded agent, which is the
-//! layer's library as well.
+//! How the Vulkan loader finds the layer: by a manifest in a directory that the environment names.
+//! The program needs nothing but the preloaded agent, which is also the layer's library.
 //!
-//! Where `ggprof run` has announced it, there is nothing to do. Otherwise the environment is
-//! told of a directory beside the recording. It is this process's own: made by it, so that
-//! nobody else's library can stand in the manifest, when Vulkan's loader is seen in the
-//! process, and taken away when it ends. What the program's user has set is kept, and ours appended.
+//! If `ggprof run` has announced the layer, there is nothing to do. Otherwise the agent adds a
+//! directory beside the recording to the environment. The directory belongs to this process alone,
+//! so nobody else can put a library into its manifest. It is created when Vulkan's loader appears
+//! in the process, and removed when the process ends. What the user has set is kept, and ours is
+//! appended.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{DirBuilder, OpenOptions};
@@ -25,7 +25,7 @@ use crate::devices::vulkan::settings::{self, Mode};
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::{exports, got};
 
-/// Access for the user, and for nobody else.
+/// Access for the user only.
 const OURS_ALONE: u32 = 0o700;
 
 /// What was made, and by which process.
@@ -41,7 +41,7 @@ static MADE: OnceLock<Made> = OnceLock::new();
 /// Learnt before `main`: later the program's threads may change the environment.
 static LABELS_ARE_OURS: AtomicBool = AtomicBool::new(false);
 
-/// Tells the loader where the layer will be. Before `main`: nobody reads the environment yet.
+/// Tells the loader where the layer will be. Before `main`, no other code reads the environment.
 pub(crate) fn announce(environment: &Environment) {
     // A path of the user's own makes the loader ignore the additional one.
     let path = if list("VK_LAYER_PATH").is_empty() { "VK_ADD_LAYER_PATH" } else { "VK_LAYER_PATH" };

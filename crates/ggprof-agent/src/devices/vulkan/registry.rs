@@ -1,9 +1,9 @@
-//! Devices by the loader's key for them. Found without a lock, because every command looks
-//! here; there are as many entries as devices were alive at once, one or two.
+//! Devices by the loader's key for them. Every command looks here, so look-ups take no lock. There
+//! are as many entries as devices were alive at once: one or two.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A mark that is nobody's key, until the value is in place.
+/// A mark that is not a key of the loader, until the value is in place.
 const BEING_MADE: usize = 1;
 
 /// A list that only grows. What was removed stays until its place is needed for another: a

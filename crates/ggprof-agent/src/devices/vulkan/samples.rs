@@ -1,8 +1,8 @@
-//! Which graphs have their parts timed, when not all have. A timestamp costs a fast device a
-//! microsecond or two, and a token of a small model has hundreds of dispatches: so graphs are
-//! timed in their parts as often as a budget allows. The first of all is, and so are the first
-//! two of each shape (the second is warm) until what is lent in advance is spent. Of the others
-//! the beginning and the end are timed.
+//! Which graphs have their parts timed, if not all. A timestamp costs a fast device a microsecond
+//! or two, and a token of a small model has hundreds of dispatches. So the parts of a graph are
+//! timed as often as a budget allows. The very first graph is timed, and so are the first two of
+//! each shape (the second one is warm), until the advance on the budget is spent. Of the other
+//! graphs, only beginning and end are timed.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const COST_PER_STAMP_NS: u64 = 2_000;
 /// Lent for the first two graphs of shapes: some six graphs of a model of a billion weights. A
 /// program that ends after two seconds pays a thousandth for it.
 const LENT_NS: u64 = 2_500_000;
-/// Shapes to keep in mind; a program that makes more is looked at afresh.
+/// Shapes to remember; if a program makes more, counting starts over.
 const MOST_SHAPES: usize = 4096;
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What was asked for.
+//! The user's settings for Vulkan.
 
 use std::sync::OnceLock;
 
@@ -44,7 +44,7 @@ pub(super) fn understand(environment: &Environment) -> Result<(), String> {
 
 /// How devices are to be timed; not at all where nothing can be recorded.
 pub(crate) fn mode() -> Mode {
-    // In this order: what is not understood yet is understood by asking.
+    // In this order: the first call parses the settings.
     let may_be = current::is_understood_and_on();
     MODE.get().filter(|_| may_be).copied().unwrap_or(Mode::Off)
 }

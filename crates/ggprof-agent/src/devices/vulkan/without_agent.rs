@@ -1,7 +1,7 @@
-//! A program that was started without the agent: on the way to it something took `LD_PRELOAD`
-//! out of the environment, but left what announces the layer, so that the Vulkan loader has
-//! opened the agent in the middle of its life. It is not recorded. A file beside the
-//! recordings says so, lest `ggprof run` has to guess why there is nothing.
+//! A program that was started without the agent: the program that started it removed `LD_PRELOAD`
+//! from the environment, but kept the variable that announces the layer. So the Vulkan loader has
+//! opened the agent in the running program. The program is not recorded. A file beside the
+//! recordings says so, and `ggprof run` need not guess why there is nothing.
 
 use std::ffi::OsStr;
 use std::fs::OpenOptions;

@@ -1,5 +1,5 @@
-//! Works with their times into the recording, the device's clock now and then, and how
-//! far a backend's kernels are seen.
+//! Writes work with its times into the recording, samples of the device's clock, and the coverage
+//! of a backend's kernels.
 
 use std::sync::atomic::Ordering;
 

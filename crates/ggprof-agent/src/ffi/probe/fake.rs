@@ -1,4 +1,4 @@
-//! A backend that tells what is done with it, in a child.
+//! A fake backend that reports what ggml does with it, in a child process.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ pub(super) struct Found {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
-    /// It followed a word that is no function of the table.
+    /// It followed a word that is not a function of the table.
     Followed(usize),
     FollowedNothing,
     Crashed,

@@ -1,4 +1,4 @@
-//! The fields of `ggml_cgraph` that are read.
+//! Finds the fields of `ggml_cgraph` that the agent reads.
 
 use super::words::{self, Words};
 use super::workbench::{F32, Workbench};
@@ -49,8 +49,8 @@ fn head(graph: Pointer) -> Words {
     unsafe { Words::at(graph, MOST_HEAD_BYTES) }
 }
 
-/// Behind the head lies the first thing that it points to. 0 where that is elsewhere: then nobody
-/// can tell how long the head is.
+/// The head ends where the first object begins that it points to. 0 if that is elsewhere: then the
+/// length of the head is not known.
 fn head_bytes(bench: &Workbench<'_>, graph: Pointer, head: &Words) -> usize {
     let pointed_to = head.offsets().map(|at| head.u64_at(at)).filter(|&value| bench.holds(value));
     let behind = pointed_to.filter(|&value| value > graph as u64).min();
@@ -58,8 +58,8 @@ fn head_bytes(bench: &Workbench<'_>, graph: Pointer, head: &Words) -> usize {
     if (32..MOST_HEAD_BYTES).contains(&bytes) { bytes } else { 0 }
 }
 
-/// Behind the last pointer into the graph's own memory (the hash set's keys) stands the order of
-/// evaluation, and behind that, in newer versions, the graph's number, which is 0 at first.
+/// After the last pointer into the graph's own memory (the hash set's keys) comes the order of
+/// evaluation, and after that, in newer versions, the graph's number, which is 0 at first.
 fn find_uid(bench: &Workbench<'_>, head: &Words, bytes: usize) -> usize {
     let own = head.offsets().take_while(|at| at + 8 <= bytes);
     let last_pointer = own.filter(|&at| bench.holds(head.u64_at(at))).last();

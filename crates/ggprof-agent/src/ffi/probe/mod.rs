@@ -1,8 +1,8 @@
-//! Where the fields of ggml's structs are, and the slots of a backend's function table. ggml's
-//! own version says nothing reliable: one version number was published with two layouts, and
-//! forks change what they like. So a child (`rehearsal`) builds tensors, graphs and a fake backend
-//! with known values and looks where the values are. What cannot be confirmed is not read, and
-//! the reason goes into the coverage manifest.
+//! Finds the fields of ggml's structs and the slots of a backend's function table. ggml's own
+//! version number is not reliable: one number was published with two layouts, and forks change what
+//! they like. So a child process (`rehearsal`) builds tensors, graphs and a fake backend with known
+//! values and looks where the values are. What cannot be confirmed is not read, and coverage gives
+//! the reason.
 //!
 //! * `workbench`: making tensors and graphs with whatever functions this ggml has;
 //! * `words`: looking at their bytes;
@@ -23,7 +23,7 @@ use super::tensor::TensorLayout;
 pub(crate) use table::BackendLayout;
 use workbench::Workbench;
 
-/// What was found out about one copy of ggml, each part or why not.
+/// What was found about one copy of ggml: each part, or why it was not found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probed {
     pub(crate) layouts: Result<(TensorLayout, GraphLayout), &'static str>,
@@ -48,9 +48,9 @@ fn find_layouts(makers: &Makers) -> Result<(TensorLayout, GraphLayout), &'static
 fn why(failure: Failure) -> &'static str {
     match failure {
         Failure::NoChild => {
-            "the system made no child process in which ggml could be tried out first"
+            "the system could not create the child process in which ggml is tried out"
         }
-        Failure::TooLong => "trying out this ggml in a child process did not come to an end",
+        Failure::TooLong => "trying out this ggml in a child process did not end",
         Failure::Crashed => "trying out this ggml in a child process crashed that process",
     }
 }

@@ -1,12 +1,12 @@
-//! The slots of a backend's function table: a fake backend is handed to ggml's public functions,
-//! in a child, and the slot is where the call arrives. The table grew in the middle between
-//! versions, so counting is no way.
+//! Finds the slots of a backend's function table: in a child process, a fake backend is passed to
+//! ggml's public functions, and the slot is the word through which the call arrives. Counting
+//! fields would not work, because the table grew in the middle between versions.
 //!
-//! In the first child every word of the fake is a function that tells its number (`fake`). If that
-//! crashes, somebody follows a word as a pointer to something else: forks keep things behind the
-//! table. Then every word leads to a page of its own that cannot be touched: a call to one tells
-//! the slot, and is answered; whoever follows one tells that, and the next child's fake has nothing
-//! there, or, where ggml insists, zeros.
+//! In the first child, every word of the fake backend is a function that reports its number
+//! (`fake`). If that crashes, some code follows a word as a pointer to data: forks keep other
+//! things after the table. Then every word points to a page of its own that cannot be accessed. A
+//! call to such a page reveals the slot, and gets an answer. An access to one reveals that the word
+//! is a data pointer; the next child's fake backend has null there or, if ggml insists, zeros.
 
 use super::fake::{self, CALLS, Found, Stop, WORDS, Word};
 use super::why;
@@ -24,7 +24,7 @@ pub(crate) struct BackendLayout {
     pub(crate) graph_compute: usize,
 }
 
-/// A function may follow a word or two more than expected, or crash; then another child goes on.
+/// A function may follow a word or two more than expected, or crash; then another child continues.
 const MOST_CHILDREN: usize = 16;
 
 /// Public functions of ggml that call one of a backend's table.
@@ -41,7 +41,7 @@ pub(super) fn find(makers: &Makers) -> Result<BackendLayout, &'static str> {
     let first_of = |candidates: [usize; 2]| candidates.into_iter().find(|&at| at != 0);
     let graph_compute = first_of([slot(GRAPH_COMPUTE_ASYNC, 0), slot(GRAPH_COMPUTE, 0)]);
     Ok(BackendLayout {
-        graph_compute: graph_compute.ok_or("no function reached a backend's table")?,
+        graph_compute: graph_compute.ok_or("no function of ggml called the table of a backend")?,
         // To compute a graph and wait for it is to compute it and to synchronise.
         synchronize: first_of([slot(SYNCHRONIZE, 0), slot(GRAPH_COMPUTE, 1)]).unwrap_or(0),
         free: slot(FREE, 0),

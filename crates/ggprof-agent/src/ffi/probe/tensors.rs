@@ -1,4 +1,4 @@
-//! The fields of `ggml_tensor` that are read.
+//! Finds the fields of `ggml_tensor` that the agent reads.
 
 use super::graphs;
 use super::words::{self, Words};
@@ -121,7 +121,7 @@ fn find_op(bench: &Workbench<'_>) -> Result<usize, &'static str> {
     let [a, b] = [bench.shaped(F32, [4, 4, 1, 1])?, bench.shaped(F32, [4, 4, 1, 1])?];
     let nodes: Vec<_> = bench.binaries(a, b).chain(bench.unaries(a)).collect();
     if nodes.len() < 2 {
-        return Err("too few ops to tell where their number stands");
+        return Err("there are too few ops to find the field with their number");
     }
     let mut candidates: Vec<usize> = look_at(bench, a).halves().collect();
     for (node, wanted) in nodes {

@@ -1,4 +1,4 @@
-//! The bytes of an object as they are now.
+//! The bytes of an object at this moment.
 
 use std::ops::Range;
 

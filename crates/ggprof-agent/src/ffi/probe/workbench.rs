@@ -1,6 +1,5 @@
-//! Making tensors and graphs in a context of our own. Programs that have ggml linked into
-//! themselves keep only the functions that they use, so each thing is made by whichever of
-//! several functions is there.
+//! Makes tensors and graphs in a context of the agent's own. Programs with ggml linked in keep only
+//! the functions that they use, so each object is made with whichever of several functions exists.
 
 use std::ops::Range;
 
@@ -15,7 +14,7 @@ const CONTEXT_BYTES: usize = 8 << 20;
 const MOST_TENSOR_BYTES: usize = 4096;
 const GRAPH_SIZE: usize = 37;
 
-const MISSING: &str = "this ggml lacks a function by which its structs could be learnt";
+const MISSING: &str = "this ggml lacks a function that is needed to find out its struct layouts";
 
 /// In a child only: nothing is ever given back.
 pub(super) struct Workbench<'a> {
@@ -36,14 +35,14 @@ impl<'a> Workbench<'a> {
         // SAFETY: the public way to make a context, in memory that is aligned as ggml asks.
         let context = unsafe { init(params) };
         if context.is_null() {
-            return Err("ggml made no context to learn its structs in");
+            return Err("ggml could not create a context to find out its struct layouts");
         }
         let memory = start..start + CONTEXT_BYTES;
         let mut bench = Workbench { makers, context, memory, tensor_bytes: 0 };
         let [first, second] = [bench.vector(F32, 1)?, bench.vector(F32, 1)?];
         let apart = (second as usize).wrapping_sub(first as usize);
         if !(64..MOST_TENSOR_BYTES).contains(&apart) || !bench.holds(second as u64) {
-            return Err("ggml's tensors do not lie where their context is");
+            return Err("ggml's tensors are not in the memory of their context");
         }
         bench.tensor_bytes = apart;
         Ok(bench)
@@ -79,7 +78,7 @@ impl<'a> Workbench<'a> {
                 return Err(MISSING);
             }
         };
-        (!tensor.is_null()).then_some(tensor).ok_or("ggml made no tensor to look at")
+        (!tensor.is_null()).then_some(tensor).ok_or("ggml could not create a tensor")
     }
 
     /// The most dimensions that a tensor can be made with.
@@ -194,7 +193,7 @@ impl<'a> Workbench<'a> {
                 self.makers.ggml_new_graph.ok_or(MISSING)?(self.context)
             };
             if graph.is_null() {
-                return Err("ggml made no graph to look at");
+                return Err("ggml could not create a graph");
             }
             expand(graph, node);
             Ok(graph)

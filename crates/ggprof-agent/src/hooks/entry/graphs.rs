@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{Entry, OnStack, Word};
+use super::{Entry, OnStack, Real, Word};
 use crate::clock;
 use crate::ffi::api::Pointer;
 use crate::hooks::BACKEND_HOOKS;
@@ -54,135 +54,59 @@ unsafe extern "C-unwind" fn sched_new(
     scheduler
 }
 
-entry!(ggml_backend_sched_free, sched_free_real:
-    fn(Pointer, Word, Word, Word, Word, Word), sched_free);
+passing_all_on!(ggml_backend_sched_free, sched_free_real:
+    sched_free(scheduler: Pointer));
 
-unsafe extern "C-unwind" fn sched_free(
-    scheduler: Pointer,
-    w2: Word,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) {
-    if let Some(real) = sched_free_real::find() {
-        let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
-        // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
-        if was_last {
-            guard((), |_| current::after_last_scheduler());
-        }
+fn sched_free(real: Real<impl FnOnce()>, scheduler: Pointer) {
+    let was_last = guard(false, |this| schedulers::note_free(this, scheduler));
+    real.call();
+    if was_last {
+        guard((), |_| current::after_last_scheduler());
     }
 }
 
-entry!(ggml_backend_sched_synchronize, sched_synchronize_real:
-    fn(Pointer, Word, Word, Word, Word, Word), sched_synchronize);
+passing_all_on!(ggml_backend_sched_synchronize, sched_synchronize_real:
+    sched_synchronize(scheduler: Pointer));
 
-unsafe extern "C-unwind" fn sched_synchronize(
-    scheduler: Pointer,
-    w2: Word,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) {
+fn sched_synchronize(real: Real<impl FnOnce()>, scheduler: Pointer) {
     let start = clock::ticks();
-    if let Some(real) = sched_synchronize_real::find() {
-        // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(scheduler, w2, w3, w4, w5, w6) };
-        guard((), |this| schedulers::note_synchronize(this, scheduler, start));
-    }
+    real.call();
+    guard((), |this| schedulers::note_synchronize(this, scheduler, start));
 }
 
-entry!(ggml_backend_sched_graph_compute, sched_graph_compute_real:
-    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, sched_graph_compute);
+passing_all_on!(ggml_backend_sched_graph_compute, sched_graph_compute_real:
+    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise FAILED);
 
-unsafe extern "C-unwind" fn sched_graph_compute(
-    scheduler: Pointer,
-    graph: Pointer,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) -> c_int {
-    let Some(real) = sched_graph_compute_real::find() else { return FAILED };
+passing_all_on!(ggml_backend_sched_graph_compute_async, sched_graph_compute_async_real:
+    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise FAILED);
+
+fn sched_graph_compute(real: Real<impl FnOnce() -> c_int>, scheduler: Pointer) -> c_int {
     let run = guard(None, |this| Run::begin(this, scheduler));
-    // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { real(scheduler, graph, w3, w4, w5, w6) };
+    let status = real.call();
     run.into_iter().for_each(|run| run.finish(status));
     status
 }
 
-entry!(ggml_backend_sched_graph_compute_async, sched_graph_compute_async_real:
-    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, sched_graph_compute_async);
+passing_all_on!(ggml_backend_graph_compute, graph_compute_real:
+    graph_compute(backend: Pointer) -> c_int, otherwise FAILED);
 
-unsafe extern "C-unwind" fn sched_graph_compute_async(
-    scheduler: Pointer,
-    graph: Pointer,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) -> c_int {
-    let Some(real) = sched_graph_compute_async_real::find() else { return FAILED };
-    let run = guard(None, |this| Run::begin(this, scheduler));
-    // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { real(scheduler, graph, w3, w4, w5, w6) };
-    run.into_iter().for_each(|run| run.finish(status));
-    status
+passing_all_on!(ggml_backend_graph_compute_async, graph_compute_async_real:
+    graph_compute(backend: Pointer) -> c_int, otherwise FAILED);
+
+/// The backend's own function, which this one calls, records the graph. A backend whose creation
+/// was not seen has no hooks yet: it gets them here.
+fn graph_compute(real: Real<impl FnOnce() -> c_int>, backend: Pointer) -> c_int {
+    guard((), |this| _ = backends::adopt(this, backend, real.address, &BACKEND_HOOKS));
+    real.call()
 }
 
-entry!(ggml_backend_graph_compute, graph_compute_real:
-    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, graph_compute);
+passing_all_on!(ggml_backend_dev_init, dev_init_real:
+    dev_init() -> Pointer, otherwise std::ptr::null_mut());
 
-/// The backend's own function, reached behind this, records the graph; here a
-/// backend that was made out of our sight is taken in.
-unsafe extern "C-unwind" fn graph_compute(
-    backend: Pointer,
-    graph: Pointer,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) -> c_int {
-    let Some(real) = graph_compute_real::find() else { return FAILED };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
-    // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, graph, w3, w4, w5, w6) }
-}
-
-entry!(ggml_backend_graph_compute_async, graph_compute_async_real:
-    fn(Pointer, Pointer, Word, Word, Word, Word) -> c_int, graph_compute_async);
-
-unsafe extern "C-unwind" fn graph_compute_async(
-    backend: Pointer,
-    graph: Pointer,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) -> c_int {
-    let Some(real) = graph_compute_async_real::find() else { return FAILED };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
-    // SAFETY: what the program would have called, with what it passed.
-    unsafe { real(backend, graph, w3, w4, w5, w6) }
-}
-
-entry!(ggml_backend_dev_init, dev_init_real:
-    fn(Pointer, Pointer, Word, Word, Word, Word) -> Pointer, dev_init);
-
-unsafe extern "C-unwind" fn dev_init(
-    device: Pointer,
-    parameters: Pointer,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) -> Pointer {
-    let Some(real) = dev_init_real::find() else { return std::ptr::null_mut() };
-    // SAFETY: what the program would have called, with what it passed.
-    let backend = unsafe { real(device, parameters, w3, w4, w5, w6) };
-    guard((), |this| _ = backends::adopt(this, backend, real as usize, &BACKEND_HOOKS));
+fn dev_init(real: Real<impl FnOnce() -> Pointer>) -> Pointer {
+    let address = real.address;
+    let backend = real.call();
+    guard((), |this| _ = backends::adopt(this, backend, address, &BACKEND_HOOKS));
     backend
 }
 

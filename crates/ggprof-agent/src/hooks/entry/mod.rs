@@ -1,9 +1,9 @@
-//! The entry points of ggml and libllama that programs call across library borders. The
-//! dynamic linker binds every caller to these, libraries opened later included.
+//! The entry points of ggml and libllama that programs call across library borders. The dynamic
+//! linker binds every caller to these, including libraries that are opened later.
 //!
-//! Behind each exported symbol is a shim of a few instructions: it notes where the
-//! call came from, which Rust cannot ask, and jumps to the function that does the
-//! work, with every argument where it was.
+//! Behind each exported symbol is a shim of a few instructions. It notes where the call came from,
+//! which Rust code cannot find out, and jumps to the function that does the work, with all
+//! arguments unchanged.
 
 use std::ffi::CStr;
 
@@ -21,7 +21,7 @@ pub(super) struct Entry {
 
 /// Declares the exported shim, the real function's record, and its signature.
 macro_rules! entry {
-    ($symbol:ident, $real:ident: fn($($argument:ty),*) $(-> $result:ty)?, $body:ident) => {
+    ($symbol:ident, $real:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?, $body:path) => {
         $crate::arch::jump_to! {
             /// The shim that stands in for ggml's function of this name.
             ///
@@ -41,8 +41,8 @@ macro_rules! entry {
             use crate::observe::this_thread::ThisThread;
 
             $crate::arch::note_caller_then_jump! {
-                /// The same under no exported name: the address of an exported one is that of
-                /// whoever comes first in the process.
+                /// The same without an exported name: the address of an exported symbol is that of
+                /// the first library in the process that exports it.
                 pub(super) fn called, ThisThread::CALLER, $body
             }
 
@@ -65,7 +65,7 @@ macro_rules! entry {
                 fn linked_in, PAST_A_HOOK.trailing_zeros(), ThisThread::CALLER, $body
             }
 
-            /// The function the caller would have reached without us.
+            /// The function the caller would have reached without the agent.
             pub(super) fn find() -> Option<Function> {
                 let caller = ThisThread::with(|this| this.caller.get());
                 let address = REAL.for_caller(SYMBOL, caller);
@@ -80,7 +80,68 @@ macro_rules! entry {
     };
 }
 
-// Behind the macros, which they use.
+/// The function that the program meant, to be called with all that the program passed.
+pub(super) struct Real<F> {
+    /// Tells which copy of ggml it is of.
+    pub(super) address: usize,
+    call: F,
+}
+
+impl<R, F: FnOnce() -> R> Real<F> {
+    pub(super) fn call(self) -> R {
+        (self.call)()
+    }
+}
+
+/// Declares an entry point whose work is done by a Rust function: that gets the [`Real`] one and
+/// the first arguments, as many as it asks for. Without a real one the result is `$otherwise`.
+///
+/// All registers for arguments are passed on, known or not, should a version or a fork have added
+/// to the function's arguments.
+macro_rules! passing_all_on {
+    (
+        $symbol:ident, $real:ident:
+        $work:ident($($argument:ident: $type:ty),*) $(-> $result:ty, otherwise $otherwise:expr)?
+    ) => {
+        passing_all_on! {
+            @beside [$($argument)*] of [w1 w2 w3 w4 w5 w6]
+            $symbol, $real, $work, ($($argument: $type),*) $(-> $result, $otherwise)?
+        }
+    };
+    // Each named argument takes the place of one word.
+    (
+        @beside [$named:ident $($others:ident)*] of [$taken:ident $($words:ident)*] $($rest:tt)*
+    ) => {
+        passing_all_on! { @beside [$($others)*] of [$($words)*] $($rest)* }
+    };
+    (
+        @beside [] of [$($word:ident)*]
+        $symbol:ident, $real:ident, $work:ident, ($($argument:ident: $type:ty),*)
+        $(-> $result:ty, $otherwise:expr)?
+    ) => {
+        entry!($symbol, $real:
+            fn($($type,)* $(passing_all_on!(@type $word)),*) $(-> $result)?,
+            $symbol::passing_all_on);
+
+        mod $symbol {
+            use super::*;
+
+            pub(super) unsafe extern "C-unwind" fn passing_all_on(
+                $($argument: $type,)*
+                $($word: passing_all_on!(@type $word)),*
+            ) $(-> $result)? {
+                let Some(real) = $real::find() else { return $($otherwise)? };
+                // SAFETY: what the program would have called, with what it passed.
+                let call = || unsafe { real($($argument,)* $($word),*) };
+                let real = $crate::hooks::entry::Real { address: real as usize, call };
+                $work(real, $($argument),*)
+            }
+        }
+    };
+    (@type $word:ident) => { $crate::arch::Word };
+}
+
+// After the macros, which these modules use.
 mod callbacks;
 mod graphs;
 mod llama;

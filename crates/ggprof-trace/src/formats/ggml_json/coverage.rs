@@ -1,4 +1,5 @@
-//! Coverage as files of ours name it. These words are keys: they may not change with a report's.
+//! Coverage as ggprof's JSON files name it. These words are keys: they must not change when the
+//! words of a report do.
 
 use crate::model::{Coverage, Covered, CoveredHow, CoveredWhy};
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! The short way for records: most describe a tensor that was described before.
+//! The fast path for records: most describe a tensor that was described before.
 //!
-//! ggml writes what changes (times, sizes) first and the description of the tensor after
-//! it, some 300 bytes that are the same for every token. So a record is read up to the
-//! first key that belongs to the description; if the rest of it equals, byte for byte, a
-//! description that was parsed before, the node is known and nothing needs parsing.
-//! Whatever does not fit goes the long way (`record.rs`): the outcome is the same.
+//! ggml writes what changes (times, sizes) first and then the description of the tensor, some 300
+//! bytes that are the same for every token. So a record is read up to the first key of the
+//! description. If the rest equals, byte for byte, a description that was parsed before, the node
+//! is known and nothing needs parsing. Any other record takes the slow path (`record.rs`), with the
+//! same result.
 
 use super::record::{Happening, thread_fold};
 use crate::model::{EventKind, Measured, NodeId};
@@ -27,7 +27,7 @@ pub(super) struct SplitRecord<'a> {
 
 /// Splits the record at the start of `bytes`; `None` if it must go the long way.
 ///
-/// The keys are expected in the order that ggml writes them, with or without a space behind
+/// The keys are expected in the order that ggml writes them, with or without a space after
 /// colons and commas.
 pub(super) fn split(bytes: &[u8]) -> Option<SplitRecord<'_>> {
     let mut cursor = Cursor { rest: bytes };
@@ -72,7 +72,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Passes `expected` and one space behind it.
+    /// Skips `expected` and one space after it.
     #[inline(always)]
     fn pass(&mut self, expected: &[u8]) -> Option<()> {
         let rest = self.rest.strip_prefix(expected)?;

@@ -1,4 +1,4 @@
-//! Streams a profile into a trace, and goes on after whatever it cannot read.
+//! Streams a profile into a trace, and continues after anything that it cannot read.
 
 use super::fast_record::{self, KnownDescriptions};
 use super::header::{self, Additions, BackendEntry};
@@ -39,12 +39,12 @@ struct Reader<R> {
     known: KnownDescriptions,
     /// What `total_records` says.
     announced: Option<u64>,
-    /// Kept until the end: they refer to records, which may stand behind them.
+    /// Kept until the end: they refer to records, which may come after them.
     additions: Option<Additions>,
     found_records: bool,
 }
 
-/// Whether reading can go on after a part of the file.
+/// Whether reading can continue after a part of the file.
 #[derive(PartialEq, Eq)]
 enum Flow {
     On,
@@ -306,7 +306,6 @@ impl<R: Read> Reader<R> {
             bytes: happening.bytes,
             measured: happening.measured,
             threads: happening.threads,
-            charged_ns: None,
         });
         Ok(())
     }

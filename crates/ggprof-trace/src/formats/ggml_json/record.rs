@@ -1,4 +1,4 @@
-//! One record, parsed in full: any key order, any generation, nothing taken on trust.
+//! One record, parsed in full: any order of keys, any generation, and everything is checked.
 
 use super::sub_ops;
 use crate::model::{

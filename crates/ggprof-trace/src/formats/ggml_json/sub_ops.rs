@@ -30,7 +30,7 @@ const UNARY: &[&str] = &[
 
 const GLU: &[&str] = &["REGLU", "GEGLU", "SWIGLU", "SWIGLU_OAI", "GEGLU_ERF", "GEGLU_QUICK"];
 
-/// The name behind `sub_op` of an op that has one.
+/// The name for `sub_op` of an op that has one.
 pub(super) fn name(op: &str, sub_op: i32) -> Option<&'static str> {
     let names = match op {
         "UNARY" => UNARY,

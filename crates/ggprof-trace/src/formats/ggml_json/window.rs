@@ -1,4 +1,4 @@
-//! A window that slides over the input: bounded memory, however large the file.
+//! A window that slides over the input, so that memory is bounded however large the file is.
 
 use std::io::{self, Read};
 

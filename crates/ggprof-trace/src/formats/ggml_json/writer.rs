@@ -1,9 +1,9 @@
 //! Writes a trace as ggml profiler JSON, version 3.
 //!
-//! Both generations of ggml's own analysis script open it: the third-generation keys are
-//! there, and `ne_src0..2` for the older one. What ggprof knows beyond that stands under
-//! keys those scripts ignore. Everything that changes from event to event stands before the
-//! description of the tensor, because that order is quick to read (`fast_record.rs`).
+//! Both generations of ggml's own analysis script can open it: it has the third-generation keys,
+//! and `ne_src0..2` for the older one. What ggprof knows beyond that is under keys that those
+//! scripts ignore. Everything that changes from event to event comes before the description of the
+//! tensor, because that order is fast to read (`fast_record.rs`).
 
 use super::header;
 use crate::model::{Event, Measured, NodeId, Shape, Trace};

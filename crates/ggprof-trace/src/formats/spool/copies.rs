@@ -1,4 +1,4 @@
-//! Copies between backends, by the host's clock or, where a device carried one out, by its own.
+//! Copies between backends, by the host's clock or, if a device carried one out, by the device's.
 
 use super::device;
 use super::events::Builder;
@@ -23,10 +23,9 @@ impl Builder<'_> {
             let (mut start_ns, mut duration_ns) = self.span(copy.start, copy.end.max(copy.start));
             let is_async = copy.flags & layout::COPY_ASYNC != 0;
             let mut measured = if is_async { Measured::HostCall } else { Measured::Host };
-            let mut charged_ns = None;
             if !work.is_empty() {
-                let (start, end, charged) = device::extent(&work);
-                (start_ns, duration_ns, charged_ns) = (start, end - start, Some(charged));
+                let (start, end) = device::extent(&work);
+                (start_ns, duration_ns) = (start, end - start);
                 measured = Measured::Device;
             }
             let event = trace.events.push(NewEvent {
@@ -41,7 +40,6 @@ impl Builder<'_> {
                 bytes: copy.bytes,
                 measured,
                 threads: None,
-                charged_ns,
             });
             device::attach((self.tables, &mut self.kernel_names), trace, event, &work);
         }

@@ -1,4 +1,4 @@
-//! Events by the clock of a device, and what the host did for it.
+//! Events by the clock of a device, and what the host did for the device.
 
 use super::copies::direction;
 use super::device::{self, Timed};
@@ -38,8 +38,7 @@ impl Builder<'_> {
         place: &Place,
         work: &[Timed<'_>],
     ) {
-        let (start_ns, end_ns, charged_ns) = device::extent(work);
-        let estimated = work.iter().any(|piece| piece.charge.estimated);
+        let (start_ns, end_ns) = device::extent(work);
         let event = trace.events.push(NewEvent {
             kind,
             node,
@@ -50,14 +49,13 @@ impl Builder<'_> {
             start_ns,
             duration_ns: end_ns - start_ns,
             bytes,
-            measured: if estimated { Measured::Modelled } else { Measured::Device },
+            measured: Measured::Device,
             threads: None,
-            charged_ns: Some(charged_ns),
         });
         device::attach((self.tables, &mut self.kernel_names), trace, event, work);
     }
 
-    /// Work of devices that is no node's and no recorded copy's: under a name of its own.
+    /// Work of devices that belongs to no node and no recorded copy gets separate events.
     pub(super) fn stray_work(&mut self, trace: &mut Trace) {
         let mut left: Vec<Timed<'_>> = std::mem::take(&mut self.device.stray);
         // Copies whose record is missing.

@@ -87,7 +87,8 @@ pub(super) struct Builder<'a> {
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
     pub(super) device: Device<'a>,
-    /// Backends whose threads were seen to wait. Of others nobody knows how long they worked.
+    /// Backends whose threads were seen to wait. How long the threads of others worked is not
+    /// known.
     waits_seen: HashSet<u32>,
 }
 
@@ -129,8 +130,7 @@ impl Builder<'_> {
             } else if let Some(ops) = ops.get(&begin.split) {
                 ops.iter().for_each(|op| self.op(trace, begin, &place, op));
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
-                let (start_ns, end_ns, _) = device::extent(whole);
-                let times = (start_ns, end_ns);
+                let times = device::extent(whole);
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::Device);
             } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
                 let times = (start_ns, end_ns);
@@ -140,7 +140,7 @@ impl Builder<'_> {
     }
 
     /// What a split computes, as far as its first and last op tell: from a tensor like the
-    /// first one's to one like the last one's. So a prompt is told from a token.
+    /// first one's to one like the last one's. This tells a prompt from a token.
     fn kind_of(&self, begin: &layout::SplitBegin) -> Option<(Tensor, Tensor)> {
         let op_at = |&position: &u32| {
             let (node, _) = self.tables.nodes.get(&self.tables.node_at(begin.shape, position)?)?;
@@ -191,7 +191,6 @@ impl Builder<'_> {
             bytes: trace.types.bytes_of(&output).unwrap_or(0),
             measured,
             threads,
-            charged_ns: None,
         });
         if !self.tables.shares.is_empty() {
             self.ops.insert((op.split, op.position), event);
@@ -258,7 +257,6 @@ fn whole_split(
         bytes: 0,
         measured,
         threads: None,
-        charged_ns: None,
     });
 }
 

@@ -1,10 +1,10 @@
-//! The agent's recording file, turned into a trace.
+//! Turns the agent's recording file into a trace.
 //!
-//! The agent records facts: ticks, numbers, texts in the order threads wrote them. Here
-//! they get their meaning: tables are gathered first (`tables.rs`), because a definition may
-//! stand behind its use; ticks become nanoseconds (`clock.rs`); backends that are the same
-//! to people become one (`backends.rs`); what happened becomes events (`events.rs`), and the
-//! work of devices part of them (`device.rs`).
+//! The agent records facts: ticks, numbers and texts, in the order in which threads wrote them.
+//! This module gives them their meaning. It collects tables first (`tables.rs`), because a
+//! definition may come after its use. Ticks become nanoseconds (`clock.rs`), backends that are the
+//! same to people become one (`backends.rs`), what happened becomes events (`events.rs`), and the
+//! work of devices becomes part of them (`device.rs`).
 
 mod backends;
 mod batches;
@@ -12,7 +12,6 @@ mod clock;
 mod copies;
 mod coverage;
 mod device;
-mod device_charges;
 mod device_clocks;
 mod device_events;
 mod events;
@@ -95,7 +94,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
-        // Of a recording that stopped by itself nobody knows how the program ended.
+        // If recording stopped by itself, it is not known how the program ended.
         cut_short: header.end_ticks == 0 && header.stop_reason == 0 && extent == Extent::ToTheEnd,
         unfinished_runs,
         extent,

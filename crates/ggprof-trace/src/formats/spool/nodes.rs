@@ -1,4 +1,4 @@
-//! Descriptions of nodes: the file's into the trace's, each once.
+//! Turns the file's descriptions of nodes into the trace's, each once.
 
 use super::tables::Tables;
 use crate::model::{NodeId, Signature, Source, StringId, Tensor, Trace, TypeInfo};

@@ -1,6 +1,6 @@
-//! Nodes that a backend computed and of which nobody heard: a compiler may put some calls of a
-//! hooked function in line and leave others. Graphs of one shape are computed alike, so one split
-//! of each shape is looked at and stands for all.
+//! Counts nodes that a backend computed without being seen: a compiler may inline some calls of a
+//! hooked function and not others. Graphs of one shape are computed alike, so one split of each
+//! shape is examined and stands for all.
 
 use super::tables::{Split, Tables};
 use crate::model::{LossKind, Trace};
@@ -49,7 +49,7 @@ fn unseen(tables: &Tables, split: &Split, ops: Option<&Vec<&Op>>) -> Option<(u32
         seen.extend(members.into_iter().flatten());
     }
     let node = |position: u32| Some(&tables.nodes.get(&tables.node_at(shape, position)?)?.0);
-    // What comes behind the last op was not computed if the program stopped the graph.
+    // Nodes after the last op were not computed if the program aborted the graph.
     let last = seen.iter().copied().max()?;
     let positions = 0..split.begin.nodes.min(last);
     let marked = positions.clone().filter_map(node).any(|node| is_marked(node.flags));

@@ -1,6 +1,5 @@
-//! Where blocks are used again, or copied while they are written, the oldest runs have lost
-//! some of their records. What is left of them is left out: a run is counted whole or not at
-//! all.
+//! If blocks are used again, or copied while they are written, the oldest runs have lost some of
+//! their records. The rest of such a run is left out: a run is counted whole or not at all.
 
 use super::tables::{Split, Tables};
 use hashbrown::{HashMap, HashSet};

@@ -1,5 +1,5 @@
-//! CUPTI's functions as ones that can fail: a missing symbol and an error code
-//! are the same to the caller.
+//! CUPTI's functions as fallible Rust functions: a missing symbol and an error code are the same to
+//! the caller.
 
 use std::ffi::c_void;
 use std::path::Path;
@@ -153,7 +153,7 @@ impl Cupti {
         call!(self, cuptiFinalize())
     }
 
-    /// The record behind `record` (the first for null) in a buffer.
+    /// The record after `record` (the first for null) in a buffer.
     ///
     /// # Safety
     /// The buffer holds `valid` bytes of CUPTI's records, and `record` is null or

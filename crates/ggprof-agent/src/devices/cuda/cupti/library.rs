@@ -1,6 +1,6 @@
-//! Finding libcupti. It comes with CUDA's toolkit or with Python's packages, not
-//! with the driver, and rarely lies where the linker looks; the best guess is
-//! beside the CUDA runtime that the program itself uses.
+//! Finding libcupti. It comes with CUDA's toolkit or with Python packages, not with the driver, and
+//! is rarely where the linker looks. The best guess is the directory of the CUDA runtime that the
+//! program itself uses.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;

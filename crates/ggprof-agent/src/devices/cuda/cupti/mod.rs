@@ -1,9 +1,9 @@
-//! NVIDIA's tracing library, found and loaded at run time: nothing of CUDA is
-//! needed to build the agent or to load it.
+//! NVIDIA's tracing library, found and loaded at run time: the agent is built and loaded without
+//! any part of CUDA.
 //!
-//! Three storeys: `raw` holds the names, numbers and layouts of CUPTI, `calls`
-//! turns its functions into ones that can fail, and `session` is what the rest of
-//! the folder uses. `records` reads what CUPTI delivers; `library` finds the file.
+//! `raw` holds the names, numbers and layouts of CUPTI, `calls` makes its functions fallible, and
+//! `session` is what the rest of the folder uses. `records` reads what CUPTI delivers; `library`
+//! finds the file.
 
 mod calls;
 pub(crate) mod library;

@@ -1,4 +1,4 @@
-//! Activity records into values: what ran, when, for which launch.
+//! Turns activity records into values: what ran, when, for which launch.
 
 use std::ffi::{CStr, c_char};
 
@@ -26,7 +26,7 @@ pub(crate) struct Activity {
 pub(crate) enum What {
     /// The kernel's name as the compiler spells it; CUPTI keeps it while attached.
     Kernel(*const c_char),
-    /// `direction` is one of the spool's; `memory` tells how the host's side lies.
+    /// `direction` is one of the spool's; `memory` is the kind of memory on the host's side.
     Copy {
         direction: u8,
         memory: HostMemory,
@@ -78,7 +78,7 @@ pub(crate) unsafe fn for_each(
     while let Some(next) = unsafe { cupti.next_record(buffer, valid, record) } {
         record = next;
         let left = end.saturating_sub(record as usize);
-        // SAFETY: a record of CUPTI, with so many valid bytes behind its start.
+        // SAFETY: a record of CUPTI, with so many valid bytes from its start on.
         if let Some(activity) = unsafe { read(record, left) } {
             visit(activity);
         }

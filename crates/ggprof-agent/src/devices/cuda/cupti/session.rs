@@ -1,6 +1,5 @@
-//! Being attached to CUDA: from `attach` on CUPTI tells of every launch and every
-//! piece of work, until `detach` takes it out of the process again. What it tells
-//! is decoded here; what it means is `listening`'s to know.
+//! Being attached to CUDA: between `attach` and `detach`, CUPTI reports every launch and every
+//! piece of work. Its reports are decoded here; `listening` knows what they mean.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
@@ -68,7 +67,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Each step is worth taking whatever became of the one before.
+        // Each step is taken even if the one before failed.
         let _ = self.cupti.flush();
         for kind in KINDS {
             let _ = self.cupti.disable(kind);
@@ -78,7 +77,7 @@ impl Drop for Session {
     }
 }
 
-/// Something CUPTI told while it happened.
+/// Something that CUPTI reports while it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A call that hands work to a device begins on this thread.
@@ -149,7 +148,7 @@ pub(crate) fn lend_buffer() -> (*mut u8, usize) {
     (buffer, if buffer.is_null() { 0 } else { BUFFER_BYTES })
 }
 
-/// Takes a buffer back that CUPTI has given out of its hands.
+/// Takes back a buffer that CUPTI has returned.
 ///
 /// # Safety
 /// The buffer came from [`lend_buffer`] and CUPTI will not touch it again.

@@ -1,4 +1,4 @@
-//! The functions behind the layer in the chain: of the next layer, or of the driver.
+//! The functions of the next layer in the chain, or of the driver.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! What the Vulkan loader and its layers tell each other (`vk_layer.h`).
+//! The interface between the Vulkan loader and its layers (`vk_layer.h`).
 
 use std::ffi::c_void;
 
@@ -31,7 +31,7 @@ struct CreateInfo {
 
 const LINK_INFO: i32 = 0;
 
-/// `VkLayerInstanceLink` and `VkLayerDeviceLink`: who is behind us. The third word is a
+/// `VkLayerInstanceLink` and `VkLayerDeviceLink`: the next layer. The third word is a
 /// function of physical devices for instances, `vkGetDeviceProcAddr` for devices.
 #[repr(C)]
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Chain {
         None
     }
 
-    /// Makes the layer behind us find its own link. Before every call down the chain: a
+    /// Makes the next layer find its own link. Before every call down the chain: a
     /// call that failed has moved it on.
     pub(crate) fn advance(&self) {
         // SAFETY: found in the loader's chain, which lives as long as the create call;

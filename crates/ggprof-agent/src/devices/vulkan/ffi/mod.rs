@@ -1,6 +1,6 @@
-//! Vulkan, as the loader shows it to a layer. The structs of Vulkan itself are
-//! `ash`'s; those between loader and layers, which it does not have, are in `loader`;
-//! `commands` holds the functions behind us in the chain.
+//! Vulkan, as the loader shows it to a layer. The structs of Vulkan itself come from `ash`. Those
+//! between the loader and its layers, which `ash` lacks, are in `loader`; `commands` holds the
+//! functions of the next layer in the chain.
 
 pub(crate) mod commands;
 pub(crate) mod loader;

@@ -1,4 +1,4 @@
-//! Command buffers are allocated, recorded, and used again.
+//! Command buffers are allocated, recorded and reused.
 
 use ash::vk;
 
@@ -120,7 +120,7 @@ pub(super) unsafe extern "system" fn begin(
     result
 }
 
-/// What it held before is past: either it ran, or it never will.
+/// Its earlier contents are done: either they ran, or they never will.
 fn note_begun(device: &Device, buffer: &'static CommandBuffer, once: bool) {
     // SAFETY: called from the command that begins it.
     let inner = unsafe { buffer.inner() };

@@ -1,5 +1,5 @@
-//! Commands as ggml records them. Most graphs are not timed in their parts, and nothing is noted
-//! of their commands: they go on to the driver in ten instructions. `noted` has the others.
+//! Commands as ggml records them. Most graphs do not have their parts timed, and their commands
+//! reach the driver in ten instructions, without a note. `noted` has the other commands.
 
 use ash::vk;
 
@@ -8,8 +8,8 @@ use crate::devices::vulkan::ffi::commands::DeviceCommands;
 use crate::devices::vulkan::ffi::dispatch_key;
 use crate::observe::this_thread::ThisThread;
 
-/// The functions behind us, where this thread records a graph on this device of whose commands
-/// nothing is noted.
+/// The next layer's functions, if this thread records a graph on this device whose commands are
+/// not noted.
 ///
 /// # Safety
 /// `buffer` is the live command buffer of a command under way, within which the reference is

@@ -1,6 +1,6 @@
-//! Devices come and go. Those of ggml are made with what timing them needs; all others, and
-//! those that lack something, are only passed on: the loader counts us in for every device, so
-//! they must be known.
+//! Creating and destroying devices. Those of ggml are created with what timing them needs. All
+//! others, and those that lack something, are only passed on; they must be known all the same,
+//! because the loader includes the layer for every device.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -50,14 +50,14 @@ pub(super) unsafe extern "system" fn create(
     let mut extended = contained(None, || instance.watched.as_ref().and_then(extend));
     let with_ours = extended.as_mut().map_or(FAILED, |extended| extended.with(info, create));
     let timed = with_ours == vk::Result::SUCCESS;
-    // A driver that will not have our additions gets the program's own wishes.
+    // If the driver refuses our additions, it gets the program's own requests.
     let result = if timed { with_ours } else { create(info) };
     if result != vk::Result::SUCCESS {
         return result;
     }
     // SAFETY: it was made just now.
     let device = unsafe { *device };
-    // SAFETY: as above, by the chain behind us.
+    // SAFETY: as above, for the next layer of the chain.
     if !unsafe { pass_on(device, get) } {
         return FAILED;
     }
@@ -68,18 +68,18 @@ pub(super) unsafe extern "system" fn create(
     result
 }
 
-/// Lets questions about a device pass, and its end. False where a function is missing that
+/// Passes on requests about a device, and its destruction. False if a function is missing that
 /// every driver has.
 ///
 /// # Safety
-/// `device` was just made; `get` is the function behind us for it.
+/// `device` was just made; `get` is the next layer's function for it.
 unsafe fn pass_on(device: vk::Device, get: vk::PFN_vkGetDeviceProcAddr) -> bool {
     // SAFETY: the caller's contract.
     let next = AnyDeviceCommands::load(|name| unsafe { get(device, name.as_ptr()) });
     let Some(next) = next else { return false };
     // SAFETY: a live device.
     let key = unsafe { dispatch_key(device) };
-    // Of one at the same address whose end nobody told us.
+    // Of an earlier device at the same address whose end was not reported.
     DEVICES.remove(key);
     ANY_DEVICES.put(key, Arc::new(AnyDevice { get_device_proc_addr: get, next }));
     true

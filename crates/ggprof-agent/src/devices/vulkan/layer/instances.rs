@@ -1,8 +1,9 @@
-//! Instances come and go: ggml's, and those of anybody else in the process, which are only
-//! passed on.
+//! Creating and destroying instances: ggml's, and those of other code in the process, which are
+//! only passed on.
 //!
-//! The functions behind us are asked for when an instance is made, and never again: later the
-//! loader (1.3.239 does) answers with the functions of the first layer, which lead back here.
+//! The layer asks for the next layer's functions when an instance is created, and never again:
+//! later the loader (1.3.239 does) answers with the functions of the first layer, which lead back
+//! here.
 
 use std::ffi::CStr;
 use std::sync::Arc;

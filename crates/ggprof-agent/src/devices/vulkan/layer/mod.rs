@@ -1,12 +1,12 @@
-//! The agent as a Vulkan layer: the functions that the loader and ggml call in place of
-//! the driver's, by name. Each passes its call on exactly once.
+//! The agent as a Vulkan layer: the functions that the loader and ggml call in place of the
+//! driver's, by name. Each passes its call on exactly once.
 //!
-//! They are `extern "system"`, as Vulkan defines them, and not `"C-unwind"`: behind them
-//! is the driver, and no code of ggml whose exceptions could pass through.
+//! They are `extern "system"`, as Vulkan defines them, and not `"C-unwind"`: they call the driver,
+//! and no code of ggml whose exceptions could pass through.
 //!
-//! Only what ggml makes is looked at. Instances of anybody else in the process (a window,
-//! a video) and their devices are passed on: we only see them made and
-//! destroyed, and for all else they get the functions of the next layer.
+//! Only what ggml creates is observed. Instances of other code in the process (a window, a video)
+//! and their devices are passed on: the layer sees only their creation and destruction, and they
+//! get the functions of the next layer for everything else.
 
 mod command_buffers;
 mod commands;
@@ -51,7 +51,7 @@ const SET_NAME: &[u8] = b"vkSetDebugUtilsObjectNameEXT";
 macro_rules! stand_in {
     ($pfn:ident, $function:path) => {{
         let function: vk::$pfn = $function;
-        // SAFETY: a function pointer; whoever asked by name knows its type.
+        // SAFETY: a function pointer; the caller, which asked by name, knows its type.
         unsafe { std::mem::transmute::<vk::$pfn, vk::PFN_vkVoidFunction>(function) }
     }};
 }
@@ -107,8 +107,8 @@ unsafe extern "system" fn get_device_proc_addr(
     if let Some(label) = labels::stand_in_for(asked.to_bytes()) {
         return Some(label);
     }
-    // What the driver does not have, we do not have either; but names are given to us
-    // even where nobody behind us wants them.
+    // The layer does not offer what the driver lacks, except names: ggml gives them to the
+    // layer even if the next layer does not want them.
     if behind.is_some() || asked.to_bytes() == SET_NAME {
         return stand_in_for(asked.to_bytes()).or(behind);
     }

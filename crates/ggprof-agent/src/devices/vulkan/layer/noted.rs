@@ -1,7 +1,6 @@
-//! Commands of which something is noted: those of graphs that are timed in their parts, the first
-//! ones of all others, and what belongs to no graph. No allocation but in the first graphs, no
-//! lock but for a pipeline's name. They stay out of their callers, which need no stack for
-//! themselves.
+//! Commands that are noted: those of graphs that have their parts timed, the first ones of all
+//! other graphs, and those outside of graphs. They allocate in the first graphs only, and lock only
+//! for a pipeline's name. They are not inlined into their callers, which then need no stack frame.
 
 use std::ptr::NonNull;
 
@@ -222,7 +221,7 @@ pub(super) unsafe extern "system" fn fill_buffer(
     size: vk::DeviceSize,
     value: u32,
 ) {
-    // The rest of a buffer has a size that nobody tells us.
+    // The size of the rest of a buffer is not known here.
     let bytes = if size == vk::WHOLE_SIZE { 0 } else { size };
     // SAFETY: what the program would have called, with what it passed.
     let next = |device: &Device| unsafe {

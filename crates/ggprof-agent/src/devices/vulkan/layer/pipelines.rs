@@ -1,4 +1,4 @@
-//! Compute pipelines are compiled, named, destroyed.
+//! Compute pipelines are compiled, named and destroyed.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,4 @@
-//! Command buffers are submitted, and seen to have run.
+//! Command buffers are submitted, and ggml sees that they have run.
 
 use ash::vk;
 

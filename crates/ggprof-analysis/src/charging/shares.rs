@@ -1,13 +1,12 @@
-//! How much of its time each piece of a device's work is charged with, so that sums count no
-//! time twice.
+//! Divides a device's time among pieces of work, so that sums count no time twice.
 //!
-//! Work that overlaps earlier work is charged with what it adds. Pieces with one and the same
-//! interval were timed together (nothing keeps them apart): they share it by the bytes their
-//! tensors hold, which is an estimate, and said to be one.
+//! Work that overlaps earlier work is charged only with the time that it adds. Pieces with exactly
+//! the same interval were timed together, because nothing keeps them apart. They share the interval
+//! in proportion to the bytes of their tensors; such a share is marked as an estimate.
 //!
-//! Where nothing kept the work of several ops apart, what one adds says little of what it takes,
-//! even if each has an interval of its own: a device that writes timestamps in their order shows
-//! what ran beside the first as next to nothing. So that is called an estimate too.
+//! If nothing kept the work of several ops apart, the time that one adds says little about the time
+//! it took, even if each has its own interval: a device that writes timestamps in order makes the
+//! work beside the first op look very short. So these shares are estimates too.
 
 /// One piece of work, as far as charging needs it.
 #[derive(Debug, Clone, Copy)]
@@ -15,25 +14,25 @@ pub(super) struct Piece {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     /// Which op it belongs to: pieces of one op need not be told apart.
-    pub(super) owner: (u32, u32),
-    /// Its share of an interval that it has in common with others.
+    pub(super) owner: (u32, Option<u32>),
+    /// How large a part it gets of an interval that it has in common with others.
     pub(super) weight: u64,
     /// Other ops' work may have run beside it.
     pub(super) beside: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Charge {
+pub(super) struct Share {
     pub(super) ns: u64,
     /// Shared out by weight or by order, not measured.
     pub(super) estimated: bool,
 }
 
-/// The charge of each piece of one device, in the order given.
-pub(super) fn charges(pieces: &[Piece]) -> Vec<Charge> {
+/// The share of each piece of one engine, in the order given.
+pub(super) fn shares(pieces: &[Piece]) -> Vec<Share> {
     let mut order: Vec<usize> = (0..pieces.len()).collect();
     order.sort_by_key(|&at| (pieces[at].start_ns, pieces[at].end_ns));
-    let mut charges = vec![Charge::default(); pieces.len()];
+    let mut shares = vec![Share::default(); pieces.len()];
     let mut charged_until = 0;
     let same = |a: &usize, b: &usize| {
         (pieces[*a].start_ns, pieces[*a].end_ns) == (pieces[*b].start_ns, pieces[*b].end_ns)
@@ -48,12 +47,12 @@ pub(super) fn charges(pieces: &[Piece]) -> Vec<Charge> {
             // By running sums, so that the parts add up to the whole.
             seen += weight(&pieces[at]);
             let until = (u128::from(adds) * seen / weights) as u64;
-            charges[at] = Charge { ns: until - given, estimated: estimated || pieces[at].beside };
+            shares[at] = Share { ns: until - given, estimated: estimated || pieces[at].beside };
             given = until;
         }
         charged_until = charged_until.max(end_ns);
     }
-    charges
+    shares
 }
 
 fn weight(piece: &Piece) -> u128 {
@@ -71,13 +70,13 @@ mod tests {
             .map(|&(start_ns, end_ns, node, weight)| Piece {
                 start_ns,
                 end_ns,
-                owner: (1, node),
+                owner: (1, Some(node)),
                 weight,
                 beside: false,
             })
             .collect();
         let found: Vec<_> =
-            charges(&pieces).iter().map(|charge| (charge.ns, charge.estimated)).collect();
+            shares(&pieces).iter().map(|share| (share.ns, share.estimated)).collect();
         assert_eq!(found, expected);
     }
 
