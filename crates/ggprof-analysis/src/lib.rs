@@ -12,6 +12,7 @@ pub mod done;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
+pub mod memory;
 pub mod phases;
 pub mod sampling;
 pub mod top_kernels;
@@ -29,6 +30,7 @@ pub use grouping::{
 };
 pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, places};
+pub use memory::memory;
 pub use phases::{Phase, PhaseKind, Phases, phases};
 pub use sampling::{SampledOp, Sampling, sampling};
 pub use top_kernels::top_kernels;

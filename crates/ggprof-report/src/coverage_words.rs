@@ -12,6 +12,7 @@ pub(crate) fn what(what: Covered) -> &'static str {
         Covered::Layout => "struct layouts",
         Covered::Copies => "copies",
         Covered::Kernels => "kernels",
+        Covered::Memory => "buffers",
     }
 }
 
@@ -43,6 +44,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::CallsInlined => "the library's compiler left no call that announces an op",
         CoveredWhy::FieldsUnknown => "the fields of this ggml's tensors and graphs are not known",
         CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
+        CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {

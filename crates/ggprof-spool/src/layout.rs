@@ -8,7 +8,7 @@
 pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -218,6 +218,11 @@ pub const DEVICE_CLOCK_BOUNDED: u8 = 1;
 /// What a host task was.
 pub const TASK_PIPELINE_COMPILE: u8 = 0;
 
+/// The memory of a buffer is the host's.
+pub const BUFFER_ON_HOST: u32 = 1;
+/// What a buffer is for, where ggml cannot be asked; otherwise ggml's own number.
+pub const BUFFER_USAGE_UNKNOWN: u8 = u8::MAX;
+
 /// No backend, scheduler, string, run …: numbering starts at 1.
 pub const NONE: u32 = 0;
 
@@ -403,6 +408,12 @@ records! {
     DeviceWork = 0x85, 64 {
         flags: u8, units: u16, split: u32, position: u32, name: u32, clock: u32, stream: u32,
         backend: u32, group: u32, start: u64, end: u64, bytes: u64, cause: u64,
+    }
+    /// A buffer of ggml's, again whenever more is known of it; followed by `name_bytes` bytes:
+    /// the name of the first tensor in it.
+    Buffer = 0x87, 64 {
+        usage: u8, units: u16, buffer: u32, type_name: u32, device: u32, flags: u32,
+        name_bytes: u32, bytes: u64, born_ns: u64, died_ns: u64, reserved: [u32; 4],
     }
 }
 

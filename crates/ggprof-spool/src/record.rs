@@ -44,6 +44,11 @@ pub enum Record {
     DeviceClock(layout::DeviceClock),
     DeviceWork(layout::DeviceWork),
     HostTask(layout::HostTask),
+    Buffer {
+        buffer: layout::Buffer,
+        /// Of the first tensor that was placed in it; empty where none was seen.
+        tensor: String,
+    },
     /// A kind that nobody reads any more, or of a later format; its bytes are passed over.
     Unknown {
         kind: u8,
@@ -120,14 +125,25 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::DeviceClock::KIND => Record::DeviceClock(layout::DeviceClock::decode(bytes)?),
         layout::DeviceWork::KIND => Record::DeviceWork(layout::DeviceWork::decode(bytes)?),
         layout::HostTask::KIND => Record::HostTask(layout::HostTask::decode(bytes)?),
+        layout::Buffer::KIND => {
+            let buffer = layout::Buffer::decode(bytes)?;
+            let tensor = tail_text(bytes, layout::Buffer::BYTES, buffer.name_bytes)?;
+            Record::Buffer { buffer, tensor }
+        }
         kind => Record::Unknown { kind, bytes: bytes.len() },
     })
 }
 
 fn decode_text(bytes: &[u8]) -> Option<Record> {
     let head = layout::Text::decode(bytes)?;
-    let text = bytes.get(layout::Text::BYTES..)?.get(..head.bytes as usize)?;
-    Some(Record::Text { id: head.id, text: String::from_utf8_lossy(text).into_owned() })
+    let text = tail_text(bytes, layout::Text::BYTES, head.bytes)?;
+    Some(Record::Text { id: head.id, text })
+}
+
+/// So many bytes of text behind a record's fixed part.
+fn tail_text(bytes: &[u8], at: usize, length: u32) -> Option<String> {
+    let text = bytes.get(at..)?.get(..length as usize)?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 fn decode_node(bytes: &[u8]) -> Option<Record> {

@@ -14,9 +14,9 @@ pub mod text_fixture;
 
 pub use model::shape_text;
 pub use model::{
-    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, DeviceWork,
-    Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss,
-    LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape, Signature, SignatureId, Source,
-    Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
-    WorkKind,
+    Backend, BackendIndex, Buffer, BufferUsage, Coverage, Covered, CoveredHow, CoveredWhy,
+    DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun,
+    GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape,
+    Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare,
+    Trace, TypeInfo, TypeTable, WorkKind,
 };

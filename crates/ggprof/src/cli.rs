@@ -230,7 +230,7 @@ pub(crate) struct ReportArgs {
     /// Rank operations by time per byte, worst first
     #[arg(long)]
     pub(crate) inefficiency: bool,
-    /// Show the totals of all events by one criterion
+    /// Show the totals of all events by one criterion, or of memory
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
@@ -292,6 +292,8 @@ pub(crate) enum ByArg {
     Layer,
     /// Prompt processing and generation
     Phase,
+    /// Memory for tensors: its size at the end and its peak, by device and use
+    Memory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -324,6 +326,7 @@ impl From<ByArg> for By {
             ByArg::Shape => Self::Shape,
             ByArg::Layer => Self::Layer,
             ByArg::Phase => Self::Phase,
+            ByArg::Memory => Self::Memory,
         }
     }
 }

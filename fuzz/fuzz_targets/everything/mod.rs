@@ -14,7 +14,7 @@ const PAGE_OF: usize = 16;
 /// The questions about the trace that was read from `input`.
 pub fn ask(trace: &Trace, input: &[u8]) {
     let mut all = vec![documents::summary(trace, "name"), documents::inefficiency(trace, 3)];
-    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase] {
+    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory] {
         all.push(documents::by(trace, by));
     }
     all.push(documents::top_ops(trace, 2));

@@ -138,6 +138,13 @@ impl Instance {
             let problem = (!seen).then_some(Why::plain(CoveredWhy::CopiesCalledDirectly));
             cover(Covered::Copies, CoveredHow::SymbolName, problem);
         }
+        if linked_in::is_hooked(object, MAKE) && linked_in::is_hooked(object, FREE) {
+            cover(Covered::Memory, CoveredHow::InlineHook, None);
+        } else {
+            let seen = calls_by_name(object, MAKE) && calls_by_name(object, FREE);
+            let problem = (!seen).then_some(Why::plain(CoveredWhy::BuffersMadeDirectly));
+            cover(Covered::Memory, CoveredHow::SymbolName, problem);
+        }
     }
 }
 
@@ -191,6 +198,8 @@ fn known() -> Locked<'static, { rank::INSTANCES }, KnownInstances> {
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";
+const MAKE: &CStr = c"ggml_backend_buft_alloc_buffer";
+const FREE: &CStr = c"ggml_backend_buffer_free";
 
 /// Whether the library's own calls of a function go through a slot, and so to us.
 fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {

@@ -4,6 +4,7 @@
 //! * `lane_memory`: what is known of nodes and copies, kept per lane;
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
+//! * `buffers`: the memory that tensors are in;
 //! * `backend_hooks`: what is put into them;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
@@ -19,6 +20,7 @@ mod backend_facts;
 pub(crate) mod backend_hooks;
 pub(crate) mod backends;
 pub(crate) mod budget;
+pub(crate) mod buffers;
 pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod device_api;

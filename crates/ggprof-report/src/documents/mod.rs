@@ -3,6 +3,7 @@
 mod backends;
 mod columns;
 mod layers;
+mod memory;
 mod observation;
 mod operations;
 mod phases;
@@ -27,6 +28,7 @@ pub enum By {
     Shape,
     Layer,
     Phase,
+    Memory,
 }
 
 /// All totals by one criterion.
@@ -39,6 +41,7 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Shape => shapes::all(&mut document, trace),
         By::Layer => layers::all(&mut document, trace),
         By::Phase => phases::all(&mut document, trace),
+        By::Memory => memory::all(&mut document, trace),
     }
     document
 }

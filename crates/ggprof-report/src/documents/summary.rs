@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, operations, phases, rankings, sampling};
+use super::{backends, memory, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -26,6 +26,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
+    memory::overview(&mut document, trace);
     document
 }
 

@@ -73,6 +73,8 @@ fn fill(writer: &mut BlockWriter) {
     long(&mut copy.encode(), &[]);
     let work = layout::DeviceWork { split: 1, position: 2, name: 1, end: 9, ..Default::default() };
     long(&mut work.encode(), &[]);
+    let buffer = layout::Buffer { buffer: 1, bytes: 1 << 20, name_bytes: 8, ..Default::default() };
+    long(&mut buffer.encode(), b"cache_k0");
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }

@@ -1,6 +1,7 @@
 //! One recording in memory: tables of things that repeat, columns of things that happen.
 
 mod backend;
+mod buffer;
 mod coverage;
 mod device_work;
 mod event;
@@ -13,6 +14,7 @@ mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
+pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
@@ -42,6 +44,8 @@ pub struct Trace {
     /// What devices did for the events, in the order of the events.
     pub device_work: Vec<DeviceWork>,
     pub host_tasks: Vec<HostTask>,
+    /// Memory for tensors, in the order in which it was had.
+    pub buffers: Vec<Buffer>,
     pub graph_runs: Vec<GraphRun>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,

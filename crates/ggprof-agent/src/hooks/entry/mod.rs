@@ -81,6 +81,7 @@ macro_rules! entry {
 }
 
 // Behind the macros, which they use.
+mod buffers;
 mod callbacks;
 mod graphs;
 mod tensors;
@@ -89,7 +90,7 @@ pub(super) use callbacks::set_abort_callback;
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
-    let groups: [&'static [&'static Entry]; 3] =
-        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES];
+    let groups: [&'static [&'static Entry]; 4] =
+        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES, &buffers::ENTRIES];
     groups.into_iter().flatten().copied()
 }

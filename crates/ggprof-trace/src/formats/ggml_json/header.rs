@@ -3,8 +3,8 @@
 use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss, LossKind,
-    Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    Backend, BackendIndex, Buffer, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss,
+    LossKind, Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,8 @@ pub(super) struct Additions {
     pub(super) kernels: Vec<String>,
     pub(super) device_work: Vec<DeviceWorkEntry>,
     pub(super) host_tasks: Vec<HostTaskEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) buffers: Vec<Buffer>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -84,6 +86,14 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         trace.graph_runs.push(GraphRun { scheduler, start_ns, end_ns });
     }
     trace.provenance = additions.provenance;
+    let is_whole = |buffer: &Buffer| buffer.died_ns.is_none_or(|died| died >= buffer.born_ns);
+    for buffer in additions.buffers {
+        if is_whole(&buffer) {
+            trace.buffers.push(buffer);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
+        }
+    }
     for entry in additions.coverage {
         match entry.coverage() {
             Some(coverage) => trace.coverage.push(coverage),
@@ -191,6 +201,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
                 (what, name, thread, graph_run.map(|run| run.0), start_ns, duration_ns)
             })
             .collect(),
+        buffers: trace.buffers.clone(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

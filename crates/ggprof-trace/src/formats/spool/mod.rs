@@ -7,6 +7,7 @@
 //! work of devices part of them (`device.rs`).
 
 mod backends;
+mod buffers;
 mod clock;
 mod copies;
 mod coverage;
@@ -102,6 +103,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
     coverage::take(&tables, &backends, &mut trace);
+    buffers::take(&tables, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }

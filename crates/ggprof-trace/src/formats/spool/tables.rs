@@ -34,6 +34,8 @@ pub(super) struct Tables {
     pub(super) device_work: Vec<layout::DeviceWork>,
     pub(super) host_tasks: Vec<layout::HostTask>,
     pub(super) waits: Vec<layout::Synchronize>,
+    /// The last that was said of each, with the name of its first tensor.
+    pub(super) buffers: BTreeMap<u32, (layout::Buffer, String)>,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,9 @@ impl Tables {
             Record::DeviceWork(work) => self.device_work.push(work),
             Record::HostTask(task) => self.host_tasks.push(task),
             Record::Synchronize(wait) => self.waits.push(wait),
+            Record::Buffer { buffer, tensor } => {
+                self.buffers.insert(buffer.buffer, (buffer, tensor));
+            }
             Record::Unknown { .. } => {}
         }
     }
