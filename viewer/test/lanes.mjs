@@ -7,7 +7,7 @@ import { caption, clickName, hover, labels, number, pixel, pixels, rowAt, xOf } 
 const US = 1000;
 const TOP = ["phases 1", "phases 2", "graph runs 1", "graph runs 2", "tokens/s"];
 const GPU = ["ops 1", "ops 2", "copies", "stream 0", "stream 1 · 1", "stream 1 · 2", "GB/s", "GFLOP/s"];
-const BELOW = ["Host", "tasks", "Memory", "CPU", "GPU0"];
+const BELOW = ["Host", "tasks", "Memory", "CPU", "GPU0", "Sensors", "GPU 0 W", "GPU 0 MHz", "package-0 W"];
 const CPU = ["ops", "thread 0", "thread 1", "GB/s", "GFLOP/s"];
 
 async function point(page, row, time, nth = 0) {
@@ -85,6 +85,15 @@ export const lanes = {
     assert.equal(await point(page, "GPU0", 1500, 1), "512 MiB");
     assert.equal(await point(page, "CPU", 1000, 1), "16.0 MiB");
     assert.equal(await point(page, "CPU", 1950, 1), "");
+  },
+  "power and clocks stand below": async (page) => {
+    assert.equal(await point(page, "GPU 0 W", 500), "300 W");
+    assert.equal(await point(page, "GPU 0 W", 1200), "450 W");
+    assert.equal(await point(page, "GPU 0 MHz", 500), "1,980 MHz");
+    assert.equal(await point(page, "package-0 W", 400), "");
+    assert.equal(await point(page, "package-0 W", 800), "100 W");
+    // Behind the last reading nothing is known.
+    assert.equal(await point(page, "GPU 0 W", 1700), "");
   },
   "a call that only starts the work has no rate": async (page) => {
     assert.equal(await point(page, "GB/s", 5), "");

@@ -9,6 +9,7 @@ pub mod causality;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
+pub mod energy;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
@@ -24,6 +25,7 @@ pub use causality::{Causality, causality};
 pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
+pub use energy::energy;
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
     by_op, by_phase, by_shape, fusion_of,

@@ -77,6 +77,9 @@ pub enum Cell {
     TokensPerSecond(f64),
     /// Operations per byte.
     Intensity(f64),
+    Hertz(f64),
+    Watts(f64),
+    Joules(f64),
 }
 
 impl Cell {
@@ -103,6 +106,9 @@ impl Cell {
             Self::NanosPerByte(rate) => units::time_per_byte(*rate),
             Self::TokensPerSecond(rate) => units::token_rate(*rate),
             Self::Intensity(intensity) => format!("{intensity:.1}"),
+            Self::Hertz(clock) => units::clock(*clock),
+            Self::Watts(power) => units::power(*power),
+            Self::Joules(energy) => units::energy(*energy),
         }
     }
 
@@ -126,7 +132,10 @@ impl Cell {
             | Self::GigaflopsPerSecond(number)
             | Self::NanosPerByte(number)
             | Self::TokensPerSecond(number)
-            | Self::Intensity(number) => Value::from(*number),
+            | Self::Intensity(number)
+            | Self::Hertz(number)
+            | Self::Watts(number)
+            | Self::Joules(number) => Value::from(*number),
         }
     }
 }

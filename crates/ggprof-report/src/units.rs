@@ -35,6 +35,21 @@ pub fn token_rate(tokens_per_second: f64) -> String {
     }
 }
 
+/// `1.98 GHz`.
+pub fn clock(hertz: f64) -> String {
+    scaled(hertz, 1e3, &["Hz", "kHz", "MHz", "GHz"])
+}
+
+/// `312 W`.
+pub fn power(watts: f64) -> String {
+    scaled(watts * 1e3, 1e3, &["mW", "W", "kW"])
+}
+
+/// `45.2 J`, `310 mJ`.
+pub fn energy(joules: f64) -> String {
+    scaled(joules * 1e6, 1e3, &["µJ", "mJ", "J", "kJ", "MJ"])
+}
+
 /// `12.5%` of a fraction.
 pub fn share(fraction: f64) -> String {
     format!("{:.1}%", fraction * 100.0)
@@ -107,6 +122,9 @@ mod tests {
         assert_eq!(token_rate(41_600.4), "41,600 t/s");
         assert_eq!(token_rate(4.123), "4.12 t/s");
         assert_eq!(share(0.12345), "12.3%");
+        assert_eq!(clock(1.98e9), "1.98 GHz");
+        assert_eq!(power(312.4), "312 W");
+        assert_eq!(energy(0.0312), "31.2 mJ");
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(69_228), "69,228");

@@ -4,14 +4,15 @@
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
 //! into [`record`]s and damage, [`live`] looks at a recording that is being
-//! written, [`place`] names its file, [`beside`] what else lies there, and [`layer`] tells Vulkan of
-//! the agent. Making the file (creating, reserving, mapping) is the agent's work, and so is every decision about what to record; meaning is
+//! written, [`appendix`] makes blocks for what others know, [`place`] names its file, [`beside`] what
+//! else lies there, and [`layer`] tells Vulkan of the agent. Making the file (creating, reserving, mapping) is the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
 //! What a crash leaves behind: records are committed by their first byte, which
 //! is written last, so a killed process leaves whole records and at most one
 //! unfinished one per block, whose first byte is still zero.
 
+pub mod appendix;
 pub mod beside;
 mod coverage;
 pub mod layer;

@@ -49,6 +49,12 @@ pub enum Record {
         /// Of the first tensor that was placed in it; empty where none was seen.
         tensor: String,
     },
+    Sensor {
+        sensor: layout::Sensor,
+        /// Of its device.
+        name: String,
+    },
+    Sample(layout::Sample),
     /// A kind that nobody reads any more, or of a later format; its bytes are passed over.
     Unknown {
         kind: u8,
@@ -125,6 +131,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::DeviceClock::KIND => Record::DeviceClock(layout::DeviceClock::decode(bytes)?),
         layout::DeviceWork::KIND => Record::DeviceWork(layout::DeviceWork::decode(bytes)?),
         layout::HostTask::KIND => Record::HostTask(layout::HostTask::decode(bytes)?),
+        layout::Sample::KIND => Record::Sample(layout::Sample::decode(bytes)?),
+        layout::Sensor::KIND => {
+            let sensor = layout::Sensor::decode(bytes)?;
+            let name = tail_text(bytes, layout::Sensor::BYTES, sensor.name_bytes)?;
+            Record::Sensor { sensor, name }
+        }
         layout::Buffer::KIND => {
             let buffer = layout::Buffer::decode(bytes)?;
             let tensor = tail_text(bytes, layout::Buffer::BYTES, buffer.name_bytes)?;

@@ -16,7 +16,7 @@ pub use model::shape_text;
 pub use model::{
     Backend, BackendIndex, Buffer, BufferUsage, Coverage, Covered, CoveredHow, CoveredWhy,
     DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun,
-    GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node, NodeId, Provenance, Shape,
-    Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold, ThreadShare,
-    Trace, TypeInfo, TypeTable, WorkKind,
+    GraphRunId, HostTask, Loss, LossKind, Measured, NewEvent, Node, NodeId, Provenance, Quantity,
+    Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
+    ThreadShare, Trace, TypeInfo, TypeTable, WorkKind,
 };

@@ -3,7 +3,7 @@
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
     BackendIndex, Buffer, BufferUsage, DeviceWork, EventId, GraphRunId, HostTask, NewEvent,
-    TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo, text_fixture,
+    Quantity, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo, text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -65,6 +65,15 @@ fn rich_trace() -> Trace {
     };
     trace.buffers.push(Buffer { died_ns: None, ..buffer.clone() });
     trace.buffers.push(buffer);
+    trace.sensors.push(Sensor {
+        quantity: Quantity::DevicePower,
+        device: 3,
+        name: "a \u{7}GPU".into(),
+        is_forbidden: false,
+        every_ns: 100,
+        times_ns: vec![1, 1, 5],
+        values: vec![7, 0, u64::MAX],
+    });
     let share = ThreadShare { event, thread: 2, start_ns: 1, duration_ns: 2, wait_ns: 3 };
     trace.events.thread_shares.push(share);
     trace

@@ -116,6 +116,9 @@ pub(crate) struct RunArgs {
     /// for any backend, but another execution than usual
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// Do not read clocks, power and energy of the machine's devices meanwhile
+    #[arg(long)]
+    pub(crate) no_sensors: bool,
     /// How Vulkan devices are timed (default: sample)
     #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
     pub(crate) vulkan: VulkanArg,

@@ -2,6 +2,7 @@
 
 mod backends;
 mod columns;
+mod energy;
 mod layers;
 mod memory;
 mod observation;

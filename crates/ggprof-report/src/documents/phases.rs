@@ -118,7 +118,7 @@ fn latencies(document: &mut Document, phases: &Phases) {
     }
 }
 
-fn kind_name(kind: PhaseKind) -> &'static str {
+pub(super) fn kind_name(kind: PhaseKind) -> &'static str {
     match kind {
         PhaseKind::WarmUp => "warm-up",
         PhaseKind::Prompt => "prompt",

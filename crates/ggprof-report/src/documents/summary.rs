@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, memory, operations, phases, rankings, sampling};
+use super::{backends, energy, memory, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -27,6 +27,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
     memory::overview(&mut document, trace);
+    energy::overview(&mut document, trace);
     document
 }
 

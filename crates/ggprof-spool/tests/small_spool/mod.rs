@@ -75,6 +75,9 @@ fn fill(writer: &mut BlockWriter) {
     long(&mut work.encode(), &[]);
     let buffer = layout::Buffer { buffer: 1, bytes: 1 << 20, name_bytes: 8, ..Default::default() };
     long(&mut buffer.encode(), b"cache_k0");
+    let sensor =
+        layout::Sensor { quantity: 3, sensor: 1, name_bytes: 4, every_ns: 9, ..Default::default() };
+    long(&mut sensor.encode(), b"H200");
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }
@@ -113,6 +116,7 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::GraphRunEnd { run: 7, splits: 1, ticks: 6_000, ..Default::default() }.encode(),
         layout::Synchronize { scheduler: 1, start: 1, end: 2, ..Default::default() }.encode(),
         layout::DeviceClock { clock: 1, device_ticks: 5, ..Default::default() }.encode(),
+        layout::Sample { sensor: 1, value: 7, monotonic_ns: 2_100, ..Default::default() }.encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
     ]
 }

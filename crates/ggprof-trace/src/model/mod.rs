@@ -9,6 +9,7 @@ mod graph_run;
 mod loss;
 mod node;
 mod provenance;
+mod sensor;
 pub mod shape_text;
 mod strings;
 mod tensor;
@@ -22,6 +23,7 @@ pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
 pub use provenance::{Extent, Ggml, Provenance};
+pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 
@@ -46,6 +48,8 @@ pub struct Trace {
     pub host_tasks: Vec<HostTask>,
     /// Memory for tensors, in the order in which it was had.
     pub buffers: Vec<Buffer>,
+    /// What was read of the machine's devices meanwhile.
+    pub sensors: Vec<Sensor>,
     pub graph_runs: Vec<GraphRun>,
     /// Whether the graph runs were recorded or worked out from the order of the records.
     pub graph_runs_inferred: bool,

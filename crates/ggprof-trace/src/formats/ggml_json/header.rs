@@ -4,7 +4,7 @@ use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
     Backend, BackendIndex, Buffer, DeviceType, DeviceWork, GraphRun, GraphRunId, HostTask, Loss,
-    LossKind, Provenance, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
+    LossKind, Provenance, Sensor, StringId, TaskKind, ThreadShare, Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,8 @@ pub(super) struct Additions {
     pub(super) host_tasks: Vec<HostTaskEntry>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) buffers: Vec<Buffer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) sensors: Vec<Sensor>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -92,6 +94,13 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
             trace.buffers.push(buffer);
         } else {
             trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
+        }
+    }
+    for sensor in additions.sensors {
+        if sensor.is_whole() {
+            trace.sensors.push(sensor);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a sensor's times make no sense".to_owned());
         }
     }
     for entry in additions.coverage {
@@ -202,6 +211,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             })
             .collect(),
         buffers: trace.buffers.clone(),
+        sensors: trace.sensors.clone(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

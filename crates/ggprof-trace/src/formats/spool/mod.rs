@@ -18,6 +18,7 @@ mod device_events;
 mod events;
 mod kernel_name;
 mod nodes;
+mod sensors;
 mod tables;
 mod unseen;
 mod whole_runs;
@@ -104,6 +105,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     let backends = backends::merge(&tables, &mut trace);
     coverage::take(&tables, &backends, &mut trace);
     buffers::take(&tables, &mut trace);
+    sensors::take(&tables, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }

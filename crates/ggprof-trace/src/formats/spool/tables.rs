@@ -36,6 +36,9 @@ pub(super) struct Tables {
     pub(super) waits: Vec<layout::Synchronize>,
     /// The last that was said of each, with the name of its first tensor.
     pub(super) buffers: BTreeMap<u32, (layout::Buffer, String)>,
+    /// Each with its device's name.
+    pub(super) sensors: BTreeMap<u32, (layout::Sensor, String)>,
+    pub(super) samples: Vec<layout::Sample>,
 }
 
 #[derive(Debug)]
@@ -153,6 +156,10 @@ impl Tables {
             Record::Buffer { buffer, tensor } => {
                 self.buffers.insert(buffer.buffer, (buffer, tensor));
             }
+            Record::Sensor { sensor, name } => {
+                self.sensors.insert(sensor.sensor, (sensor, name));
+            }
+            Record::Sample(sample) => self.samples.push(sample),
             Record::Unknown { .. } => {}
         }
     }
