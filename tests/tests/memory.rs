@@ -7,6 +7,7 @@ use std::process::Command;
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
 use ggprof_e2e::published_ggml::{self, NEWEST};
+use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, debian_sid};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -153,4 +154,21 @@ fn what_was_made_before_the_recording_began_is_in_it() {
     check_weights(&uses, &Model::TINY);
     assert_eq!(sum(&uses, "KV cache"), cache_bytes(&Model::TINY, 256));
     assert!(uses.iter().all(|one| one.end == one.peak), "{uses:?}");
+}
+
+/// Whoever was freed while nothing was recorded is known to be gone when it is again.
+#[test]
+fn a_stop_loses_no_death() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut program = UnderAgent::new(built::host_program("makes_buffers.c"));
+    program.command.arg(libraries);
+    program.run_well();
+    let recording = program.recording();
+    assert_eq!((recording.lost(), recording.completed_runs().count()), (0, 2));
+    // The sizes of those that the program makes itself tell them apart.
+    let kilobytes = recording.buffers.values().map(|one| (one.bytes >> 10, one));
+    let own = kilobytes.filter(|(size, _)| (1000..=1004).contains(size));
+    let mut own: Vec<_> = own.map(|(size, one)| (size, one.usage, one.died_ns != 0)).collect();
+    own.sort_unstable();
+    assert_eq!(own, [(1000, 1, false), (1002, 0, true), (1004, 0, true)]);
 }

@@ -138,7 +138,7 @@ fn by_kind(meters: &Meters<'_>, phases: &[Phase]) -> Vec<PhaseEnergy> {
         let times = merged(of_kind().map(|phase| (phase.start_ns, phase.end_ns)).collect());
         PhaseEnergy {
             kind,
-            tokens: of_kind().map(|phase| phase.tokens).sum(),
+            tokens: of_kind().fold(0, |sum: u64, phase| sum.saturating_add(phase.tokens)),
             wall_ns: length(&times),
             energy: meters.over(&times),
         }
@@ -184,12 +184,28 @@ fn sum(sensor: &Sensor, times: &[(u64, u64)], over: fn(&Sensor, (u64, u64)) -> f
 
 /// In µJ, of a counter.
 fn counted(sensor: &Sensor, (start, end): (u64, u64)) -> f64 {
-    (value_at(sensor, end) - value_at(sensor, start)).max(0.0)
+    (count_at(sensor, end) - count_at(sensor, start)).max(0.0)
+}
+
+/// On the line through the readings around a moment, or through the nearest two: work may go on
+/// for a while after the last reading. With one reading nothing was counted.
+fn count_at(sensor: &Sensor, ns: u64) -> f64 {
+    let after = sensor.times_ns.partition_point(|&time| time <= ns);
+    let after = after.min(sensor.times_ns.len().saturating_sub(1)).max(1);
+    let (Some(times), Some(values)) =
+        (sensor.times_ns.get(after - 1..=after), sensor.values.get(after - 1..=after))
+    else {
+        return 0.0;
+    };
+    let part = (ns as f64 - times[0] as f64) / (times[1] - times[0]).max(1) as f64;
+    values[0] as f64 + (values[1] as f64 - values[0] as f64) * part
 }
 
 /// In µJ, of power that goes evenly from one reading to the next.
 fn integrated(sensor: &Sensor, (start, end): (u64, u64)) -> f64 {
-    let inside = sensor.times_ns.iter().copied().filter(|&ns| ns > start && ns < end);
+    let first = sensor.times_ns.partition_point(|&ns| ns <= start);
+    let behind = sensor.times_ns.partition_point(|&ns| ns < end);
+    let inside = sensor.times_ns.get(first..behind).unwrap_or_default().iter().copied();
     let mut energy = 0.0;
     let mut from = start;
     for to in inside.chain([end]) {
@@ -340,6 +356,19 @@ mod tests {
             let expected = Energy { joules: 100.0 + 75.0 + 400.0, from: EnergyFrom::Power };
             assert_eq!(device.energy, Some(expected));
         }
+    }
+
+    /// Of a program that still runs, the last events are newer than the last reading.
+    #[test]
+    fn what_came_after_the_last_reading_goes_on_like_before_it() {
+        let counter = COUNTER.map(|joules| joules * 1_000_000);
+        for (first, readings, joules) in [(0, &counter[..10], 600.0), (1, &counter[1..10], 600.0)] {
+            let (trace, phases) = trace(vec![sensor(Quantity::DeviceEnergy, first, readings)]);
+            let found = energy(&trace, &phases)[0].energy.map(|energy| energy.joules);
+            assert_eq!(found, Some(joules));
+        }
+        let (trace, phases) = trace(vec![sensor(Quantity::DeviceEnergy, 9, &[7])]);
+        assert_eq!(energy(&trace, &phases)[0].energy, None);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::FieldsUnknown => "the fields of this ggml's tensors and graphs are not known",
         CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
         CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
+        CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {

@@ -120,6 +120,8 @@ numbered! {
         LeftToLibrary = 23,
         /// ggml makes its own buffers by direct calls.
         BuffersMadeDirectly = 30,
+        /// Seen as they are made; ggml frees its own by direct calls.
+        FreesNotSeen = 31,
     }
 }
 

@@ -16,7 +16,7 @@ use crate::ffi::api::{Api, Pointer, Symbols, text};
 use crate::ffi::tensor::Tensor;
 use crate::ffi::which_ggml;
 use crate::lock::{HeldAtFork, Ranked, rank};
-use crate::patch::loaded_object::{self, LoadedObject};
+use crate::patch::loaded_object::{self, LoadedObject, Place};
 use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
@@ -27,9 +27,9 @@ const MOST_LIVE: usize = 1 << 14;
 struct KnownBuffers {
     live: Vec<Buffer>,
     count: u32,
-    /// The functions of the ggml that made the last one: by the function that did it, and the
-    /// loader's count of unloads.
-    last_api: Option<(usize, u64, Api)>,
+    /// The functions of the ggml that made the last one: where it is, and the loader's count of
+    /// unloads.
+    last_api: Option<((Place, u64), Api)>,
 }
 
 /// A buffer that was not freed yet.
@@ -190,7 +190,8 @@ impl KnownBuffers {
 
 impl Buffer {
     fn wants_name(&self) -> bool {
-        self.facts.usage == 0 && self.tensor.is_empty()
+        const ANY: u8 = 0;
+        matches!(self.facts.usage, ANY | BUFFER_USAGE_UNKNOWN) && self.tensor.is_empty()
     }
 
     fn record(&self, lane: &HeldLane<'_>, died_ns: u64) -> Vec<u8> {
@@ -249,14 +250,14 @@ impl Facts {
 /// The functions of the ggml behind one that makes buffers. Asked for without `Instance`, which
 /// needs a recording.
 fn api_behind(real: usize) -> Option<Api> {
-    let unloads = loaded_object::unloads();
-    let known = KNOWN.lock().last_api;
-    if let Some((_, _, api)) = known.filter(|(of, then, _)| (*of, *then) == (real, unloads)) {
-        return Some(api);
-    }
     let object = LoadedObject::containing(which_ggml::of_ggml(real))?;
+    let found = (object.place(), loaded_object::unloads());
+    let known = KNOWN.lock().last_api.as_ref().filter(|(of, _)| *of == found).map(|(_, api)| *api);
+    if known.is_some() {
+        return known;
+    }
     let api = Api::of(&Symbols::of(&object)?);
-    KNOWN.lock().last_api = Some((real, unloads, api));
+    KNOWN.lock().last_api = Some((found, api));
     Some(api)
 }
 

@@ -3,7 +3,7 @@
 use crate::document::Block;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::memory::{Amount, Memory, Purpose, memory};
-use ggprof_trace::Trace;
+use ggprof_trace::{Coverage, CoveredWhy, Trace};
 
 const DEVICE: [Column; 1] = [Column::left("device", "device", 0)];
 const USE: [Column; 2] = [Column::left("memory", "memory", 1), Column::left("use", "used for", 0)];
@@ -48,6 +48,15 @@ fn uses(document: &mut Document, trace: &Trace, memory: &Memory) {
     document.heading("memory", "Memory by device and use");
     let columns = [&DEVICE[..], &USE, &AMOUNT].concat();
     document.table(Table { key: "memory", columns, rows: rows.collect() });
+    let is_partly_seen = |entry: &&Coverage| entry.why == CoveredWhy::FreesNotSeen;
+    for entry in trace.coverage.iter().filter(is_partly_seen) {
+        let sentence = format!(
+            "{} frees its own buffers by direct calls, which are not seen: memory that is gone may \
+             be counted.",
+            entry.subject
+        );
+        document.blocks.push(Block::Warning(sentence));
+    }
 }
 
 fn amount(trace: &Trace, amount: &Amount) -> Vec<Cell> {
