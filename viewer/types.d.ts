@@ -22,6 +22,9 @@ type Backend = { label: string; name: string; type: string; busy: number | null;
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type Task = { what: string; name: string; thread: number; run: number | null; start: number; duration: number };
 
+/** What became how much when, by time; it holds until the next. */
+type Levels = { group: string; label: string; unit: string; times: number[]; values: number[] };
+
 type Tables = {
   title: string;
   facts: [string, string][];
@@ -35,6 +38,7 @@ type Tables = {
   signatures: Signature[];
   kernels: string[];
   tasks: Task[];
+  levels: Levels[];
   measured: string[];
   modules: string[];
 };
@@ -53,7 +57,7 @@ type Look = {
   tip?: (thing: number) => string[];
 };
 
-/** A row of the timeline: of events (`lane`), of other things (`spans`), or of rates (`lanes`). */
+/** A row of the timeline: of events (`lane`), of other things (`spans`), of rates (`lanes`), or of `levels`. */
 type Row = {
   kind: "phases" | "runs" | "group" | "lane" | "thread" | "stream" | "counter";
   label: string;
@@ -71,6 +75,7 @@ type Row = {
   lanes?: Lane[];
   amounts?: Float64Array[];
   perSecond?: number;
+  levels?: Levels;
 };
 type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
 type LaneRow = Row & Required<Pick<Row, "lane">>;

@@ -107,6 +107,11 @@ impl Model {
         out.flush()
     }
 
+    /// What all weights take, without what lies between them.
+    pub fn weight_bytes(&self) -> u64 {
+        self.tensors().iter().map(Tensor::bytes).sum()
+    }
+
     fn tensors(&self) -> Vec<Tensor> {
         let (embedding, feed_forward) = (self.embedding, self.feed_forward);
         let kv = embedding / self.heads * self.kv_heads;

@@ -29,6 +29,8 @@ pub struct Recording {
     pub device_works: Vec<layout::DeviceWork>,
     pub device_clocks: Vec<layout::DeviceClock>,
     pub host_tasks: Vec<layout::HostTask>,
+    /// The last that was said of each.
+    pub buffers: BTreeMap<u32, layout::Buffer>,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ impl Recording {
             device_works: Vec::new(),
             device_clocks: Vec::new(),
             host_tasks: Vec::new(),
+            buffers: BTreeMap::new(),
         };
         let mut ops = Vec::new();
         for record in spool.records() {
@@ -122,6 +125,7 @@ impl Recording {
             Record::DeviceWork(work) => self.device_works.push(work),
             Record::DeviceClock(sample) => self.device_clocks.push(sample),
             Record::HostTask(task) => self.host_tasks.push(task),
+            Record::Buffer { buffer, .. } => _ = self.buffers.insert(buffer.buffer, buffer),
             _ => {}
         }
     }

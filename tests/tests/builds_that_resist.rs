@@ -21,6 +21,9 @@ fn how(recording: &Recording, what: Covered) -> Vec<u8> {
     all.map(|covered| covered.how).collect()
 }
 
+const SEEN: [Covered; 5] =
+    [Covered::Ops, Covered::BarrierWaits, Covered::Fusions, Covered::Copies, Covered::Memory];
+
 fn last_line(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).lines().last().unwrap_or_default().to_owned()
 }
@@ -34,7 +37,7 @@ fn a_library_that_calls_itself_directly_is_hooked_at_entries() {
         workload.run_well();
         let recording = workload.recording();
         check_every_node_recorded(&recording);
-        for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions, Covered::Copies] {
+        for what in SEEN {
             assert_eq!(how(&recording, what), [CoveredHow::InlineHook as u8], "{what:?}");
         }
         assert_eq!(recording.completed_runs().count(), 5);
@@ -59,6 +62,7 @@ fn a_program_with_ggml_linked_into_it_is_recorded() {
         assert_eq!(computed.collect::<Vec<_>>(), [18; 4]);
         assert_eq!(how(&recording, Covered::Ops), [CoveredHow::InlineHook as u8]);
         assert_eq!(how(&recording, Covered::Copies), [CoveredHow::InlineHook as u8]);
+        assert_eq!(how(&recording, Covered::Memory), [CoveredHow::InlineHook as u8]);
     }
 }
 
@@ -150,7 +154,7 @@ fn check_hidden(mut program: Command, graphs: usize) {
     check_every_node_recorded(&recording);
     let computed = recording.runs.keys().map(|&run| recording.computed_in(run));
     assert_eq!(computed.collect::<Vec<_>>(), vec![18; graphs]);
-    for what in [Covered::Ops, Covered::BarrierWaits, Covered::Fusions, Covered::Copies] {
+    for what in SEEN {
         assert!(how(&recording, what).iter().all(|how| *how == CoveredHow::InlineHook as u8));
     }
 }

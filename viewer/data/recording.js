@@ -28,6 +28,8 @@ export class Recording {
     this.device = new DeviceWork(columns, tables.kernels, this.count);
     // What the host did that is no op, by start.
     this.tasks = tables.tasks;
+    // What holds until it changes, such as memory.
+    this.levels = tables.levels;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */

@@ -1,6 +1,7 @@
 // Amounts per time: what was moved, computed or generated while things ran. Things that run at
-// once add up, and where nothing is known nothing is drawn.
+// once add up, and where nothing is known nothing is drawn. Rows of levels are drawn alike.
 
+import { fillLevels } from "./levels.js";
 import { visibleBars } from "./visible.js";
 
 /** @typedef {(thing: number) => number | null} Amount */
@@ -30,11 +31,12 @@ function running(things, amountOf) {
   return sums;
 }
 
-// The rate in each step of the width, in the row's unit.
+// The rate or level in each step of the width, in the row's unit.
 /** @param {CounterRow} row @param {Span} view @param {number} width */
 export function rates(row, view, width) {
   const steps = new Float64Array(Math.max(Math.ceil(width / STEP), 1));
   const perStep = ((view.end - view.start) / width) * STEP;
+  if (row.levels) fillLevels(row.levels, view, perStep, steps);
   row.lanes.forEach((lane, at) => {
     const sums = row.amounts[at];
     visibleBars(lane, view, width / STEP, (x, wide, place, count, _filled, from) => {

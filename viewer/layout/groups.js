@@ -4,6 +4,7 @@
 import { COPY, OP } from "../data/recording.js";
 import { counterRow } from "./counters.js";
 import { flattened, lane, split } from "./lanes.js";
+import { levelGroups } from "./levels.js";
 import { hostGroup, streamRows } from "./streams.js";
 
 /** @typedef {{ all: Uint32Array, ops: Uint32Array, copies: Uint32Array }} Events */
@@ -17,7 +18,7 @@ export function allGroups(recording, drawn, colour) {
     .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
     .filter((group) => group.rows.length > 0);
   const ofHost = hostGroup(recording);
-  return ofHost ? [...ofBackends, ofHost] : ofBackends;
+  return [...ofBackends, ...(ofHost ? [ofHost] : []), ...levelGroups(recording)];
 }
 
 /** @param {[number, Lane][]} threads @param {number} backend @returns {Row[]} */

@@ -7,6 +7,7 @@ import { caption, clickName, hover, labels, number, pixel, pixels, rowAt, xOf } 
 const US = 1000;
 const TOP = ["phases 1", "phases 2", "graph runs 1", "graph runs 2", "tokens/s"];
 const GPU = ["ops 1", "ops 2", "copies", "stream 0", "stream 1 · 1", "stream 1 · 2", "GB/s", "GFLOP/s"];
+const BELOW = ["Host", "tasks", "Memory", "CPU", "GPU0", "Sensors", "GPU 0 W", "GPU 0 MHz", "package-0 W"];
 const CPU = ["ops", "thread 0", "thread 1", "GB/s", "GFLOP/s"];
 
 async function point(page, row, time, nth = 0) {
@@ -20,16 +21,16 @@ async function click(page, row, time, nth = 0) {
 
 export const lanes = {
   "every kind of row is there, and groups collapse": async (page) => {
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, "Host", "tasks"]);
+    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
     await clickName(page, "GPU0");
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", "all", "CPU", ...CPU, "Host", "tasks"]);
+    assert.deepEqual(await labels(page), [...TOP, "GPU0", "all", "CPU", ...CPU, ...BELOW]);
     // What is in the group can still be pointed at.
     assert.match(await point(page, "all", 500), /^RMS_NORM\+MUL/);
     assert.match(await point(page, "all", 300), /^ADD/);
     // What ran on behind it is there again when that is over.
     assert.match(await point(page, "all", 380), /^MUL_MAT/);
     await clickName(page, "GPU0");
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, "Host", "tasks"]);
+    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
   },
   "rows are pinned to the top and back": async (page) => {
     await clickName(page, "thread 1");
@@ -76,6 +77,23 @@ export const lanes = {
     assert.equal(await point(page, "GB/s", 1200), "10.5 GB/s");
     assert.equal(await point(page, "GB/s", 1600, 1), "7.00 GB/s");
     assert.match(await point(page, "GFLOP/s", 1200), /^5.24 GFLOP\/s$/);
+  },
+  "memory of each device stands below": async (page) => {
+    // The group of each backend has the device's name as well.
+    assert.equal(await point(page, "GPU0", 100, 1), "512 MiB");
+    assert.equal(await point(page, "GPU0", 800, 1), "768 MiB");
+    assert.equal(await point(page, "GPU0", 1500, 1), "512 MiB");
+    assert.equal(await point(page, "CPU", 1000, 1), "16.0 MiB");
+    assert.equal(await point(page, "CPU", 1950, 1), "");
+  },
+  "power and clocks stand below": async (page) => {
+    assert.equal(await point(page, "GPU 0 W", 500), "300 W");
+    assert.equal(await point(page, "GPU 0 W", 1200), "450 W");
+    assert.equal(await point(page, "GPU 0 MHz", 500), "1,980 MHz");
+    assert.equal(await point(page, "package-0 W", 400), "");
+    assert.equal(await point(page, "package-0 W", 800), "100 W");
+    // Behind the last reading nothing is known.
+    assert.equal(await point(page, "GPU 0 W", 1700), "");
   },
   "a call that only starts the work has no rate": async (page) => {
     assert.equal(await point(page, "GB/s", 5), "");

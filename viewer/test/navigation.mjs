@@ -132,7 +132,7 @@ export const smallWindow = {
     await drawn(page);
     const after = await labels(page);
     assert.deepEqual(after.slice(0, 4), before.slice(0, 4));
-    assert.ok(after.includes("Host") && after.includes("tasks"), after.join());
+    assert.ok(after.includes("Sensors") && after.includes("package-0 W"), after.join());
     // Dragging downwards goes back up.
     await drag(page, [box.x + 500, box.y + box.height - 60], [box.x + 500, box.y + box.height + 900]);
     assert.deepEqual(await labels(page), before);

@@ -19,7 +19,7 @@ const [, , example, everything, hostilePage, limitedPage, damagedPage, wanted = 
 
 const SUITES = [
   [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example], [realLanes, example],
-  [lanes, everything, { viewport: { width: 1500, height: 1300 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
+  [lanes, everything, { viewport: { width: 1500, height: 1600 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
   [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],
 ];
 

@@ -16,7 +16,7 @@ use crate::devices;
 use crate::hooks::{device_nodes, library};
 use crate::lock::{HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
-use crate::observe::{backends, built_batches, contexts, instance, schedulers, ticking};
+use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in};
 use crate::recorder::current;
 
@@ -51,6 +51,7 @@ fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
     let all = [
         Some(backends::lock_of_all()),
         Some(instance::lock_of_all()),
+        Some(buffers::lock_of_all()),
         interner,
         definitions,
         Some(schedulers::lock_of_all()),

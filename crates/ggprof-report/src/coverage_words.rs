@@ -12,6 +12,7 @@ pub(crate) fn what(what: Covered) -> &'static str {
         Covered::Layout => "struct layouts",
         Covered::Copies => "copies",
         Covered::Kernels => "kernels",
+        Covered::Memory => "buffers",
     }
 }
 
@@ -43,6 +44,8 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::CallsInlined => "the compiler inlined the calls that announce ops",
         CoveredWhy::FieldsUnknown => "the layout of this ggml's tensors and graphs is not known",
         CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
+        CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
+        CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {

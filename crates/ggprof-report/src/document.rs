@@ -81,6 +81,9 @@ pub enum Cell {
     Clock(u64),
     /// The same, shown with the day.
     Date(u64),
+    Hertz(f64),
+    Watts(f64),
+    Joules(f64),
 }
 
 impl Cell {
@@ -109,6 +112,9 @@ impl Cell {
             Self::Intensity(intensity) => format!("{intensity:.1}"),
             Self::Clock(unix_ns) => units::clock(*unix_ns),
             Self::Date(unix_ns) => units::date(*unix_ns),
+            Self::Hertz(clock) => units::frequency(*clock),
+            Self::Watts(power) => units::power(*power),
+            Self::Joules(energy) => units::energy(*energy),
         }
     }
 
@@ -133,7 +139,10 @@ impl Cell {
             | Self::GigaflopsPerSecond(number)
             | Self::NanosPerByte(number)
             | Self::TokensPerSecond(number)
-            | Self::Intensity(number) => Value::from(*number),
+            | Self::Intensity(number)
+            | Self::Hertz(number)
+            | Self::Watts(number)
+            | Self::Joules(number) => Value::from(*number),
         }
     }
 }

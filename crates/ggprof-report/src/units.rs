@@ -51,6 +51,21 @@ fn local(unix_ns: u64, format: &str) -> String {
     moment.map_or_else(|_| String::new(), |it| it.to_zoned(zone).strftime(format).to_string())
 }
 
+/// `1.98 GHz`.
+pub fn frequency(hertz: f64) -> String {
+    scaled(hertz, 1e3, &["Hz", "kHz", "MHz", "GHz"])
+}
+
+/// `312 W`.
+pub fn power(watts: f64) -> String {
+    scaled(watts * 1e3, 1e3, &["mW", "W", "kW"])
+}
+
+/// `45.2 J`, `310 mJ`.
+pub fn energy(joules: f64) -> String {
+    scaled(joules * 1e6, 1e3, &["µJ", "mJ", "J", "kJ", "MJ"])
+}
+
 /// `12.5%` of a fraction.
 pub fn share(fraction: f64) -> String {
     format!("{:.1}%", fraction * 100.0)
@@ -123,6 +138,9 @@ mod tests {
         assert_eq!(token_rate(41_600.4), "41,600 t/s");
         assert_eq!(token_rate(4.123), "4.12 t/s");
         assert_eq!(share(0.12345), "12.3%");
+        assert_eq!(frequency(1.98e9), "1.98 GHz");
+        assert_eq!(power(312.4), "312 W");
+        assert_eq!(energy(0.0312), "31.2 mJ");
         assert_eq!(count(0), "0");
         assert_eq!(count(999), "999");
         assert_eq!(count(69_228), "69,228");

@@ -45,6 +45,8 @@ numbered! {
         Copies = 7,
         /// Kernels of the backend's device, by the device's clock.
         Kernels = 8,
+        /// Buffers as they are made and freed.
+        Memory = 10,
     }
 
     /// How a coverage record's subject is observed.
@@ -116,6 +118,10 @@ numbered! {
         GraphsPerhapsShortened = 22,
         /// Seen; the work is left to the library that the detail names.
         LeftToLibrary = 23,
+        /// ggml makes its own buffers by direct calls.
+        BuffersMadeDirectly = 30,
+        /// Seen as they are made; ggml frees its own by direct calls.
+        FreesNotSeen = 31,
     }
 }
 

@@ -22,6 +22,8 @@ pub const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GBLK");
 pub const FREE_BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"GFRE");
 /// The lane whose blocks hold what others refer to by number; see `FORMAT.md`.
 pub const DEFINITIONS_LANE: u32 = u32::MAX;
+/// The lane of blocks that stand behind those of the agent, by whoever delivers the recording.
+pub const APPENDED_LANE: u32 = u32::MAX - 1;
 /// Records start at multiples of this and are whole multiples of it long.
 pub const UNIT: usize = 32;
 /// Kinds from here on carry their length in units; kinds below are one unit.
@@ -240,6 +242,14 @@ pub const CONTEXT_WARM_UP: u8 = 4;
 pub const CONTEXT_WARMED_UP: u8 = 5;
 pub const CONTEXT_FREED: u8 = 6;
 
+/// The memory of a buffer is the host's.
+pub const BUFFER_ON_HOST: u32 = 1;
+/// What a buffer is for, where ggml cannot be asked; otherwise ggml's own number.
+pub const BUFFER_USAGE_UNKNOWN: u8 = u8::MAX;
+
+/// Nobody but the system's administrator may read the sensor.
+pub const SENSOR_FORBIDDEN: u32 = 1;
+
 /// No backend, scheduler, string, run …: numbering starts at 1.
 pub const NONE: u32 = 0;
 
@@ -407,6 +417,10 @@ records! {
         what: u8, reserved: u16, context: u32, sequence: i32, first: i32, last: i32, other: i32,
         ticks: u64,
     }
+    /// What a sensor said at a moment.
+    Sample = 0x16, 32 {
+        flags: u8, reserved: u16, sensor: u32, value: u64, monotonic_ns: u64, reserved2: u64,
+    }
     /// A text, given once; followed by `bytes` bytes of UTF-8, zero-filled to a unit.
     Text = 0x80, 16 {
         flags: u8, units: u16, id: u32, bytes: u32, reserved: u32,
@@ -439,6 +453,17 @@ records! {
     BatchBegin = 0x86, 40 {
         flags: u8, units: u16, call: u32, context: u32, os_thread: u32, tokens: u32, outputs: u32,
         sequences: u32, ticks: u64, reserved: u32,
+    }
+    /// A buffer of ggml's, again whenever more is known of it; followed by `name_bytes` bytes:
+    /// the name of the first tensor in it.
+    Buffer = 0x87, 64 {
+        usage: u8, units: u16, buffer: u32, type_name: u32, device: u32, flags: u32,
+        name_bytes: u32, bytes: u64, born_ns: u64, died_ns: u64, reserved: [u32; 4],
+    }
+    /// Something that is read now and then; followed by `name_bytes` bytes: the device's name.
+    Sensor = 0x88, 32 {
+        quantity: u8, units: u16, sensor: u32, device: u32, flags: u32, name_bytes: u32,
+        every_ns: u64, reserved: u32,
     }
 }
 

@@ -3,7 +3,8 @@
 //!
 //! `FORMAT.md` beside this crate is the specification. [`layout`] fixes its numbers, [`writer`]
 //! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage, and
-//! [`live`] looks at a recording that is being written. [`place`] names its file, [`beside`] the
+//! [`live`] looks at a recording that is being written. [`appendix`] makes blocks for what the agent
+//! cannot know. [`place`] names its file, [`beside`] the
 //! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
 //! reserves and maps the file, and decides what to record; the trace model gives the records their
 //! meaning.
@@ -12,6 +13,7 @@
 //! killed process leaves whole records and at most one unfinished one per block, whose first byte
 //! is still zero.
 
+pub mod appendix;
 pub mod beside;
 mod coverage;
 pub mod layer;

@@ -50,6 +50,17 @@ pub enum Record {
     },
     BatchEnd(layout::BatchEnd),
     ContextChange(layout::ContextChange),
+    Buffer {
+        buffer: layout::Buffer,
+        /// Of the first tensor that was placed in it; empty where none was seen.
+        tensor: String,
+    },
+    Sensor {
+        sensor: layout::Sensor,
+        /// Of its device.
+        name: String,
+    },
+    Sample(layout::Sample),
     /// A kind that is not read any more, or of a later format; its bytes are skipped.
     Unknown {
         kind: u8,
@@ -129,14 +140,31 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::BatchBegin::KIND => decode_batch(bytes)?,
         layout::BatchEnd::KIND => Record::BatchEnd(layout::BatchEnd::decode(bytes)?),
         layout::ContextChange::KIND => Record::ContextChange(layout::ContextChange::decode(bytes)?),
+        layout::Sample::KIND => Record::Sample(layout::Sample::decode(bytes)?),
+        layout::Sensor::KIND => {
+            let sensor = layout::Sensor::decode(bytes)?;
+            let name = tail_text(bytes, layout::Sensor::BYTES, sensor.name_bytes)?;
+            Record::Sensor { sensor, name }
+        }
+        layout::Buffer::KIND => {
+            let buffer = layout::Buffer::decode(bytes)?;
+            let tensor = tail_text(bytes, layout::Buffer::BYTES, buffer.name_bytes)?;
+            Record::Buffer { buffer, tensor }
+        }
         kind => Record::Unknown { kind, bytes: bytes.len() },
     })
 }
 
 fn decode_text(bytes: &[u8]) -> Option<Record> {
     let head = layout::Text::decode(bytes)?;
-    let text = bytes.get(layout::Text::BYTES..)?.get(..head.bytes as usize)?;
-    Some(Record::Text { id: head.id, text: String::from_utf8_lossy(text).into_owned() })
+    let text = tail_text(bytes, layout::Text::BYTES, head.bytes)?;
+    Some(Record::Text { id: head.id, text })
+}
+
+/// So many bytes of text behind a record's fixed part.
+fn tail_text(bytes: &[u8], at: usize, length: u32) -> Option<String> {
+    let text = bytes.get(at..)?.get(..length as usize)?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 fn decode_node(bytes: &[u8]) -> Option<Record> {

@@ -44,7 +44,7 @@ fn every_truncation_gives_the_records_before_it() {
 fn every_changed_byte_is_survived() {
     let bytes = small_spool::bytes();
     let (all, _) = read(&bytes);
-    for at in (0..512).chain(4096..4096 + 2560).chain(69632..69632 + 128) {
+    for at in (0..512).chain(4096..4096 + 2688).chain(69632..69632 + 128) {
         for change in [0x01, 0x80, 0xff] {
             let mut changed = bytes.clone();
             changed[at] ^= change;

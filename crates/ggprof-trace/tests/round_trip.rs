@@ -2,8 +2,8 @@
 
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
-    BackendIndex, DeviceWork, EventId, GraphRunId, HostTask, NewEvent, TaskKind, ThreadFold,
-    ThreadShare, Trace, TypeInfo, text_fixture,
+    BackendIndex, Buffer, BufferUsage, DeviceWork, EventId, GraphRunId, HostTask, NewEvent,
+    Quantity, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo, text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -53,6 +53,26 @@ fn rich_trace() -> Trace {
     let (what, graph_run) = (TaskKind::PipelineCompile, Some(GraphRunId(0)));
     let task = HostTask { what, name, thread: 9, graph_run, start_ns: 1, duration_ns: 3 };
     trace.host_tasks.push(task);
+    let buffer = Buffer {
+        device: "CPU".into(),
+        type_name: "CUDA_Host".into(),
+        usage: BufferUsage::Compute,
+        bytes: u64::MAX,
+        tensor: "\"cache\"".into(),
+        born_ns: 3,
+        died_ns: Some(3),
+    };
+    trace.buffers.push(Buffer { died_ns: None, ..buffer.clone() });
+    trace.buffers.push(buffer);
+    trace.sensors.push(Sensor {
+        quantity: Quantity::DevicePower,
+        device: 3,
+        name: "a \u{7}GPU".into(),
+        is_forbidden: false,
+        every_ns: 100,
+        times_ns: vec![1, 1, 5],
+        values: vec![7, 0, u64::MAX],
+    });
     let share = ThreadShare { event, thread: 2, start_ns: 1, duration_ns: 2, wait_ns: 3 };
     trace.events.thread_shares.push(share);
     trace

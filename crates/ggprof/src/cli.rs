@@ -117,6 +117,9 @@ pub(crate) struct RunArgs {
     /// ops for any backend, but changes how the program runs
     #[arg(long)]
     pub(crate) serialize: bool,
+    /// Do not read clocks, power and energy of the machine's devices meanwhile
+    #[arg(long)]
+    pub(crate) no_sensors: bool,
     /// How Vulkan devices are timed (default: sample)
     #[arg(long, value_name = "HOW", default_value = "sample", hide_default_value = true)]
     pub(crate) vulkan: VulkanArg,
@@ -232,7 +235,7 @@ pub(crate) struct ReportArgs {
     /// Rank operations by time per byte, worst first
     #[arg(long)]
     pub(crate) inefficiency: bool,
-    /// Show the totals of all events by one criterion
+    /// Show the totals of all events by one criterion, or of memory
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
     #[command(flatten)]
@@ -357,6 +360,8 @@ pub(crate) enum ByArg {
     Run,
     /// Second by second: tokens, requests, computing and idle time
     Second,
+    /// Memory for tensors: its size at the end and its peak, by device and use
+    Memory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -392,6 +397,7 @@ impl From<ByArg> for By {
             ByArg::Request => Self::Request,
             ByArg::Run => Self::Run,
             ByArg::Second => Self::Second,
+            ByArg::Memory => Self::Memory,
         }
     }
 }

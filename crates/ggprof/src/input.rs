@@ -2,6 +2,7 @@
 
 use crate::cli::PartArgs;
 use crate::exit::Outcome;
+use crate::launch::Completed;
 use crate::messages;
 use crate::progress::Progress;
 use crate::quantity::Moment;
@@ -10,6 +11,7 @@ use ggprof_analysis::{Filter, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
+use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -23,8 +25,24 @@ pub(crate) struct Recording {
 impl Recording {
     /// The recording of a process, under the name of its program.
     pub(crate) fn of_process(spool: &Path, process: &str) -> anyhow::Result<Self> {
+        Self::read_from(Completed::as_it_is(spool), process)
+    }
+
+    /// The same with what the launcher adds.
+    pub(crate) fn of_completed(spool: &Completed<'_>, process: &str) -> anyhow::Result<Self> {
+        Self::read_from(Ok(spool), process)
+    }
+
+    fn read_from<'f, C: Borrow<Completed<'f>>>(
+        spool: io::Result<C>,
+        process: &str,
+    ) -> anyhow::Result<Self> {
         let named = |program: &str| format!("{program} (process {process})");
-        match open_file(spool) {
+        let trace = spool.map_err(ReadError::Io).and_then(|spool| {
+            let spool = spool.borrow();
+            read(spool.open()?, Some(spool.len()))
+        });
+        match trace {
             Ok(trace) => {
                 let program = trace.provenance.as_ref().map_or("", |facts| &facts.command);
                 let name = named(program);

@@ -16,7 +16,7 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     charge(trace);
     let trace = &*trace;
     let mut all = vec![documents::summary(trace, "name"), documents::inefficiency(trace, 3)];
-    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase] {
+    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory] {
         all.push(documents::by(trace, by));
     }
     all.push(documents::top_ops(trace, 2));

@@ -7,7 +7,7 @@ const ZERO: u64 = 10_000_000;
 
 /// Two backends, two schedulers at work at the same time, a fused op, ops that overlap, kernels
 /// on two streams, threads that wait, a copy of which only the call was timed, a copy that an op
-/// waits for, and pipelines compiled. Times are in microseconds after the first event.
+/// waits for, pipelines compiled, memory and sensors. Times are in microseconds after the first event.
 pub(crate) fn everything() -> String {
     let gpu = |name: &str, tensor: &str, start: u64, end: u64| op(name, 0, tensor, start, end);
     let records = [
@@ -35,6 +35,18 @@ pub(crate) fn everything() -> String {
         "version": 1,
         "graph_runs": [run(1, 0, 1000), run(1, 1200, 2000), run(2, 500, 1500)],
         "thread_shares": [[4, 0, ns(650), 300_000, 0], [4, 1, ns(660), 150_000, 140_000]],
+        "buffers": [
+            buffer("GPU0", "Weights", 512, ns(0) - 5000, None),
+            buffer("GPU0", "Compute", 256, ns(300), Some(ns(1200))),
+            buffer("CPU", "Any", 16, ns(0) - 5000, Some(ns(1900))),
+        ],
+        "sensors": [
+            sensor("DevicePower", "A card", &[(0, 300_000_000), (1000, 450_000_000)]),
+            sensor("DeviceClock", "A card", &[(0, 1_980_000_000), (1000, 1_200_000_000)]),
+            sensor("DeviceEnergy", "A card", &[(0, 1), (1000, 450_000)]),
+            // 50 mJ in half a millisecond.
+            sensor("PackageEnergy", "package-0", &[(500, 7), (1000, 50_007)]),
+        ],
         "kernels": ["quantize_q8_1", "mul_mat_q", "add_f32"],
         "device_work": [
             work(1, 0, 0, (100, 150), 50, 0),
@@ -50,6 +62,23 @@ pub(crate) fn everything() -> String {
     recording(&["GPU0", "CPU"], &records, additions)
 }
 
+fn buffer(device: &str, usage: &str, mebibytes: u64, born: u64, died: Option<u64>) -> Value {
+    json!({
+        "device": device, "type_name": device, "usage": usage, "bytes": mebibytes << 20,
+        "tensor": "", "born_ns": born, "died_ns": died,
+    })
+}
+
+/// Values at moments in microseconds.
+fn sensor(quantity: &str, name: &str, readings: &[(u64, u64)]) -> Value {
+    let times: Vec<u64> = readings.iter().map(|(at, _)| ns(*at)).collect();
+    let values: Vec<u64> = readings.iter().map(|(_, value)| *value).collect();
+    json!({
+        "quantity": quantity, "device": 0, "name": name, "is_forbidden": false,
+        "every_ns": 500_000, "times_ns": times, "values": values,
+    })
+}
+
 /// Everything that has a name has this one.
 pub(crate) fn named(name: &str) -> String {
     let record = |at: u64| {
@@ -59,6 +88,8 @@ pub(crate) fn named(name: &str) -> String {
     let records: Vec<Value> = (0..5).map(|at| record(2 * at)).collect();
     let additions = json!({
         "version": 1,
+        "buffers": [buffer(name, "Any", 1, ns(0), None)],
+        "sensors": [sensor("PackageEnergy", name, &[(0, 0), (5, 5)])],
         "kernels": [name],
         "device_work": [[0, 0, 0, 0, ns(0), 1000, 1000, 0, 3]],
         "host_tasks": [["PipelineCompile", name, 1, null, ns(1), 1000]],

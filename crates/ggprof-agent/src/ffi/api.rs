@@ -86,9 +86,12 @@ functions! {
         ggml_backend_dev_type: fn(Pointer) -> c_int;
         ggml_backend_dev_buffer_type: fn(Pointer) -> Pointer;
         ggml_backend_buft_is_host: fn(Pointer) -> bool;
+        ggml_backend_buft_name: fn(Pointer) -> *const c_char;
         ggml_backend_buft_get_device: fn(Pointer) -> Pointer;
         ggml_backend_buffer_get_type: fn(Pointer) -> Pointer;
         ggml_backend_buffer_is_host: fn(Pointer) -> bool;
+        ggml_backend_buffer_get_size: fn(Pointer) -> usize;
+        ggml_backend_buffer_get_usage: fn(Pointer) -> c_int;
     }
 }
 

@@ -13,7 +13,7 @@ use super::device_api::DeviceApi;
 use super::instance::Instance;
 use super::this_thread::ThisThread;
 use super::ticking::{self, Setter};
-use super::{device_api, devices, schedulers};
+use super::{buffers, device_api, devices, schedulers};
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::{BackendSlot, Synchronize, original};
@@ -191,6 +191,9 @@ pub(crate) fn adopt(
     *count += 1;
     // Described before it can be found: what computes later refers to it.
     facts.write(*count, instance, &lane);
+    fault_point!();
+    // The program may have loaded its weights before it made a backend.
+    buffers::describe_all(&lane);
     fault_point!();
     entry.take_in((backend, *count), instance, own, &facts, hooks);
     note_change();

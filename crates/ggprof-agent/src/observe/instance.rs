@@ -112,9 +112,7 @@ impl Instance {
             ..Default::default()
         };
         lane.define_lasting(Owner::Instance(instance), &record.encode());
-        let mut cover = |what: Covered, how: CoveredHow, problem: Option<Why<'_>>| {
-            let how = if problem.is_some() { CoveredHow::Not } else { how };
-            let why = problem.unwrap_or(Why::UNTOLD);
+        let mut cover = |what: Covered, (how, why): (CoveredHow, Why<'_>)| {
             let coverage = layout::Coverage {
                 how: how as u8,
                 what: what as u16,
@@ -126,18 +124,28 @@ impl Instance {
             };
             lane.define_lasting(Owner::Instance(instance), &coverage.encode());
         };
-        let not_found = |detail| Why { code: CoveredWhy::LayoutNotFound, detail };
-        cover(Covered::Layout, CoveredHow::Probed, probed.layouts.err().map(not_found));
+        let not = |detail| (CoveredHow::Not, Why { code: CoveredWhy::LayoutNotFound, detail });
+        let probed_well = (CoveredHow::Probed, Why::UNTOLD);
+        cover(
+            Covered::Layout,
+            probed.layouts.as_ref().map_or_else(|why| not(why), |_| probed_well),
+        );
         if let Err(problem) = probed.backend {
-            cover(Covered::Splits, CoveredHow::Not, Some(not_found(problem)));
+            cover(Covered::Splits, not(problem));
         }
-        if linked_in::is_hooked(object, COPY) {
-            cover(Covered::Copies, CoveredHow::InlineHook, None);
-        } else {
-            let seen = calls_by_name(object, COPY);
-            let problem = (!seen).then_some(Why::plain(CoveredWhy::CopiesCalledDirectly));
-            cover(Covered::Copies, CoveredHow::SymbolName, problem);
-        }
+        let by_direct_calls = |why| (CoveredHow::Not, Why::plain(why));
+        let untold = |how| (how, Why::UNTOLD);
+        let copies = seen_by(object, COPY);
+        cover(
+            Covered::Copies,
+            copies.map_or(by_direct_calls(CoveredWhy::CopiesCalledDirectly), untold),
+        );
+        let memory = match (seen_by(object, MAKE), seen_by(object, FREE)) {
+            (None, _) => by_direct_calls(CoveredWhy::BuffersMadeDirectly),
+            (Some(how), None) => (how, Why::plain(CoveredWhy::FreesNotSeen)),
+            (Some(how), Some(_)) => untold(how),
+        };
+        cover(Covered::Memory, memory);
     }
 }
 
@@ -191,6 +199,16 @@ fn known() -> Locked<'static, { rank::INSTANCES }, KnownInstances> {
 }
 
 const COPY: &CStr = c"ggml_backend_tensor_copy";
+const MAKE: &CStr = c"ggml_backend_buft_alloc_buffer";
+const FREE: &CStr = c"ggml_backend_buffer_free";
+
+/// How an object's own calls of a function come to us, if they do.
+fn seen_by(object: &LoadedObject, function: &CStr) -> Option<CoveredHow> {
+    if linked_in::is_hooked(object, function) {
+        return Some(CoveredHow::InlineHook);
+    }
+    calls_by_name(object, function).then_some(CoveredHow::SymbolName)
+}
 
 /// Whether the library's own calls of a function go through a slot, and so to us.
 fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {

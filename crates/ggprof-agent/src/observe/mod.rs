@@ -4,6 +4,7 @@
 //! * `lane_memory`: what is known of nodes and copies, kept per lane;
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
+//! * `buffers`: the memory that tensors are in;
 //! * `backend_hooks`: what is put into them;
 //! * `batches`, `built_batches`, `contexts`: what the program hands to libllama, and its memory;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
@@ -21,6 +22,7 @@ pub(crate) mod backend_hooks;
 pub(crate) mod backends;
 pub(crate) mod batches;
 pub(crate) mod budget;
+pub(crate) mod buffers;
 pub(crate) mod built_batches;
 pub(crate) mod contexts;
 pub(crate) mod copies;

@@ -32,6 +32,8 @@ pub(crate) struct ThisThread {
     /// What is being copied by ggml's own call (`observe::copies`), and since when.
     pub(crate) copying: Cell<u8>,
     pub(crate) copy_start: Cell<u64>,
+    /// Buffers that were made since the call that makes one now began (`observe::buffers`).
+    pub(crate) buffers_made: Cell<u32>,
     /// Where the real function called last on this thread lives: see
     /// `hooks::real_function` on tail calls.
     pub(crate) last_real: Cell<usize>,

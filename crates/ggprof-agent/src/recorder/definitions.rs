@@ -2,11 +2,11 @@
 //! recording of limited size (`blocks`).
 //!
 //! Most descriptions are written again when a new epoch needs them. Those of objects that the
-//! program creates once (copies of ggml, backends, schedulers) are kept in memory as long as the
-//! object lives, and written again when an epoch begins. So objects that were created while nothing
+//! program creates once (copies of ggml, backends, schedulers, buffers) are kept in memory as
+//! long as the object lives, and written again when an epoch begins. So objects that were created while nothing
 //! was recorded are described, too, once recording begins.
 
-use ggprof_spool::layout::{DEFINITIONS_LANE, LossKind, UNIT};
+use ggprof_spool::layout::{DEFINITIONS_LANE, FIRST_LONG_KIND, LossKind, UNIT};
 use ggprof_spool::writer::{BlockFull, BlockWriter};
 
 use super::Recorder;
@@ -19,13 +19,25 @@ pub(crate) enum Owner {
     Instance(u32),
     Backend(u32),
     Scheduler(u32),
+    Buffer(u32),
+}
+
+/// A description that is kept.
+#[derive(Clone, Debug)]
+struct Lasting {
+    owner: Owner,
+    record: Box<[u8]>,
+    /// The recording has it, or one like it.
+    is_written: bool,
+    /// It says that the thing is gone, and has to be written once.
+    is_last: bool,
 }
 
 #[derive(Debug)]
 pub(crate) struct Definitions {
     writer: BlockWriter,
     sequence: u32,
-    lasting: Vec<(Owner, [u8; UNIT])>,
+    lasting: Vec<Lasting>,
 }
 
 impl Definitions {
@@ -35,15 +47,40 @@ impl Definitions {
 
     /// For the recording of a forked child: what lasts is written when the first epoch begins.
     pub(crate) fn heir(&self) -> Definitions {
-        Definitions { lasting: self.lasting.clone(), ..Definitions::new() }
+        let living = self.lasting.iter().filter(|kept| !kept.is_last).cloned();
+        let lasting = living.map(|kept| Lasting { is_written: false, ..kept }).collect();
+        Definitions { lasting, ..Definitions::new() }
     }
 
-    pub(crate) fn remember(&mut self, owner: Owner, record: [u8; UNIT]) {
-        self.lasting.push((owner, record));
+    /// `is_written` tells whether the recording gets it at once.
+    pub(crate) fn remember(&mut self, owner: Owner, record: &[u8], is_written: bool) {
+        let record = record.into();
+        self.lasting.push(Lasting { owner, record, is_written, is_last: false });
     }
 
     pub(crate) fn forget(&mut self, owner: Owner) {
-        self.lasting.retain(|(kept, _)| *kept != owner);
+        self.lasting.retain(|kept| kept.owner != owner);
+    }
+
+    /// The same as `forget` and `remember`, but that the recording may know of the thing already.
+    pub(crate) fn replace(&mut self, owner: Owner, record: &[u8], is_written: bool) {
+        let known = self.lasting.iter_mut().find(|kept| kept.owner == owner);
+        match known {
+            Some(kept) => {
+                kept.record = record.into();
+                kept.is_written |= is_written;
+            }
+            None => self.remember(owner, record, is_written),
+        }
+    }
+
+    /// While nothing is recorded: the thing is gone. What the recording says of it is put right
+    /// when the next epoch begins.
+    pub(crate) fn bury(&mut self, owner: Owner, record: &[u8]) {
+        self.lasting.retain(|kept| kept.owner != owner || kept.is_written);
+        for kept in self.lasting.iter_mut().filter(|kept| kept.owner == owner) {
+            (kept.record, kept.is_last) = (record.into(), true);
+        }
     }
 
     pub(crate) fn put(&mut self, recorder: &Recorder, record: &[u8; UNIT]) {
@@ -55,13 +92,23 @@ impl Definitions {
         self.write(recorder, |writer| writer.put_long(fixed, tail));
     }
 
+    /// A record of either kind, with all its bytes.
+    fn put_whole(&mut self, recorder: &Recorder, record: &[u8]) {
+        match record.try_into() {
+            Ok(short) if record[0] < FIRST_LONG_KIND => self.put(recorder, short),
+            _ => self.put_long(recorder, &mut record.to_vec(), &[]),
+        }
+    }
+
     /// Begins an epoch: in a new block, with what lasts.
     pub(crate) fn begin_epoch(&mut self, recorder: &Recorder) {
         self.writer = BlockWriter::without_block();
         for at in 0..self.lasting.len() {
-            let (_, record) = self.lasting[at];
-            self.put(recorder, &record);
+            let record = self.lasting[at].record.clone();
+            self.put_whole(recorder, &record);
+            self.lasting[at].is_written = true;
         }
+        self.lasting.retain(|kept| !kept.is_last);
     }
 
     fn write(

@@ -217,8 +217,26 @@ impl<'r> HeldLane<'r> {
     /// Writes the description of something that the program made, which is valid until it
     /// is gone.
     pub(crate) fn define_lasting(&self, owner: Owner, record: &[u8; UNIT]) {
-        self.recorder.definitions().remember(owner, *record);
+        self.recorder.definitions().remember(owner, record, self.writes());
         self.define(record);
+    }
+
+    /// The same for something of which more becomes known: this takes the place of what was
+    /// said of it.
+    pub(crate) fn define_newest(&self, owner: Owner, record: &mut [u8]) {
+        self.recorder.definitions().replace(owner, record, self.writes());
+        self.define_long(record, &[]);
+    }
+
+    /// The same for the last time: the thing is gone.
+    pub(crate) fn define_last(&self, owner: Owner, record: &mut [u8]) {
+        if self.writes() {
+            self.forget(owner);
+            self.define_long(record, &[]);
+        } else {
+            self.recorder.definitions().bury(owner, record);
+            self.recorder.set_epoch_due();
+        }
     }
 
     /// The thing is gone: it will not be described again.

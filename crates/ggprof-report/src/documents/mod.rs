@@ -2,7 +2,9 @@
 
 mod backends;
 mod columns;
+mod energy;
 mod layers;
+mod memory;
 mod observation;
 mod operations;
 mod phases;
@@ -32,6 +34,7 @@ pub enum By {
     Request,
     Run,
     Second,
+    Memory,
 }
 
 /// All totals by one criterion.
@@ -47,6 +50,7 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Request => requests::all(&mut document, trace),
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
+        By::Memory => memory::all(&mut document, trace),
     }
     document
 }

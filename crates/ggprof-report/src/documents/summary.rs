@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, operations, phases, rankings, sampling};
+use super::{backends, energy, memory, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -28,6 +28,8 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
+    memory::overview(&mut document, trace);
+    energy::overview(&mut document, trace);
     document
 }
 

@@ -28,6 +28,7 @@ const MODULES: &[(&str, &str)] = modules![
     "layout/ticks.js",
     "layout/lanes.js",
     "layout/visible.js",
+    "layout/levels.js",
     "layout/counters.js",
     "layout/streams.js",
     "layout/groups.js",

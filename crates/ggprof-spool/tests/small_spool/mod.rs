@@ -77,6 +77,11 @@ fn fill(writer: &mut BlockWriter) {
     let sequence = layout::BatchSequence { sequence: 1, first: 7, last: 9, tokens: 3, outputs: 1 };
     let without = layout::BatchSequence { sequence: 2, first: -1, last: -1, tokens: 2, outputs: 0 };
     long(&mut batch.encode(), &[sequence.encode(), without.encode()].concat());
+    let buffer = layout::Buffer { buffer: 1, bytes: 1 << 20, name_bytes: 8, ..Default::default() };
+    long(&mut buffer.encode(), b"cache_k0");
+    let sensor =
+        layout::Sensor { quantity: 3, sensor: 1, name_bytes: 4, every_ns: 9, ..Default::default() };
+    long(&mut sensor.encode(), b"H200");
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }
@@ -118,6 +123,7 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::BatchEnd { call: 3, context: 1, ticks: 7, ..Default::default() }.encode(),
         layout::ContextChange { what: 1, sequence: -1, last: -1, ticks: 8, ..Default::default() }
             .encode(),
+        layout::Sample { sensor: 1, value: 7, monotonic_ns: 2_100, ..Default::default() }.encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
     ]
 }

@@ -2,6 +2,7 @@
 
 mod backend;
 mod batch;
+mod buffer;
 mod coverage;
 mod device_work;
 mod event;
@@ -9,12 +10,14 @@ mod graph_run;
 mod loss;
 mod node;
 mod provenance;
+mod sensor;
 pub mod shape_text;
 mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
 pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
+pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
@@ -22,6 +25,7 @@ pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
 pub use provenance::{Extent, Ggml, Provenance};
+pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
 
@@ -47,6 +51,10 @@ pub struct Trace {
     /// says what each is charged with.
     pub work_origins: Vec<WorkOrigin>,
     pub host_tasks: Vec<HostTask>,
+    /// Memory for tensors, in the order in which it was had.
+    pub buffers: Vec<Buffer>,
+    /// What was read of the machine's devices meanwhile.
+    pub sensors: Vec<Sensor>,
     pub graph_runs: Vec<GraphRun>,
     /// What the program handed to libllama, by start; empty where its calls were not seen.
     pub batches: Vec<Batch>,

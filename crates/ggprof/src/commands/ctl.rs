@@ -4,7 +4,7 @@ use super::run::present;
 use crate::cli::{CtlArgs, CtlVerb, SummaryTo};
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::launch::{Launcher, Listed, list_all};
+use crate::launch::{Completed, Launcher, Listed, list_all};
 use crate::{messages, output};
 use anyhow::{Context, bail};
 use ggprof_spool::layout::BLOCK_BYTES;
@@ -76,7 +76,9 @@ fn snapshot(process: &Listed, pieces: impl Read, outputs: &[PathBuf]) -> anyhow:
     let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
     receive(pieces, file.as_file()).context("the snapshot cannot be copied")?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
-    present(&recording, file.path(), outputs, SummaryTo::Stdout)?;
+    // The launcher has sent all that it knows.
+    let completed = Completed::as_it_is(file.path())?;
+    present(&recording, &completed, outputs, SummaryTo::Stdout)?;
     Ok(recording.outcome())
 }
 

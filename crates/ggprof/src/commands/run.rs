@@ -5,13 +5,14 @@ use crate::cli::{RunArgs, SummaryTo, VulkanArg};
 use crate::exit::Outcome;
 use crate::format::Format;
 use crate::input::Recording;
-use crate::launch::{self, Ended, Spools};
+use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
 use crate::{messages, output, terminal};
 use clap::ValueEnum;
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
 use ggprof_report::{documents, render};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
@@ -21,14 +22,19 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some((program, Some(obstacle))) = &obstacle {
         messages::warning(&obstacle.sentence(program));
     }
-    let _control = launch::Control::listen(spools.path());
+    let samples = Arc::<Mutex<Samples>>::default();
+    let _control = launch::Control::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
         variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
     }
     let ahead = launch::Ahead::of(spools.path());
-    let ended = launch::run(&plan.command, &agent, &variables)?;
-    drop(ahead);
+    let mut sensors = None;
+    let ended = launch::run(&plan.command, &agent, &variables, || {
+        let read = || Sensors::read_into(samples.clone());
+        sensors = (!arguments.no_sensors).then(read);
+    })?;
+    drop((ahead, sensors));
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
@@ -44,7 +50,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     }
     let mut recorded = false;
     for file in &files {
-        match deliver(&plan, file, files.len() > 1) {
+        match deliver(&plan, file, &samples, files.len() > 1) {
             Ok(any) => recorded |= any,
             Err(error) => {
                 let place = spools.keep();
@@ -144,27 +150,33 @@ fn outcome(ended: Ended, recorded: bool) -> Outcome {
 }
 
 /// Writes or prints the recording of one process; whether it has any events.
-fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
+fn deliver(
+    plan: &Plan,
+    file: &Path,
+    samples: &Mutex<Samples>,
+    one_of_many: bool,
+) -> anyhow::Result<bool> {
     let process = launch::process_of(file);
-    let recording = Recording::of_process(file, &process)?;
+    let completed = Completed::of(file, samples)?;
+    let recording = Recording::of_completed(&completed, &process)?;
     let named =
         |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
     let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
-    present(&recording, file, &outputs, plan.summary_to)?;
+    present(&recording, &completed, &outputs, plan.summary_to)?;
     Ok(!recording.trace.events.is_empty())
 }
 
-/// Writes a recording, which was read from `file`, to these files; without any, prints its
+/// Writes a recording, which was read from `completed`, to these files; without any, prints its
 /// summary.
 pub(super) fn present(
     recording: &Recording,
-    file: &Path,
+    completed: &Completed<'_>,
     outputs: &[PathBuf],
     summary_to: SummaryTo,
 ) -> anyhow::Result<()> {
     for path in outputs {
         output::to_file(path, |out| match Format::of(path) {
-            Format::Recording => std::io::copy(&mut std::fs::File::open(file)?, out).map(|_| ()),
+            Format::Recording => std::io::copy(&mut completed.open()?, out).map(|_| ()),
             format => format.write(recording, out),
         })?;
         messages::note(&format!("Profile written to {}.", path.display()));

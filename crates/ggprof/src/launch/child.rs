@@ -40,11 +40,13 @@ impl Ended {
     }
 }
 
-/// Runs `command` with `agent` loaded and these variables set, to its end.
+/// Runs `command` with `agent` loaded and these variables set, to its end. What `once_started`
+/// opens, the program does not inherit.
 pub(crate) fn run(
     command: &[OsString],
     agent: &Path,
     variables: &[(&str, OsString)],
+    once_started: impl FnOnce(),
 ) -> anyhow::Result<Ended> {
     let [program, arguments @ ..] = command else { return Err(anyhow!("no command was given")) };
     // Heard from before the program starts, so that none of them ends us alone.
@@ -59,6 +61,7 @@ pub(crate) fn run(
     let mut child = inherited::pass_on(&mut command)
         .spawn()
         .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
+    once_started();
     let pid = child.id();
     let forwarder = std::thread::spawn(move || forward(signals, pid));
     let status = child.wait();

@@ -6,12 +6,13 @@
 //! result, up to the end of the stream.
 
 use super::spools::recordings_in;
-use super::{Recorded, Standing, sockets};
+use super::{Recorded, Samples, Standing, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Far more than a request needs; anything longer is not a request.
@@ -28,10 +29,10 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Recordings appear in this directory. Without a socket all else works, so that is no
+    /// Recordings appear in this directory, and samples for copies of them. Without a socket all else works, so that is no
     /// error.
-    pub(crate) fn listen(spools: &Path) -> Control {
-        let listening = listen(spools.to_owned());
+    pub(crate) fn listen(spools: &Path, samples: Arc<Mutex<Samples>>) -> Control {
+        let listening = listen(spools.to_owned(), samples);
         if let Err(error) = &listening {
             messages::warning(&format!("`ggprof ctl` will not reach this recording: {error:#}"));
         }
@@ -47,22 +48,23 @@ impl Drop for Control {
     }
 }
 
-fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
+fn listen(spools: PathBuf, samples: Arc<Mutex<Samples>>) -> anyhow::Result<PathBuf> {
     let (listener, socket) = sockets::listen()?;
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let spools = spools.clone();
-            std::thread::spawn(move || answer(stream, &spools));
+            let (spools, samples) = (spools.clone(), samples.clone());
+            std::thread::spawn(move || answer(stream, &spools, &samples));
         }
     });
     Ok(socket)
 }
 
 /// Only the user or root can connect: the socket is in a directory that only the user can open.
-fn answer(mut stream: UnixStream, spools: &Path) {
+fn answer(mut stream: UnixStream, spools: &Path, samples: &Mutex<Samples>) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let done = request(&stream).and_then(|request| carry_out(&request, spools, &mut stream));
+    let done =
+        request(&stream).and_then(|request| carry_out(&request, spools, samples, &mut stream));
     if let Err(error) = done {
         // The process that asked may be gone.
         let _ = stream.write_all(format!("{error:#}\n").as_bytes());
@@ -75,7 +77,12 @@ fn request(stream: &UnixStream) -> anyhow::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Result<()> {
+fn carry_out(
+    request: &str,
+    spools: &Path,
+    samples: &Mutex<Samples>,
+    out: &mut UnixStream,
+) -> anyhow::Result<()> {
     let recorded = Recorded::alive(&recordings_in(spools));
     let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
     if verb == "status" {
@@ -98,7 +105,7 @@ fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Resu
             out.write_all(OK)?;
             // A copy without its end says that something went wrong; a sentence would look
             // like a part of it.
-            let _ = process.send_snapshot(out);
+            let _ = process.send_snapshot(samples, out);
             return Ok(());
         }
         _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),

@@ -1,8 +1,10 @@
 //! A process that is being recorded, as the launcher sees it.
 
 use super::holder::Holder;
+use super::sensors::{self, Samples};
 use super::spools::process_of;
-use ggprof_spool::layout::{Control, Window};
+use ggprof_spool::Spool;
+use ggprof_spool::layout::{Control, HEADER_BYTES, Window};
 use ggprof_spool::live::LiveSpool;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,12 +92,29 @@ impl Recorded {
     }
 
     /// Sends the recording as it is now: pieces of it, each behind its place in the file and
-    /// its length, the first piece of the file last.
-    pub(crate) fn send_snapshot(&self, to: &mut impl Write) -> io::Result<()> {
-        self.spool.snapshot(|offset, piece| {
+    /// its length, the first piece of the file last. What sensors said comes behind all others.
+    pub(crate) fn send_snapshot(
+        &self,
+        samples: &Mutex<Samples>,
+        to: &mut impl Write,
+    ) -> io::Result<()> {
+        let mut send = |offset: u64, piece: &[u8]| {
             to.write_all(&offset.to_le_bytes())?;
             to.write_all(&(piece.len() as u64).to_le_bytes())?;
             to.write_all(piece)
+        };
+        let mut end = HEADER_BYTES as u64;
+        self.spool.snapshot(|offset, piece| {
+            if offset == 0 {
+                let header = Spool::open(piece).map(|spool| spool.header());
+                let behind = |header| sensors::lock(samples).behind(&header, end);
+                let appendix = header.map(behind).unwrap_or_default();
+                if !appendix.is_empty() {
+                    send(end, &appendix)?;
+                }
+            }
+            end = end.max(offset + piece.len() as u64);
+            send(offset, piece)
         })
     }
 }

@@ -142,6 +142,7 @@ macro_rules! passing_all_on {
 }
 
 // After the macros, which these modules use.
+mod buffers;
 mod callbacks;
 mod graphs;
 mod llama;
@@ -151,7 +152,12 @@ pub(super) use callbacks::set_abort_callback;
 
 /// All of them.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
-    let groups: [&'static [&'static Entry]; 4] =
-        [&graphs::ENTRIES, &callbacks::ENTRIES, &tensors::ENTRIES, &llama::ENTRIES];
+    let groups: [&'static [&'static Entry]; 5] = [
+        &graphs::ENTRIES,
+        &callbacks::ENTRIES,
+        &tensors::ENTRIES,
+        &buffers::ENTRIES,
+        &llama::ENTRIES,
+    ];
     groups.into_iter().flatten().copied()
 }

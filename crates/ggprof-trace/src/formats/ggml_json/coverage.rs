@@ -56,6 +56,7 @@ fn what_key(what: Covered) -> &'static str {
         Covered::Layout => "struct layouts",
         Covered::Copies => "copies",
         Covered::Kernels => "kernels",
+        Covered::Memory => "buffers",
     }
 }
 

@@ -3,9 +3,9 @@
 use super::coverage::CoverageEntry;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, Batch, BatchId, ContextChange, DeviceType, DeviceWork, GraphRun,
-    GraphRunId, HostTask, Loss, LossKind, Provenance, StringId, TaskKind, ThreadShare, Trace,
-    TypeInfo, WorkKind,
+    Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork, GraphRun,
+    GraphRunId, HostTask, Loss, LossKind, Provenance, Sensor, StringId, TaskKind, ThreadShare,
+    Trace, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,10 @@ pub(super) struct Additions {
     pub(super) kernels: Vec<String>,
     pub(super) device_work: Vec<DeviceWorkEntry>,
     pub(super) host_tasks: Vec<HostTaskEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) buffers: Vec<Buffer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) sensors: Vec<Sensor>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -91,6 +95,21 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     take_batches(additions.graph_run_facts, additions.batches, trace);
     trace.context_changes = additions.context_changes;
     trace.provenance = additions.provenance;
+    let is_whole = |buffer: &Buffer| buffer.died_ns.is_none_or(|died| died >= buffer.born_ns);
+    for buffer in additions.buffers {
+        if is_whole(&buffer) {
+            trace.buffers.push(buffer);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
+        }
+    }
+    for sensor in additions.sensors {
+        if sensor.is_whole() {
+            trace.sensors.push(sensor);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a sensor's times make no sense".to_owned());
+        }
+    }
     for entry in additions.coverage {
         match entry.coverage() {
             Some(coverage) => trace.coverage.push(coverage),
@@ -223,6 +242,8 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
                 (what, name, thread, graph_run.map(|run| run.0), start_ns, duration_ns)
             })
             .collect(),
+        buffers: trace.buffers.clone(),
+        sensors: trace.sensors.clone(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

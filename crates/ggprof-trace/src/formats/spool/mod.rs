@@ -8,6 +8,7 @@
 
 mod backends;
 mod batches;
+mod buffers;
 mod clock;
 mod copies;
 mod coverage;
@@ -17,6 +18,7 @@ mod device_events;
 mod events;
 mod kernel_name;
 mod nodes;
+mod sensors;
 mod tables;
 mod unseen;
 mod whole_runs;
@@ -103,6 +105,8 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
     coverage::take(&tables, &backends, &mut trace);
+    buffers::take(&tables, &mut trace);
+    sensors::take(&tables, &mut trace);
     events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }

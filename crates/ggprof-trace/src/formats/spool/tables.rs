@@ -36,6 +36,11 @@ pub(super) struct Tables {
     pub(super) waits: Vec<layout::Synchronize>,
     pub(super) batches: BTreeMap<u32, BatchCall>,
     pub(super) context_changes: Vec<layout::ContextChange>,
+    /// The last that was said of each, with the name of its first tensor.
+    pub(super) buffers: BTreeMap<u32, (layout::Buffer, String)>,
+    /// Each with its device's name.
+    pub(super) sensors: BTreeMap<u32, (layout::Sensor, String)>,
+    pub(super) samples: Vec<layout::Sample>,
 }
 
 #[derive(Debug)]
@@ -168,6 +173,13 @@ impl Tables {
                 }
             }
             Record::ContextChange(change) => self.context_changes.push(change),
+            Record::Buffer { buffer, tensor } => {
+                self.buffers.insert(buffer.buffer, (buffer, tensor));
+            }
+            Record::Sensor { sensor, name } => {
+                self.sensors.insert(sensor.sensor, (sensor, name));
+            }
+            Record::Sample(sample) => self.samples.push(sample),
             Record::Unknown { .. } => {}
         }
     }

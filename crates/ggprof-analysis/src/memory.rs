@@ -1,0 +1,177 @@
+//! How much memory the program had for tensors: whose, what for, and when it was most.
+
+use ggprof_ggml::is_of_cache;
+use ggprof_trace::{Buffer, BufferUsage, Trace};
+
+/// What memory is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    Weights,
+    /// Keys and values, or a recurrent model's states.
+    Cache,
+    /// What graphs compute with.
+    Compute,
+    Other,
+}
+
+#[derive(Debug)]
+pub struct Memory {
+    pub devices: Vec<DeviceMemory>,
+    /// By device, kind of memory and purpose.
+    pub uses: Vec<MemoryUse>,
+}
+
+#[derive(Debug)]
+pub struct DeviceMemory {
+    pub device: String,
+    pub amount: Amount,
+    /// How much there was from each of these moments on.
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+pub struct MemoryUse {
+    pub device: String,
+    pub type_name: String,
+    pub purpose: Purpose,
+    pub amount: Amount,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub ns: u64,
+    pub bytes: u128,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Amount {
+    /// How many buffers there were, those that were freed included.
+    pub buffers: u64,
+    /// When the last event ended: at the very end programs free everything.
+    pub at_end: u128,
+    pub peak: Step,
+}
+
+pub fn purpose(buffer: &Buffer) -> Purpose {
+    match buffer.usage {
+        BufferUsage::Weights => Purpose::Weights,
+        BufferUsage::Compute => Purpose::Compute,
+        _ if is_of_cache(&buffer.tensor) => Purpose::Cache,
+        BufferUsage::Any | BufferUsage::Unknown => Purpose::Other,
+    }
+}
+
+pub fn memory(trace: &Trace) -> Memory {
+    let last_birth = trace.buffers.iter().map(|buffer| buffer.born_ns).max();
+    let end_ns = trace.span_ns().map(|(_, end)| end).or(last_birth).unwrap_or(0);
+    let by_device = grouped(&trace.buffers, |buffer| buffer.device.as_str());
+    let key = |buffer: &Buffer| (buffer.device.clone(), buffer.type_name.clone(), purpose(buffer));
+    let uses =
+        grouped(&trace.buffers, key).into_iter().map(|((device, type_name, purpose), of)| {
+            let amount = amount(&of, &steps(&of), end_ns);
+            MemoryUse { device, type_name, purpose, amount }
+        });
+    let devices = by_device.into_iter().map(|(device, of)| {
+        let steps = steps(&of);
+        DeviceMemory { device: device.to_owned(), amount: amount(&of, &steps, end_ns), steps }
+    });
+    Memory { devices: devices.collect(), uses: uses.collect() }
+}
+
+/// Buffers with the same key, in the order of the keys.
+fn grouped<'b, K: Ord>(
+    buffers: &'b [Buffer],
+    key: impl Fn(&'b Buffer) -> K,
+) -> Vec<(K, Vec<&'b Buffer>)> {
+    let mut groups: std::collections::BTreeMap<K, Vec<&Buffer>> = Default::default();
+    for buffer in buffers {
+        groups.entry(key(buffer)).or_default().push(buffer);
+    }
+    groups.into_iter().collect()
+}
+
+fn amount(buffers: &[&Buffer], steps: &[Step], end_ns: u64) -> Amount {
+    let living = buffers.iter().filter(|buffer| buffer.lives_at(end_ns));
+    // The first of several: a peak is reached once.
+    let highest = steps.iter().rev().max_by_key(|step| step.bytes);
+    Amount {
+        buffers: buffers.len() as u64,
+        at_end: living.map(|buffer| u128::from(buffer.bytes)).sum(),
+        peak: highest.copied().unwrap_or(Step { ns: 0, bytes: 0 }),
+    }
+}
+
+/// One step for each moment at which something changes.
+fn steps(buffers: &[&Buffer]) -> Vec<Step> {
+    let births = buffers.iter().map(|buffer| (buffer.born_ns, i128::from(buffer.bytes)));
+    let died = |buffer: &&Buffer| Some((buffer.died_ns?, -i128::from(buffer.bytes)));
+    let mut changes: Vec<(u64, i128)> = births.chain(buffers.iter().filter_map(died)).collect();
+    changes.sort_unstable();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut bytes: i128 = 0;
+    for (ns, change) in changes {
+        bytes += change;
+        // Never below zero once all changes of a moment are in.
+        let step = Step { ns, bytes: bytes.max(0) as u128 };
+        match steps.last_mut() {
+            Some(last) if last.ns == ns => *last = step,
+            _ => steps.push(step),
+        }
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn buffer(usage: BufferUsage, tensor: &str, bytes: u64, life: (u64, Option<u64>)) -> Buffer {
+        Buffer {
+            device: "CPU".into(),
+            type_name: "CPU".into(),
+            usage,
+            bytes,
+            tensor: tensor.into(),
+            born_ns: life.0,
+            died_ns: life.1,
+        }
+    }
+
+    #[test]
+    fn peaks_are_of_what_lives_at_the_same_time() {
+        let mut trace = ggprof_trace::text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 50..90");
+        trace.buffers = vec![
+            buffer(BufferUsage::Weights, "", 100, (10, None)),
+            buffer(BufferUsage::Compute, "", 30, (20, Some(40))),
+            // Made as the other one is freed: never both.
+            buffer(BufferUsage::Compute, "", 20, (40, Some(95))),
+            buffer(BufferUsage::Any, "cache_k_l0", 7, (60, Some(80))),
+            buffer(BufferUsage::Any, "", 5, (92, None)),
+        ];
+        let memory = memory(&trace);
+        let uses: Vec<_> = memory.uses.iter().map(|one| (one.purpose, one.amount)).collect();
+        let of = |buffers, at_end, ns, bytes| Amount { buffers, at_end, peak: Step { ns, bytes } };
+        assert_eq!(
+            uses,
+            [
+                (Purpose::Weights, of(1, 100, 10, 100)),
+                (Purpose::Cache, of(1, 0, 60, 7)),
+                (Purpose::Compute, of(2, 20, 20, 30)),
+                (Purpose::Other, of(1, 0, 92, 5)),
+            ]
+        );
+        assert_eq!(memory.devices[0].amount, of(5, 120, 20, 130));
+        let steps: Vec<_> = memory.devices[0].steps.iter().map(|it| (it.ns, it.bytes)).collect();
+        assert_eq!(
+            steps,
+            [(10, 100), (20, 130), (40, 120), (60, 127), (80, 120), (92, 125), (95, 105)]
+        );
+    }
+
+    #[test]
+    fn no_sum_is_too_large() {
+        let buffers = vec![buffer(BufferUsage::Any, "", u64::MAX, (0, None)); 3];
+        let trace = Trace { buffers, ..Trace::default() };
+        assert_eq!(memory(&trace).devices[0].amount.peak.bytes, 3 * u128::from(u64::MAX));
+    }
+}

@@ -1,0 +1,60 @@
+//! What holds until it changes: how much memory there was, at which clock a device ran, and which
+//! power it took.
+
+use super::tables::since;
+use ggprof_analysis::energy::{device_name, watts_of_counter};
+use ggprof_analysis::memory;
+use ggprof_trace::{Quantity, Sensor, Trace};
+use serde_json::{Value, json};
+
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// A row for each, in groups: when it became what, in its unit.
+pub(super) fn levels(trace: &Trace, start_ns: u64) -> Vec<Value> {
+    let memory = memory(trace).devices.into_iter().map(|device| {
+        let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEBIBYTE));
+        row(("Memory", device.device), "MiB", steps, start_ns)
+    });
+    let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor, start_ns));
+    memory.chain(sensors).collect()
+}
+
+fn row(
+    (group, label): (&str, String),
+    unit: &str,
+    steps: impl Iterator<Item = (u64, f64)>,
+    start_ns: u64,
+) -> Value {
+    let (times, values): (Vec<i64>, Vec<f64>) =
+        steps.map(|(ns, value)| (since(ns, start_ns), value)).unzip();
+    json!({"group": group, "label": label, "unit": unit, "times": times, "values": values})
+}
+
+/// `None` for what has no row: the others of a device say more.
+fn of_sensor(trace: &Trace, sensor: &Sensor, start_ns: u64) -> Option<Value> {
+    let scaled = |unit: f64| -> Vec<(u64, f64)> {
+        let values = sensor.values.iter().map(|&value| value as f64 / unit);
+        sensor.times_ns.iter().copied().zip(values).collect()
+    };
+    let has_power = || {
+        let is_of_it = |other: &&Sensor| other.device == sensor.device;
+        let mut others = trace.sensors.iter().filter(is_of_it);
+        others.any(|other| other.quantity == Quantity::DevicePower)
+    };
+    let (unit, mut steps) = match sensor.quantity {
+        Quantity::DeviceClock | Quantity::ProcessorClock => ("MHz", scaled(1e6)),
+        Quantity::DevicePower => ("W", scaled(1e6)),
+        Quantity::PackageEnergy => ("W", watts_of_counter(sensor)),
+        Quantity::DeviceEnergy if !has_power() => ("W", watts_of_counter(sensor)),
+        Quantity::DeviceMemory => ("MiB in use", scaled(MEBIBYTE)),
+        _ => return None,
+    };
+    // Nothing is known behind the last reading.
+    let last = sensor.times_ns.last()?;
+    steps.push((last.saturating_add(sensor.every_ns), 0.0));
+    let device = match sensor.quantity {
+        Quantity::ProcessorClock | Quantity::PackageEnergy => device_name(sensor),
+        _ => format!("GPU {}", sensor.device),
+    };
+    Some(row(("Sensors", format!("{device} {unit}")), unit, steps.into_iter(), start_ns))
+}

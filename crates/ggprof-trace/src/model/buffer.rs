@@ -1,0 +1,36 @@
+//! The memory that tensors are in.
+
+use serde::{Deserialize, Serialize};
+
+/// A buffer of ggml's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Buffer {
+    /// Whose memory it is; `CPU` for the host's.
+    pub device: String,
+    /// As ggml calls the kind of memory: `CPU`, `CPU_Mapped`, `CUDA_Host`, `Vulkan0`.
+    pub type_name: String,
+    pub usage: BufferUsage,
+    pub bytes: u64,
+    /// The name of the first tensor in it; empty where none was seen.
+    pub tensor: String,
+    pub born_ns: u64,
+    /// `None` while it lives.
+    pub died_ns: Option<u64>,
+}
+
+/// What the program told ggml that a buffer is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BufferUsage {
+    Any,
+    Weights,
+    Compute,
+    /// ggml does not say.
+    Unknown,
+}
+
+impl Buffer {
+    /// Whether it was there at a moment.
+    pub fn lives_at(&self, ns: u64) -> bool {
+        self.born_ns <= ns && self.died_ns.is_none_or(|died| died > ns)
+    }
+}

@@ -1,0 +1,40 @@
+//! The recording of a process that has ended, with what the launcher knows of its run behind it.
+//! The file itself stays as it is.
+
+use super::sensors::{self, Samples};
+use ggprof_spool::live::LiveSpool;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Mutex;
+
+pub(crate) struct Completed<'f> {
+    file: &'f Path,
+    /// Of the file as far as it is read: a process may still be writing to it.
+    bytes: u64,
+    appendix: Vec<u8>,
+}
+
+impl<'f> Completed<'f> {
+    pub(crate) fn of(file: &'f Path, samples: &Mutex<Samples>) -> io::Result<Completed<'f>> {
+        let bytes = file.metadata()?.len();
+        let header = LiveSpool::open(file).and_then(|spool| spool.header());
+        // Without a header, whoever reads it will say what is wrong.
+        let appendix = header
+            .map_or_else(|_| Vec::new(), |header| sensors::lock(samples).behind(&header, bytes));
+        Ok(Completed { file, bytes, appendix })
+    }
+
+    /// One that has everything.
+    pub(crate) fn as_it_is(file: &'f Path) -> io::Result<Completed<'f>> {
+        Ok(Completed { file, bytes: file.metadata()?.len(), appendix: Vec::new() })
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.bytes + self.appendix.len() as u64
+    }
+
+    pub(crate) fn open(&self) -> io::Result<impl Read> {
+        Ok(File::open(self.file)?.take(self.bytes).chain(&self.appendix[..]))
+    }
+}

@@ -1,0 +1,197 @@
+//! NVIDIA's devices, by the library that comes with their driver. It is loaded only where it is;
+//! a function or a figure that a device does not have is left out.
+
+use super::{Described, Quantity, Source};
+use libc::{RTLD_LOCAL, RTLD_NOW, c_char, c_int, c_uint, c_void};
+use std::ffi::CStr;
+
+const LIBRARY: &CStr = c"libnvidia-ml.so.1";
+const SUCCESS: c_int = 0;
+/// `NVML_CLOCK_SM` and `NVML_CLOCK_MEM`.
+const CLOCKS: [c_uint; 2] = [1, 2];
+/// As long as NVML's names are at most.
+const NAME_BYTES: usize = 96;
+
+type Device = *mut c_void;
+
+/// `nvmlMemory_t`.
+#[repr(C)]
+#[derive(Default)]
+struct Memory {
+    _total: u64,
+    _free: u64,
+    used: u64,
+}
+
+/// `nvmlUtilization_t`, in percent.
+#[repr(C)]
+#[derive(Default)]
+struct Utilisation {
+    device: c_uint,
+    _memory: c_uint,
+}
+
+/// The functions that are asked for figures; each may be missing.
+#[derive(Clone, Copy)]
+struct Functions {
+    clock: Option<unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int>,
+    milliwatts: Option<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>,
+    millijoules: Option<unsafe extern "C" fn(Device, *mut u64) -> c_int>,
+    memory: Option<unsafe extern "C" fn(Device, *mut Memory) -> c_int>,
+    utilisation: Option<unsafe extern "C" fn(Device, *mut Utilisation) -> c_int>,
+}
+
+pub(super) struct Nvml {
+    functions: Functions,
+    sensors: Vec<(Described, Device)>,
+}
+
+impl Nvml {
+    /// `None` where there is no such library, or no device of it.
+    pub(super) fn load() -> Option<Nvml> {
+        // SAFETY: loads the driver's own library, which is never closed again.
+        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), RTLD_NOW | RTLD_LOCAL) };
+        if library.is_null() {
+            return None;
+        }
+        // SAFETY: NVML's documentation has these signatures for functions of these names, in all
+        // its versions; what is not there becomes `None`.
+        let (begin, count, name, handle, functions) = unsafe {
+            (
+                function::<unsafe extern "C" fn() -> c_int>(library, c"nvmlInit_v2")?,
+                function::<unsafe extern "C" fn(*mut c_uint) -> c_int>(
+                    library,
+                    c"nvmlDeviceGetCount_v2",
+                )?,
+                function::<unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int>(
+                    library,
+                    c"nvmlDeviceGetName",
+                )?,
+                function::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>(
+                    library,
+                    c"nvmlDeviceGetHandleByIndex_v2",
+                )?,
+                Functions {
+                    clock: function(library, c"nvmlDeviceGetClockInfo"),
+                    milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
+                    millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
+                    memory: function(library, c"nvmlDeviceGetMemoryInfo"),
+                    utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
+                },
+            )
+        };
+        // SAFETY: NVML may be begun at any time, by any thread.
+        if unsafe { begin() } != SUCCESS {
+            return None;
+        }
+        let mut devices = 0;
+        // SAFETY: NVML was begun; it fills in the number.
+        if unsafe { count(&mut devices) } != SUCCESS {
+            return None;
+        }
+        let mut nvml = Nvml { functions, sensors: Vec::new() };
+        for index in 0..devices {
+            let mut device = std::ptr::null_mut();
+            // SAFETY: NVML was begun, and has as many devices.
+            if unsafe { handle(index, &mut device) } == SUCCESS {
+                nvml.take_in(index, device, &name_of(device, name));
+            }
+        }
+        (!nvml.sensors.is_empty()).then_some(nvml)
+    }
+
+    /// Those figures of a device that it has.
+    fn take_in(&mut self, number: u32, device: Device, name: &str) {
+        let quantities = [
+            Quantity::DeviceClock,
+            Quantity::DeviceMemoryClock,
+            Quantity::DevicePower,
+            Quantity::DeviceEnergy,
+            Quantity::DeviceMemory,
+            Quantity::DeviceUtilisation,
+        ];
+        let has = |quantity: &Quantity| self.functions.ask(device, *quantity).is_some();
+        let sensors = quantities.into_iter().filter(has).map(|quantity| {
+            let name = name.to_owned();
+            (Described { quantity, device: number, name, is_forbidden: false }, device)
+        });
+        let sensors: Vec<_> = sensors.collect();
+        self.sensors.extend(sensors);
+    }
+}
+
+impl Functions {
+    /// In the units of the recording; `None` where the device does not say.
+    fn ask(&self, device: Device, quantity: Quantity) -> Option<u64> {
+        match quantity {
+            Quantity::DeviceClock => self.hertz(device, CLOCKS[0]),
+            Quantity::DeviceMemoryClock => self.hertz(device, CLOCKS[1]),
+            Quantity::DevicePower => {
+                // SAFETY: here and below a device that NVML gave, which lives as long as NVML, and
+                // a value that the function fills in.
+                let power = answer(|power| unsafe { Some(self.milliwatts?(device, power)) })?;
+                Some(u64::from(power) * 1000)
+            }
+            Quantity::DeviceEnergy => {
+                // SAFETY: as above.
+                let energy = answer(|energy| unsafe { Some(self.millijoules?(device, energy)) })?;
+                Some(energy.saturating_mul(1000))
+            }
+            Quantity::DeviceMemory => {
+                // SAFETY: as above.
+                let memory = answer(|memory| unsafe { Some(self.memory?(device, memory)) })?;
+                Some(memory.used)
+            }
+            Quantity::DeviceUtilisation => {
+                // SAFETY: as above.
+                let used = answer(|used| unsafe { Some(self.utilisation?(device, used)) })?;
+                Some(used.device.into())
+            }
+            _ => None,
+        }
+    }
+
+    fn hertz(&self, device: Device, clock: c_uint) -> Option<u64> {
+        // SAFETY: as in `ask`.
+        let megahertz = answer(|value| unsafe { Some(self.clock?(device, clock, value)) })?;
+        Some(u64::from(megahertz) * 1_000_000)
+    }
+}
+
+/// What a function has filled in, if it says so.
+fn answer<T: Default>(ask: impl FnOnce(*mut T) -> Option<c_int>) -> Option<T> {
+    let mut value = T::default();
+    (ask(&mut value)? == SUCCESS).then_some(value)
+}
+
+fn name_of(
+    device: Device,
+    ask: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int,
+) -> String {
+    let mut name = [0_u8; NAME_BYTES];
+    // SAFETY: a device that NVML gave, and as many bytes as are said.
+    unsafe { ask(device, name.as_mut_ptr().cast(), NAME_BYTES as c_uint) };
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+    String::from_utf8_lossy(&name[..end]).into_owned()
+}
+
+/// # Safety
+/// The library's function of this name has the signature `F`, a pointer to a function.
+unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<usize>()) };
+    // SAFETY: the library is open, and the name a C string.
+    let address = unsafe { libc::dlsym(library, name.as_ptr()) };
+    // SAFETY: by this function's contract, and it is not null.
+    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
+}
+
+impl Source for Nvml {
+    fn sensors(&self) -> Vec<Described> {
+        self.sensors.iter().map(|(sensor, _)| sensor.clone()).collect()
+    }
+
+    fn read(&mut self) -> Vec<Option<u64>> {
+        let sensors = self.sensors.iter();
+        sensors.map(|(sensor, device)| self.functions.ask(*device, sensor.quantity)).collect()
+    }
+}
