@@ -30,6 +30,10 @@ type Tables = {
   facts: [string, string][];
   warnings: { text: string; loss: boolean }[];
   wall: number;
+  /** Times of which nothing is recorded. */
+  unrecorded: (Span & { runs: number })[];
+  /** Milliseconds since 1970 at the first event; null where that is not known. */
+  clock: number | null;
   drawn: number | null;
   backends: Backend[];
   phases: Phase[];

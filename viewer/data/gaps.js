@@ -14,7 +14,7 @@ export function largestGaps(recording, range) {
   eachBusy(recording, (event, start, end) => {
     const before = last[backend[event]];
     const gap = before && { start: Math.max(before.end, from), end: Math.min(start, to), backend: backend[event], before: before.event, after: event };
-    if (gap && gap.end > gap.start) keep(gaps, gap);
+    if (gap && gap.end > gap.start && !isUnrecorded(recording, gap)) keep(gaps, gap);
     if (!before || end > before.end) last[backend[event]] = { event, end };
   });
   return gaps.sort((a, b) => length(b) - length(a)).slice(0, SHOWN);
@@ -31,6 +31,12 @@ function eachBusy(recording, take) {
     for (; work < device.count && device.start(work) <= until; work += 1) take(device.event(work), device.start(work), device.end(work));
     if (event < recording.count && device.of(event).length === 0) take(event, recording.start(event), recording.end(event));
   }
+}
+
+// Whether nobody knows what was done in the middle of it.
+/** @param {Recording} recording @param {Span} gap */
+function isUnrecorded(recording, gap) {
+  return recording.unrecorded.some(({ start, end }) => start < gap.end && end > gap.start);
 }
 
 // Sorting now and then keeps the list short without sorting for every gap.

@@ -13,6 +13,8 @@ export class Recording {
     this.facts = tables.facts;
     this.warnings = tables.warnings;
     this.wall = tables.wall;
+    this.unrecorded = tables.unrecorded;
+    this.clock = tables.clock;
     // How many events to draw at most; null for all.
     this.drawn = tables.drawn;
     this.backends = tables.backends;
@@ -54,6 +56,14 @@ export class Recording {
       const text = signature.sources.filter((source) => source !== "").join(" × ") || signature.output || "unknown shape";
       this.shapeOfSignature.push(number(shapes, this.shapes, text));
     }
+  }
+
+  // How much of the range was recorded; of the whole recording without one.
+  /** @param {Span | null} range */
+  recordedIn(range) {
+    const [from, to] = range ? [range.start, range.end] : [0, this.wall];
+    const missing = this.unrecorded.map(({ start, end }) => Math.max(Math.min(end, to) - Math.max(start, from), 0));
+    return Math.max(to - from - missing.reduce((sum, time) => sum + time, 0), 0);
   }
 
   /** @param {number} event */

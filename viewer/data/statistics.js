@@ -37,7 +37,7 @@ function phaseNumber(recording, event) {
 /** @param {Recording} recording @param {string} grouping @param {Span | null} range @param {Question | null} keep */
 export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
-  const wall = range ? range.end - range.start : recording.wall;
+  const wall = recording.recordedIn(range);
   const { levels } = GROUPINGS[grouping];
   const rows = group(recording, levels, events, wall, []);
   return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };

@@ -62,6 +62,16 @@ export function significant(number) {
   return number.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
 }
 
+// `14:03:27.250`, where the reader is.
+/** @param {number} milliseconds */
+export function clockTime(milliseconds) {
+  const time = new Date(milliseconds);
+  /** @param {number} number @param {number} digits */
+  const padded = (number, digits) => String(number).padStart(digits, "0");
+  const parts = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => padded(part, 2));
+  return `${parts.join(":")}.${padded(time.getMilliseconds(), 3)}`;
+}
+
 /** @type {{ [unit: string]: number }} */
 const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 };
 

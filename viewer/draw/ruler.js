@@ -1,10 +1,11 @@
 // The ruler on top of the timeline, and the faint lines below it.
 
+import { clockTime } from "../data/units.js";
 import { ticks } from "../layout/ticks.js";
 import { GUTTER, RULER } from "./canvas.js";
 
-/** @param {CanvasRenderingContext2D} context @param {Size} size @param {Span} view @param {Theme} colours */
-export function drawRuler(context, size, view, colours) {
+/** @param {CanvasRenderingContext2D} context @param {Size} size @param {Span} view @param {number | null} clock @param {Theme} colours */
+export function drawRuler(context, size, view, clock, colours) {
   const width = size.width - GUTTER;
   /** @param {number} time */
   const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * width;
@@ -23,4 +24,10 @@ export function drawRuler(context, size, view, colours) {
   context.fillStyle = colours.faint;
   context.textAlign = "left";
   for (const { time, label } of list) context.fillText(label, toX(time) + 4, RULER / 2);
+  // What time it was at the left edge.
+  if (clock === null) return;
+  context.fillStyle = colours.panel;
+  context.fillRect(0, 0, GUTTER, RULER);
+  context.fillStyle = colours.faint;
+  context.fillText(clockTime(clock + view.start / 1e6), 6, RULER / 2);
 }

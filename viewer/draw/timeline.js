@@ -1,6 +1,6 @@
 // The whole timeline: ruler, rows, names of rows.
 
-import { percent } from "../data/units.js";
+import { count, percent } from "../data/units.js";
 import { isCounter } from "../layout/counters.js";
 import { topOf } from "../layout/rows.js";
 import { drawBars } from "./bars.js";
@@ -13,11 +13,39 @@ export function drawTimeline(canvas, scene, state) {
   const size = prepare(canvas);
   const colours = theme();
   const { context } = size;
-  drawRuler(context, size, state.view, colours);
+  drawRuler(context, size, state.view, scene.recording.clock, colours);
   const fixed = scene.rows.filter((row) => row.fixed);
   const moving = scene.rows.filter((row) => !row.fixed);
   drawRows(size, fixed, RULER, scene, state, colours);
   drawRows(size, moving, RULER + scene.fixed, scene, state, colours);
+  for (const gap of scene.recording.unrecorded) drawUnrecorded(size, gap, state.view, colours);
+}
+
+const HATCH = 8;
+
+// Hatched from top to bottom: nothing is known of this time.
+/** @param {ReturnType<typeof prepare>} size @param {Span & { runs: number }} gap @param {Span} view @param {Theme} colours */
+function drawUnrecorded({ context, width, height }, gap, view, colours) {
+  /** @param {number} time */
+  const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * (width - GUTTER);
+  const [left, right] = [Math.max(toX(gap.start), GUTTER), Math.min(toX(gap.end), width)];
+  if (right <= left) return;
+  context.save();
+  context.beginPath();
+  context.rect(left, RULER, right - left, height - RULER);
+  context.clip();
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let x = left - height; x < right; x += HATCH) {
+    context.moveTo(x, height);
+    context.lineTo(x + height, 0);
+  }
+  context.stroke();
+  context.fillStyle = colours.faint;
+  const text = `not recorded: ${count(gap.runs)} graph ${gap.runs === 1 ? "run" : "runs"}`;
+  if (context.measureText(text).width + 12 < right - left) context.fillText(text, left + 6, RULER + 10);
+  context.restore();
 }
 
 // Draws rows, as far as they are below `top`.

@@ -92,8 +92,8 @@ function efficiency(recording, roofs) {
   };
 }
 
-// Phases: warm-up, prompt, generation, unknown.
-export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#999999"];
+// Phases: warm-up, prompt, generation, both at once, encoding, graphs without tokens.
+export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#aa7799", "#55aa88", "#999999"];
 
 // FNV-1a.
 /** @param {string} text */

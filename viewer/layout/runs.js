@@ -5,7 +5,7 @@ import { PHASE_COLOURS } from "./colours.js";
 import { counterRow } from "./counters.js";
 import { apart, laneFrom } from "./lanes.js";
 
-const UNKNOWN_PHASE = 3;
+const UNKNOWN_PHASE = 5;
 
 /** @param {Recording} recording @returns {Row[]} */
 export function topRows(recording) {

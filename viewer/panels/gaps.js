@@ -23,7 +23,7 @@ export function gapsPanel(scene, store, actions) {
   const update = () => {
     const { range } = store.state;
     const gaps = largestGaps(recording, range);
-    const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
+    const wall = Math.max(recording.recordedIn(range), 1);
     const where = range ? `the selected ${duration(wall)}` : "the whole recording";
     caption.textContent = gaps.length === 0 ? `No backend was idle between its events in ${where}.` : `The longest times without an event of a backend in ${where}. Click one to see it.`;
     table.hidden = gaps.length === 0;

@@ -47,7 +47,7 @@ export function rooflinePanel(scene, store) {
 
 /** @param {Recording} recording @param {ShapeWork[]} work @param {Span | null} range @returns {import("../draw/roofline.js").Dot[]} */
 function allDots(recording, work, range) {
-  const wall = Math.max(range ? range.end - range.start : recording.wall, 1);
+  const wall = Math.max(recording.recordedIn(range), 1);
   return work.filter(({ flops }) => flops > 0).map(({ op, shape, backend, total, moved, flops }) => ({
     intensity: flops / moved,
     compute: flops / total,

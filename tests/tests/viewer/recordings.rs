@@ -2,6 +2,17 @@
 
 use serde_json::{Value, json};
 
+/// What libllama was handed for a graph run: so many tokens of one sequence, with one output.
+fn batch(call: u64, context: u64, (start, end): (u64, u64), first: u64, tokens: u64) -> Value {
+    let sequence = json!({
+        "sequence": 0, "positions": [first, first + tokens - 1], "tokens": tokens, "outputs": 1,
+    });
+    json!({
+        "call": call, "context": context, "start_ns": ns(start), "end_ns": ns(end),
+        "function": "Decode", "tokens": tokens, "outputs": 1, "sequences": [sequence],
+    })
+}
+
 /// When the first event starts.
 const ZERO: u64 = 10_000_000;
 
@@ -34,6 +45,8 @@ pub(crate) fn everything() -> String {
     let additions = json!({
         "version": 1,
         "graph_runs": [run(1, 0, 1000), run(1, 1200, 2000), run(2, 500, 1500)],
+        "graph_run_facts": [[1, 0], [3, 1], [2, 2]],
+        "batches": [batch(1, 0, (0, 1000), 0, 7), batch(2, 0, (1200, 2000), 7, 1), batch(3, 2, (500, 1500), 0, 1)],
         "thread_shares": [[4, 0, ns(650), 300_000, 0], [4, 1, ns(660), 150_000, 140_000]],
         "buffers": [
             buffer("GPU0", "Weights", 512, ns(0) - 5000, None),

@@ -5,7 +5,7 @@ use super::levels::levels;
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
-use ggprof_analysis::{Module, Phases, Wall, done, phases, wall, work_of};
+use ggprof_analysis::{Gap, Module, Phases, Wall, done, gaps, phases, wall, work_of};
 use ggprof_trace::{Measured, Trace, shape_text};
 use serde_json::{Value, json};
 
@@ -15,7 +15,9 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "title": name,
         "facts": facts(trace, name, &wall),
         "warnings": warnings(trace),
-        "wall": wall.wall_ns,
+        "wall": trace.span_ns().map_or(0, |(start, end)| end - start),
+        "unrecorded": unrecorded(trace, wall.start_ns),
+        "clock": trace.unix_ns(wall.start_ns).map(|unix_ns| unix_ns as f64 / 1e6),
         "drawn": drawn,
         "backends": backends(trace, &wall),
         "phases": phase_list(&phases, wall.start_ns),
@@ -28,6 +30,14 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
     })
+}
+
+fn unrecorded(trace: &Trace, start_ns: u64) -> Vec<Value> {
+    let gap = |gap: &Gap| {
+        let (start, end) = (since(gap.start_ns, start_ns), since(gap.end_ns, start_ns));
+        json!({ "start": start, "end": end, "runs": gap.runs })
+    };
+    gaps(trace).iter().map(gap).collect()
 }
 
 fn facts(trace: &Trace, name: &str, wall: &Wall) -> Vec<Value> {
