@@ -133,18 +133,29 @@ fn what_the_program_was_told_is_not_stored() {
 }
 
 #[test]
-fn nothing_recorded_is_said_and_no_success() {
-    let ran = Launcher::new(&[]).program(&["echo", "hello"]).run();
-    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "hello\n"));
-    assert!(ran.err.starts_with("ggprof: nothing was recorded"), "{}", ran.err);
-    // The program's own failure is what counts.
-    let ran = Launcher::new(&[]).program(&["sh", "-c", "exit 42"]).run();
-    assert_eq!(ran.code, Some(42));
-    let ran = Launcher::new(&[]).program(&["sh", "-c", "kill -SEGV $$"]).run();
-    assert_eq!(ran.code, Some(128 + 11));
+fn nothing_recorded_is_said_and_the_exit_code_is_the_programs() {
+    for (options, code) in [(&[][..], 0), (&["--strict"], 3)] {
+        let ran = Launcher::new(options).program(&["echo", "hello"]).run();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), "hello\n"));
+        assert!(ran.err.starts_with("ggprof: nothing was recorded"), "{}", ran.err);
+        assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+        for (line, code) in [("exit 3", 3), ("exit 42", 42), ("kill -SEGV $$", 128 + 11)] {
+            let ran = Launcher::new(options).program(&["sh", "-c", line]).run();
+            assert_eq!(ran.code, Some(code), "{options:?} {line}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_does_not_start_ends_as_a_shell_would_say() {
     let ran = Launcher::new(&[]).program(&["no-such-program"]).run();
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.code, Some(127));
     assert!(ran.err.contains("no-such-program was not found"), "{}", ran.err);
+    let run = Launcher::new(&[]);
+    std::fs::write(run.file("no-program"), "").unwrap();
+    let ran = run.program(&["./no-program"]).run();
+    assert_eq!(ran.code, Some(126));
+    assert!(ran.err.contains("./no-program may not be run by you"), "{}", ran.err);
 }
 
 /// What the agent has just said is not contradicted.
@@ -158,7 +169,7 @@ fn why_nothing_was_recorded_is_not_guessed() {
     ] {
         let line = format!("{hindrance}; {workload}");
         let ran = Launcher::new(&[]).program(&["sh", "-c", &line]).run();
-        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
         let [agent, launcher] = &ran.said()[..] else { panic!("{ran:?}") };
         assert!(agent.starts_with(&format!("ggprof: nothing is recorded: {reason}")), "{agent}");
         let why = "ggprof: nothing was recorded. If the program's error output has a line \
@@ -234,7 +245,7 @@ fn signals_are_the_programs_own() {
     command.args(["--ignore-signal=HUP,INT,PIPE,CHLD", "--block-signal=USR1,TERM"]);
     command.arg(built::ggprof()).args(["run", "--", "grep", "^Sig[BI]", "/proc/self/status"]);
     let ran = Ran::of(command.output().unwrap());
-    assert_eq!(ran.code, Some(3), "nothing was recorded: {ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     let sets: Vec<u32> = ran
         .out
         .lines()
@@ -279,12 +290,19 @@ fn an_interrupted_program_leaves_a_complete_recording() {
 
 #[test]
 fn a_recording_that_cannot_be_delivered_is_kept() {
-    let Some(mut run) = Launcher::new(&["-o", "missing/p.json"]).workload(&["--graphs", "2"])
-    else {
-        return;
-    };
-    let ran = run.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for (options, code) in
+        [(&["-o", "missing/p.json"][..], 0), (&["--strict", "-o", "missing/p.json"], 1)]
+    {
+        let Some(mut run) = Launcher::new(options).workload(&["--graphs", "2"]) else { return };
+        let ran = run.run();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.err.contains("missing/p.json cannot be written"), "{ran:?}");
+        check_kept(&ran);
+    }
+}
+
+/// Whether what could not be delivered can be read where it is said to be.
+fn check_kept(ran: &Ran) {
     let kept =
         ran.err.lines().find_map(|line| line.strip_prefix("The recording itself is kept in "));
     let kept = PathBuf::from(kept.expect("a place").trim_end_matches('.'));
@@ -353,7 +371,7 @@ fn nothing_is_left_behind_for_those_who_outlive_the_program() {
     let mut run = Launcher::new(&[]).program(&["sh", "-c", &line]);
     let temporary = TempDir::new().unwrap();
     run.command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    assert_eq!(run.command.status().unwrap().code(), Some(3));
+    assert_eq!(run.command.status().unwrap().code(), Some(0));
     assert_eq!(names_in(temporary.path()), Vec::<String>::new());
 }
 

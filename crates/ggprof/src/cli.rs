@@ -24,11 +24,15 @@ Examples:
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
-Exit codes (of `run`: those of the command, 128+n if signal n ended it):
+Exit codes:
   0  done
   1  failed; a file that could not be finished was not written
   2  wrong command line
-  3  done, but the recording is damaged, cut off or empty: see the warnings";
+  3  done, but the recording is damaged, cut off or empty: see the warnings
+Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
+  128+n  signal n ended the command
+  126    the command cannot be executed
+  127    the command was not found";
 
 const ENV_HELP: &str = "\
 For a POSIX shell:
@@ -110,6 +114,10 @@ pub(crate) struct RunArgs {
     /// Where the summary goes, for commands whose output is piped (default: stdout)
     #[arg(long, value_name = "WHERE", default_value = "stdout", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,
+    /// Exit with 3 if the recording is damaged, cut off or empty, and with 1 if it could not be
+    /// written, where the command itself ended with 0
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Keep what each CPU thread did in each op
     #[arg(long)]
     pub(crate) threads: bool,

@@ -2,7 +2,7 @@
 //! asked for when it has ended, however it ended.
 
 use crate::cli::{RunArgs, SummaryTo, VulkanArg};
-use crate::exit::Outcome;
+use crate::exit::{self, Outcome};
 use crate::format::Format;
 use crate::input::Recording;
 use crate::launch::{self, Ended, Spools};
@@ -32,28 +32,46 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
+    let recorded = deliver_all(&plan, spools, obstacle.map(|(program, _)| program));
+    Ok(outcome(ended, recorded, arguments.strict))
+}
+
+/// What became of the recordings. That the program ran is not touched by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    Whole,
+    /// There is none, it is empty, or something is missing from it.
+    Incomplete,
+    /// An output could not be written.
+    Undelivered,
+}
+
+/// Writes or prints the recordings of all processes, and says what is wrong with them.
+fn deliver_all(plan: &Plan, spools: Spools, program: Option<PathBuf>) -> Recorded {
     let files = spools.files();
     let without_agent = spools.without_agent();
     without_agent.iter().for_each(|sentence| messages::warning(sentence));
-    if files.is_empty() {
-        if without_agent.is_empty() {
-            let program = obstacle.map(|(program, _)| program);
-            messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
-        }
-        return Ok(outcome(ended, false));
+    if files.is_empty() && without_agent.is_empty() {
+        messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
     }
-    let mut recorded = false;
+    let (mut any_events, mut any_losses) = (false, !without_agent.is_empty());
     for file in &files {
-        match deliver(&plan, file, files.len() > 1) {
-            Ok(any) => recorded |= any,
+        match deliver(plan, file, files.len() > 1) {
+            Ok(recording) => {
+                any_events |= !recording.trace.events.is_empty();
+                any_losses |= !recording.trace.losses.is_empty();
+            }
+            // Who stops reading has what was wanted.
+            Err(error) if exit::is_closed_pipe(&error) => any_events = true,
             Err(error) => {
+                messages::error(&error);
                 let place = spools.keep();
                 messages::note(&format!("The recording itself is kept in {}.", place.display()));
-                return Err(error);
+                return Recorded::Undelivered;
             }
         }
     }
-    Ok(outcome(ended, recorded))
+    if any_events && !any_losses { Recorded::Whole } else { Recorded::Incomplete }
 }
 
 /// Of a program that ran and was not recorded at all.
@@ -135,23 +153,25 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     variables
 }
 
-/// The program's own code; but nothing recorded is not a success.
-fn outcome(ended: Ended, recorded: bool) -> Outcome {
-    match ended.code() {
-        0 if !recorded => Outcome::Incomplete,
-        code => Outcome::Command(code),
+/// The program's own code. Only who asked for it is told of the recording by the code, and only
+/// where the program itself succeeded.
+fn outcome(ended: Ended, recorded: Recorded, strict: bool) -> Outcome {
+    match (ended.code(), recorded) {
+        (0, Recorded::Incomplete) if strict => Outcome::Incomplete,
+        (0, Recorded::Undelivered) if strict => Outcome::Command(exit::FAILED),
+        (code, _) => Outcome::Command(code),
     }
 }
 
-/// Writes or prints the recording of one process; whether it has any events.
-fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<bool> {
+/// Writes or prints the recording of one process.
+fn deliver(plan: &Plan, file: &Path, one_of_many: bool) -> anyhow::Result<Recording> {
     let process = launch::process_of(file);
     let recording = Recording::of_process(file, &process)?;
     let named =
         |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
     let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
     present(&recording, file, &outputs, plan.summary_to)?;
-    Ok(!recording.trace.events.is_empty())
+    Ok(recording)
 }
 
 /// Writes a recording, which was read from `file`, to these files; without any, prints its
