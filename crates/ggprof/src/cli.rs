@@ -111,8 +111,8 @@ pub(crate) struct RunArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Where the summary goes, for commands whose output is piped (default: stdout)
-    #[arg(long, value_name = "WHERE", default_value = "stdout", hide_default_value = true)]
+    /// Where the summary goes (default: auto)
+    #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,
     /// Exit with 3 if the recording is damaged, cut off or empty, and with 1 if it could not be
     /// written, where the command itself ended with 0
@@ -174,6 +174,9 @@ pub(crate) enum VulkanArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SummaryTo {
+    /// Standard output where that is a terminal; otherwise standard error, so that what the
+    /// command prints into a file or a pipe stays its own
+    Auto,
     /// Standard output
     Stdout,
     /// Standard error

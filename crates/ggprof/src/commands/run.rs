@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
 use ggprof_report::{documents, render};
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
@@ -209,12 +210,17 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
     let document = documents::summary(&recording.trace, &recording.name);
-    match to {
-        SummaryTo::Stdout => {
+    let is_for_stdout = match to {
+        SummaryTo::Auto => std::io::stdout().is_terminal(),
+        SummaryTo::Stdout => true,
+        SummaryTo::Stderr => false,
+    };
+    match is_for_stdout {
+        true => {
             let text = render::console(&document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))
         }
-        SummaryTo::Stderr => {
+        false => {
             messages::note_styled(&render::console(&document, &terminal::stderr_style()));
             Ok(())
         }
