@@ -176,8 +176,8 @@ fn part_sentence(extent: Extent) -> &'static str {
             "Taken while the program was running: graph runs under way are not counted."
         }
         Extent::NotBegun => {
-            "Nothing is recorded: the program ended before the window to record began. Begin it \
-             earlier (--start-after, --graphs)."
+            "Nothing is recorded: the program ended before the recording was to begin. Begin it \
+             earlier (--start-after, --graphs, or `ggprof ctl start`)."
         }
     }
 }

@@ -134,6 +134,9 @@ pub(crate) struct RunArgs {
     /// Percent of the time that `sample` may cost, on Vulkan and CUDA devices (default: 1)
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
     pub(crate) budget: f64,
+    /// Record nothing until `ggprof ctl start`
+    #[arg(long, conflicts_with_all = ["start_after", "duration", "graphs"])]
+    pub(crate) paused: bool,
     /// Record from so long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,

@@ -129,9 +129,11 @@ fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
 
 fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
-    for (name, on) in
-        [("GGPROF_THREADS", arguments.threads), ("GGPROF_SERIALIZE", arguments.serialize)]
-    {
+    for (name, on) in [
+        ("GGPROF_THREADS", arguments.threads),
+        ("GGPROF_SERIALIZE", arguments.serialize),
+        ("GGPROF_PAUSED", arguments.paused),
+    ] {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
     if let Some(how) = arguments.vulkan.to_possible_value() {
