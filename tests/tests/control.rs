@@ -140,8 +140,23 @@ fn a_paused_program_is_recorded_from_its_start_on() {
     std::thread::sleep(Duration::from_millis(300));
     let line = status();
     assert!(line.contains("  stopped  0 graph runs  "), "{line}");
+    let of_json = || -> serde_json::Value {
+        let text = session.ctl_well(&["status", "--format", "json"]);
+        let all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(all.as_array().map(Vec::len), Some(1), "{text}");
+        all[0].clone()
+    };
+    let asleep = of_json();
+    assert_eq!((&asleep["state"], &asleep["graph_runs"]), (&"stopped".into(), &0.into()));
+    assert!(asleep["since_unix_ns"].is_null() && asleep["until_unix_ns"].is_null(), "{asleep}");
     session.ctl_well(&["start"]);
-    session.wait_for(1);
+    let pid = session.wait_for(1)[0];
+    let awake = of_json();
+    assert_eq!((&awake["pid"], &awake["program"]), (&pid.into(), &"ggprof-workload".into()));
+    assert_eq!((&awake["state"], &awake["losses"]), (&"recording".into(), &0.into()));
+    assert!(awake["graph_runs"].as_u64() > Some(0) && awake["bytes"].as_u64() > Some(0));
+    let moment = |key: &str| awake[key].as_u64().expect("a moment");
+    assert!(moment("since_unix_ns") < moment("until_unix_ns"), "{awake}");
     running.end();
     assert!(runs(&session, "p.ggprof") > 0);
     // Graph runs before the start are known to be missing.

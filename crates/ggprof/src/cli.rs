@@ -229,7 +229,18 @@ pub(crate) enum CtlVerb {
     Status {
         /// Process that is recorded, or its `ggprof run`
         pid: Option<u32>,
+        /// How to print (default: table)
+        #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
+        format: StatusFormat,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    /// A line for each process
+    Table,
+    /// An array with an object for each process
+    Json,
 }
 
 #[derive(Debug, Args)]
