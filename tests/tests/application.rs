@@ -90,3 +90,26 @@ fn experts() {
     let experts = records.iter().filter(|record| record["name"] == "MUL_MAT_ID").count();
     assert_eq!(experts, runs * 3 * 4);
 }
+
+#[test]
+fn the_summary_tells_of_the_model() {
+    let Some((_, profile)) = recorded(published_ggml::NEWEST, "tiny", Model::TINY) else { return };
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("p.json");
+    std::fs::write(&file, profile.to_string()).unwrap();
+    let mut report = Command::new(built::ggprof());
+    report.arg("report").arg(&file).args(["--format", "json"]);
+    let summary: Value = serde_json::from_slice(&report.output().unwrap().stdout).unwrap();
+    let (model, true_model) = (&summary["model"], Model::TINY);
+    for (key, number) in [
+        ("layers", true_model.layers),
+        ("embedding", true_model.embedding),
+        ("vocabulary", true_model.vocabulary),
+    ] {
+        assert_eq!(model[key], number, "{key}: {model}");
+    }
+    assert_eq!(model["quantisation"], "q4_0 100.0%", "{model}");
+    assert_eq!((&model["cache_k"], &model["cache_v"]), (&"f16".into(), &"f16".into()), "{model}");
+    assert_eq!(model["flash_attention"], "on", "{model}");
+    assert_eq!(summary["ggml"]["threads"], 1, "{}", summary["ggml"]);
+}

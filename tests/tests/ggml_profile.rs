@@ -232,7 +232,8 @@ fn a_launcher_writes_what_the_variable_names() {
         let Some(mut run) = Profiled::workload(value, "3") else { return };
         let words: Vec<_> = run.command.get_args().skip(3).map(|word| word.to_owned()).collect();
         let mut command = Command::new(built::ggprof());
-        command.args(["run", "--"]).args(words).env("GGML_PROFILE", value);
+        command.args(["run", "--summary-to", "stdout", "--"]).args(words);
+        command.env("GGML_PROFILE", value);
         command.current_dir(run.directory.path()).env("TMPDIR", run.directory.path());
         run.command = command;
         let ran = run.run();

@@ -61,7 +61,8 @@ fn json(file: &Path) -> Value {
 
 #[test]
 fn a_summary_after_the_program() {
-    let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "5"]) else { return };
+    let to_stdout = ["--summary-to", "stdout"];
+    let Some(mut run) = Launcher::new(&to_stdout).workload(&["--graphs", "5"]) else { return };
     let ran = run.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let (program, summary) = ran.out.split_once("ggprof: ggprof-workload").expect("a summary");
@@ -70,12 +71,31 @@ fn a_summary_after_the_program() {
     assert!(summary.contains("CPU: splits, ops (GOT slot), barrier waits"), "{summary}");
     assert!(!summary.contains('!'), "{summary}");
 
-    let Some(mut run) = Launcher::new(&["--summary-to", "stderr"]).workload(&["--graphs", "5"])
-    else {
+    for options in [&["--summary-to", "stderr"][..], &[]] {
+        let Some(mut run) = Launcher::new(options).workload(&["--graphs", "5"]) else { return };
+        let ran = run.run();
+        assert!(!ran.out.contains("ggprof:"), "{ran:?}");
+        assert!(ran.err.contains("Operations by total time"), "{ran:?}");
+    }
+}
+
+/// `script` gives the launcher a terminal.
+#[test]
+fn a_summary_on_the_terminal_is_standard_output() {
+    let Some(run) = Launcher::new(&[]).workload(&["--graphs", "5"]) else { return };
+    let words = std::iter::once(run.command.get_program()).chain(run.command.get_args());
+    let words: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let line = format!("{} 2> errors", words.join(" "));
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &line, "/dev/null"]).current_dir(run.directory.path());
+    let Ok(output) = terminal.stdin(Stdio::null()).env_remove("LD_PRELOAD").output() else {
+        eprintln!("not tested: there is no `script`");
         return;
     };
-    let ran = run.run();
-    assert!(!ran.out.contains("ggprof:") && ran.err.contains("Operations by total time"));
+    let ran = Ran::of(output);
+    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
+    let errors = std::fs::read_to_string(run.file("errors")).unwrap();
+    assert!(!errors.contains("Operations by total time"), "{errors}");
 }
 
 #[test]
@@ -133,18 +153,29 @@ fn what_the_program_was_told_is_not_stored() {
 }
 
 #[test]
-fn nothing_recorded_is_said_and_no_success() {
-    let ran = Launcher::new(&[]).program(&["echo", "hello"]).run();
-    assert_eq!((ran.code, ran.out.as_str()), (Some(3), "hello\n"));
-    assert!(ran.err.starts_with("ggprof: nothing was recorded"), "{}", ran.err);
-    // The program's own failure is what counts.
-    let ran = Launcher::new(&[]).program(&["sh", "-c", "exit 42"]).run();
-    assert_eq!(ran.code, Some(42));
-    let ran = Launcher::new(&[]).program(&["sh", "-c", "kill -SEGV $$"]).run();
-    assert_eq!(ran.code, Some(128 + 11));
+fn nothing_recorded_is_said_and_the_exit_code_is_the_programs() {
+    for (options, code) in [(&[][..], 0), (&["--strict"], 3)] {
+        let ran = Launcher::new(options).program(&["echo", "hello"]).run();
+        assert_eq!((ran.code, ran.out.as_str()), (Some(code), "hello\n"));
+        assert!(ran.err.starts_with("ggprof: nothing was recorded"), "{}", ran.err);
+        assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+        for (line, code) in [("exit 3", 3), ("exit 42", 42), ("kill -SEGV $$", 128 + 11)] {
+            let ran = Launcher::new(options).program(&["sh", "-c", line]).run();
+            assert_eq!(ran.code, Some(code), "{options:?} {line}");
+        }
+    }
+}
+
+#[test]
+fn a_command_that_does_not_start_ends_as_a_shell_would_say() {
     let ran = Launcher::new(&[]).program(&["no-such-program"]).run();
-    assert_eq!(ran.code, Some(1));
+    assert_eq!(ran.code, Some(127));
     assert!(ran.err.contains("no-such-program was not found"), "{}", ran.err);
+    let run = Launcher::new(&[]);
+    std::fs::write(run.file("no-program"), "").unwrap();
+    let ran = run.program(&["./no-program"]).run();
+    assert_eq!(ran.code, Some(126));
+    assert!(ran.err.contains("./no-program may not be run by you"), "{}", ran.err);
 }
 
 /// What the agent has just said is not contradicted.
@@ -158,7 +189,7 @@ fn why_nothing_was_recorded_is_not_guessed() {
     ] {
         let line = format!("{hindrance}; {workload}");
         let ran = Launcher::new(&[]).program(&["sh", "-c", &line]).run();
-        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
         let [agent, launcher] = &ran.said()[..] else { panic!("{ran:?}") };
         assert!(agent.starts_with(&format!("ggprof: nothing is recorded: {reason}")), "{agent}");
         let why = "ggprof: nothing was recorded. If the program's error output has a line \
@@ -180,15 +211,15 @@ fn a_program_that_crashed_is_not_said_to_be_unaffected() {
 #[test]
 fn a_full_disk_is_not_told_as_an_end_of_the_program() {
     let arguments = ["--graphs", "1500", "--embd", "64", "--layers", "1"];
-    let Some(run) = Launcher::new(&[]).workload(&arguments) else { return };
+    let Some(run) = Launcher::new(&["--strict"]).workload(&arguments) else { return };
     // For the launcher, too, which makes the file longer ahead of the program.
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 3000; exec \"$@\"", "sh"]).arg(run.command.get_program());
     limited.args(run.command.get_args()).current_dir(run.directory.path());
     let ran = Ran::of(limited.stdin(Stdio::null()).env_remove("LD_PRELOAD").output().unwrap());
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.out.contains("! Recording stopped before the program did: the disk was full"));
-    assert!(!ran.out.contains("normal exit"), "{}", ran.out);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.err.contains("! Recording stopped before the program did: the disk was full"));
+    assert!(!ran.err.contains("normal exit"), "{}", ran.err);
 }
 
 /// Where only the first thread's progress is seen, nobody knows how long any of them waited.
@@ -234,7 +265,7 @@ fn signals_are_the_programs_own() {
     command.args(["--ignore-signal=HUP,INT,PIPE,CHLD", "--block-signal=USR1,TERM"]);
     command.arg(built::ggprof()).args(["run", "--", "grep", "^Sig[BI]", "/proc/self/status"]);
     let ran = Ran::of(command.output().unwrap());
-    assert_eq!(ran.code, Some(3), "nothing was recorded: {ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     let sets: Vec<u32> = ran
         .out
         .lines()
@@ -265,8 +296,8 @@ fn an_interrupted_program_leaves_a_complete_recording() {
     kill(&["-INT", "--", &format!("-{}", child.id())]);
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
-    assert!(ran.out.contains("! The program ended without a normal exit"), "{ran:?}");
+    assert!(ran.err.contains("Operations by total time"), "{ran:?}");
+    assert!(ran.err.contains("! The program ended without a normal exit"), "{ran:?}");
 
     // From another process: only the launcher gets it, and passes it on.
     let Some(mut run) = Launcher::new(&[]).workload(&["--graphs", "1000000"]) else { return };
@@ -274,17 +305,24 @@ fn an_interrupted_program_leaves_a_complete_recording() {
     kill(&["-TERM", &child.id().to_string()]);
     let ran = Ran::of(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(143), "{ran:?}");
-    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
+    assert!(ran.err.contains("Operations by total time"), "{ran:?}");
 }
 
 #[test]
 fn a_recording_that_cannot_be_delivered_is_kept() {
-    let Some(mut run) = Launcher::new(&["-o", "missing/p.json"]).workload(&["--graphs", "2"])
-    else {
-        return;
-    };
-    let ran = run.run();
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    for (options, code) in
+        [(&["-o", "missing/p.json"][..], 0), (&["--strict", "-o", "missing/p.json"], 1)]
+    {
+        let Some(mut run) = Launcher::new(options).workload(&["--graphs", "2"]) else { return };
+        let ran = run.run();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        assert!(ran.err.contains("missing/p.json cannot be written"), "{ran:?}");
+        check_kept(&ran);
+    }
+}
+
+/// Whether what could not be delivered can be read where it is said to be.
+fn check_kept(ran: &Ran) {
     let kept =
         ran.err.lines().find_map(|line| line.strip_prefix("The recording itself is kept in "));
     let kept = PathBuf::from(kept.expect("a place").trim_end_matches('.'));
@@ -309,7 +347,7 @@ fn without_a_directory_for_temporary_files() {
     run.command.env("TMPDIR", "/does/not/exist");
     let ran = run.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.out.contains("graph runs  2\n"), "{ran:?}");
+    assert!(ran.err.contains("graph runs  2\n"), "{ran:?}");
     // Nothing is left behind.
     assert!(run.names().is_empty());
 }
@@ -353,7 +391,7 @@ fn nothing_is_left_behind_for_those_who_outlive_the_program() {
     let mut run = Launcher::new(&[]).program(&["sh", "-c", &line]);
     let temporary = TempDir::new().unwrap();
     run.command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::null());
-    assert_eq!(run.command.status().unwrap().code(), Some(3));
+    assert_eq!(run.command.status().unwrap().code(), Some(0));
     assert_eq!(names_in(temporary.path()), Vec::<String>::new());
 }
 
@@ -393,7 +431,7 @@ fn forked_workers_are_reported_or_counted() {
     let unheard = built::host_program("forks_by_system_call.c");
     let ran = Launcher::new(&[]).program(&[path(&unheard), path(&libraries)]).run();
     let sentence = "! 1 forked child used ggml and was not recorded; ";
-    assert!(ran.out.contains(sentence), "{}", ran.out);
+    assert!(ran.err.contains(sentence), "{}", ran.err);
 }
 
 #[test]

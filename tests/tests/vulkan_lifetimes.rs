@@ -178,7 +178,7 @@ fn a_mere_layer_passes_everything_on() {
             for way in WITHOUT_AGENT {
                 let ran = recorded_without_agent(&program, way, chain);
                 assert_eq!(ran.out, expected.out, "{application} {way:?}");
-                assert_eq!(ran.code, Some(3), "{ran:?}");
+                assert_eq!(ran.code, expected.code, "{ran:?}");
                 let said = ran.said();
                 assert!(said.len() == 1 && said[0].contains(told), "{said:?}");
                 assert_eq!(said[0].contains("removed LD_PRELOAD"), application == "ggml");
@@ -198,7 +198,7 @@ fn ggml_computes_as_ever_beside_a_mere_layer() {
     let program = Program { program: built::workload(), device, arguments };
     for way in WITHOUT_AGENT {
         let ran = recorded_without_agent(&program, way, &[("GGML_VK_VISIBLE_DEVICES", "0")]);
-        assert_eq!(ran.code, Some(3), "{ran:?}");
+        assert_eq!(ran.code, Some(0), "{ran:?}");
         assert!(ran.out.contains("done graphs=3"), "{ran:?}");
         assert!(ran.said()[0].contains("ggprof-workload (process "), "{ran:?}");
     }

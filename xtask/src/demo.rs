@@ -20,7 +20,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let program = program(&model.file(name)?)?;
     let outputs = Outputs::new()?;
     let mut record = Command::new(&ggprof);
-    record.current_dir(shell::root()).args(["run", "--output", &outputs.file("profile.json")]);
+    record
+        .current_dir(shell::root())
+        .args(["run", "--strict"])
+        .args(["--output", &outputs.file("profile.json")]);
     record.args([
         "--output",
         &outputs.file("profile.ggprof"),

@@ -35,6 +35,8 @@ pub(crate) struct Config {
     /// percent).
     pub(crate) budget_permille: u32,
     pub(crate) span: Span,
+    /// Record nothing until somebody asks for it (`GGPROF_PAUSED=1`).
+    pub(crate) paused: bool,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
 }
@@ -134,6 +136,7 @@ impl Config {
             purpose,
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
+            paused: on("GGPROF_PAUSED")?,
             most_bytes: environment.number("GGPROF_MAX_BYTES")?,
         })
     }

@@ -18,6 +18,7 @@ pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
 pub mod memory;
+pub mod model_facts;
 pub mod phases;
 pub mod requests;
 pub mod sampling;
@@ -46,6 +47,7 @@ pub use grouping::{
 pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, places};
 pub use memory::memory;
+pub use model_facts::{ModelFacts, model_facts, most_threads};
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
 pub use requests::{Cause, Request, Wait};
 pub use sampling::{SampledOp, Sampling, sampling};

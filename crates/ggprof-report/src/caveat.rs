@@ -176,8 +176,8 @@ fn part_sentence(extent: Extent) -> &'static str {
             "This is a snapshot of a running program: graph runs under way are not counted."
         }
         Extent::NotBegun => {
-            "Nothing was recorded: the program ended before the window to record began. Begin the \
-             window earlier (--start-after, --graphs)."
+            "Nothing was recorded: the program ended before the recording was to begin. Begin it \
+             earlier (--start-after, --graphs, or `ggprof ctl start`)."
         }
     }
 }

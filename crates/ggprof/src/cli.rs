@@ -24,11 +24,15 @@ Examples:
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
-Exit codes (`run` exits with that of the command, or 128+n if signal n ended it):
+Exit codes:
   0  done
   1  failed; a file that could not be finished was not written
   2  wrong command line
-  3  done, but the recording is damaged, cut off or empty: see the warnings";
+  3  done, but the recording is damaged, cut off or empty: see the warnings
+Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
+  128+n  signal n ended the command
+  126    the command cannot be executed
+  127    the command was not found";
 
 const ENV_HELP: &str = "\
 For a POSIX shell:
@@ -107,9 +111,13 @@ pub(crate) struct RunArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Where the summary goes, for commands whose output is piped (default: stdout)
-    #[arg(long, value_name = "WHERE", default_value = "stdout", hide_default_value = true)]
+    /// Where the summary goes (default: auto)
+    #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,
+    /// Exit with 3 if the recording is damaged, cut off or empty, and with 1 if it could not be
+    /// written, where the command itself ended with 0
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Keep what each CPU thread did in each op
     #[arg(long)]
     pub(crate) threads: bool,
@@ -129,6 +137,9 @@ pub(crate) struct RunArgs {
     /// Percent of the program's time that `sample` may cost on Vulkan and CUDA devices (default: 1)
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
     pub(crate) budget: f64,
+    /// Record nothing until `ggprof ctl start`
+    #[arg(long, conflicts_with_all = ["start_after", "duration", "graphs"])]
+    pub(crate) paused: bool,
     /// Begin to record this long after the program's start: 500ms, 30s, 2min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
@@ -169,6 +180,9 @@ pub(crate) enum VulkanArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SummaryTo {
+    /// Standard output where that is a terminal; otherwise standard error, so that what the
+    /// command prints into a file or a pipe stays its own
+    Auto,
     /// Standard output
     Stdout,
     /// Standard error
@@ -218,7 +232,18 @@ pub(crate) enum CtlVerb {
     Status {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
+        /// How to print (default: table)
+        #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
+        format: StatusFormat,
     },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusFormat {
+    /// A line for each process
+    Table,
+    /// An array with an object for each process
+    Json,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! What the exit code means; `ggprof --help` says the same.
 
+use crate::launch::NotStarted;
 use std::io;
 use std::process::ExitCode;
 
@@ -24,6 +25,12 @@ impl Outcome {
             Self::Command(code) => ExitCode::from(code),
         }
     }
+}
+
+/// The code of a command that failed.
+pub(crate) fn of_failure(error: &anyhow::Error) -> ExitCode {
+    let not_started = error.downcast_ref::<NotStarted>();
+    ExitCode::from(not_started.map_or(FAILED, |command| command.code))
 }
 
 /// Whether the reader of our output has closed the pipe, which is not an error.

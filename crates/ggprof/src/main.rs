@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Err(error) if exit::is_closed_pipe(&error) => Outcome::Done.code(),
         Err(error) => {
             messages::error(&error);
-            ExitCode::from(exit::FAILED)
+            exit::of_failure(&error)
         }
     }
 }

@@ -106,9 +106,11 @@ impl Recorder {
         };
         let spool = SpoolFile::create(config, &facts)?;
         fault_point!();
-        if let Some(parent) = parent {
+        match parent {
             // What was asked for since the start is meant for children as well.
-            spool.header.set_control(parent.spool.header.control());
+            Some(parent) => spool.header.set_control(parent.spool.header.control()),
+            None if config.paused => spool.header.set_control(Control::Stop),
+            None => {}
         }
         let recorder = Recorder {
             threads: config.threads,

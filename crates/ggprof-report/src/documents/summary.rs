@@ -5,7 +5,8 @@ use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
 use ggprof_analysis::{
-    Wall, by_op, gaps as find_gaps, missing_before, phases as find_phases, wall,
+    ModelFacts, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
+    phases as find_phases, wall,
 };
 use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 
@@ -63,8 +64,10 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
     );
     if let Some(provenance) = &trace.provenance {
         program(&mut document, provenance);
+        ggml(&mut document, trace, provenance);
         coverage(&mut document, trace);
     }
+    model(&mut document, &model_facts(trace));
     let runs = Cell::Count(trace.graph_runs.len() as u128);
     let words =
         if trace.graph_runs_inferred { "{} (told apart by the order of records)" } else { "{}" };
@@ -174,6 +177,54 @@ fn program(document: &mut Document, provenance: &Provenance) {
             ),
         ],
     );
+}
+
+/// Which ggml it is, and on how many threads it computed.
+fn ggml(document: &mut Document, trace: &Trace, provenance: &Provenance) {
+    let threads = most_threads(trace);
+    let words = if threads == Some(1) { "{} thread" } else { "{} threads" };
+    let said = |text: &String| match text.is_empty() {
+        true => Cell::Nothing,
+        false => Cell::text(text),
+    };
+    let copies = provenance.ggml.iter().flat_map(|ggml| {
+        [
+            Fact::new("version", said(&ggml.version), "{}"),
+            Fact::new("commit", said(&ggml.commit), "commit {}"),
+        ]
+    });
+    let threads = Cell::or_nothing(threads, |threads| Cell::Count(threads.into()));
+    let facts = copies.chain([Fact::new("threads", threads, words)]);
+    known(document, "ggml", facts.collect());
+}
+
+/// What the graphs tell of the model.
+fn model(document: &mut Document, facts: &ModelFacts) {
+    let count = |number: i64| Cell::Count(number.max(0) as u128);
+    let text = |text: &Option<String>| Cell::or_nothing(text.as_ref(), Cell::text);
+    let flash = facts.flash_attention.map(|on| if on { "on" } else { "off" });
+    let share = |(name, share): &(String, f64)| format!("{name} {}", Cell::Share(*share).words());
+    let types: Vec<String> = facts.quantisation.iter().map(share).collect();
+    let types = Some(types.join(", ")).filter(|types| !types.is_empty());
+    let layers = Cell::or_nothing(facts.layers, |layers| Cell::Count(layers.into()));
+    let values = vec![
+        Fact::new("layers", layers, if facts.layers == Some(1) { "{} layer" } else { "{} layers" }),
+        Fact::new("embedding", Cell::or_nothing(facts.embedding, count), "width {}"),
+        Fact::new("vocabulary", Cell::or_nothing(facts.vocabulary, count), "vocabulary {}"),
+        Fact::new("quantisation", text(&types), "{}"),
+        Fact::new("cache_k", text(&facts.cache_k), "keys {}"),
+        Fact::new("cache_v", text(&facts.cache_v), "values {}"),
+        Fact::new("flash_attention", Cell::or_nothing(flash, Cell::text), "flash attention {}"),
+    ];
+    known(document, "model", values);
+}
+
+/// A line of what is known, if anything is.
+fn known(document: &mut Document, name: &'static str, mut facts: Vec<Fact>) {
+    facts.retain(|fact| fact.value != Cell::Nothing);
+    if !facts.is_empty() {
+        document.fact(name, name, facts);
+    }
 }
 
 /// How each backend was observed, in a line for each. For ops it matters by which way.

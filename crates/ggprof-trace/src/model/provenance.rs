@@ -45,7 +45,7 @@ pub enum Extent {
     Stopped,
     /// The program was still running when this was taken.
     Snapshot,
-    /// The program ended before the window to record began.
+    /// The program ended before the window to record began, or before anybody asked for it.
     NotBegun,
 }
 

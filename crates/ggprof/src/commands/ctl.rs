@@ -1,7 +1,7 @@
 //! `ggprof ctl`: starts, stops and copies recordings of programs that are running.
 
 use super::run::present;
-use crate::cli::{CtlArgs, CtlVerb, SummaryTo};
+use crate::cli::{CtlArgs, CtlVerb, StatusFormat, SummaryTo};
 use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::launch::{Completed, Launcher, Listed, list_all};
@@ -21,7 +21,7 @@ their recording.";
 pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
     let (mut recorded, silent) = list_all();
     let (verb, pid) = match &arguments.verb {
-        CtlVerb::Status { pid } => ("status", *pid),
+        CtlVerb::Status { pid, .. } => ("status", *pid),
         CtlVerb::Start { pid } => ("start", *pid),
         CtlVerb::Stop { pid } => ("stop", *pid),
         CtlVerb::Snapshot { pid, .. } => ("snapshot", *pid),
@@ -41,9 +41,9 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         }
     }
     silent.iter().for_each(|silent| messages::warning(silent));
-    if verb == "status" {
-        let lines: String = recorded.iter().map(Listed::line).collect();
-        output::to_stdout(|out| out.write_all(lines.as_bytes()))?;
+    if let CtlVerb::Status { format, .. } = arguments.verb {
+        let text = status(&recorded, format);
+        output::to_stdout(|out| out.write_all(text.as_bytes()))?;
         return Ok(Outcome::Done);
     }
     let [process] = &recorded[..] else { bail!(several(verb, &recorded)) };
@@ -52,6 +52,16 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         CtlVerb::Snapshot { output, .. } => snapshot(process, answer, output),
         CtlVerb::Start { .. } => said(process, "is recorded from the next graph run on"),
         _ => said(process, "is not recorded any more; the program goes on"),
+    }
+}
+
+fn status(recorded: &[Listed], format: StatusFormat) -> String {
+    match format {
+        StatusFormat::Table => recorded.iter().map(Listed::line).collect(),
+        StatusFormat::Json => {
+            let all: Vec<_> = recorded.iter().map(Listed::json).collect();
+            format!("{:#}\n", serde_json::Value::from(all))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! writes the files that the user asked for.
 
 use crate::cli::{RunArgs, SummaryTo, VulkanArg};
-use crate::exit::Outcome;
+use crate::exit::{self, Outcome};
 use crate::format::Format;
 use crate::input::Recording;
 use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
@@ -11,6 +11,7 @@ use clap::ValueEnum;
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
 use ggprof_report::{documents, render};
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -38,28 +39,51 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
+    let recorded = deliver_all(&plan, spools, &samples, obstacle.map(|(program, _)| program));
+    Ok(outcome(ended, recorded, arguments.strict))
+}
+
+/// What became of the recordings. That the program ran is not touched by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Recorded {
+    Whole,
+    /// There is none, it is empty, or something is missing from it.
+    Incomplete,
+    /// An output could not be written.
+    Undelivered,
+}
+
+/// Writes or prints the recordings of all processes, and says what is wrong with them.
+fn deliver_all(
+    plan: &Plan,
+    spools: Spools,
+    samples: &Mutex<Samples>,
+    program: Option<PathBuf>,
+) -> Recorded {
     let files = spools.files();
     let without_agent = spools.without_agent();
     without_agent.iter().for_each(|sentence| messages::warning(sentence));
-    if files.is_empty() {
-        if without_agent.is_empty() {
-            let program = obstacle.map(|(program, _)| program);
-            messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
-        }
-        return Ok(outcome(ended, false));
+    if files.is_empty() && without_agent.is_empty() {
+        messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
     }
-    let mut recorded = false;
+    let (mut any_events, mut any_losses) = (false, !without_agent.is_empty());
     for file in &files {
-        match deliver(&plan, file, &samples, files.len() > 1) {
-            Ok(any) => recorded |= any,
+        match deliver(plan, file, samples, files.len() > 1) {
+            Ok(recording) => {
+                any_events |= !recording.trace.events.is_empty();
+                any_losses |= !recording.trace.losses.is_empty();
+            }
+            // Who stops reading has what was wanted.
+            Err(error) if exit::is_closed_pipe(&error) => any_events = true,
             Err(error) => {
+                messages::error(&error);
                 let place = spools.keep();
                 messages::note(&format!("The recording itself is kept in {}.", place.display()));
-                return Err(error);
+                return Recorded::Undelivered;
             }
         }
     }
-    Ok(outcome(ended, recorded))
+    if any_events && !any_losses { Recorded::Whole } else { Recorded::Incomplete }
 }
 
 /// Of a program that ran and was not recorded at all.
@@ -116,9 +140,11 @@ fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
 
 fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
     let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
-    for (name, on) in
-        [("GGPROF_THREADS", arguments.threads), ("GGPROF_SERIALIZE", arguments.serialize)]
-    {
+    for (name, on) in [
+        ("GGPROF_THREADS", arguments.threads),
+        ("GGPROF_SERIALIZE", arguments.serialize),
+        ("GGPROF_PAUSED", arguments.paused),
+    ] {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
     if let Some(how) = arguments.vulkan.to_possible_value() {
@@ -141,21 +167,23 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     variables
 }
 
-/// The program's own code; but nothing recorded is not a success.
-fn outcome(ended: Ended, recorded: bool) -> Outcome {
-    match ended.code() {
-        0 if !recorded => Outcome::Incomplete,
-        code => Outcome::Command(code),
+/// The program's own code. Only who asked for it is told of the recording by the code, and only
+/// where the program itself succeeded.
+fn outcome(ended: Ended, recorded: Recorded, strict: bool) -> Outcome {
+    match (ended.code(), recorded) {
+        (0, Recorded::Incomplete) if strict => Outcome::Incomplete,
+        (0, Recorded::Undelivered) if strict => Outcome::Command(exit::FAILED),
+        (code, _) => Outcome::Command(code),
     }
 }
 
-/// Writes or prints the recording of one process; whether it has any events.
+/// Writes or prints the recording of one process.
 fn deliver(
     plan: &Plan,
     file: &Path,
     samples: &Mutex<Samples>,
     one_of_many: bool,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Recording> {
     let process = launch::process_of(file);
     let completed = Completed::of(file, samples)?;
     let recording = Recording::of_completed(&completed, &process)?;
@@ -163,7 +191,7 @@ fn deliver(
         |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
     let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
     present(&recording, &completed, &outputs, plan.summary_to)?;
-    Ok(!recording.trace.events.is_empty())
+    Ok(recording)
 }
 
 /// Writes a recording, which was read from `completed`, to these files; without any, prints its
@@ -201,12 +229,17 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
     let document = documents::summary(&recording.trace, &recording.name);
-    match to {
-        SummaryTo::Stdout => {
+    let is_for_stdout = match to {
+        SummaryTo::Auto => std::io::stdout().is_terminal(),
+        SummaryTo::Stdout => true,
+        SummaryTo::Stderr => false,
+    };
+    match is_for_stdout {
+        true => {
             let text = render::console(&document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))
         }
-        SummaryTo::Stderr => {
+        false => {
             messages::note_styled(&render::console(&document, &terminal::stderr_style()));
             Ok(())
         }

@@ -11,6 +11,8 @@ use signal_hook::consts::{
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -40,6 +42,29 @@ impl Ended {
     }
 }
 
+/// The program could not be started.
+#[derive(Debug)]
+pub(crate) struct NotStarted {
+    sentence: String,
+    /// The exit code that a shell would give.
+    pub(crate) code: u8,
+}
+
+impl NotStarted {
+    fn new(sentence: String, error: &io::Error) -> Self {
+        let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
+        Self { sentence, code }
+    }
+}
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+impl std::error::Error for NotStarted {}
+
 /// Runs `command` with `agent` loaded and these variables set, to its end. What `once_started`
 /// opens, the program does not inherit.
 pub(crate) fn run(
@@ -60,7 +85,7 @@ pub(crate) fn run(
         .envs(variables.iter().map(|(name, value)| (name, value)));
     let mut child = inherited::pass_on(&mut command)
         .spawn()
-        .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
+        .map_err(|error| NotStarted::new(messages::cannot_start(program, &error), &error))?;
     once_started();
     let pid = child.id();
     let forwarder = std::thread::spawn(move || forward(signals, pid));

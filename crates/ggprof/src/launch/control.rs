@@ -115,7 +115,11 @@ fn carry_out(
 
 /// Fields of a status, with the program's name, which may hold anything, last.
 fn status_line(process: &Recorded) -> Option<String> {
-    let Standing { state, graph_runs, bytes, program } = process.standing().ok()?;
+    let Standing { state, graph_runs, bytes, losses, since_unix_ns, until_unix_ns, program } =
+        process.standing().ok()?;
+    let moment = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| ns.to_string());
+    let (since, until) = (moment(since_unix_ns), moment(until_unix_ns));
     let program = program.replace(char::is_control, "?");
-    Some(format!("{} {state} {graph_runs} {bytes} {program}\n", process.pid))
+    let pid = process.pid;
+    Some(format!("{pid} {state} {graph_runs} {bytes} {losses} {since} {until} {program}\n"))
 }

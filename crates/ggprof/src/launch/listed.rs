@@ -25,6 +25,9 @@ pub(crate) struct Listed {
     state: String,
     graph_runs: u64,
     bytes: u64,
+    losses: u64,
+    since_unix_ns: Option<u64>,
+    until_unix_ns: Option<u64>,
     pub(crate) program: String,
 }
 
@@ -36,13 +39,26 @@ impl Listed {
         format!("{pid}  {program}  {state}  {graph_runs} graph runs  {megabytes:.1} MB\n")
     }
 
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "pid": self.pid,
+            "program": self.program,
+            "state": self.state,
+            "graph_runs": self.graph_runs,
+            "bytes": self.bytes,
+            "since_unix_ns": self.since_unix_ns,
+            "until_unix_ns": self.until_unix_ns,
+            "losses": self.losses,
+        })
+    }
+
     /// Sends a request about it to the launcher; returns what comes after its `ok`.
     pub(crate) fn ask(&self, verb: &str) -> anyhow::Result<impl BufRead + use<>> {
         ask(&self.socket, &format!("{verb} {}", self.pid), TO_ACT)
     }
 
     fn parse(socket: &Path, line: &str) -> Option<Listed> {
-        let mut fields = line.splitn(5, ' ');
+        let mut fields = line.splitn(8, ' ');
         Some(Listed {
             launcher: Launcher::of(socket)?,
             socket: socket.to_owned(),
@@ -50,9 +66,17 @@ impl Listed {
             state: fields.next()?.to_owned(),
             graph_runs: fields.next()?.parse().ok()?,
             bytes: fields.next()?.parse().ok()?,
+            losses: fields.next()?.parse().ok()?,
+            since_unix_ns: moment(fields.next()?)?,
+            until_unix_ns: moment(fields.next()?)?,
             program: fields.next()?.to_owned(),
         })
     }
+}
+
+/// A moment, or `-` where there is none; `None` for anything else.
+fn moment(field: &str) -> Option<Option<u64>> {
+    if field == "-" { Some(None) } else { field.parse().ok().map(Some) }
 }
 
 /// What every launcher says, and a sentence about each that does not. One that refuses is gone.

@@ -21,7 +21,7 @@ mod vulkan_layer;
 
 pub(crate) use agent::find as find_agent;
 pub(crate) use ahead::Ahead;
-pub(crate) use child::{Ended, run};
+pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
 pub(crate) use control::Control;
 pub(crate) use listed::{Listed, list_all};

@@ -9,7 +9,7 @@ use ggprof_spool::live::LiveSpool;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long a stop waits for the graph runs that are being computed.
 const LONGEST_RUN: Duration = Duration::from_secs(30);
@@ -35,6 +35,13 @@ pub(crate) struct Standing {
     pub(crate) state: &'static str,
     pub(crate) graph_runs: u64,
     pub(crate) bytes: u64,
+    /// What is known to be missing, of all kinds.
+    pub(crate) losses: u64,
+    /// Nothing in it is older; `None` where its beginning made room for newer graph runs, or
+    /// nothing was recorded yet.
+    pub(crate) since_unix_ns: Option<u64>,
+    /// Now, while it is going on; the header does not tell when it was stopped.
+    pub(crate) until_unix_ns: Option<u64>,
     pub(crate) program: String,
 }
 
@@ -63,10 +70,17 @@ impl Recorded {
             (Control::Window, Window::NotYet) => "waiting",
             (Control::Stop, _) | (Control::Window, Window::Over) => "stopped",
         };
+        let has_runs = header.graph_runs > 0;
+        let is_from_its_start = has_runs && header.reused_blocks == 0;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let now_ns = now.and_then(|now| u64::try_from(now.as_nanos()).ok());
         Ok(Standing {
             state,
             graph_runs: header.graph_runs,
             bytes: self.spool.bytes()?,
+            losses: header.losses.iter().fold(0, |sum, &losses| sum.saturating_add(losses)),
+            since_unix_ns: is_from_its_start.then_some(header.start_realtime_ns),
+            until_unix_ns: now_ns.filter(|_| has_runs && header.records()),
             program: header.command,
         })
     }

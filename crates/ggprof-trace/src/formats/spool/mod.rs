@@ -127,6 +127,7 @@ fn extent(header: &Header) -> Extent {
     }
     match (header.control, header.window) {
         (Control::Window, Window::NotYet) => Extent::NotBegun,
+        (Control::Stop, _) if header.graph_runs == 0 => Extent::NotBegun,
         _ => Extent::Stopped,
     }
 }

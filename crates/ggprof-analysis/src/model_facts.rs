@@ -1,0 +1,156 @@
+//! What the graphs tell of the model: its size, its types, its attention. Read from the names that
+//! llama.cpp gives to weights, caches and outputs; what they do not tell stays unknown.
+
+use ggprof_trace::{NodeId, Tensor, Trace};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is known of the model.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ModelFacts {
+    pub layers: Option<u64>,
+    /// Length of the rows between layers.
+    pub embedding: Option<i64>,
+    pub vocabulary: Option<i64>,
+    /// Types of the weights that products read, each with its share of their bytes, largest first.
+    pub quantisation: Vec<(String, f64)>,
+    /// Types of the cache, of keys and of values.
+    pub cache_k: Option<String>,
+    pub cache_v: Option<String>,
+    pub flash_attention: Option<bool>,
+}
+
+/// Nothing where the program has several models, which cannot be told apart.
+pub fn model_facts(trace: &Trace) -> ModelFacts {
+    let Some(weights) = weights(trace) else { return ModelFacts::default() };
+    let output = output_product(trace);
+    ModelFacts {
+        layers: layers(&weights),
+        embedding: output.map(|(weight, _)| weight.ne[0]),
+        vocabulary: output.map(|(_, product)| product.ne[0]),
+        quantisation: quantisation(trace, &weights),
+        cache_k: cache_type(trace, "cache_k_l"),
+        cache_v: cache_type(trace, "cache_v_l"),
+        flash_attention: flash_attention(trace),
+    }
+}
+
+/// The largest number of threads that an op ran on.
+pub fn most_threads(trace: &Trace) -> Option<u32> {
+    let folds = trace.events.iter().filter_map(|event| trace.events.threads(event.id));
+    folds.map(|fold| fold.threads).max()
+}
+
+/// Sources of a node, with their names where the recording gives them.
+fn sources(trace: &Trace, id: NodeId) -> impl Iterator<Item = (&str, Tensor)> {
+    let names = trace.nodes.source_names(id).iter().map(|&name| trace.text(name));
+    names.zip(trace.signature(id).sources.iter().map(|source| source.tensor))
+}
+
+/// The distinct weights that products read; `None` if one name stands for several.
+fn weights(trace: &Trace) -> Option<BTreeMap<&str, Tensor>> {
+    let mut weights = BTreeMap::new();
+    let products =
+        trace.nodes.ids().filter(|&id| matches!(trace.op_name(id), "MUL_MAT" | "MUL_MAT_ID"));
+    for (name, tensor) in products.filter_map(|id| sources(trace, id).next()) {
+        let is_weight = name.ends_with(".weight") && tensor.is_known();
+        if is_weight && *weights.entry(name).or_insert(tensor) != tensor {
+            return None;
+        }
+    }
+    Some(weights)
+}
+
+fn layers(weights: &BTreeMap<&str, Tensor>) -> Option<u64> {
+    let numbers = weights.keys().filter_map(|name| name.strip_prefix("blk.")?.split('.').next());
+    let layers = numbers.collect::<BTreeSet<&str>>().len() as u64;
+    Some(layers).filter(|&layers| layers > 0)
+}
+
+/// The weight and the result of the product that gives the logits.
+fn output_product(trace: &Trace) -> Option<(Tensor, Tensor)> {
+    let is_output = |id: &NodeId| {
+        trace.tensor_name(*id) == Some("result_output") && trace.op_name(*id) == "MUL_MAT"
+    };
+    let id = trace.nodes.ids().find(is_output)?;
+    let signature = trace.signature(id);
+    let weight = signature.sources.first()?.tensor;
+    (weight.is_known() && signature.output.is_known()).then_some((weight, signature.output))
+}
+
+/// Empty if the size of one of them is not known.
+fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String, f64)> {
+    let mut by_type: BTreeMap<i32, u64> = BTreeMap::new();
+    for tensor in weights.values() {
+        let Some(bytes) = trace.types.bytes_of(tensor) else { return Vec::new() };
+        *by_type.entry(tensor.type_id).or_default() += bytes;
+    }
+    let all: u64 = by_type.values().sum();
+    let share = |(id, bytes): (i32, u64)| (trace.types.name(id), bytes as f64 / all as f64);
+    let mut shares: Vec<(String, f64)> = by_type.into_iter().map(share).collect();
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    shares
+}
+
+/// Views of a cache have its type, copies may have another.
+fn cache_type(trace: &Trace, name: &str) -> Option<String> {
+    let all = trace.nodes.ids().flat_map(|id| sources(trace, id));
+    let cached = all.filter(|(source, _)| source.starts_with(name) && !source.contains("(copy)"));
+    let types: BTreeSet<i32> = cached.map(|(_, tensor)| tensor.type_id).collect();
+    (types.len() == 1).then(|| types.first().map(|&id| trace.types.name(id))).flatten()
+}
+
+fn flash_attention(trace: &Trace) -> Option<bool> {
+    let has = |wanted: &dyn Fn(NodeId) -> bool| trace.nodes.ids().any(wanted);
+    let flash = has(&|id| trace.op_name(id) == "FLASH_ATTN_EXT");
+    let plain = has(&|id| {
+        let is_attention =
+            trace.tensor_name(id).is_some_and(|name| name.starts_with("kq_soft_max"));
+        is_attention && trace.op_name(id) == "SOFT_MAX"
+    });
+    (flash != plain).then_some(flash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    const MODEL: &str = "backend 0 CPU cpu
+         op CPU MUL_MAT 0..1 Qcur-0 f32[64,2] <- q4_0[64,64] f32[64,2] from=blk.0.attn_q.weight,norm-0
+         op CPU MUL_MAT 1..2 Qcur-0 f32[64,9] <- q4_0[64,64] f32[64,9] from=blk.0.attn_q.weight,norm-0
+         op CPU MUL_MAT 2..3 Qcur-1 f32[64,2] <- q4_0[64,64] f32[64,2] from=blk.1.attn_q.weight,norm-1
+         op CPU MUL_MAT 3..4 kq-1 f32[32,2] <- f16[16,32] f32[16,2] from=cache_k_l1,q-1
+         op CPU MUL_MAT 4..5 kqv-1 f32[32,2] <- q8_0[32,32] f32[32,2] from=cache_v_l1,kq-1
+         op CPU MUL_MAT 5..6 result_output f32[512,2] <- q8_0[64,512] f32[64,2] from=output.weight,result_norm";
+
+    #[test]
+    fn what_the_names_tell() {
+        let trace = text_fixture::parse(&format!("{MODEL}\nop CPU SOFT_MAX 6..7 kq_soft_max-1"));
+        let facts = model_facts(&trace);
+        let (q4, q8) = (2.0 * 64.0 * 64.0 / 32.0 * 18.0, 64.0 * 512.0 / 32.0 * 34.0);
+        assert_eq!(
+            facts,
+            ModelFacts {
+                layers: Some(2),
+                embedding: Some(64),
+                vocabulary: Some(512),
+                quantisation: vec![
+                    ("q8_0".to_owned(), q8 / (q4 + q8)),
+                    ("q4_0".to_owned(), q4 / (q4 + q8)),
+                ],
+                cache_k: Some("f16".to_owned()),
+                cache_v: Some("q8_0".to_owned()),
+                flash_attention: Some(false),
+            }
+        );
+    }
+
+    #[test]
+    fn nothing_is_told_of_several_models_or_none() {
+        let other = "op CPU MUL_MAT 6..7 Qcur-0 f32[32,2] <- q4_0[32,32] f32[32,2] \
+                     from=blk.0.attn_q.weight,norm-0";
+        for text in [&format!("{MODEL}\n{other}"), "backend 0 CPU cpu\nop CPU ADD 0..1 node_1"] {
+            assert_eq!(model_facts(&text_fixture::parse(text)), ModelFacts::default(), "{text}");
+        }
+    }
+}
