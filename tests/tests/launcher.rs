@@ -175,7 +175,7 @@ fn a_command_that_does_not_start_ends_as_a_shell_would_say() {
     std::fs::write(run.file("no-program"), "").unwrap();
     let ran = run.program(&["./no-program"]).run();
     assert_eq!(ran.code, Some(126));
-    assert!(ran.err.contains("./no-program may not be run by you"), "{}", ran.err);
+    assert!(ran.err.contains("you may not run ./no-program"), "{}", ran.err);
 }
 
 /// What the agent has just said is not contradicted.

@@ -43,15 +43,24 @@ impl Pair {
     }
 }
 
-/// On a busy machine a program may be put aside between its look at the clock and ours, so a few
-/// may differ by that.
-fn check(pairs: &[Pair]) {
-    let agreeing = pairs.iter().filter(|pair| pair.agrees()).count();
-    let words: Vec<String> = pairs
-        .iter()
-        .map(|Pair { what, ours, theirs }| format!("{what}: {ours:.3} ms for {theirs:.3} ms"))
-        .collect();
-    assert!(3 * agreeing >= 2 * pairs.len(), "{}", words.join("\n"));
+/// Measures, and again if little agrees: on a busy machine a program may be put aside between its look
+/// at the clock and ours. `None` where that is not possible here.
+fn check(measure: impl Fn() -> Option<Vec<Pair>>) {
+    const ATTEMPTS: usize = 3;
+    let mut words = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let Some(pairs) = measure() else { return };
+        let agreeing = pairs.iter().filter(|pair| pair.agrees()).count();
+        if 3 * agreeing >= 2 * pairs.len() {
+            return;
+        }
+        words.extend(
+            pairs.into_iter().map(|Pair { what, ours, theirs }| {
+                format!("{what}: {ours:.3} ms for {theirs:.3} ms")
+            }),
+        );
+    }
+    panic!("{}", words.join("\n"));
 }
 
 fn recorded(command: &Command, directory: &Path) -> (PathBuf, String) {
@@ -70,8 +79,12 @@ fn recorded(command: &Command, directory: &Path) -> (PathBuf, String) {
 
 #[test]
 fn llama_bench_measures_the_same_speeds() {
+    check(llama_bench);
+}
+
+fn llama_bench() -> Option<Vec<Pair>> {
     let model = Model::SMALL.file("small").unwrap();
-    let Some(mut command) = debian_sid::command("llama-bench", &["cpu"]) else { return };
+    let mut command = debian_sid::command("llama-bench", &["cpu"])?;
     command.arg("-m").arg(model).args(["-t", "1", "-o", "json", "-r", "2"]);
     command.args(["-p", "64", "-n", "8", "-d", "0,600"]);
     let directory = TempDir::new().unwrap();
@@ -98,9 +111,9 @@ fn llama_bench_measures_the_same_speeds() {
         pairs.push(Pair { what: name, ours: ours * tokens as f64, theirs: theirs * tokens as f64 });
     }
     assert_eq!(pairs.len(), 4);
-    check(&pairs);
     let warm_up = phases.iter().find(|phase| phase["kind"] == "warm-up").expect("a warm-up");
     assert!(warm_up["tokens_per_s"].is_null());
+    Some(pairs)
 }
 
 fn completion(prompt: &str, tokens: u32, slot: u32) -> Value {
@@ -128,6 +141,10 @@ fn served(
 
 #[test]
 fn a_server_measures_the_same_requests() {
+    check(server);
+}
+
+fn server() -> Option<Vec<Pair>> {
     const LONG: usize = 90;
     let found = served(&["-b", "64", "-ub", "64"], |server| {
         let long = "many words ".repeat(LONG);
@@ -147,7 +164,7 @@ fn a_server_measures_the_same_requests() {
         }
         answers
     });
-    let Some((_directory, session, answers)) = found else { return };
+    let (_directory, session, answers) = found?;
     let report = report(&session.file("p.ggprof"), &["--by", "request"]);
     let requests: Vec<&Value> =
         rows(&report, "requests").iter().filter(|it| it["warm_up"] != "yes").collect();
@@ -166,7 +183,7 @@ fn a_server_measures_the_same_requests() {
     }
     assert!(requests[2]["reused_tokens"].as_u64() > Some(4), "{}", requests[2]);
     assert!(requests[3]["chunks"].as_u64() > Some(4), "{}", requests[3]);
-    check(&pairs);
+    Some(pairs)
 }
 
 #[test]
@@ -251,8 +268,12 @@ fn bindings_that_ask_the_loader_for_functions_are_seen() {
 
 #[test]
 fn whisper_has_graphs_without_tokens_and_measures_the_same() {
+    check(whisper);
+}
+
+fn whisper() -> Option<Vec<Pair>> {
     let model = whisper_model::file().unwrap();
-    let Some(mut command) = debian_sid::command("whisper-bench", &["cpu"]) else { return };
+    let mut command = debian_sid::command("whisper-bench", &["cpu"])?;
     command.arg("-m").arg(model).args(["-t", "1"]);
     let directory = TempDir::new().unwrap();
     let (file, text) = recorded(&command, directory.path());
@@ -263,6 +284,6 @@ fn whisper_has_graphs_without_tokens_and_measures_the_same() {
     let (_, prompts) = text.split_once("prompt time =").expect("whisper's timings");
     let theirs: f64 = prompts.split_whitespace().next().unwrap().parse().unwrap();
     let ours = phases.iter().find(|phase| phase["phase"] == "pp4096").expect("its prompts");
-    check(&[Pair::new("prompts", &ours["wall_ns"], theirs)]);
     assert_eq!(report["phases_from"]["source"], "shapes");
+    Some(vec![Pair::new("prompts", &ours["wall_ns"], theirs)])
 }
