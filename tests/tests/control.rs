@@ -176,7 +176,9 @@ fn a_program_that_nobody_started_the_recording_of() {
     let said = String::from_utf8_lossy(&ran.stderr).into_owned();
     assert!(said.contains("graph runs  0\n"), "{said}");
     assert!(
-        said.contains("! Nothing was recorded: the program ended before the recording was to begin"),
+        said.contains(
+            "! Nothing was recorded: the program ended before the recording was to begin"
+        ),
         "{said}"
     );
 }
