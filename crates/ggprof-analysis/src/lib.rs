@@ -14,6 +14,7 @@ pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
+pub mod live;
 pub mod phases;
 pub mod requests;
 pub mod sampling;

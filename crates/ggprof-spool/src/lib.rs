@@ -4,7 +4,7 @@
 //! `FORMAT.md` beside this crate is the specification; [`layout`] pins it,
 //! [`writer`] fills blocks of mapped memory, [`reader`] turns any bytes at all
 //! into [`record`]s and damage, [`live`] looks at a recording that is being
-//! written, [`place`] names its file, [`beside`] what else lies there, and [`layer`] tells Vulkan of
+//! written, [`follow`] at what is new in it, [`place`] names its file, [`beside`] what else lies there, and [`layer`] tells Vulkan of
 //! the agent. Making the file (creating, reserving, mapping) is the agent's work, and so is every decision about what to record; meaning is
 //! given to the records by the trace model.
 //!
@@ -14,6 +14,7 @@
 
 pub mod beside;
 mod coverage;
+pub mod follow;
 pub mod layer;
 pub mod layout;
 pub mod live;

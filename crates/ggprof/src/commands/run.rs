@@ -27,7 +27,9 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
     }
     let ahead = launch::Ahead::of(spools.path());
+    let observer = launch::Observer::of(spools.path(), orders(arguments, &plan));
     let ended = launch::run(&plan.command, &agent, &variables)?;
+    drop(observer);
     drop(ahead);
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
@@ -95,6 +97,22 @@ impl Plan {
             outputs.extend(output_of_environment());
         }
         Self { command, outputs, summary_to: arguments.summary_to }
+    }
+}
+
+fn orders(arguments: &RunArgs, plan: &Plan) -> launch::Orders {
+    let first = plan.outputs.first().filter(|path| path.as_os_str() != "-").cloned();
+    launch::Orders {
+        metrics_file: arguments.metrics_file.clone(),
+        snapshot_when: arguments.snapshot_when.clone(),
+        most_snapshots: arguments.snapshots,
+        write_snapshot: |copy, process, to| {
+            present(&Recording::of_process(copy, process)?, copy, &[to.into()], SummaryTo::Stderr)
+        },
+        snapshot_file: Box::new(move |number| match &first {
+            Some(path) => with_process(path, &format!("snapshot-{number}")),
+            None => format!("snapshot-{number}.ggprof").into(),
+        }),
     }
 }
 

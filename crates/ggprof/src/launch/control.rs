@@ -6,12 +6,15 @@
 //! `ok` what was asked for, to the end.
 
 use super::spools::recordings_in;
-use super::{Recorded, Standing, sockets};
+use super::{Recorded, Standing, Watched, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
+use ggprof_report::live::open_metrics;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Far more than a request needs; what else comes is no request.
@@ -21,6 +24,9 @@ const LONGEST_REQUEST: u64 = 100;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const OK: &[u8] = b"ok\n";
+
+/// Recordings that metrics were asked of, each looked at from the first time on.
+type Measured = Arc<Mutex<HashMap<PathBuf, Watched>>>;
 
 /// Listens until it is dropped.
 pub(crate) struct Control {
@@ -49,20 +55,22 @@ impl Drop for Control {
 
 fn listen(spools: PathBuf) -> anyhow::Result<PathBuf> {
     let (listener, socket) = sockets::listen()?;
+    let measured = Measured::default();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let spools = spools.clone();
-            std::thread::spawn(move || answer(stream, &spools));
+            let (spools, measured) = (spools.clone(), measured.clone());
+            std::thread::spawn(move || answer(stream, &spools, &measured));
         }
     });
     Ok(socket)
 }
 
 /// Whoever could connect is the user or root: the socket is in a directory of the user's alone.
-fn answer(mut stream: UnixStream, spools: &Path) {
+fn answer(mut stream: UnixStream, spools: &Path, measured: &Measured) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let done = request(&stream).and_then(|request| carry_out(&request, spools, &mut stream));
+    let done =
+        request(&stream).and_then(|request| carry_out(&request, spools, measured, &mut stream));
     if let Err(error) = done {
         // Whoever asked may be gone.
         let _ = stream.write_all(format!("{error:#}\n").as_bytes());
@@ -75,7 +83,12 @@ fn request(stream: &UnixStream) -> anyhow::Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Result<()> {
+fn carry_out(
+    request: &str,
+    spools: &Path,
+    measured: &Measured,
+    out: &mut UnixStream,
+) -> anyhow::Result<()> {
     let recorded = Recorded::alive(&recordings_in(spools));
     let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
     if verb == "status" {
@@ -101,9 +114,30 @@ fn carry_out(request: &str, spools: &Path, out: &mut UnixStream) -> anyhow::Resu
             let _ = process.send_snapshot(out);
             return Ok(());
         }
+        // Where it is, for somebody who reads it while it grows.
+        "file" => {
+            let file = process.file.canonicalize()?;
+            out.write_all(OK)?;
+            return Ok(out.write_all(file.as_os_str().as_encoded_bytes())?);
+        }
+        "metrics" => {
+            let text = metrics(&process.file, measured)?;
+            out.write_all(OK)?;
+            return Ok(out.write_all(text.as_bytes())?);
+        }
         _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),
     }
     Ok(out.write_all(OK)?)
+}
+
+fn metrics(file: &Path, measured: &Measured) -> anyhow::Result<String> {
+    let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+    if !measured.contains_key(file) {
+        measured.insert(file.to_owned(), Watched::open(file)?);
+    }
+    let watched = measured.get_mut(file).context("it was just opened")?;
+    watched.look()?;
+    Ok(open_metrics(watched.counters()))
 }
 
 /// Fields of a status, with the program's name, which may hold anything, last.
