@@ -17,6 +17,7 @@ pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
 pub mod layers;
+pub mod live;
 pub mod memory;
 pub mod model_facts;
 pub mod phases;

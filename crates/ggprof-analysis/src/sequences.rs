@@ -6,7 +6,7 @@
 //! are checked. Everything else is a prompt. A prompt that comes after a result is of a new request.
 
 use crate::steps::Part;
-use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind, Trace};
+use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
 use hashbrown::HashMap;
 
 /// What tokens of a sequence are for.
@@ -23,14 +23,13 @@ pub(crate) struct Turn {
     pub(crate) is_after_clear: bool,
 }
 
-pub(crate) struct Sequences<'a> {
-    /// Those that lie ahead.
-    changes: std::iter::Peekable<std::slice::Iter<'a, ContextChange>>,
+#[derive(Debug, Default)]
+pub(crate) struct Sequences {
     contexts: HashMap<u32, Context>,
     requests: u32,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Context {
     sequences: HashMap<u32, State>,
     is_warming_up: bool,
@@ -51,22 +50,14 @@ struct State {
     request: Option<u32>,
 }
 
-impl<'a> Sequences<'a> {
-    pub(crate) fn new(trace: &'a Trace) -> Self {
-        let changes = trace.context_changes.iter().peekable();
-        Self { changes, contexts: HashMap::new(), requests: 0 }
-    }
-
+impl Sequences {
     /// How many requests there were.
     pub(crate) fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Takes the next batch; they come by start.
+    /// Takes the next batch; they come by start, and changes in between.
     pub(crate) fn take(&mut self, batch: &Batch) -> Turn {
-        while let Some(change) = self.changes.next_if(|change| change.at_ns <= batch.start_ns) {
-            self.change(change);
-        }
         let context = self.contexts.entry(batch.context).or_default();
         let is_after_clear = std::mem::take(&mut context.was_cleared);
         let is_warm_up = context.is_warming_up;
@@ -80,7 +71,7 @@ impl<'a> Sequences<'a> {
         Turn { parts, is_warm_up, is_after_clear }
     }
 
-    fn change(&mut self, change: &ContextChange) {
+    pub(crate) fn change(&mut self, change: &ContextChange) {
         let known = change.context;
         let of_it = self.contexts.iter_mut().filter(|(id, _)| known.is_none_or(|it| it == **id));
         of_it.for_each(|(_, context)| context.change(change.what));

@@ -67,7 +67,7 @@ pub struct Part {
 
 impl Part {
     /// Whether it makes a token of the one before. A prompt of a single token is the same work.
-    fn is_one_step(&self) -> bool {
+    pub(crate) fn is_one_step(&self) -> bool {
         self.role == Role::Generation || (self.tokens, self.outputs) == (1, 1)
     }
 }
@@ -103,8 +103,12 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
     let guesses = if needs_guesses { guesses(trace) } else { Vec::new() };
     let lookup = Lookup { trace, done: &done, guesses: &guesses, encodes: encodes(trace) };
     let mut steps: Vec<Step> = lone.into_iter().map(|at| lookup.of_run(at)).collect();
-    let mut sequences = Sequences::new(trace);
+    let mut sequences = Sequences::default();
+    let mut changes = trace.context_changes.iter().peekable();
     for (batch, runs) in trace.batches.iter().zip(runs_of_batch) {
+        while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
+            sequences.change(change);
+        }
         steps.push(lookup.of_batch(batch, runs, sequences.take(batch)));
     }
     steps.sort_by_key(|step| step.start_ns);
@@ -173,7 +177,7 @@ impl Lookup<'_> {
     }
 }
 
-fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
+pub(crate) fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
     let generates = Part::is_one_step;
     match tokens {
         None => StepKind::Graph,

@@ -3,7 +3,7 @@
 //!
 //! `FORMAT.md` beside this crate is the specification. [`layout`] fixes its numbers, [`writer`]
 //! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage, and
-//! [`live`] looks at a recording that is being written. [`appendix`] makes blocks for what the agent
+//! [`live`] looks at a recording that is being written, [`follow`] at what is new in it. [`appendix`] makes blocks for what the agent
 //! cannot know. [`place`] names its file, [`beside`] the
 //! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
 //! reserves and maps the file, and decides what to record; the trace model gives the records their
@@ -16,6 +16,7 @@
 pub mod appendix;
 pub mod beside;
 mod coverage;
+pub mod follow;
 pub mod layer;
 pub mod layout;
 pub mod live;

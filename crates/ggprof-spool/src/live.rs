@@ -69,7 +69,7 @@ impl LiveSpool {
         // What events refer to was written before them: it is copied after them.
         for definitions in [false, true] {
             for index in 0..reserved {
-                let offset = HEADER_BYTES as u64 + index * layout::BLOCK_BYTES as u64;
+                let offset = offset_of(index);
                 let head = self.head(offset)?;
                 let wanted = (lane(&head) == layout::DEFINITIONS_LANE) == definitions;
                 if wanted && self.copy_block(offset, &mut block)? {
@@ -84,6 +84,39 @@ impl LiveSpool {
         page[at::OPTIONS..][..4].copy_from_slice(&options.to_le_bytes());
         page[at::RESERVED_BLOCKS..][..8].copy_from_slice(&u64::to_le_bytes(used));
         put(0, &page)
+    }
+
+    /// How many blocks the file has room for.
+    pub(crate) fn whole_blocks(&self) -> io::Result<u64> {
+        Ok(self.bytes()?.saturating_sub(HEADER_BYTES as u64) / layout::BLOCK_BYTES as u64)
+    }
+
+    /// The lane of a block, and its place there; `None` while it has none.
+    pub(crate) fn owner(&self, index: u64) -> io::Result<Option<(u32, u32)>> {
+        let head = self.head(offset_of(index))?;
+        Ok(reader::owner(&head, index as usize))
+    }
+
+    /// Appends the records of a block from a place on, as far as they are whole; the place of the
+    /// next one. `None` if the block belongs to another lane or place by now.
+    pub(crate) fn new_records(
+        &self,
+        (index, lane, sequence): (u64, u32, u32),
+        at: usize,
+        bytes: &mut Vec<u8>,
+    ) -> io::Result<Option<usize>> {
+        let (start, offset) = (bytes.len(), offset_of(index));
+        bytes.resize(start + layout::BLOCK_BYTES - at, 0);
+        self.file.read_exact_at(&mut bytes[start..], offset + at as u64)?;
+        let whole = reader::whole_records(&bytes[start..]);
+        bytes.truncate(start + whole);
+        // What is appended meanwhile may be seen half: what was whole before is whole now.
+        self.file.read_exact_at(&mut bytes[start..], offset + at as u64)?;
+        if self.owner(index)? == Some((lane, sequence)) {
+            return Ok(Some(at + whole));
+        }
+        bytes.truncate(start);
+        Ok(None)
     }
 
     fn page(&self) -> io::Result<Vec<u8>> {
@@ -114,6 +147,10 @@ impl LiveSpool {
         }
         Ok(false)
     }
+}
+
+fn offset_of(block: u64) -> u64 {
+    HEADER_BYTES as u64 + block * layout::BLOCK_BYTES as u64
 }
 
 fn lane(head: &[u8; BLOCK_HEAD_BYTES]) -> u32 {

@@ -337,15 +337,30 @@ fn record_bytes(record: &[u8]) -> usize {
 
 /// How many bytes of a block hold its head and whole records.
 pub(crate) fn committed_bytes(block: &[u8]) -> usize {
-    let mut at = BLOCK_HEAD_BYTES;
-    while let Some(record) = block.get(at..).filter(|rest| rest.len() >= UNIT && rest[0] != 0) {
-        let length = record_bytes(record);
-        if length == 0 || length > record.len() {
-            break;
-        }
+    let records = block.get(BLOCK_HEAD_BYTES..).unwrap_or_default();
+    (BLOCK_HEAD_BYTES + whole_records(records)).min(block.len())
+}
+
+/// How many bytes at the front are whole records.
+pub(crate) fn whole_records(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(length) = whole_record(&bytes[at..]) {
         at += length;
     }
-    at.min(block.len())
+    at
+}
+
+/// The length of the record at the front, if it is whole.
+pub(crate) fn whole_record(bytes: &[u8]) -> Option<usize> {
+    let is_there = bytes.len() >= UNIT && bytes[0] != 0;
+    let length = is_there.then(|| record_bytes(bytes))?;
+    (length > 0 && length <= bytes.len()).then_some(length)
+}
+
+/// The lane that a block belongs to, and its place there.
+pub(crate) fn owner(head: &[u8], index: usize) -> Option<(u32, u32)> {
+    let is_whole = matches!(head_state(head, index), Head::Whole);
+    is_whole.then(|| (number(head, 4), number(head, 8)))
 }
 
 fn damage(offset: usize, reason: DamageReason) -> Damage {

@@ -1,6 +1,6 @@
 //! Every word of `--help`.
 
-use crate::quantity::{self, Graphs, Moment};
+use crate::quantity::{self, Event, Graphs, Moment};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
@@ -15,6 +15,7 @@ Examples:
   ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
   ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
   ggprof ctl snapshot -o now.html                   what a running server did until now
+  ggprof top                                        what it does, second by second
   ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
   ggprof view profile.json                          its timeline, in the browser
@@ -33,6 +34,14 @@ Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 
   128+n  signal n ended the command
   126    the command cannot be executed
   127    the command was not found";
+
+const TOP_HELP: &str = "\
+Keys:
+  q  quit
+  s  sort operations by time, calls or GB/s
+  f  freeze what is shown, and go on
+  p  show operations of all steps, prompts, generation or mixed batches
+  w  write a snapshot to the current directory, as `ggprof ctl snapshot -o snapshot-1.ggprof`";
 
 const ENV_HELP: &str = "\
 For a POSIX shell:
@@ -64,6 +73,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
+    /// Show what a recorded program does while it runs, second by second
+    Top(TopArgs),
     /// Say what can be recorded of a program, and how; without a command, check the installation
     Doctor(DoctorArgs),
     /// Print what to set so that programs started later are recorded where GGML_PROFILE says
@@ -152,6 +163,17 @@ pub(crate) struct RunArgs {
     /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
     #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
     pub(crate) max_size: Option<u64>,
+    /// Write what was done until now as OpenMetrics text, once a second
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics_file: Option<PathBuf>,
+    /// Write a snapshot when something happens, may be repeated: gap>500ms (a sequence waits so long for
+    /// its next token, or a program without sequences computes nothing), run>2s (a graph run), tg<10
+    /// (tokens a second over the last 5 s)
+    #[arg(long, value_name = "WHAT", value_parser = quantity::event)]
+    pub(crate) snapshot_when: Vec<Event>,
+    /// Write at most so many of these snapshots, not more than one in ten seconds (default: 3)
+    #[arg(long, value_name = "N", default_value_t = 3, hide_default_value = true)]
+    pub(crate) snapshots: u32,
     /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
     /// removed and obeyed by ggprof
     #[arg(
@@ -228,6 +250,12 @@ pub(crate) enum CtlVerb {
         #[arg(short, long, value_name = "FILE")]
         output: Vec<PathBuf>,
     },
+    /// Print what was done since the first time this was asked, and what was recorded shortly before, as
+    /// OpenMetrics text
+    Metrics {
+        /// Process that is recorded, or its `ggprof run`
+        pid: Option<u32>,
+    },
     /// List what is being recorded
     Status {
         /// Process id of the recorded program, or of its `ggprof run`
@@ -244,6 +272,19 @@ pub(crate) enum StatusFormat {
     Table,
     /// An array with an object for each process
     Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct TopArgs {
+    /// Process that is recorded, or its `ggprof run`; without it, the one there is
+    pub(crate) pid: Option<u32>,
+    /// Print a line of JSON a second, as without a terminal
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// End after so many looks
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
 }
 
 #[derive(Debug, Args)]

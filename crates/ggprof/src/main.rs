@@ -13,6 +13,7 @@ mod messages;
 mod output;
 mod progress;
 mod quantity;
+mod screen;
 mod terminal;
 
 use clap::Parser;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Ctl(arguments) => commands::ctl(arguments),
+        Command::Top(arguments) => commands::top(arguments),
         Command::Doctor(arguments) => commands::doctor(arguments),
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),

@@ -25,6 +25,40 @@ pub(crate) fn moment(text: &str) -> Result<Moment, String> {
     time(text).map(Moment::SinceStart).map_err(|_| words.to_owned())
 }
 
+/// Something that a snapshot is written of.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Event {
+    GapLongerThan(Duration),
+    RunLongerThan(Duration),
+    /// Tokens a second.
+    GenerationBelow(f64),
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Event::GapLongerThan(time) => write!(f, "gap>{time:?}"),
+            Event::RunLongerThan(time) => write!(f, "run>{time:?}"),
+            Event::GenerationBelow(speed) => write!(f, "tg<{speed}"),
+        }
+    }
+}
+
+pub(crate) fn event(text: &str) -> Result<Event, String> {
+    let words = "write it like gap>500ms, run>2s or tg<10";
+    let (what, limit) = text.split_once(['<', '>']).ok_or(words)?;
+    let sign = text[what.len()..].chars().next();
+    match (what.trim(), sign) {
+        ("gap", Some('>')) => time(limit.trim()).map(Event::GapLongerThan),
+        ("run", Some('>')) => time(limit.trim()).map(Event::RunLongerThan),
+        ("tg", Some('<')) => {
+            let speed = limit.trim().parse().ok().filter(|speed: &f64| *speed > 0.0);
+            speed.map(Event::GenerationBelow).ok_or_else(|| words.to_owned())
+        }
+        _ => Err(words.to_owned()),
+    }
+}
+
 /// Bytes; the smallest that a recording can be limited to is 4 MiB.
 pub(crate) fn recording_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 8] = [
@@ -104,6 +138,21 @@ mod tests {
         }
         for text in ["", "MB", "1MB", "-5GB", "10 pages"] {
             assert!(recording_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn events() {
+        let ms = Duration::from_millis;
+        for (text, meant) in [
+            ("gap>500ms", Event::GapLongerThan(ms(500))),
+            ("run > 2s", Event::RunLongerThan(ms(2000))),
+            ("tg<10", Event::GenerationBelow(10.0)),
+        ] {
+            assert_eq!(event(text), Ok(meant), "{text}");
+        }
+        for text in ["", "gap", "gap<500ms", "tg>10", "tg<fast", "tg<-1", "tg<nan", "gap>"] {
+            assert!(event(text).is_err(), "{text}");
         }
     }
 

@@ -12,6 +12,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use tempfile::NamedTempFile;
 
 const NOTHING: &str = "\
 nothing is being recorded: no program that was started with `ggprof run` uses ggml now. Programs \
@@ -19,13 +20,51 @@ that were started in another way with the agent inside can be sent SIGUSR2: it s
 their recording.";
 
 pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
-    let (mut recorded, silent) = list_all();
     let (verb, pid) = match &arguments.verb {
         CtlVerb::Status { pid, .. } => ("status", *pid),
         CtlVerb::Start { pid } => ("start", *pid),
         CtlVerb::Stop { pid } => ("stop", *pid),
         CtlVerb::Snapshot { pid, .. } => ("snapshot", *pid),
+        CtlVerb::Metrics { pid } => ("metrics", *pid),
     };
+    let recorded = all_of(pid)?;
+    if let CtlVerb::Status { format, .. } = arguments.verb {
+        let text = status(&recorded, format);
+        output::to_stdout(|out| out.write_all(text.as_bytes()))?;
+        return Ok(Outcome::Done);
+    }
+    let process = one(&format!("ctl {verb}"), &recorded)?;
+    let mut answer = process.ask(verb)?;
+    match &arguments.verb {
+        CtlVerb::Snapshot { output, .. } => snapshot(process, answer, output),
+        CtlVerb::Metrics { .. } => {
+            let mut text = Vec::new();
+            answer.read_to_end(&mut text)?;
+            output::to_stdout(|out| out.write_all(&text))?;
+            Ok(Outcome::Done)
+        }
+        CtlVerb::Start { .. } => said(process, "is recorded from the next graph run on"),
+        _ => said(process, "is not recorded any more; the program goes on"),
+    }
+}
+
+/// The one that is being recorded, or the one with this number.
+pub(super) fn find(command: &str, pid: Option<u32>) -> anyhow::Result<Listed> {
+    let recorded = all_of(pid)?;
+    one(command, &recorded)?;
+    recorded.into_iter().next().context(NOTHING)
+}
+
+fn one<'a>(command: &str, recorded: &'a [Listed]) -> anyhow::Result<&'a Listed> {
+    match recorded {
+        [process] => Ok(process),
+        _ => bail!(several(command, recorded)),
+    }
+}
+
+/// What is being recorded, at least one.
+fn all_of(pid: Option<u32>) -> anyhow::Result<Vec<Listed>> {
+    let (mut recorded, silent) = list_all();
     if let Some(pid) = pid {
         recorded = of_process(recorded, pid);
     }
@@ -41,18 +80,7 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         }
     }
     silent.iter().for_each(|silent| messages::warning(silent));
-    if let CtlVerb::Status { format, .. } = arguments.verb {
-        let text = status(&recorded, format);
-        output::to_stdout(|out| out.write_all(text.as_bytes()))?;
-        return Ok(Outcome::Done);
-    }
-    let [process] = &recorded[..] else { bail!(several(verb, &recorded)) };
-    let answer = process.ask(verb)?;
-    match &arguments.verb {
-        CtlVerb::Snapshot { output, .. } => snapshot(process, answer, output),
-        CtlVerb::Start { .. } => said(process, "is recorded from the next graph run on"),
-        _ => said(process, "is not recorded any more; the program goes on"),
-    }
+    Ok(recorded)
 }
 
 fn status(recorded: &[Listed], format: StatusFormat) -> String {
@@ -83,13 +111,19 @@ fn said(process: &Listed, what: &str) -> anyhow::Result<Outcome> {
 }
 
 fn snapshot(process: &Listed, pieces: impl Read, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
-    let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
-    receive(pieces, file.as_file()).context("the snapshot cannot be copied")?;
+    let file = received(pieces)?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     // The launcher has sent all that it knows.
     let completed = Completed::as_it_is(file.path())?;
     present(&recording, &completed, outputs, SummaryTo::Stdout)?;
     Ok(recording.outcome())
+}
+
+/// A file of the copy that a launcher sends.
+pub(super) fn received(pieces: impl Read) -> anyhow::Result<NamedTempFile> {
+    let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
+    receive(pieces, file.as_file()).context("the copy cannot be made")?;
+    Ok(file)
 }
 
 /// Puts the pieces that a launcher sends where they belong in a file. The first of the file
@@ -114,10 +148,7 @@ fn receive(mut pieces: impl Read, file: &File) -> std::io::Result<()> {
     }
 }
 
-fn several(verb: &str, recorded: &[Listed]) -> String {
+fn several(command: &str, recorded: &[Listed]) -> String {
     let lines: String = recorded.iter().map(|process| format!("\n  {}", process.line())).collect();
-    format!(
-        "several programs are recorded. Say which: `ggprof ctl {verb} PID`.{}",
-        lines.trim_end()
-    )
+    format!("several programs are recorded. Say which: `ggprof {command} PID`.{}", lines.trim_end())
 }

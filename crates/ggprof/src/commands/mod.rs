@@ -8,6 +8,7 @@ mod env;
 mod generate;
 mod report;
 mod run;
+mod top;
 mod view;
 
 pub(crate) use convert::convert;
@@ -18,4 +19,5 @@ pub(crate) use env::env;
 pub(crate) use generate::generate;
 pub(crate) use report::report;
 pub(crate) use run::run;
+pub(crate) use top::top;
 pub(crate) use view::view;

@@ -30,12 +30,13 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
     }
     let ahead = launch::Ahead::of(spools.path());
+    let observer = launch::Observer::of(spools.path(), orders(arguments, &plan));
     let mut sensors = None;
     let ended = launch::run(&plan.command, &agent, &variables, || {
         let read = || Sensors::read_into(samples.clone());
         sensors = (!arguments.no_sensors).then(read);
     })?;
-    drop((ahead, sensors));
+    drop((observer, ahead, sensors));
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
@@ -125,6 +126,22 @@ impl Plan {
             outputs.extend(output_of_environment());
         }
         Self { command, outputs, summary_to: arguments.summary_to }
+    }
+}
+
+fn orders(arguments: &RunArgs, plan: &Plan) -> launch::Orders {
+    let first = plan.outputs.first().filter(|path| path.as_os_str() != "-").cloned();
+    launch::Orders {
+        metrics_file: arguments.metrics_file.clone(),
+        snapshot_when: arguments.snapshot_when.clone(),
+        most_snapshots: arguments.snapshots,
+        write_snapshot: |copy, process, to| {
+            present(&Recording::of_process(copy, process)?, copy, &[to.into()], SummaryTo::Stderr)
+        },
+        snapshot_file: Box::new(move |number| match &first {
+            Some(path) => with_process(path, &format!("snapshot-{number}")),
+            None => format!("snapshot-{number}.ggprof").into(),
+        }),
     }
 }
 

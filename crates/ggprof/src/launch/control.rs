@@ -6,13 +6,15 @@
 //! result, up to the end of the stream.
 
 use super::spools::recordings_in;
-use super::{Recorded, Samples, Standing, sockets};
+use super::{Recorded, Samples, Standing, Watched, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
+use ggprof_report::live::open_metrics;
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Far more than a request needs; anything longer is not a request.
@@ -22,6 +24,9 @@ const LONGEST_REQUEST: u64 = 100;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const OK: &[u8] = b"ok\n";
+
+/// Recordings that metrics were asked of, each looked at from the first time on.
+type Measured = Arc<Mutex<HashMap<PathBuf, Watched>>>;
 
 /// Listens until it is dropped.
 pub(crate) struct Control {
@@ -50,21 +55,23 @@ impl Drop for Control {
 
 fn listen(spools: PathBuf, samples: Arc<Mutex<Samples>>) -> anyhow::Result<PathBuf> {
     let (listener, socket) = sockets::listen()?;
+    let measured = Measured::default();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let (spools, samples) = (spools.clone(), samples.clone());
-            std::thread::spawn(move || answer(stream, &spools, &samples));
+            let measured = measured.clone();
+            std::thread::spawn(move || answer(stream, &spools, &samples, &measured));
         }
     });
     Ok(socket)
 }
 
 /// Only the user or root can connect: the socket is in a directory that only the user can open.
-fn answer(mut stream: UnixStream, spools: &Path, samples: &Mutex<Samples>) {
+fn answer(mut stream: UnixStream, spools: &Path, samples: &Mutex<Samples>, measured: &Measured) {
     let _ = stream.set_read_timeout(Some(PATIENCE));
     let _ = stream.set_write_timeout(Some(PATIENCE));
-    let done =
-        request(&stream).and_then(|request| carry_out(&request, spools, samples, &mut stream));
+    let done = request(&stream)
+        .and_then(|request| carry_out(&request, spools, samples, measured, &mut stream));
     if let Err(error) = done {
         // The process that asked may be gone.
         let _ = stream.write_all(format!("{error:#}\n").as_bytes());
@@ -81,6 +88,7 @@ fn carry_out(
     request: &str,
     spools: &Path,
     samples: &Mutex<Samples>,
+    measured: &Measured,
     out: &mut UnixStream,
 ) -> anyhow::Result<()> {
     let recorded = Recorded::alive(&recordings_in(spools));
@@ -108,9 +116,30 @@ fn carry_out(
             let _ = process.send_snapshot(samples, out);
             return Ok(());
         }
+        // Where it is, for somebody who reads it while it grows.
+        "file" => {
+            let file = process.file.canonicalize()?;
+            out.write_all(OK)?;
+            return Ok(out.write_all(file.as_os_str().as_encoded_bytes())?);
+        }
+        "metrics" => {
+            let text = metrics(&process.file, measured)?;
+            out.write_all(OK)?;
+            return Ok(out.write_all(text.as_bytes())?);
+        }
         _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),
     }
     Ok(out.write_all(OK)?)
+}
+
+fn metrics(file: &Path, measured: &Measured) -> anyhow::Result<String> {
+    let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
+    if !measured.contains_key(file) {
+        measured.insert(file.to_owned(), Watched::open(file)?);
+    }
+    let watched = measured.get_mut(file).context("it was just opened")?;
+    watched.look()?;
+    Ok(open_metrics(watched.counters()))
 }
 
 /// Fields of a status, with the program's name, which may hold anything, last.

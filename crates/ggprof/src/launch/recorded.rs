@@ -26,6 +26,7 @@ pub(super) fn hold_stops() -> MutexGuard<'static, ()> {
 pub(crate) struct Recorded {
     spool: LiveSpool,
     holder: Holder,
+    pub(crate) file: PathBuf,
     /// In its own namespace.
     pub(crate) pid: u32,
 }
@@ -60,7 +61,7 @@ impl Recorded {
             return None;
         }
         let holder = Holder::find(&file.metadata().ok()?, pid)?;
-        Some(Recorded { spool, holder, pid })
+        Some(Recorded { spool, holder, file: file.to_owned(), pid })
     }
 
     pub(crate) fn standing(&self) -> io::Result<Standing> {
@@ -103,6 +104,14 @@ impl Recorded {
                 return Ok(quiet);
             }
         }
+    }
+
+    /// Gives a recording as it is now, piece by piece.
+    pub(crate) fn copy(
+        recording: &Path,
+        put: impl FnMut(u64, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        LiveSpool::open(recording)?.snapshot(put)
     }
 
     /// Sends the recording as it is now: pieces of it, each behind its place in the file and

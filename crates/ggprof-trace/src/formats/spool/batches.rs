@@ -59,7 +59,7 @@ fn around<'a, T>(calls: Option<&'a Vec<(u64, u64, T)>>, run: &Run) -> Option<&'a
     (*end >= run.begin.ticks).then_some(call)
 }
 
-fn batch(call: &BatchCall, clock: &Clock) -> Batch {
+pub(super) fn batch(call: &BatchCall, clock: &Clock) -> Batch {
     let begin = &call.begin;
     let has = |flag: u8| begin.flags & flag != 0;
     let is_read = !has(layout::BATCH_PARTLY_KNOWN);
@@ -89,7 +89,10 @@ fn sequence(entry: &layout::BatchSequence) -> BatchSequence {
 }
 
 /// `None` for what a later version of the format may tell.
-fn context_change(change: &layout::ContextChange, clock: &Clock) -> Option<ContextChange> {
+pub(super) fn context_change(
+    change: &layout::ContextChange,
+    clock: &Clock,
+) -> Option<ContextChange> {
     let sequence = u32::try_from(change.sequence).ok();
     // libllama takes a negative begin for the first position, and a negative end for the last one.
     let (first, last) = (change.first.max(0) as u32, u32::try_from(change.last).ok());

@@ -17,6 +17,7 @@ mod device_clocks;
 mod device_events;
 mod events;
 mod kernel_name;
+mod live;
 mod nodes;
 mod sensors;
 mod tables;
@@ -33,6 +34,8 @@ use ggprof_spool::{Spool, layout};
 use std::io::Read;
 use std::ops::RangeInclusive;
 use tables::Tables;
+
+pub use live::{Live, LiveCopy, LiveOp, News, Standing};
 
 /// What every recording file begins with.
 pub(super) const MAGIC: &[u8] = &ggprof_spool::layout::MAGIC;

@@ -127,7 +127,7 @@ impl Tables {
             .filter(|&node| node != layout::NONE)
     }
 
-    fn take(&mut self, record: Record) {
+    pub(super) fn take(&mut self, record: Record) {
         match record {
             Record::Text { id, text } => _ = self.texts.insert(id, text),
             Record::Type(entry) => self.types.push(entry),

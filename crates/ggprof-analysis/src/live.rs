@@ -1,0 +1,396 @@
+//! A program while it runs: from what is new at each look to what it does now, and what it has done
+//! since it is watched.
+
+use crate::sequences::{Role, Sequences};
+use crate::steps::{Part, StepKind, kind_of};
+use crate::totals::percentile;
+use crate::work::work_of;
+use ggprof_trace::formats::spool::{News, Standing};
+use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Trace};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+
+mod busy;
+mod counters;
+
+use busy::Busy;
+pub use counters::{Counters, Histogram, OfBackend};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// What percentiles are of.
+const WINDOW_NS: u64 = 60 * SECOND_NS;
+/// A request of which nothing was computed for so long is not under way any more.
+const OVER_AFTER_NS: u64 = 2 * SECOND_NS;
+
+/// Follows a program from look to look.
+#[derive(Debug, Default)]
+pub struct Watch {
+    sequences: Sequences,
+    open: HashMap<u32, Step>,
+    /// Kinds of batches whose ops may still come.
+    kinds: HashMap<u32, StepKind>,
+    requests: HashMap<u32, Request>,
+    /// The last minute's: when, and how long.
+    first_tokens: VecDeque<(u64, u64)>,
+    between_tokens: VecDeque<(u64, u64)>,
+    /// Steps that ended in the last minute.
+    done: VecDeque<Done>,
+    rows: HashMap<NodeId, (u32, Option<u64>)>,
+    names: Vec<String>,
+    busy: Busy,
+    last_run_end_ns: Option<u64>,
+    last_look_ns: Option<u64>,
+    counters: Counters,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    context: u32,
+    start_ns: u64,
+    tokens: u64,
+    generated: u64,
+    parts: Vec<Part>,
+    is_counted: bool,
+    gives_tokens: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Done {
+    start_ns: u64,
+    end_ns: u64,
+    prompt: u64,
+    generated: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    start_ns: u64,
+    last_ns: u64,
+    has_token: bool,
+    /// Its prompt was seen.
+    is_whole: bool,
+    next: u64,
+}
+
+/// Calls of an op.
+#[derive(Debug, Default)]
+struct Sum {
+    count: u64,
+    total_ns: u64,
+    bytes: u64,
+    /// Calls of which the bytes are not known.
+    unknown: u64,
+}
+
+/// What a program does: the time between two looks, about a second, unless something else is said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    pub standing: Standing,
+    pub now_ns: u64,
+    pub interval_ns: u64,
+    /// Whether batches of libllama are seen; otherwise tokens are not known.
+    pub knows_tokens: bool,
+    /// Tokens a second of the steps that ended; where one took longer than the interval, over that.
+    pub prompt_speed: f64,
+    pub generation_speed: f64,
+    pub runs: u64,
+    /// The longest of them, or of what is under way.
+    pub longest_run_ns: u64,
+    pub requests: u64,
+    /// Mean over the steps that ended.
+    pub batch_tokens: Option<f64>,
+    /// Tokens of the oldest batch that is being computed, and for how long.
+    pub under_way: Option<(u64, u64)>,
+    /// Tokens of the longest sequence under way.
+    pub depth: Option<u64>,
+    /// Median and 95th percentile of the last minute.
+    pub first_token_ns: Option<(u64, u64)>,
+    pub between_tokens_ns: Option<(u64, u64)>,
+    /// The longest time that a sequence waited for its next token; where sequences are not known,
+    /// that lay between two graph runs.
+    pub longest_gap_ns: u64,
+    pub backends: Vec<BackendNow>,
+    /// Longest first.
+    pub ops: Vec<OpNow>,
+    pub copied_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackendNow {
+    pub name: String,
+    /// Shares of the interval; not known where only the starts of work are.
+    pub busy: Option<f64>,
+    pub copying: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpNow {
+    pub name: String,
+    pub backend: String,
+    pub kind: StepKind,
+    pub count: u64,
+    pub total_ns: u64,
+    /// Bytes that were read and written, as far as that follows from the shapes.
+    pub bytes: Option<u64>,
+}
+
+impl OpNow {
+    pub fn gigabytes_per_second(&self) -> Option<f64> {
+        self.bytes.filter(|_| self.total_ns > 0).map(|bytes| bytes as f64 / self.total_ns as f64)
+    }
+}
+
+impl Watch {
+    /// What was done since the first look.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Takes what is new at `now_ns` of the same clock; what the program does now.
+    pub fn take(&mut self, descriptions: &Trace, news: News, now_ns: u64) -> Frame {
+        let before_ns = self.last_look_ns.unwrap_or(now_ns.saturating_sub(SECOND_NS));
+        let interval_ns = now_ns.saturating_sub(before_ns).max(1);
+        self.last_look_ns = Some(now_ns);
+        let longest_gap_ns = self.steps(&news);
+        let run_gap_ns = self.gap_between_runs(&news);
+        self.forget(now_ns);
+        let ops = self.ops(descriptions, &news);
+        let backends = self.busy.take(descriptions, &news, now_ns, interval_ns, &mut self.counters);
+        let knows_tokens = self.counters.batches > 0;
+        let since = |done: &&Done| done.end_ns > before_ns;
+        let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
+        let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
+        let longest = news.runs.iter().map(|(start, end)| end.saturating_sub(*start)).max();
+        let under_way_ns = news.run_since_ns.map(|since| now_ns.saturating_sub(since));
+        self.counters.graph_runs = news.standing.graph_runs;
+        self.counters.dropped.clone_from(&news.standing.dropped);
+        Frame {
+            now_ns,
+            interval_ns,
+            knows_tokens,
+            prompt_speed: speed(&recent, |step| step.prompt, now_ns, interval_ns),
+            generation_speed: speed(&recent, |step| step.generated, now_ns, interval_ns),
+            runs: news.runs.len() as u64,
+            longest_run_ns: longest.max(under_way_ns).unwrap_or(0),
+            requests: self.requests_under_way(now_ns),
+            batch_tokens: (!recent.is_empty()).then(|| tokens as f64 / recent.len() as f64),
+            under_way: self.under_way(now_ns),
+            depth: self.depth(now_ns),
+            first_token_ns: percentiles(&self.first_tokens),
+            between_tokens_ns: percentiles(&self.between_tokens),
+            longest_gap_ns: if knows_tokens { longest_gap_ns } else { run_gap_ns },
+            backends,
+            ops,
+            copied_bytes: news.copies.iter().map(|copy| copy.bytes).sum(),
+            standing: news.standing,
+        }
+    }
+
+    /// Tokens a second that were generated in the last so many nanoseconds; `None` unless something
+    /// was, from the begin to the end of that time.
+    pub fn generation_over(&self, span_ns: u64, now_ns: u64) -> Option<f64> {
+        let from_ns = now_ns.saturating_sub(span_ns);
+        let generating = || self.done.iter().filter(|step| step.generated > 0);
+        let began =
+            generating().any(|step| step.end_ns <= from_ns && step.end_ns + span_ns > from_ns);
+        let goes_on = self.requests_under_way(now_ns) > 0;
+        let tokens: u64 =
+            generating().filter(|step| step.end_ns > from_ns).map(|step| step.generated).sum();
+        (began && goes_on).then(|| tokens as f64 * 1e9 / span_ns as f64)
+    }
+
+    /// Begins and ends of steps in the order of time; the longest wait of a sequence.
+    fn steps(&mut self, news: &News) -> u64 {
+        let mut changes = news.changes.iter().peekable();
+        let mut ended = news.ended.clone();
+        ended.sort_unstable_by_key(|(_, end_ns)| *end_ns);
+        let mut ended = ended.into_iter().peekable();
+        let mut longest_ns = 0;
+        for batch in &news.begun {
+            while let Some((call, end_ns)) = ended.next_if(|(_, end_ns)| *end_ns <= batch.start_ns)
+            {
+                longest_ns = longest_ns.max(self.end_step(call, end_ns));
+            }
+            while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
+                self.sequences.change(change);
+            }
+            self.begin_step(batch, news.standing.is_partial);
+        }
+        changes.for_each(|change| self.sequences.change(change));
+        ended.fold(longest_ns, |longest, (call, end_ns)| longest.max(self.end_step(call, end_ns)))
+    }
+
+    fn begin_step(&mut self, batch: &Batch, is_partial: bool) {
+        self.counters.batches += 1;
+        let turn = self.sequences.take(batch);
+        let tokens = batch.tokens.map_or(0, u64::from);
+        let encodes = batch.function == BatchFunction::Encode;
+        let kind = match encodes {
+            true => StepKind::Encoding,
+            false => kind_of(&turn.parts, batch.tokens.map(u64::from)),
+        };
+        let one_steps = turn.parts.iter().filter(|part| part.is_one_step()).count() as u64;
+        let generated = match kind {
+            StepKind::Encoding => 0,
+            StepKind::Generation if turn.parts.is_empty() => tokens,
+            _ => one_steps,
+        };
+        for part in &turn.parts {
+            let start_ns = batch.start_ns;
+            // Of a sequence that was generating before it was watched, the prompt was not seen.
+            let is_whole = !(is_partial && part.first > 0 && part.is_one_step());
+            let begin =
+                || Request { start_ns, last_ns: start_ns, has_token: false, is_whole, next: 0 };
+            let request = self.requests.entry(part.request).or_insert_with(begin);
+            request.next = part.first + part.tokens;
+        }
+        self.kinds.insert(batch.call, kind);
+        // A context computes one batch at a time: of an older one the end was not seen.
+        self.open.retain(|_, step| step.context != batch.context);
+        let step = Step {
+            context: batch.context,
+            start_ns: batch.start_ns,
+            tokens,
+            generated,
+            parts: turn.parts,
+            is_counted: !turn.is_warm_up,
+            gives_tokens: !encodes,
+        };
+        self.open.insert(batch.call, step);
+    }
+
+    /// The longest time that one of its sequences had waited.
+    fn end_step(&mut self, call: u32, end_ns: u64) -> u64 {
+        let Some(step) = self.open.remove(&call).filter(|step| step.is_counted) else { return 0 };
+        let mut longest_ns = 0;
+        for part in step.parts.iter().filter(|part| part.outputs > 0 && step.gives_tokens) {
+            let Some(request) = self.requests.get_mut(&part.request) else { continue };
+            if request.has_token && part.role == Role::Generation {
+                let waited_ns = end_ns.saturating_sub(request.last_ns);
+                longest_ns = longest_ns.max(waited_ns);
+                self.between_tokens.push_back((end_ns, waited_ns));
+                self.counters.between_tokens.add(waited_ns);
+            } else if !request.has_token && request.is_whole {
+                let waited_ns = end_ns.saturating_sub(request.start_ns);
+                self.first_tokens.push_back((end_ns, waited_ns));
+                self.counters.first_token.add(waited_ns);
+            }
+            request.has_token = true;
+        }
+        for part in &step.parts {
+            if let Some(request) = self.requests.get_mut(&part.request) {
+                request.last_ns = end_ns;
+            }
+        }
+        let Step { start_ns, tokens, generated, .. } = step;
+        let prompt = tokens.saturating_sub(generated);
+        self.counters.prompt_tokens += prompt;
+        self.counters.generated_tokens += generated;
+        self.done.push_back(Done { start_ns, end_ns, prompt, generated });
+        longest_ns
+    }
+
+    fn gap_between_runs(&mut self, news: &News) -> u64 {
+        let mut longest_ns = 0;
+        for (start_ns, end_ns) in &news.runs {
+            let last_ns = self.last_run_end_ns.unwrap_or(*start_ns);
+            longest_ns = longest_ns.max(start_ns.saturating_sub(last_ns));
+            self.last_run_end_ns = Some(last_ns.max(*end_ns));
+        }
+        longest_ns
+    }
+
+    fn forget(&mut self, now_ns: u64) {
+        let from_ns = now_ns.saturating_sub(WINDOW_NS);
+        for values in [&mut self.first_tokens, &mut self.between_tokens] {
+            values.retain(|(at_ns, _)| *at_ns >= from_ns);
+        }
+        self.done.retain(|step| step.end_ns >= from_ns);
+        self.requests.retain(|_, request| request.last_ns >= from_ns);
+        let oldest = self.kinds.keys().max().map_or(0, |newest| newest.saturating_sub(10_000));
+        self.kinds.retain(|call, _| *call >= oldest);
+    }
+
+    fn is_under_way(&self, number: u32, request: &Request, now_ns: u64) -> bool {
+        let in_batch =
+            self.open.values().any(|step| step.parts.iter().any(|part| part.request == number));
+        in_batch || request.last_ns + OVER_AFTER_NS > now_ns
+    }
+
+    fn requests_under_way(&self, now_ns: u64) -> u64 {
+        let all = self.requests.iter();
+        all.filter(|(number, request)| self.is_under_way(**number, request, now_ns)).count() as u64
+    }
+
+    fn depth(&self, now_ns: u64) -> Option<u64> {
+        let all = self.requests.iter();
+        let under_way =
+            all.filter(|(number, request)| self.is_under_way(**number, request, now_ns));
+        under_way.map(|(_, request)| request.next).max()
+    }
+
+    fn under_way(&self, now_ns: u64) -> Option<(u64, u64)> {
+        let oldest = self.open.values().min_by_key(|step| step.start_ns)?;
+        Some((oldest.tokens, now_ns.saturating_sub(oldest.start_ns)))
+    }
+
+    /// Sums by op, backend and kind of step.
+    fn ops(&mut self, descriptions: &Trace, news: &News) -> Vec<OpNow> {
+        let mut sums: HashMap<(u32, BackendIndex, StepKind), Sum> = HashMap::new();
+        let (mut call, mut kind) = (0, StepKind::Graph);
+        for op in &news.ops {
+            let (row, bytes) = self.row(descriptions, op.node);
+            // Ops of one call come one after the other.
+            if op.call != call {
+                call = op.call;
+                kind = self.kinds.get(&call).copied().unwrap_or(StepKind::Graph);
+            }
+            let sum = sums.entry((row, op.backend, kind)).or_default();
+            sum.count += 1;
+            sum.total_ns += op.duration_ns;
+            sum.unknown += u64::from(bytes.is_none());
+            sum.bytes += bytes.unwrap_or(0);
+        }
+        let mut ops: Vec<OpNow> = sums
+            .into_iter()
+            .map(|((row, backend, kind), sum)| OpNow {
+                name: self.names[row as usize].clone(),
+                backend: descriptions.backend(backend).name.clone(),
+                kind,
+                count: sum.count,
+                total_ns: sum.total_ns,
+                bytes: (sum.unknown == 0).then_some(sum.bytes),
+            })
+            .collect();
+        ops.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+        ops
+    }
+
+    /// Which name an op has, and what one call of it reads and writes.
+    fn row(&mut self, descriptions: &Trace, node: NodeId) -> (u32, Option<u64>) {
+        let names = &mut self.names;
+        *self.rows.entry(node).or_insert_with(|| {
+            let signature = descriptions.signature(node);
+            let extra = signature.extra.or(signature.sub_op_name);
+            let name = descriptions.text(extra.unwrap_or(signature.op));
+            let row = names.iter().position(|known| known == name).unwrap_or_else(|| {
+                names.push(name.to_owned());
+                names.len() - 1
+            });
+            (row as u32, work_of(descriptions, signature).bytes_moved())
+        })
+    }
+}
+
+fn speed(steps: &[Done], tokens: impl Fn(&Done) -> u64, now_ns: u64, interval_ns: u64) -> f64 {
+    let counted = || steps.iter().filter(|step| tokens(step) > 0);
+    let sum: u64 = counted().map(&tokens).sum();
+    let since_ns = counted().map(|step| step.start_ns).min().unwrap_or(now_ns);
+    let span_ns = interval_ns.max(now_ns.saturating_sub(since_ns));
+    sum as f64 * 1e9 / span_ns as f64
+}
+
+fn percentiles(values: &VecDeque<(u64, u64)>) -> Option<(u64, u64)> {
+    let mut values: Vec<u64> = values.iter().map(|(_, ns)| *ns).collect();
+    (!values.is_empty()).then(|| (percentile(&mut values, 50), percentile(&mut values, 95)))
+}

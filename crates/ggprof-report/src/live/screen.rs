@@ -1,0 +1,193 @@
+//! A look as lines for a terminal.
+
+use super::{dropped_key, ops_of};
+use crate::render::printable;
+use crate::units;
+use ggprof_analysis::live::{BackendNow, Frame, OpNow};
+use ggprof_analysis::steps::StepKind;
+
+/// How the user wants it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown {
+    pub sort: Sort,
+    /// Ops of all steps, or of one kind.
+    pub kind: Option<StepKind>,
+    pub is_frozen: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Sort {
+    #[default]
+    Time,
+    Calls,
+    Bytes,
+}
+
+impl Sort {
+    pub fn next(self) -> Self {
+        match self {
+            Sort::Time => Sort::Calls,
+            Sort::Calls => Sort::Bytes,
+            Sort::Bytes => Sort::Time,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Sort::Time => "time",
+            Sort::Calls => "calls",
+            Sort::Bytes => "GB/s",
+        }
+    }
+
+    fn order(self, op: &OpNow) -> f64 {
+        match self {
+            Sort::Time => op.total_ns as f64,
+            Sort::Calls => op.count as f64,
+            Sort::Bytes => op.gigabytes_per_second().unwrap_or(0.0),
+        }
+    }
+}
+
+impl Shown {
+    /// All steps, prompts, generation, mixed ones, and again.
+    pub fn next_kind(&mut self) {
+        self.kind = match self.kind {
+            None => Some(StepKind::Prompt),
+            Some(StepKind::Prompt) => Some(StepKind::Generation),
+            Some(StepKind::Generation) => Some(StepKind::Mixed),
+            Some(_) => None,
+        };
+    }
+
+    fn kind_word(&self) -> &'static str {
+        match self.kind {
+            None => "all steps",
+            Some(StepKind::Prompt) => "prompts",
+            Some(StepKind::Generation) => "generation",
+            Some(_) => "mixed batches",
+        }
+    }
+}
+
+/// At most so many lines, none wider than so many characters; nothing in them is obeyed by a terminal.
+pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> Vec<String> {
+    let mut lines = vec![head(frame, shown), String::new()];
+    lines.extend(tokens(frame));
+    lines.push(format!(
+        "graph runs   {:>8.0} /s   longest {}   copies {:.1} MB/s",
+        frame.runs as f64 * 1e9 / frame.interval_ns as f64,
+        time(frame.longest_run_ns),
+        frame.copied_bytes as f64 * 1e3 / frame.interval_ns as f64,
+    ));
+    lines.push(String::new());
+    lines.extend(frame.backends.iter().map(backend));
+    lines.push(String::new());
+    lines.push(format!("{:<28} {:<10} {:>8} {:>7} {:>8}", "op", "on", "calls", "share", "GB/s"));
+    let footer = "q quit   s sort   f freeze   p phase   w write a snapshot".to_owned();
+    let mut ops = ops_of(frame, shown.kind);
+    let sum_ns: u64 = ops.iter().map(|op| op.total_ns).sum();
+    ops.sort_by(|a, b| shown.sort.order(b).total_cmp(&shown.sort.order(a)));
+    let losses = losses(frame);
+    let room = height.saturating_sub(lines.len() + losses.len() + 2);
+    lines.extend(ops.iter().take(room).map(|it| op(it, sum_ns)));
+    lines.extend(losses);
+    lines.extend([String::new(), footer]);
+    lines.truncate(height);
+    lines.iter().map(|line| printable(line).chars().take(width).collect()).collect()
+}
+
+fn head(frame: &Frame, shown: &Shown) -> String {
+    let standing = &frame.standing;
+    let state = match standing.is_recording {
+        true if shown.is_frozen => "frozen",
+        true => "recording",
+        false => "not recording",
+    };
+    format!(
+        "{} (process {})   {state}   {} graph runs   ops of {} by {}",
+        standing.program,
+        standing.pid,
+        standing.graph_runs,
+        shown.kind_word(),
+        shown.sort.word(),
+    )
+}
+
+fn tokens(frame: &Frame) -> Vec<String> {
+    if !frame.knows_tokens {
+        return vec!["tokens       not known: no batch of libllama was seen yet".to_owned()];
+    }
+    let batch = frame.batch_tokens.map_or("-".to_owned(), |tokens| format!("{tokens:.1} tokens"));
+    let depth = frame.depth.map_or("-".to_owned(), |depth| depth.to_string());
+    let under_way = frame.under_way.filter(|(_, ns)| *ns >= 1_000_000_000);
+    let under_way = under_way
+        .map(|(tokens, ns)| format!("   {tokens} tokens under way for {}", time(ns)))
+        .unwrap_or_default();
+    vec![
+        format!("prompt       {:>8.1} tokens/s{under_way}", frame.prompt_speed),
+        format!("generation   {:>8.1} tokens/s", frame.generation_speed),
+        format!("requests     {:>8}   batch {batch}   depth {depth}", frame.requests),
+        format!("first token  {}", percentiles(frame.first_token_ns)),
+        format!("next token   {}", percentiles(frame.between_tokens_ns)),
+    ]
+}
+
+fn percentiles(values: Option<(u64, u64)>) -> String {
+    match values {
+        None => "none in the last minute".to_owned(),
+        Some((p50, p95)) => format!("p50 {}   p95 {}   (last minute)", time(p50), time(p95)),
+    }
+}
+
+fn backend(backend: &BackendNow) -> String {
+    const BAR: usize = 40;
+    let cells = |share: f64| (share * BAR as f64).round() as usize;
+    let busy = backend.busy.unwrap_or(0.0);
+    let (computing, occupied) = (cells(busy), cells(busy + backend.copying).min(BAR));
+    let bar: String = (0..BAR)
+        .map(|at| {
+            if at < computing {
+                '#'
+            } else if at < occupied {
+                '='
+            } else {
+                '.'
+            }
+        })
+        .collect();
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let copying = percent(backend.copying);
+    match backend.busy {
+        None => format!("{:<12} computing or idle is not known   copying {copying}", backend.name),
+        Some(busy) => {
+            let idle = percent((1.0 - busy - backend.copying).max(0.0));
+            let busy = percent(busy);
+            format!("{:<12} {bar}  busy {busy}   copying {copying}   idle {idle}", backend.name)
+        }
+    }
+}
+
+fn op(op: &OpNow, sum_ns: u64) -> String {
+    let share = op.total_ns as f64 * 100.0 / sum_ns.max(1) as f64;
+    let rate = op.gigabytes_per_second().map_or("-".to_owned(), |rate| format!("{rate:.1}"));
+    format!("{:<28} {:<10} {:>8} {share:>5.1} % {rate:>8}", op.name, op.backend, op.count)
+}
+
+fn losses(frame: &Frame) -> Vec<String> {
+    let standing = &frame.standing;
+    let mut losses: Vec<String> = standing
+        .dropped
+        .iter()
+        .map(|(what, count)| format!("{count} {}", dropped_key(*what).replace('_', " ")))
+        .collect();
+    if standing.missed_blocks > 0 {
+        losses.push(format!("{} blocks before they were looked at", standing.missed_blocks));
+    }
+    let line = (!losses.is_empty()).then(|| format!("lost: {}", losses.join(", ")));
+    line.into_iter().collect()
+}
+
+fn time(ns: u64) -> String {
+    units::duration(ns as f64)
+}

@@ -1,0 +1,158 @@
+//! `ggprof top`: what a recorded program does, once a second, on a screen or as lines of JSON.
+
+use super::ctl;
+use crate::cli::TopArgs;
+use crate::exit::Outcome;
+use crate::launch::{Listed, Watched};
+use crate::screen::{Key, Screen};
+use crate::{messages, output};
+use anyhow::Context;
+use ggprof_analysis::live::Frame;
+use ggprof_report::live::{Shown, json_line, screen};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Read};
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// How long a signal or a changed size of the window may go unnoticed.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+pub(crate) fn top(arguments: &TopArgs) -> anyhow::Result<Outcome> {
+    let process = ctl::find("top", arguments.pid)?;
+    let mut name = Vec::new();
+    process.ask("file")?.read_to_end(&mut name)?;
+    let file = PathBuf::from(OsString::from_vec(name));
+    let watched = Watched::open(&file)
+        .with_context(|| format!("the recording {} cannot be read from here", file.display()))?;
+    let looks = Looks { watched, left: arguments.count.unwrap_or(u64::MAX) };
+    let has_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    match arguments.json || !has_terminal {
+        true => lines(looks),
+        false => on_screen(looks, &process),
+    }
+}
+
+struct Looks {
+    watched: Watched,
+    left: u64,
+}
+
+impl Looks {
+    /// The next look; `None` after the last one that was asked for.
+    fn next(&mut self) -> anyhow::Result<Option<Frame>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        self.watched.look().map(Some).context("the recording cannot be read any more")
+    }
+}
+
+fn lines(mut looks: Looks) -> anyhow::Result<Outcome> {
+    let mut due = Instant::now();
+    while let Some(frame) = looks.next()? {
+        let line = json_line(&frame) + "\n";
+        output::to_stdout(|out| out.write_all(line.as_bytes()))?;
+        if frame.standing.has_ended || looks.left == 0 {
+            break;
+        }
+        due += BETWEEN_LOOKS;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    Ok(Outcome::Done)
+}
+
+fn on_screen(mut looks: Looks, process: &Listed) -> anyhow::Result<Outcome> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    for signal in [
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGHUP,
+        signal_hook::consts::SIGQUIT,
+    ] {
+        signal_hook::flag::register(signal, Arc::clone(&is_over))?;
+    }
+    let terminal = Screen::open()?;
+    let mut view = View { shown: Shown::default(), frame: None, said: String::new(), written: 0 };
+    let mut due = Instant::now();
+    while !is_over.load(Ordering::Relaxed) {
+        if Instant::now() >= due {
+            due = Instant::now() + BETWEEN_LOOKS;
+            let Some(frame) = looks.next()? else { break };
+            let has_ended = frame.standing.has_ended;
+            if !view.shown.is_frozen || view.frame.is_none() {
+                view.frame = Some(frame);
+            }
+            view.draw(&terminal)?;
+            if has_ended {
+                drop(terminal);
+                messages::note(&format!(
+                    "{} (process {}) has ended.",
+                    process.program, process.pid
+                ));
+                return Ok(Outcome::Done);
+            }
+        }
+        let patience = due.saturating_duration_since(Instant::now()).min(PATIENCE);
+        match terminal.key(patience)? {
+            Key::None => continue,
+            Key::Closed | Key::Char(b'q' | b'Q') => break,
+            Key::Char(key) => view.obey(key, process),
+        }
+        view.draw(&terminal)?;
+    }
+    Ok(Outcome::Done)
+}
+
+struct View {
+    shown: Shown,
+    frame: Option<Frame>,
+    /// The answer to the last key.
+    said: String,
+    written: u32,
+}
+
+impl View {
+    fn obey(&mut self, key: u8, process: &Listed) {
+        match key {
+            b's' => self.shown.sort = self.shown.sort.next(),
+            b'f' => self.shown.is_frozen = !self.shown.is_frozen,
+            b'p' => self.shown.next_kind(),
+            b'w' => {
+                self.said = match self.write(process) {
+                    Ok(file) => format!("written to {file}"),
+                    Err(error) => format!("no snapshot: {error:#}"),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// To a file that is not there yet.
+    fn write(&mut self, process: &Listed) -> anyhow::Result<String> {
+        let name = |number: u32| format!("snapshot-{number}.ggprof");
+        self.written += 1;
+        while PathBuf::from(name(self.written)).exists() {
+            self.written += 1;
+        }
+        let file = name(self.written);
+        let pieces = process.ask("snapshot")?;
+        let copy = ctl::received(pieces)?;
+        output::to_file(file.as_ref(), |out| {
+            std::io::copy(&mut std::fs::File::open(copy.path())?, out).map(|_| ())
+        })?;
+        Ok(file)
+    }
+
+    fn draw(&self, terminal: &Screen) -> anyhow::Result<()> {
+        let Some(frame) = &self.frame else { return Ok(()) };
+        let (width, height) = terminal.size();
+        let mut lines = screen(frame, &self.shown, (width, height.saturating_sub(1)));
+        lines.push(ggprof_report::render::printable(&self.said).chars().take(width).collect());
+        Ok(terminal.draw(&lines)?)
+    }
+}

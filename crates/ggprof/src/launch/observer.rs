@@ -1,0 +1,144 @@
+//! The launcher looks at what its program does, once a second: for a file of metrics, and for
+//! snapshots when something happens. The program is not touched.
+
+use super::Recorded;
+use super::spools::{process_of, recordings_in};
+use super::watched::Watched;
+use crate::quantity::Event;
+use crate::{messages, output};
+use ggprof_analysis::live::{Counters, Frame};
+use ggprof_report::live::open_metrics;
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+/// What `tg<N` is about.
+const GENERATION_OVER_NS: u64 = 5_000_000_000;
+/// After a snapshot the same trouble may go on for a while.
+const BETWEEN_SNAPSHOTS: Duration = Duration::from_secs(10);
+
+/// What to do while the program runs.
+pub(crate) struct Orders {
+    pub(crate) metrics_file: Option<PathBuf>,
+    pub(crate) snapshot_when: Vec<Event>,
+    pub(crate) most_snapshots: u32,
+    /// Writes a copy of the recording of a process, the first, second … one.
+    pub(crate) write_snapshot: fn(&Path, &str, &Path) -> anyhow::Result<()>,
+    /// Where the first, second … snapshot goes.
+    pub(crate) snapshot_file: Box<dyn Fn(u32) -> PathBuf + Send>,
+}
+
+/// Looks until it is dropped, and once more then.
+pub(crate) struct Observer {
+    over: Arc<AtomicBool>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Observer {
+    /// Recordings appear in this directory. Without orders nothing is looked at.
+    pub(crate) fn of(spools: &Path, orders: Orders) -> Observer {
+        let over = Arc::new(AtomicBool::new(false));
+        let is_wanted = orders.metrics_file.is_some() || !orders.snapshot_when.is_empty();
+        let (until, spools) = (over.clone(), spools.to_owned());
+        let worker = is_wanted.then(|| {
+            std::thread::spawn(move || {
+                let mut work = Work { orders, watched: BTreeMap::new(), taken: 0, last: None };
+                while !until.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(BETWEEN_LOOKS);
+                    work.look(&spools);
+                }
+            })
+        });
+        Observer { over, worker }
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(worker) = self.worker.take() {
+            worker.thread().unpark();
+            let _ = worker.join();
+        }
+    }
+}
+
+struct Work {
+    orders: Orders,
+    watched: BTreeMap<PathBuf, Watched>,
+    taken: u32,
+    last: Option<Instant>,
+}
+
+impl Work {
+    fn look(&mut self, spools: &Path) {
+        for file in recordings_in(spools) {
+            if !self.watched.contains_key(&file) {
+                // One whose header is not written yet comes later.
+                let Ok(watched) = Watched::open(&file) else { continue };
+                self.watched.insert(file.clone(), watched);
+            }
+            let Some(watched) = self.watched.get_mut(&file) else { continue };
+            let Ok(frame) = watched.look() else { continue };
+            let happened = self.orders.snapshot_when.iter();
+            let happened = happened.copied().find(|event| happens(*event, &frame, watched));
+            if let Some(event) = happened {
+                self.snapshot(&file, event);
+            }
+        }
+        self.write_metrics();
+    }
+
+    fn write_metrics(&mut self) {
+        let Some(path) = &self.orders.metrics_file else { return };
+        let mut sum = Counters::default();
+        self.watched.values().for_each(|watched| sum.add_all(watched.counters()));
+        let text = open_metrics(&sum);
+        if let Err(error) = output::to_file(path, |out| out.write_all(text.as_bytes())) {
+            messages::warning(&format!("no more metrics are written: {error:#}"));
+            self.orders.metrics_file = None;
+        }
+    }
+
+    fn snapshot(&mut self, recording: &Path, event: Event) {
+        let is_soon = self.last.is_some_and(|last| last.elapsed() < BETWEEN_SNAPSHOTS);
+        if is_soon || self.taken >= self.orders.most_snapshots {
+            return;
+        }
+        self.last = Some(Instant::now());
+        self.taken += 1;
+        let to = (self.orders.snapshot_file)(self.taken);
+        let written = copy(recording).and_then(|copy| {
+            (self.orders.write_snapshot)(copy.path(), &process_of(recording), &to)
+        });
+        match written {
+            Ok(()) => messages::note(&format!("{event} happened: see {}.", to.display())),
+            Err(error) => {
+                messages::warning(&format!("{event} happened, but no snapshot: {error:#}"));
+            }
+        }
+    }
+}
+
+fn happens(event: Event, frame: &Frame, watched: &Watched) -> bool {
+    let longer = |ns: u64, limit: Duration| u128::from(ns) > limit.as_nanos();
+    match event {
+        Event::GapLongerThan(limit) => longer(frame.longest_gap_ns, limit),
+        Event::RunLongerThan(limit) => longer(frame.longest_run_ns, limit),
+        Event::GenerationBelow(speed) => {
+            watched.generation_over(GENERATION_OVER_NS).is_some_and(|found| found < speed)
+        }
+    }
+}
+
+/// A copy of the recording as it is now.
+fn copy(recording: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
+    let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
+    Recorded::copy(recording, |offset, piece| file.as_file().write_all_at(piece, offset))?;
+    Ok(file)
+}

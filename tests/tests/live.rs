@@ -1,0 +1,184 @@
+//! Programs that are watched while they run: `ggprof top`, metrics, snapshots when something happens.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ggprof_e2e::controlled::{Running, Session};
+use ggprof_e2e::llama_server::{self, LlamaServer};
+use ggprof_e2e::model::Model;
+use ggprof_e2e::{built, published_ggml};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn session() -> (TempDir, Session) {
+    let directory = TempDir::new().unwrap();
+    let session = Session::new(directory.path());
+    (directory, session)
+}
+
+/// A program that computes for as long as it is let, without libllama.
+fn endless() -> Option<Command> {
+    let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
+    let mut workload = Command::new(built::workload());
+    workload.arg(libraries).args(["--threads", "1", "--layers", "2", "--graphs", "100000000"]);
+    Some(workload)
+}
+
+const CLIENTS: u32 = 2;
+/// Of each request; the first one comes out of the prompt.
+const TOKENS: u32 = 24;
+
+/// Requests until it is over; `answered` counts them.
+fn ask(server: &LlamaServer, is_over: &AtomicBool, answered: &AtomicU64) {
+    while !is_over.load(Ordering::Relaxed) {
+        server.complete("once upon a time", TOKENS).expect("every request is answered");
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What `top` prints in so many looks, and how many requests were answered between the first and the
+/// last.
+fn watch(session: &Session, looks: usize, answered: &AtomicU64) -> (Vec<Value>, u64) {
+    let mut top = session.ggprof(&["top", "--json", "--count", &looks.to_string()]);
+    let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
+    let mut before = None;
+    let mut frames = Vec::new();
+    for line in BufReader::new(top.stdout.take().unwrap()).lines() {
+        frames.push(serde_json::from_str(&line.unwrap()).expect("a line of JSON"));
+        before.get_or_insert(answered.load(Ordering::Relaxed));
+    }
+    let between = answered.load(Ordering::Relaxed) - before.expect("a first look");
+    assert_eq!(top.wait().unwrap().code(), Some(0));
+    (frames, between)
+}
+
+fn number(frame: &Value, key: &str) -> f64 {
+    frame[key].as_f64().unwrap_or_else(|| panic!("{key} in {frame}"))
+}
+
+#[test]
+fn top_counts_the_tokens_that_clients_get() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some((command, port)) = llama_server::command(&model, CLIENTS) else { return };
+    let (_directory, session) = session();
+    let server = LlamaServer::start(session.recorded(&["-o", "p.ggprof"], &command), port);
+    let (is_over, answered) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (frames, between) = std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| ask(&server, &is_over, &answered));
+        }
+        session.wait_for(1);
+        let watched = watch(&session, 5, &answered);
+        is_over.store(true, Ordering::Relaxed);
+        watched
+    });
+    assert_eq!(frames.len(), 5);
+    let generated =
+        |frame: &Value| number(frame, "generated_tokens_per_second") * number(frame, "seconds");
+    let generated: f64 = frames[1..].iter().map(generated).sum();
+    // At both ends some requests are half done.
+    let expected = (between * u64::from(TOKENS - 1)) as f64;
+    let unsure = f64::from(2 * CLIENTS * TOKENS) + 0.05 * expected;
+    assert!((generated - expected).abs() <= unsure, "{generated} of {expected}: {frames:?}");
+    let last = &frames[4];
+    assert!((1.0..=4.0).contains(&number(last, "requests")), "{last}");
+    assert!(number(&last["first_token_ns"], "p50") > 0.0, "{last}");
+    assert!(number(&last["between_tokens_ns"], "p95") > 0.0, "{last}");
+    assert!(number(last, "depth") >= 1.0, "{last}");
+    let busy = number(&last["backends"][0], "busy");
+    assert!(busy > 0.0 && busy <= 1.0, "{last}");
+    assert!(last["ops"].as_array().unwrap().iter().any(|op| op["op"] == "MUL_MAT"), "{last}");
+
+    // All that was asked of it, exactly.
+    let metrics = session.ctl_well(&["metrics"]);
+    check_metrics(&metrics);
+    let all = answered.load(Ordering::Relaxed);
+    let name = "gen_ai_server_time_to_first_token_seconds_count";
+    assert_eq!(sample(&metrics, name), all as f64);
+    let name = "gen_ai_server_time_per_output_token_seconds_count";
+    assert_eq!(sample(&metrics, name), (all * u64::from(TOKENS - 1)) as f64);
+    let generated = sample(&metrics, "ggprof_tokens_total{kind=\"generation\"}");
+    assert_eq!(generated, (all * u64::from(TOKENS - 1)) as f64);
+    server.end();
+}
+
+fn sample(metrics: &str, name: &str) -> f64 {
+    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("{name} in {metrics}")).parse().unwrap()
+}
+
+/// By Prometheus's own tool, and by what every line has to look like.
+fn check_metrics(text: &str) {
+    assert!(text.ends_with("\n# EOF\n"), "{text}");
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').expect(line);
+        assert!(value.parse::<f64>().is_ok_and(|value| value >= 0.0), "{line}");
+        let (name, labels) = name.split_once('{').unwrap_or((name, "}"));
+        assert!(name.chars().all(is_name) && labels.ends_with('}'), "{line}");
+        let family = ["_bucket", "_sum", "_count", "_total"];
+        let family = family.iter().find_map(|end| name.strip_suffix(end)).expect(line);
+        assert!(text.contains(&format!("# TYPE {family} ")), "{line}");
+    }
+    let tool = Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).spawn();
+    let Ok(mut tool) = tool else {
+        eprintln!("promtool (of Debian's prometheus) is not there: the syntax alone was checked");
+        return;
+    };
+    tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    assert!(tool.wait().unwrap().success(), "{text}");
+}
+
+#[test]
+fn a_program_without_tokens_is_watched_too() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = session();
+    // Blocks are used again all the time.
+    let options = ["--max-size", "8MiB", "--metrics-file", "m.txt", "-o", "p.ggprof"];
+    let running = Running::start(&mut session.recorded(&options, &program));
+    session.wait_for(1);
+    let (frames, _) = watch(&session, 3, &AtomicU64::new(0));
+    for frame in &frames {
+        assert!(frame["generated_tokens_per_second"].is_null(), "{frame}");
+        assert!(number(frame, "graph_runs") > 0.0, "{frame}");
+        assert!(number(&frame["backends"][0], "busy") > 0.1, "{frame}");
+    }
+    let written = std::fs::read_to_string(session.file("m.txt")).unwrap();
+    check_metrics(&written);
+    assert!(sample(&written, "ggprof_graph_runs_total") > 0.0);
+    assert!(sample(&written, "ggprof_busy_seconds_total{backend=\"CPU\"}") > 0.0);
+    let (code, said) = running.end();
+    assert_eq!(code, Some(143), "{said}");
+}
+
+#[test]
+fn a_pause_leaves_a_snapshot() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = session();
+    // It is stopped in a graph run, or between two.
+    let when = ["--snapshot-when", "gap>500ms", "--snapshot-when", "run>500ms"];
+    let options =
+        [&["--max-size", "16MiB", "--snapshots", "1", "-o", "p.ggprof"], &when[..]].concat();
+    let running = Running::start(&mut session.recorded(&options, &program));
+    let pid = session.wait_for(1)[0].to_string();
+    std::thread::sleep(Duration::from_millis(1500));
+    let snapshot = session.file("p.snapshot-1.ggprof");
+    assert!(!snapshot.exists(), "nothing happened yet");
+    let send = |signal: &str| Command::new("kill").args([signal, &pid]).status().unwrap();
+    send("-STOP");
+    std::thread::sleep(Duration::from_millis(1500));
+    send("-CONT");
+    let paused = Instant::now();
+    while !snapshot.exists() {
+        assert!(paused.elapsed() < Duration::from_secs(60), "no snapshot");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let report = session.ggprof(&["report", "p.snapshot-1.ggprof"]).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(143), "{said}");
+    assert!(said.contains(">500ms happened"), "{said}");
+    assert!(!session.file("p.snapshot-2.ggprof").exists());
+}
