@@ -96,7 +96,7 @@ fn top_counts_the_tokens_that_clients_get() {
     assert!(busy > 0.0 && busy <= 1.0, "{last}");
     assert!(last["ops"].as_array().unwrap().iter().any(|op| op["op"] == "MUL_MAT"), "{last}");
 
-    // All that was asked of it, but for a request at each end.
+    // All that was asked of it. One first token too many was seen once, 387 of 386; why is not known.
     let metrics = session.ctl_well(&["metrics"]);
     check_metrics(&metrics);
     let all = answered.load(Ordering::Relaxed);
