@@ -30,6 +30,8 @@ pub struct Watch {
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
     requests: HashMap<u32, Request>,
+    /// Of each sequence of a context.
+    request_of: HashMap<(u32, i32), u32>,
     /// The last minute's: when, and how long.
     first_tokens: VecDeque<(u64, u64)>,
     between_tokens: VecDeque<(u64, u64)>,
@@ -67,6 +69,8 @@ struct Request {
     start_ns: u64,
     last_ns: u64,
     has_token: bool,
+    /// Its sequence is another request's.
+    is_over: bool,
     /// Its prompt was seen.
     is_whole: bool,
     next: u64,
@@ -235,14 +239,9 @@ impl Watch {
             StepKind::Generation if turn.parts.is_empty() => tokens,
             _ => one_steps,
         };
-        for part in &turn.parts {
-            let start_ns = batch.start_ns;
-            // Of a sequence that was generating before it was watched, the prompt was not seen.
-            let is_whole = !(is_partial && part.first > 0 && part.is_one_step());
-            let begin =
-                || Request { start_ns, last_ns: start_ns, has_token: false, is_whole, next: 0 };
-            let request = self.requests.entry(part.request).or_insert_with(begin);
-            request.next = part.first + part.tokens;
+        let named = batch.sequences.iter().filter(|entry| entry.sequence >= 0);
+        for (entry, part) in named.zip(&turn.parts) {
+            self.go_on((batch.context, entry.sequence), part, batch.start_ns, is_partial);
         }
         self.kinds.insert(batch.call, kind);
         // A context computes one batch at a time: of an older one the end was not seen.
@@ -257,6 +256,26 @@ impl Watch {
             gives_tokens: !encodes,
         };
         self.open.insert(batch.call, step);
+    }
+
+    /// A sequence is computed, of the same request as before or of another.
+    fn go_on(&mut self, sequence: (u32, i32), part: &Part, start_ns: u64, is_partial: bool) {
+        let before = self.request_of.insert(sequence, part.request);
+        if let Some(before) = before.filter(|before| *before != part.request)
+            && let Some(request) = self.requests.get_mut(&before)
+        {
+            request.is_over = true;
+        }
+        let request = self.requests.entry(part.request).or_insert(Request {
+            start_ns,
+            last_ns: start_ns,
+            has_token: false,
+            is_over: false,
+            // Of a sequence that was generating before it was watched, the prompt was not seen.
+            is_whole: !(is_partial && part.first > 0 && part.is_one_step()),
+            next: 0,
+        });
+        request.next = part.first + part.tokens;
     }
 
     /// The longest time that one of its sequences had waited.
@@ -314,7 +333,7 @@ impl Watch {
     fn is_under_way(&self, number: u32, request: &Request, now_ns: u64) -> bool {
         let in_batch =
             self.open.values().any(|step| step.parts.iter().any(|part| part.request == number));
-        in_batch || request.last_ns + OVER_AFTER_NS > now_ns
+        in_batch || (!request.is_over && request.last_ns + OVER_AFTER_NS > now_ns)
     }
 
     fn requests_under_way(&self, now_ns: u64) -> u64 {
