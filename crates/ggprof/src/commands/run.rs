@@ -136,7 +136,8 @@ fn orders(arguments: &RunArgs, plan: &Plan) -> launch::Orders {
         snapshot_when: arguments.snapshot_when.clone(),
         most_snapshots: arguments.snapshots,
         write_snapshot: |copy, process, to| {
-            present(&Recording::of_process(copy, process)?, copy, &[to.into()], SummaryTo::Stderr)
+            let recording = Recording::of_process(copy, process)?;
+            present(&recording, &Completed::as_it_is(copy)?, &[to.into()], SummaryTo::Stderr)
         },
         snapshot_file: Box::new(move |number| match &first {
             Some(path) => with_process(path, &format!("snapshot-{number}")),
