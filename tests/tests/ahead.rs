@@ -104,7 +104,7 @@ fn with_environment_of(mut command: Command, other: &Command) -> Command {
 fn assert_ran_on(ran: &Ran) {
     assert!(ran.out.contains("done graphs=20000"), "{ran:?}");
     assert!(ran.err.contains("recording stopped: no space left"), "{ran:?}");
-    assert!(ran.out.contains("Operations by total time"), "{ran:?}");
+    assert!(ran.err.contains("Operations by total time"), "{ran:?}");
 }
 
 #[test]
