@@ -150,7 +150,7 @@ fn what_is_no_recording_is_not_opened() {
     let ran = Ran::of(session.recorded(&[], &program).output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.err.contains("graph runs  2\n"), "{}", ran.err);
-    assert_eq!(ran.out.matches("ggprof: ").count(), 1, "{}", ran.out);
+    assert_eq!(ran.err.matches("ggprof: ").count(), 1, "{}", ran.err);
 }
 
 #[test]
