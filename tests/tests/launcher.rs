@@ -262,7 +262,9 @@ fn streams_and_environment_are_the_programs_own() {
 #[test]
 fn signals_are_the_programs_own() {
     let mut command = Command::new("env");
-    command.args(["--ignore-signal=HUP,INT,PIPE,CHLD", "--block-signal=USR1,TERM"]);
+    command
+        .arg("--default-signal")
+        .args(["--ignore-signal=HUP,INT,PIPE,CHLD", "--block-signal=USR1,TERM"]);
     command.arg(built::ggprof()).args(["run", "--", "grep", "^Sig[BI]", "/proc/self/status"]);
     let ran = Ran::of(command.output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
