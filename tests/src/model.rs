@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::built::target_directory;
 
@@ -73,11 +74,13 @@ impl Model {
 
     /// The model as a file in the target directory, written once.
     pub fn file(&self, name: &str) -> io::Result<PathBuf> {
+        static WRITING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = target_directory().join("models");
         std::fs::create_dir_all(&directory)?;
         let path = directory.join(format!("{name}.gguf"));
         if !path.is_file() {
-            // Tests run side by side: each writes to a name of its own, then renames.
+            // Processes run side by side: each writes to a name of its own, then renames.
             let fresh = directory.join(format!("{name}.{}", std::process::id()));
             self.write(&fresh)?;
             std::fs::rename(&fresh, &path)?;
