@@ -47,7 +47,7 @@ fn near(found: &Value, expected: f64) {
 #[test]
 fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
     let place = TempDir::new().expect("a directory");
-    let Some(bench) = bench(["1024", "384"]) else { return };
+    let Some(bench) = bench(["4096", "3000"]) else { return };
     let file = place.path().join("p.ggprof");
     let mut run = Command::new(built::ggprof());
     run.env("LD_LIBRARY_PATH", driver(place.path())).arg("run").arg("-o").arg(&file).arg("--");
@@ -68,6 +68,10 @@ fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
         assert_eq!(names, ["prompt", "generation"]);
         for phase in phases {
             let (wall, tokens) = (phase["wall_ns"].as_f64().unwrap(), phase["tokens"].as_f64());
+            if phase["joules"].is_null() {
+                assert!(wall < 0.3e9, "there are readings enough: {phase}");
+                continue;
+            }
             near(&phase["joules"], watts * wall / 1e9);
             near(&phase["joules_per_token"], watts * wall / 1e9 / tokens.unwrap());
         }
