@@ -58,13 +58,14 @@ pub fn missing_before(trace: &Trace) -> u64 {
     trace.graph_runs.iter().filter_map(|run| run.number).min().map_or(0, |first| first - 1)
 }
 
-/// How much of a stretch of time lies in gaps.
+/// How much of a stretch of time lies in gaps, which come by time.
 pub fn within(gaps: &[Gap], start_ns: u64, end_ns: u64) -> u64 {
     let overlap = |gap: &Gap| {
         let (start, end) = (gap.start_ns.max(start_ns), gap.end_ns.min(end_ns));
         end.saturating_sub(start)
     };
-    gaps.iter().map(overlap).sum()
+    let first = gaps.partition_point(|gap| gap.end_ns <= start_ns);
+    gaps[first..].iter().take_while(|gap| gap.start_ns < end_ns).map(overlap).sum()
 }
 
 #[cfg(test)]
@@ -84,6 +85,8 @@ mod tests {
         assert_eq!(gaps(&trace), [Gap { start_ns: 20, end_ns: 90, runs: 4 }]);
         assert_eq!(missing_before(&trace), 2);
         assert_eq!(within(&gaps(&trace), 15, 50), 30);
+        assert_eq!(within(&gaps(&trace), 90, 95), 0);
+        assert_eq!(within(&gaps(&trace), 0, 100), 70);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use crate::sequences::{Role, Sequences};
 use crate::steps::{Part, StepKind, kind_of};
 use crate::totals::percentile;
+use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::{News, Standing};
 use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Trace};
@@ -27,6 +28,9 @@ const OVER_AFTER_NS: u64 = 2 * SECOND_NS;
 pub struct Watch {
     sequences: Sequences,
     open: HashMap<u32, Step>,
+    /// By context: a first step that may turn out to be a trial, and when it ended. `None` once there
+    /// were others.
+    first: HashMap<u32, Option<(Step, u64)>>,
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
     requests: HashMap<u32, Request>,
@@ -227,6 +231,10 @@ impl Watch {
     fn begin_step(&mut self, batch: &Batch, is_partial: bool) {
         self.counters.batches += 1;
         let turn = self.sequences.take(batch);
+        let first = self.first.get_mut(&batch.context).and_then(Option::take);
+        if let Some((step, end_ns)) = first.filter(|_| !turn.is_after_clear) {
+            self.account(step, end_ns);
+        }
         let tokens = batch.tokens.map_or(0, u64::from);
         let encodes = batch.function == BatchFunction::Encode;
         let kind = match encodes {
@@ -281,6 +289,16 @@ impl Watch {
     /// The longest time that one of its sequences had waited.
     fn end_step(&mut self, call: u32, end_ns: u64) -> u64 {
         let Some(step) = self.open.remove(&call).filter(|step| step.is_counted) else { return 0 };
+        let is_first = !self.first.contains_key(&step.context);
+        if is_first && step.tokens <= WARM_UP_TOKENS {
+            self.first.insert(step.context, Some((step, end_ns)));
+            return 0;
+        }
+        self.first.insert(step.context, None);
+        self.account(step, end_ns)
+    }
+
+    fn account(&mut self, step: Step, end_ns: u64) -> u64 {
         let mut longest_ns = 0;
         for part in step.parts.iter().filter(|part| part.outputs > 0 && step.gives_tokens) {
             let Some(request) = self.requests.get_mut(&part.request) else { continue };

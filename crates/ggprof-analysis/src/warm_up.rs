@@ -4,7 +4,7 @@ use crate::steps::{Step, StepKind, Stream};
 
 /// llama.cpp tries a new context with two tokens before the real prompt comes, and again to see
 /// what can be taken back.
-const WARM_UP_TOKENS: u64 = 2;
+pub(crate) const WARM_UP_TOKENS: u64 = 2;
 
 /// Trials come first, and have few batches.
 const MOST_TRIALS: usize = 64;

@@ -3,7 +3,7 @@
 //! (`rehearsal`). Tokens, texts and embeddings are never read.
 
 use std::ffi::{CStr, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use ggprof_spool::layout::{
     BATCH_EMBEDDINGS, BATCH_MOST_SEQUENCES, BATCH_ONE_SEQUENCE, BATCH_OUTPUTS_UNSAID,
@@ -159,43 +159,61 @@ unsafe fn sequences_of(batch: &StructOnStack, index: usize, flags: u8) -> Option
     is_likely.then(|| unsafe { std::slice::from_raw_parts(list, count as usize) })
 }
 
-/// Copies of libllama that are remembered; a process has one, rarely two.
-const REMEMBERED: usize = 4;
-
-struct Known {
-    function: AtomicUsize,
-    proof: AtomicU8,
+/// Answers to a question about a function, each found out once; a process has one libllama, rarely
+/// two.
+#[derive(Debug)]
+struct Answers {
+    known: [Answer; 4],
+    /// The loader's count of unloads when they were found.
+    unloads: AtomicU64,
 }
 
-static KNOWN: [Known; REMEMBERED] =
-    [const { Known { function: AtomicUsize::new(0), proof: AtomicU8::new(0) } }; REMEMBERED];
-/// The loader's count of unloads when they were remembered.
-static UNLOADS: AtomicU64 = AtomicU64::new(0);
+#[derive(Debug)]
+struct Answer {
+    function: AtomicUsize,
+    answer: AtomicU8,
+}
+
+impl Answers {
+    const fn new() -> Self {
+        Answers {
+            known: [const { Answer { function: AtomicUsize::new(0), answer: AtomicU8::new(0) } };
+                4],
+            unloads: AtomicU64::new(0),
+        }
+    }
+
+    /// The answer for a function. `otherwise` where there are too many: to ask takes milliseconds,
+    /// and nobody may be asked at every call.
+    fn of(&self, function: usize, otherwise: u8, ask: impl FnOnce() -> u8) -> u8 {
+        let unloads = loaded_object::unloads();
+        if self.unloads.swap(unloads, Ordering::Relaxed) != unloads {
+            self.known.iter().for_each(|known| known.function.store(0, Ordering::Relaxed));
+        }
+        let known = || self.known.iter();
+        if let Some(known) = known().find(|it| it.function.load(Ordering::Acquire) == function) {
+            return known.answer.load(Ordering::Relaxed);
+        }
+        let free = known().find(|it| it.function.load(Ordering::Relaxed) == 0);
+        free.map_or(otherwise, |free| {
+            let answer = ask();
+            free.answer.store(answer, Ordering::Relaxed);
+            free.function.store(function, Ordering::Release);
+            answer
+        })
+    }
+}
 
 /// What is known of the batches of the libllama that holds the function: found out at its first
 /// use.
 pub(crate) fn proof_for(function: usize) -> Proof {
-    let unloads = loaded_object::unloads();
-    if UNLOADS.swap(unloads, Ordering::Relaxed) != unloads {
-        KNOWN.iter().for_each(|known| known.function.store(0, Ordering::Relaxed));
+    static PROOFS: Answers = Answers::new();
+    let prove = || Makers::beside(function).map_or(Proof::Nothing, |makers| makers.prove()) as u8;
+    match PROOFS.of(function, Proof::Nothing as u8, prove) {
+        proof if proof == Proof::All as u8 => Proof::All,
+        proof if proof == Proof::Count as u8 => Proof::Count,
+        _ => Proof::Nothing,
     }
-    let known = KNOWN.iter().find(|known| known.function.load(Ordering::Acquire) == function);
-    match known.map(|known| known.proof.load(Ordering::Relaxed)) {
-        Some(proof) if proof == Proof::All as u8 => Proof::All,
-        Some(proof) if proof == Proof::Count as u8 => Proof::Count,
-        Some(_) => Proof::Nothing,
-        None => prove(function),
-    }
-}
-
-#[cold]
-fn prove(function: usize) -> Proof {
-    let proof = Makers::beside(function).map_or(Proof::Nothing, |makers| makers.prove());
-    if let Some(free) = KNOWN.iter().find(|known| known.function.load(Ordering::Relaxed) == 0) {
-        free.proof.store(proof as u8, Ordering::Relaxed);
-        free.function.store(function, Ordering::Release);
-    }
-    proof
 }
 
 /// libllama's own functions that make batches; 0 where one is not there.
@@ -306,23 +324,18 @@ pub(crate) unsafe fn takes_position_by_pointer(
     row: Word,
     place: Word,
 ) -> bool {
-    static FUNCTION: AtomicUsize = AtomicUsize::new(0);
-    static BY_POINTER: AtomicBool = AtomicBool::new(false);
-    if FUNCTION.load(Ordering::Acquire) != function {
-        const NOWHERE: Word = 8;
-        let repeat = |place: Word| {
-            rehearsal::rehearse(|_| {
-                // SAFETY: the function of this type, in a child that may die of it.
-                unsafe {
-                    let set = std::mem::transmute::<usize, SetPosition>(function);
-                    set(batch, row, place, 0, 0, 0)
-                }
-            })
-        };
-        let by_pointer =
-            repeat(place) == Ok(true) && repeat(NOWHERE) == Err(rehearsal::Failure::Crashed);
-        BY_POINTER.store(by_pointer, Ordering::Relaxed);
-        FUNCTION.store(function, Ordering::Release);
-    }
-    BY_POINTER.load(Ordering::Relaxed)
+    static BY_POINTER: Answers = Answers::new();
+    const NOWHERE: Word = 8;
+    let repeat = |place: Word| {
+        rehearsal::rehearse(|_| {
+            // SAFETY: the function of this type, in a child that may die of it.
+            unsafe {
+                let set = std::mem::transmute::<usize, SetPosition>(function);
+                set(batch, row, place, 0, 0, 0)
+            }
+        })
+    };
+    let is_pointer =
+        || repeat(place) == Ok(true) && repeat(NOWHERE) == Err(rehearsal::Failure::Crashed);
+    BY_POINTER.of(function, u8::from(false), || u8::from(is_pointer())) == u8::from(true)
 }

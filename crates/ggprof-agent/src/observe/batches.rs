@@ -115,13 +115,11 @@ impl Call {
     }
 
     fn write_end(&self, this: &ThisThread, status: c_int, ticks: u64) {
-        let lane = current::recording().and_then(|recorder| this.lane(recorder));
-        fault_point!();
-        if let Some(lane) = lane {
+        this.with_lane(|lane| {
             let (call, context) = (self.number, self.context);
             let end = BatchEnd { call, context, status, ticks, ..Default::default() };
             lane.put(&end.encode());
-        }
+        });
     }
 }
 

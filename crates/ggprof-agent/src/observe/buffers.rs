@@ -91,7 +91,7 @@ impl Making {
             note_free(this, buffer);
         }
         take_in(buffer as usize, facts, others_were_made);
-        with_lane(this, describe_all);
+        this.with_lane(describe_all);
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) fn note_usage(this: &ThisThread, buffer: Pointer, usage: c_int) {
     let change = |buffer: &mut Buffer| std::mem::replace(&mut buffer.facts.usage, usage) != usage;
     if KNOWN.lock().change(buffer as usize, change) {
         fault_point!();
-        with_lane(this, describe_all);
+        this.with_lane(describe_all);
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn note_free(this: &ThisThread, buffer: Pointer) {
     let Some(buffer) = place.map(|place| known.live.swap_remove(place)) else { return };
     drop(known);
     fault_point!();
-    with_lane(this, |lane| {
+    this.with_lane(|lane| {
         let mut record = buffer.record(lane, clock::nanoseconds(libc::CLOCK_MONOTONIC));
         lane.define_last(Owner::Buffer(buffer.id), &mut record);
     });
@@ -259,12 +259,4 @@ fn api_behind(real: usize) -> Option<Api> {
     let api = Api::of(&Symbols::of(&object)?);
     KNOWN.lock().last_api = Some((found, api));
     Some(api)
-}
-
-fn with_lane(this: &ThisThread, work: impl FnOnce(&HeldLane<'_>)) {
-    let Some(recorder) = current::recording() else { return };
-    if let Some(lane) = this.lane(recorder) {
-        fault_point!();
-        work(&lane);
-    }
 }

@@ -21,6 +21,9 @@ struct Contexts {
     count: u32,
 }
 
+/// More than a program has; one whose frees are not seen must not fill the memory.
+const MOST_LIVE: usize = 1024;
+
 static CONTEXTS: Ranked<{ rank::CONTEXTS }, Contexts> =
     Ranked::new(Contexts { live: Vec::new(), count: 0 });
 
@@ -35,6 +38,9 @@ pub(crate) fn number(context: Pointer) -> u32 {
     let known = contexts.live.iter().find(|live| live.context == context as usize);
     if let Some(live) = known {
         return live.id;
+    }
+    if contexts.live.len() >= MOST_LIVE {
+        contexts.live.remove(0);
     }
     contexts.count += 1;
     let id = contexts.count;
@@ -70,19 +76,21 @@ impl Change {
 
 /// `handle` is that of a context or of its memory.
 pub(crate) fn note_change(this: &ThisThread, handle: Pointer, change: Change) {
-    let Some(recorder) = current::recording() else { return };
+    if current::recording().is_none() {
+        return;
+    }
     let context = {
         let contexts = CONTEXTS.lock();
         let is_its = |live: &&Live| [live.context, live.memory].contains(&(handle as usize));
         contexts.live.iter().find(is_its).map_or(NONE, |live| live.id)
     };
-    if let Some(lane) = this.lane(recorder) {
+    this.with_lane(|lane| {
         let Change { what, sequence, first, last, other } = change;
         let ticks = clock::ticks();
         let record =
             ContextChange { what, context, sequence, first, last, other, ticks, reserved: 0 };
         lane.put(&record.encode());
-    }
+    });
 }
 
 /// The program frees a context: another one may get its address.

@@ -59,7 +59,7 @@ pub(crate) fn note_new(
     fault_point!();
     let id = number_new(scheduler, known, real);
     fault_point!();
-    with_lane(this, |lane| write_new(lane, id, &ids));
+    this.with_lane(|lane| write_new(lane, id, &ids));
 }
 
 fn write_new(lane: &HeldLane<'_>, scheduler: u32, members: &[u32]) {
@@ -138,14 +138,14 @@ pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let is_last = known.live.is_empty();
     drop(known);
     fault_point!();
-    with_lane(this, |lane| lane.forget(Owner::Scheduler(id)));
+    this.with_lane(|lane| lane.forget(Owner::Scheduler(id)));
     is_last
 }
 
 /// How long the program waited for a scheduler's backends to finish.
 pub(crate) fn note_synchronize(this: &ThisThread, scheduler: Pointer, start: u64) {
     device_api::all().iter().for_each(|api| api.note_waited());
-    with_lane(this, |lane| {
+    this.with_lane(|lane| {
         let record = layout::Synchronize {
             scheduler: number(scheduler),
             os_thread: this.os_thread(),
@@ -166,12 +166,4 @@ fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u3
     known.live.push(Live { at: scheduler as usize, id, members, base_function });
     backends::note_change();
     id
-}
-
-fn with_lane(this: &ThisThread, work: impl FnOnce(&HeldLane<'_>)) {
-    let Some(recorder) = current::recording() else { return };
-    if let Some(lane) = this.lane(recorder) {
-        fault_point!();
-        work(&lane);
-    }
 }

@@ -9,10 +9,11 @@ use super::batches::Call;
 use super::instance::LastInstance;
 use super::visits::Visits;
 use crate::arch;
+use crate::fault::fault_point;
 use crate::lock::{Once, rank};
-use crate::recorder::Recorder;
 use crate::recorder::lane::HeldLane;
 use crate::recorder::thread_log::ThreadLog;
+use crate::recorder::{Recorder, current};
 
 #[derive(Debug)]
 pub(crate) struct ThisThread {
@@ -79,6 +80,15 @@ impl ThisThread {
     /// The right to write, preferably the lane used last.
     pub(crate) fn lane<'r>(&self, recorder: &'r Recorder) -> Option<HeldLane<'r>> {
         recorder.lane(self.preferred_lane.get(), self.run.get())
+    }
+
+    /// Does something with the right to write, where recording goes on.
+    pub(crate) fn with_lane(&self, work: impl FnOnce(&HeldLane<'_>)) {
+        let Some(recorder) = current::recording() else { return };
+        if let Some(lane) = self.lane(recorder) {
+            fault_point!();
+            work(&lane);
+        }
     }
 
     pub(crate) fn is_in_run(&self) -> bool {

@@ -37,3 +37,9 @@ pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};
 pub(crate) use vulkan_layer::announce as announce_vulkan_layer;
 pub(crate) use watched::Watched;
+
+/// Now, by the clock of recordings.
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,8 +1,8 @@
 //! A recording that is looked at while it grows.
 
+use super::now_ns;
 use ggprof_analysis::live::{Counters, Frame, Watch};
 use ggprof_trace::formats::spool::Live;
-use rustix::time::{ClockId, clock_gettime};
 use std::io;
 use std::path::Path;
 
@@ -31,10 +31,4 @@ impl Watched {
     pub(crate) fn generation_over(&self, span_ns: u64) -> Option<f64> {
         self.watch.generation_over(span_ns, now_ns())
     }
-}
-
-/// By the clock that recordings are in.
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -1,5 +1,6 @@
 //! What programs ask of libllama: to compute batches, and to change the memory of a context. The
-//! functions for the latter were renamed twice, in spring and in summer 2025.
+//! functions for the latter were renamed twice, in spring and in summer 2025. Results pass through as
+//! the register they are in: some versions return nothing.
 
 use std::ffi::c_int;
 
@@ -8,7 +9,7 @@ use ggprof_spool::layout::{
     CONTEXT_WARMED_UP,
 };
 
-use super::{Entry, Word};
+use super::{Entry, Real, Word};
 use crate::arch::StructOnStack;
 use crate::ffi::api::Pointer;
 use crate::ffi::llama::{self, BatchFacts};
@@ -16,6 +17,7 @@ use crate::observe::batches::{Function, ThreadInCall};
 use crate::observe::built_batches;
 use crate::observe::contexts::{self, Change};
 use crate::observe::fail_open::guard;
+use crate::recorder::current;
 
 pub(super) static ENTRIES: [&Entry; 27] = [
     &decode_real::ENTRY,
@@ -50,7 +52,8 @@ pub(super) static ENTRIES: [&Entry; 27] = [
 /// What libllama gives back for a batch that it cannot compute.
 const FAILED: c_int = -1;
 
-macro_rules! computes {
+/// A function that takes a batch by value, behind all registers.
+macro_rules! takes_batch {
     ($symbol:ident, $real:ident, $body:ident, $function:expr) => {
         entry!($symbol, $real:
             fn(Pointer, Word, Word, Word, Word, Word, StructOnStack) -> c_int, $body);
@@ -70,195 +73,150 @@ macro_rules! computes {
                 // SAFETY: the program calls this very function with the batch.
                 unsafe { BatchFacts::read(&batch, proof) }
             };
-            let call =
-                guard(None, |this| ThreadInCall::enter(this, $function, context, facts));
             // SAFETY: what the program would have called, with what it passed.
-            let status = unsafe { real(context, w2, w3, w4, w5, w6, batch) };
-            call.into_iter().for_each(|call| call.finish(status));
-            status
+            let call = || unsafe { real(context, w2, w3, w4, w5, w6, batch) };
+            compute($function, context, facts, call)
         }
     };
 }
 
-computes!(llama_decode, decode_real, decode, Function::Decode);
-computes!(llama_encode, encode_real, encode, Function::Encode);
+takes_batch!(llama_decode, decode_real, decode, Function::Decode);
+takes_batch!(llama_encode, encode_real, encode, Function::Encode);
 
-entry!(llama_process, process_real:
-    fn(Pointer, Word, Pointer, Word, Word, Word) -> c_int, process);
+passing_all_on!(llama_process, process_real:
+    process(context: Pointer, kind: Word, batch: Pointer) -> c_int, otherwise FAILED);
 
 /// The same for a batch that the program built.
-unsafe extern "C-unwind" fn process(
+fn process(
+    real: Real<impl FnOnce() -> c_int>,
     context: Pointer,
     kind: Word,
     batch: Pointer,
-    w4: Word,
-    w5: Word,
-    w6: Word,
 ) -> c_int {
     const ENCODE: i32 = 0;
-    let Some(real) = process_real::find() else { return FAILED };
     let function = if number(kind) == ENCODE { Function::Encode } else { Function::Decode };
-    let facts = || built_batches::facts(batch);
+    compute(function, context, || built_batches::facts(batch), || real.call())
+}
+
+fn compute(
+    function: Function,
+    context: Pointer,
+    facts: impl FnOnce() -> BatchFacts,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
     let call = guard(None, |this| ThreadInCall::enter(this, function, context, facts));
-    // SAFETY: what the program would have called, with what it passed.
-    let status = unsafe { real(context, kind, batch, w4, w5, w6) };
+    let status = real();
     call.into_iter().for_each(|call| call.finish(status));
     status
 }
 
-/// A call of a function whose first argument is a context, its memory or a batch, once it has done
-/// its work.
-struct Followed {
-    handle: Pointer,
-    /// The first four of the others.
-    arguments: [Word; 4],
-    result: Word,
-    /// The function.
-    real: usize,
-}
-
-macro_rules! follows {
-    ($symbol:ident, $real:ident, $body:ident, $note:expr) => {
-        entry!($symbol, $real: fn(Pointer, Word, Word, Word, Word, Word) -> Word, $body);
-
-        unsafe extern "C-unwind" fn $body(
-            handle: Pointer,
-            w2: Word,
-            w3: Word,
-            w4: Word,
-            w5: Word,
-            w6: Word,
-        ) -> Word {
-            let Some(real) = $real::find() else { return 0 };
-            // SAFETY: what the program would have called, with what it passed.
-            let result = unsafe { real(handle, w2, w3, w4, w5, w6) };
-            let call = Followed { handle, arguments: [w2, w3, w4, w5], result, real: real as usize };
-            guard((), |this| $note(this, call));
-            result
-        }
-    };
-}
-
-/// The same for a change of the memory.
-macro_rules! changes {
-    ($symbol:ident, $real:ident, $body:ident, $change:expr) => {
-        follows!($symbol, $real, $body, |this, call: Followed| {
-            contexts::note_change(this, call.handle, $change(call.arguments));
-        });
-    };
-}
-
-fn clear(_: [Word; 4]) -> Change {
-    Change::of_all(CONTEXT_CLEARED)
-}
-
-fn remove([sequence, first, last, _]: [Word; 4]) -> Change {
-    let [sequence, first, last] = [sequence, first, last].map(number);
-    Change { what: CONTEXT_REMOVED, sequence, first, last, other: 0 }
-}
-
-fn shift([sequence, first, last, by]: [Word; 4]) -> Change {
-    let [sequence, first, last, other] = [sequence, first, last, by].map(number);
-    Change { what: CONTEXT_SHIFTED, sequence, first, last, other }
-}
-
-fn copy([sequence, to, first, last]: [Word; 4]) -> Change {
-    let [sequence, other, first, last] = [sequence, to, first, last].map(number);
-    Change { what: CONTEXT_COPIED, sequence, first, last, other }
-}
-
-/// A number of 32 bits in a register.
-fn number(word: Word) -> i32 {
-    word as u32 as i32
-}
-
-follows!(llama_get_memory, get_memory_real, get_memory, |_, call: Followed| {
-    contexts::note_memory(call.handle, call.result);
-});
-
-changes!(llama_memory_clear, memory_clear_real, memory_clear, clear);
-changes!(llama_memory_seq_rm, memory_remove_real, memory_remove, remove);
-changes!(llama_memory_seq_add, memory_shift_real, memory_shift, shift);
-changes!(llama_memory_seq_cp, memory_copy_real, memory_copy, copy);
-
-changes!(llama_kv_self_clear, self_clear_real, self_clear, clear);
-changes!(llama_kv_self_seq_rm, self_remove_real, self_remove, remove);
-changes!(llama_kv_self_seq_add, self_shift_real, self_shift, shift);
-changes!(llama_kv_self_seq_cp, self_copy_real, self_copy, copy);
-
-changes!(llama_kv_cache_clear, cache_clear_real, cache_clear, clear);
-changes!(llama_kv_cache_seq_rm, cache_remove_real, cache_remove, remove);
-changes!(llama_kv_cache_seq_add, cache_shift_real, cache_shift, shift);
-changes!(llama_kv_cache_seq_cp, cache_copy_real, cache_copy, copy);
-
-changes!(llama_set_warmup, set_warmup_real, set_warmup, |[is_on, ..]: [Word; 4]| {
-    Change::of_all(if is_true(is_on) { CONTEXT_WARM_UP } else { CONTEXT_WARMED_UP })
-});
-
-entry!(llama_free, free_real: fn(Pointer, Word, Word, Word, Word, Word), free);
+passing_all_on!(llama_free, free_real: free(context: Pointer));
 
 /// Before the address may belong to another.
-unsafe extern "C-unwind" fn free(
-    context: Pointer,
-    w2: Word,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-) {
-    if let Some(real) = free_real::find() {
-        guard((), |this| contexts::note_free(this, context));
-        // SAFETY: what the program would have called, with what it passed.
-        unsafe { real(context, w2, w3, w4, w5, w6) };
+fn free(real: Real<impl FnOnce()>, context: Pointer) {
+    guard((), |this| contexts::note_free(this, context));
+    real.call();
+}
+
+passing_all_on!(llama_get_memory, get_memory_real:
+    get_memory(context: Pointer) -> Word, otherwise 0);
+
+fn get_memory(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word {
+    let memory = real.call();
+    if current::is_on() {
+        guard((), |_| contexts::note_memory(context, memory));
     }
+    memory
 }
 
-follows!(llama_batch_ext_add, batch_add_real, batch_add, |_, call| note_row(call));
-follows!(llama_batch_ext_add_token, batch_add_token_real, batch_add_token, |_, call| note_row(
-    call
-));
-follows!(llama_batch_ext_add_seq, batch_add_seq_real, batch_add_seq, |_, call: Followed| {
-    let [row, sequence, ..] = call.arguments.map(number);
-    built_batches::add_sequence(call.handle, row, sequence);
-});
-follows!(llama_batch_ext_set_pos, batch_set_pos_real, batch_set_pos, |_, call| note_position(call));
-follows!(llama_batch_ext_set_output_logits, batch_set_logits_real, batch_set_logits, |_, call| {
-    note_output(call);
-});
-follows!(llama_batch_ext_set_output_embd, batch_set_embd_real, batch_set_embd, |_, call| {
-    note_output(call);
-});
-follows!(llama_batch_ext_clear, batch_clear_real, batch_clear, |_, call: Followed| {
-    built_batches::clear(call.handle);
-});
-follows!(llama_batch_ext_free, batch_free_real, batch_free, |_, call: Followed| {
-    built_batches::free(call.handle);
-});
+passing_all_on!(llama_memory_clear, memory_clear_real: clear(of: Pointer) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_clear, self_clear_real: clear(of: Pointer) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_clear, cache_clear_real: clear(of: Pointer) -> Word, otherwise 0);
 
-fn note_row(call: Followed) {
-    let [sequence, ..] = call.arguments.map(number);
-    built_batches::add_row(call.handle, sequence, number(call.result), false);
+fn clear(real: Real<impl FnOnce() -> Word>, of: Pointer) -> Word {
+    changed(real, of, Change::of_all(CONTEXT_CLEARED))
 }
 
-fn note_position(call: Followed) {
-    let ([row, place, ..], batch) = (call.arguments, call.handle);
-    // SAFETY: the program has just made this call.
-    let is_pointer = unsafe { llama::takes_position_by_pointer(call.real, batch, row, place) };
-    if is_true(call.result) && is_pointer {
-        // SAFETY: libllama has just read a position from there.
-        let position = unsafe { (place as *const i32).read_unaligned() };
-        built_batches::set_position(batch, number(row), position);
-    }
+passing_all_on!(llama_memory_seq_rm, memory_remove_real:
+    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_seq_rm, self_remove_real:
+    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_seq_rm, cache_remove_real:
+    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
+
+fn remove(
+    real: Real<impl FnOnce() -> Word>,
+    of: Pointer,
+    sequence: Word,
+    first: Word,
+    last: Word,
+) -> Word {
+    let [sequence, first, last] = [sequence, first, last].map(number);
+    changed(real, of, Change { what: CONTEXT_REMOVED, sequence, first, last, other: 0 })
 }
 
-fn note_output(call: Followed) {
-    let [row, wanted, ..] = call.arguments;
-    built_batches::set_output(call.handle, number(row), is_true(wanted));
+passing_all_on!(llama_memory_seq_add, memory_shift_real:
+    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_seq_add, self_shift_real:
+    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_seq_add, cache_shift_real:
+    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+
+fn shift(
+    real: Real<impl FnOnce() -> Word>,
+    of: Pointer,
+    sequence: Word,
+    first: Word,
+    last: Word,
+    by: Word,
+) -> Word {
+    let [sequence, first, last, other] = [sequence, first, last, by].map(number);
+    changed(real, of, Change { what: CONTEXT_SHIFTED, sequence, first, last, other })
 }
 
-/// A truth value in a register, of which only the lowest byte counts.
-fn is_true(word: Word) -> bool {
-    word as u8 != 0
+passing_all_on!(llama_memory_seq_cp, memory_copy_real:
+    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_seq_cp, self_copy_real:
+    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_seq_cp, cache_copy_real:
+    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
+
+fn copy(
+    real: Real<impl FnOnce() -> Word>,
+    of: Pointer,
+    sequence: Word,
+    to: Word,
+    first: Word,
+    last: Word,
+) -> Word {
+    let [sequence, other, first, last] = [sequence, to, first, last].map(number);
+    changed(real, of, Change { what: CONTEXT_COPIED, sequence, first, last, other })
+}
+
+passing_all_on!(llama_set_warmup, set_warmup_real:
+    set_warmup(of: Pointer, is_on: Word) -> Word, otherwise 0);
+
+fn set_warmup(real: Real<impl FnOnce() -> Word>, of: Pointer, is_on: Word) -> Word {
+    let what = if is_true(is_on) { CONTEXT_WARM_UP } else { CONTEXT_WARMED_UP };
+    changed(real, of, Change::of_all(what))
+}
+
+/// `of` is a context, or its memory.
+fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: Change) -> Word {
+    let result = real.call();
+    guard((), |this| contexts::note_change(this, of, change));
+    result
+}
+
+passing_all_on!(llama_batch_ext_add, batch_add_real:
+    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise FAILED as Word);
+passing_all_on!(llama_batch_ext_add_token, batch_add_token_real:
+    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise FAILED as Word);
+
+fn batch_add(real: Real<impl FnOnce() -> Word>, batch: Pointer, sequence: Word) -> Word {
+    let row = real.call();
+    built(|| built_batches::add_row(batch, number(sequence), number(row), false));
+    row
 }
 
 entry!(llama_batch_ext_add_embd, batch_add_embd_real:
@@ -277,6 +235,93 @@ unsafe extern "C-unwind" fn batch_add_embd(
     let Some(real) = batch_add_embd_real::find() else { return FAILED };
     // SAFETY: what the program would have called, with what it passed.
     let row = unsafe { real(batch, sequence, w3, w4, w5, w6, embedding) };
-    guard((), |_| built_batches::add_row(batch, number(sequence), row, true));
+    built(|| built_batches::add_row(batch, number(sequence), row, true));
     row
+}
+
+passing_all_on!(llama_batch_ext_add_seq, batch_add_seq_real:
+    batch_add_seq(batch: Pointer, row: Word, sequence: Word) -> Word, otherwise 0);
+
+fn batch_add_seq(
+    real: Real<impl FnOnce() -> Word>,
+    batch: Pointer,
+    row: Word,
+    sequence: Word,
+) -> Word {
+    let result = real.call();
+    built(|| built_batches::add_sequence(batch, number(row), number(sequence)));
+    result
+}
+
+passing_all_on!(llama_batch_ext_set_pos, batch_set_pos_real:
+    batch_set_pos(batch: Pointer, row: Word, place: Word) -> Word, otherwise 0);
+
+fn batch_set_pos(
+    real: Real<impl FnOnce() -> Word>,
+    batch: Pointer,
+    row: Word,
+    place: Word,
+) -> Word {
+    let address = real.address;
+    let is_set = real.call();
+    built(|| {
+        // SAFETY: the program has just made this call.
+        let is_pointer = unsafe { llama::takes_position_by_pointer(address, batch, row, place) };
+        if is_true(is_set) && is_pointer {
+            // SAFETY: libllama has just read a position from there.
+            let position = unsafe { (place as *const i32).read_unaligned() };
+            built_batches::set_position(batch, number(row), position);
+        }
+    });
+    is_set
+}
+
+passing_all_on!(llama_batch_ext_set_output_logits, batch_set_logits_real:
+    batch_set_output(batch: Pointer, row: Word, wanted: Word) -> Word, otherwise 0);
+passing_all_on!(llama_batch_ext_set_output_embd, batch_set_embd_real:
+    batch_set_output(batch: Pointer, row: Word, wanted: Word) -> Word, otherwise 0);
+
+fn batch_set_output(
+    real: Real<impl FnOnce() -> Word>,
+    batch: Pointer,
+    row: Word,
+    wanted: Word,
+) -> Word {
+    let result = real.call();
+    built(|| built_batches::set_output(batch, number(row), is_true(wanted)));
+    result
+}
+
+passing_all_on!(llama_batch_ext_clear, batch_clear_real:
+    batch_clear(batch: Pointer) -> Word, otherwise 0);
+
+fn batch_clear(real: Real<impl FnOnce() -> Word>, batch: Pointer) -> Word {
+    let result = real.call();
+    built(|| built_batches::clear(batch));
+    result
+}
+
+passing_all_on!(llama_batch_ext_free, batch_free_real: batch_free(batch: Pointer));
+
+/// Before the address may belong to another.
+fn batch_free(real: Real<impl FnOnce()>, batch: Pointer) {
+    built(|| built_batches::free(batch));
+    real.call();
+}
+
+/// Notes a step of building a batch, where that can ever matter.
+fn built(note: impl FnOnce()) {
+    if current::is_on() {
+        guard((), |_| note());
+    }
+}
+
+/// A number of 32 bits in a register.
+fn number(word: Word) -> i32 {
+    word as u32 as i32
+}
+
+/// A truth value in a register, of which only the lowest byte counts.
+fn is_true(word: Word) -> bool {
+    word as u8 != 0
 }

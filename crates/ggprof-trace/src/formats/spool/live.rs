@@ -10,6 +10,7 @@ use super::device_clocks::DeviceClocks;
 use super::nodes::{self, Nodes};
 use super::tables::{Run, Split, Tables};
 use crate::model::{BackendIndex, Batch, ContextChange, DeviceType, Dropped, NodeId, Trace};
+use ggprof_ggml::computes;
 use ggprof_spool::follow::Follower;
 use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
@@ -252,8 +253,13 @@ impl Live {
             let place = (begin.shape, op.position);
             let node = self.nodes.at(&self.tables, &mut self.trace, place, op.fused);
             let Some(node) = node else { continue };
+            // As the reader of whole recordings does it.
+            let is_serialized = op.measured == layout::MEASURED_SERIALIZED;
+            if is_serialized && !computes(self.trace.op_name(node)) {
+                continue;
+            }
             let duration_ns = (op.duration as f64 * rate) as u64;
-            if op.measured == layout::MEASURED_SERIALIZED {
+            if is_serialized {
                 let start_ns = clock.ns(begin.ticks.saturating_add(op.start));
                 news.busy.push((backend, start_ns, start_ns + duration_ns));
             }

@@ -14,8 +14,8 @@ mod samples;
 
 pub(crate) use samples::Samples;
 
+use super::now_ns;
 use ggprof_spool::layout::SENSOR_FORBIDDEN;
-use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,11 +130,6 @@ fn read(mut sources: Vec<Box<dyn Source>>, into: &Mutex<Samples>, is_over: &Rece
 
 pub(super) fn lock(samples: &Mutex<Samples>) -> std::sync::MutexGuard<'_, Samples> {
     samples.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 #[cfg(test)]
