@@ -15,6 +15,6 @@ mod touched;
 
 pub use cache_name::is_of_cache;
 pub use copy_name::copied_tensor;
-pub use nodes::{computes, is_marked, is_wanted};
+pub use nodes::{computes, is_input, is_marked, is_wanted};
 pub use profile_variable::{PROFILE_VARIABLE, profile_file};
 pub use touched::{Touched, touched};

@@ -3,9 +3,11 @@
 
 use super::graph::KnownNodes;
 use super::known_copies::KnownCopies;
+use super::placement::KnownPlacements;
 
 #[derive(Debug, Default)]
 pub(super) struct LaneMemory {
     pub(super) nodes: KnownNodes,
     pub(super) copies: KnownCopies,
+    pub(super) placements: KnownPlacements,
 }

@@ -14,6 +14,8 @@
 //! * `device_api`: the interface to the APIs with which devices get their work;
 //! * `budget`: how much time sampling may take;
 //! * `visits`: the node a device's library works on;
+//! * `memory_kinds`: what sort of memory a tensor is in;
+//! * `placement`: why the processor computes a node and not a device;
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
@@ -34,7 +36,9 @@ pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod known_copies;
 mod lane_memory;
+mod memory_kinds;
 pub(crate) mod node;
+mod placement;
 pub(crate) mod run;
 pub(crate) mod schedulers;
 pub(crate) mod serialize;

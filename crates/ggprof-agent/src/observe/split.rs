@@ -9,6 +9,7 @@ use super::fail_open;
 use super::instance::Instance;
 use super::lane_memory::LaneMemory;
 use super::node;
+use super::placement;
 use super::run::{Run, UNWOUND};
 use super::this_thread::ThisThread;
 use super::ticking::Ticking;
@@ -132,7 +133,7 @@ impl Recorded {
         (backend, graph): (Pointer, Pointer),
         entered: u64,
     ) -> Recorded {
-        let (shape, nodes) = describe(&lane, adopted, graph);
+        let (shape, nodes) = describe(this, &lane, adopted, graph);
         fault_point!();
         let id = lane.recorder.next_split();
         let index = this.splits_in_run.get();
@@ -252,7 +253,12 @@ impl Recorded {
 }
 
 /// The graph's shape and how many of its nodes were taken up.
-fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
+fn describe(
+    this: &ThisThread,
+    lane: &HeldLane<'_>,
+    adopted: &Adopted,
+    graph: Pointer,
+) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
     let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
     let (nodes, uid) = nodes_of(instance, graph);
@@ -267,6 +273,10 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     let mut memory = lane.take_memory::<LaneMemory>();
     fault_point!();
     let shape = memory.nodes.shape_of(lane, instance, tensor_layout, nodes, uid);
+    fault_point!();
+    if adopted.is_cpu() && this.scheduler.get() != 0 {
+        placement::note(this, lane, adopted, (shape, nodes), &mut memory);
+    }
     fault_point!();
     lane.return_memory(memory);
     (shape, nodes.len())

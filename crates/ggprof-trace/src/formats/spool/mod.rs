@@ -19,6 +19,7 @@ mod events;
 mod kernel_name;
 mod live;
 mod nodes;
+mod placement;
 mod sensors;
 mod tables;
 mod unseen;

@@ -47,6 +47,16 @@ impl Nodes {
         self.fused.insert((shape, position), node);
         Some(node)
     }
+
+    /// The nodes of the file that each node of the trace stands for.
+    pub(super) fn members(&self, tables: &Tables) -> Vec<(NodeId, Vec<u32>)> {
+        let alone = self.alone.iter().map(|(&number, &node)| (node, vec![number]));
+        let fused = self.fused.iter().map(|(&(shape, position), &node)| {
+            let members = tables.fusions.get(&(shape, position)).into_iter().flatten();
+            (node, members.filter_map(|&member| tables.node_at(shape, member)).collect())
+        });
+        alone.chain(fused).collect()
+    }
 }
 
 fn describe(
