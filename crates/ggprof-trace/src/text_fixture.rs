@@ -20,7 +20,9 @@
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
 //! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred
-//! unless `run` lines list them.
+//! unless `run` lines list them. [`memory`] has the lines about memory, placement and experts.
+
+mod memory;
 
 use crate::graph_runs;
 use crate::model::{
@@ -34,6 +36,7 @@ use crate::model::{
 /// # Panics
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
+    let mut memories = memory::Names::new();
     let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -47,6 +50,10 @@ pub fn parse(text: &str) -> Trace {
             "kernel" | "copied" => device_work(&words, &mut trace),
             "wait" => wait(&words, &mut trace),
             "batch" => trace.batches.push(batch(&words, trace.batches.len() as u32)),
+            "memory" => memory::kind(&words, &mut memories, &mut trace),
+            "placed" => memory::placed(&words, &memories, &mut trace),
+            "ends" => memory::ends(&words, &memories, &mut trace),
+            "chosen" => memory::chosen(&words, &mut trace),
             "change" => trace.context_changes.push(context_change(&words)),
             other => panic!("a fixture line begins with {other}"),
         }

@@ -428,6 +428,8 @@ pub(crate) enum ByArg {
     Second,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
+    /// Parts of the model: where each was computed, why on the host, and what that costs
+    Placement,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -464,6 +466,7 @@ impl From<ByArg> for By {
             ByArg::Run => Self::Run,
             ByArg::Second => Self::Second,
             ByArg::Memory => Self::Memory,
+            ByArg::Placement => Self::Placement,
         }
     }
 }

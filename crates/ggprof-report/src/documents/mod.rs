@@ -8,6 +8,7 @@ mod memory;
 mod observation;
 mod operations;
 mod phases;
+mod placement;
 mod rankings;
 mod requests;
 mod runs;
@@ -35,6 +36,7 @@ pub enum By {
     Run,
     Second,
     Memory,
+    Placement,
 }
 
 /// All totals by one criterion.
@@ -51,6 +53,7 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
+        By::Placement => placement::all(&mut document, trace),
     }
     document
 }
