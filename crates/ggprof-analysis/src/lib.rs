@@ -8,10 +8,12 @@
 
 pub mod causality;
 pub mod charging;
+pub mod copies;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
+pub mod experts;
 pub mod filter;
 pub mod gaps;
 pub mod grouping;

@@ -430,6 +430,10 @@ pub(crate) enum ByArg {
     Memory,
     /// Parts of the model: where each was computed, why on the host, and what that costs
     Placement,
+    /// Copies: which tensors, between which memory, how fast, and how much of it is exposed
+    Copy,
+    /// Experts of the model: which were used, how often and how evenly, layer by layer
+    Expert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -467,6 +471,8 @@ impl From<ByArg> for By {
             ByArg::Second => Self::Second,
             ByArg::Memory => Self::Memory,
             ByArg::Placement => Self::Placement,
+            ByArg::Copy => Self::Copy,
+            ByArg::Expert => Self::Expert,
         }
     }
 }

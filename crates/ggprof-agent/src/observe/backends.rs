@@ -41,6 +41,8 @@ pub(crate) struct Adopted {
     is_device: AtomicBool,
     /// Whether it can be asked about nodes (`observe::placement`).
     asking: AtomicU8,
+    /// Whether its experts are seen was recorded (`observe::experts`).
+    experts_covered: AtomicBool,
     /// The API that its library hands work to: its place in the list of all, from 1 on.
     device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
@@ -257,6 +259,7 @@ impl Adopted {
             is_cpu: AtomicBool::new(false),
             is_device: AtomicBool::new(false),
             asking: AtomicU8::new(0),
+            experts_covered: AtomicBool::new(false),
             device_api: AtomicUsize::new(0),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
@@ -359,6 +362,7 @@ impl Adopted {
             && !facts.is_host_accelerator;
         self.is_device.store(is_device, Ordering::Relaxed);
         self.asking.store(0, Ordering::Relaxed);
+        self.experts_covered.store(false, Ordering::Relaxed);
         self.is_host_accelerator.store(facts.is_host_accelerator, Ordering::Relaxed);
         self.ops_seen.store(facts.ops_seen, Ordering::Relaxed);
         let setter = facts.tick_setter.map_or(0, |setter| setter as usize);
@@ -368,6 +372,16 @@ impl Adopted {
 
     pub(crate) fn is_cpu(&self) -> bool {
         self.is_cpu.load(Ordering::Relaxed)
+    }
+
+    /// Whether every node is seen as it is computed.
+    pub(super) fn sees_ops(&self) -> bool {
+        self.ops_seen.load(Ordering::Relaxed)
+    }
+
+    /// True once.
+    pub(super) fn is_new_to_experts(&self) -> bool {
+        !self.experts_covered.swap(true, Ordering::Relaxed)
     }
 
     pub(super) fn pointer(&self) -> Pointer {

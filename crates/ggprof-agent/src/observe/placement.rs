@@ -46,8 +46,10 @@ pub(super) struct KnownPlacements {
     /// How often backends and schedulers had come and gone.
     changes: u32,
     devices: Vec<&'static Adopted>,
-    /// Shapes whose nodes are all written, by the backend that computed them.
+    /// Shapes whose nodes are all written, by the backend that computed them, and the last of
+    /// these.
     written: HashSet<(u32, u32)>,
+    last_written: (u32, u32),
 }
 
 impl KnownPlacements {
@@ -71,9 +73,12 @@ pub(super) fn note(
     memory: &mut LaneMemory,
 ) {
     let LaneMemory { placements, nodes: known, .. } = memory;
-    if placements.devices_of(this.scheduler.get()).is_empty()
-        || !placements.written.insert((shape, processor.id()))
-    {
+    let key = (shape, processor.id());
+    if placements.devices_of(this.scheduler.get()).is_empty() || placements.last_written == key {
+        return;
+    }
+    placements.last_written = key;
+    if !placements.written.insert(key) {
         return;
     }
     write_new(lane, processor, known.nodes_of(shape), nodes, &placements.devices);

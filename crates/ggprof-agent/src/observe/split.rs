@@ -5,6 +5,7 @@ use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
 use super::device_api::{self, DeviceSplit};
+use super::experts::Choosing;
 use super::fail_open;
 use super::instance::Instance;
 use super::lane_memory::LaneMemory;
@@ -56,6 +57,8 @@ struct UnderWay {
     visiting: Option<Visiting>,
     /// Where the device's API watches it.
     device: Option<DeviceSplit>,
+    /// Where the processor uses experts.
+    choosing: Option<Choosing>,
     _running: RunningGraph<'static>,
     lane: HeldLane<'static>,
 }
@@ -158,7 +161,9 @@ impl Recorded {
             unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
         fault_point!();
-        let under_way = UnderWay { ticking, visiting, device, _running: running, lane };
+        let choosing = choose(this, &lane, adopted, (graph, shape));
+        fault_point!();
+        let under_way = UnderWay { ticking, visiting, device, choosing, _running: running, lane };
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -184,6 +189,10 @@ impl Recorded {
         let folded = self.write_ops(status, end);
         if let Some(ticking) = self.under_way.ticking.take().filter(|_| status == UNWOUND) {
             ticking.end_unwound();
+        }
+        fault_point!();
+        if let Some(choosing) = self.under_way.choosing.take().filter(|_| status == 0) {
+            choosing.write(&self.under_way.lane, self.id);
         }
         fault_point!();
         let record = SplitEnd {
@@ -280,6 +289,25 @@ fn describe(
     fault_point!();
     lane.return_memory(memory);
     (shape, nodes.len())
+}
+
+/// Prepares to read which experts the processor uses.
+fn choose(
+    this: &ThisThread,
+    lane: &HeldLane<'_>,
+    adopted: &Adopted,
+    (graph, shape): (Pointer, u32),
+) -> Option<Choosing> {
+    let instance = adopted.instance().filter(|_| adopted.is_cpu() && shape != layout::NONE)?;
+    let (tensor_layout, _) = instance.layouts.as_ref()?;
+    let (nodes, _) = nodes_of(instance, graph);
+    let mut memory = lane.take_memory::<LaneMemory>();
+    fault_point!();
+    let choosers = memory.choosers.of(shape, instance, tensor_layout, nodes);
+    let choosing = Choosing::begin(this, lane, adopted, nodes, choosers);
+    fault_point!();
+    lane.return_memory(memory);
+    choosing
 }
 
 /// The graph's nodes, and ggml's number for it.

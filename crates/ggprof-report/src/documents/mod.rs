@@ -2,7 +2,9 @@
 
 mod backends;
 mod columns;
+mod copies;
 mod energy;
+mod experts;
 mod layers;
 mod memory;
 mod observation;
@@ -37,6 +39,8 @@ pub enum By {
     Second,
     Memory,
     Placement,
+    Copy,
+    Expert,
 }
 
 /// All totals by one criterion.
@@ -54,6 +58,8 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Second => runs::by_second(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
         By::Placement => placement::all(&mut document, trace),
+        By::Copy => copies::all(&mut document, trace),
+        By::Expert => experts::all(&mut document, trace),
     }
     document
 }
