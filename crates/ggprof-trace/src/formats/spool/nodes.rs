@@ -10,7 +10,23 @@ use hashbrown::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     alone: HashMap<u32, NodeId>,
-    fused: HashMap<(u32, u32), NodeId>,
+    places: Vec<Places>,
+    place_of_shape: HashMap<u32, usize>,
+    /// The shape that was asked for last, and where its nodes are: ops of one graph come together.
+    last: Option<(u32, usize)>,
+}
+
+/// The nodes at the positions of a shape that were asked for.
+#[derive(Debug, Default)]
+struct Places {
+    alone: Vec<Option<NodeId>>,
+    fused: Vec<Option<NodeId>>,
+}
+
+impl Places {
+    fn of(&mut self, fused: bool) -> &mut Vec<Option<NodeId>> {
+        if fused { &mut self.fused } else { &mut self.alone }
+    }
 }
 
 impl Nodes {
@@ -22,31 +38,66 @@ impl Nodes {
         (shape, position): (u32, u32),
         fused: bool,
     ) -> Option<NodeId> {
+        let place = match self.last {
+            Some((last, place)) if last == shape => place,
+            _ => self.places_of(shape),
+        };
+        let known = self.places[place].of(fused).get(position as usize).copied().flatten();
+        if known.is_some() {
+            return known;
+        }
         let number = tables.node_at(shape, position)?;
         let members = tables.fusions.get(&(shape, position)).filter(|_| fused);
-        let Some(members) = members else {
-            if let Some(&node) = self.alone.get(&number) {
-                return Some(node);
-            }
-            let node = describe(tables, trace, number, None)?;
-            self.alone.insert(number, node);
-            return Some(node);
+        let node = match members {
+            Some(members) => fusion(tables, trace, (shape, number), members)?,
+            None => self.alone(tables, trace, number)?,
         };
-        if let Some(&node) = self.fused.get(&(shape, position)) {
-            return Some(node);
+        // A fusion may still be described.
+        if members.is_some() == fused {
+            let nodes = self.places[place].of(fused);
+            // There is a node at the position, so the number is that of a real graph.
+            nodes.resize(nodes.len().max(position as usize + 1), None);
+            nodes[position as usize] = Some(node);
         }
-        let names: Vec<&str> = members
-            .iter()
-            .filter_map(|&member| tables.nodes.get(&tables.node_at(shape, member)?))
-            .map(|(node, _)| tables.text(node.op_name))
-            .filter(|name| computes(name))
-            .collect();
-        // With nothing but views it computes what it computes alone.
-        let fusion = (names.len() > 1).then(|| trace.strings.intern(&names.join("+")));
-        let node = describe(tables, trace, number, fusion)?;
-        self.fused.insert((shape, position), node);
         Some(node)
     }
+
+    fn places_of(&mut self, shape: u32) -> usize {
+        let next = self.places.len();
+        let place = *self.place_of_shape.entry(shape).or_insert(next);
+        if place == next {
+            self.places.push(Places::default());
+        }
+        self.last = Some((shape, place));
+        place
+    }
+
+    /// The same node is part of many shapes.
+    fn alone(&mut self, tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
+        if let Some(&node) = self.alone.get(&number) {
+            return Some(node);
+        }
+        let node = describe(tables, trace, number, None)?;
+        self.alone.insert(number, node);
+        Some(node)
+    }
+}
+
+fn fusion(
+    tables: &Tables,
+    trace: &mut Trace,
+    (shape, number): (u32, u32),
+    members: &[u32],
+) -> Option<NodeId> {
+    let names: Vec<&str> = members
+        .iter()
+        .filter_map(|&member| tables.nodes.get(&tables.node_at(shape, member)?))
+        .map(|(node, _)| tables.text(node.op_name))
+        .filter(|name| computes(name))
+        .collect();
+    // With nothing but views it computes what it computes alone.
+    let fusion = (names.len() > 1).then(|| trace.strings.intern(&names.join("+")));
+    describe(tables, trace, number, fusion)
 }
 
 fn describe(
