@@ -111,6 +111,7 @@ fn label(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ggprof_trace::Quantity;
 
     #[test]
     fn names_of_backends_stay_in_their_quotes() {
@@ -124,7 +125,7 @@ mod tests {
         counters.between_tokens.counts[2] = 1;
         counters.between_tokens.count = 4;
         counters.between_tokens.sum_ns = 3_500_000_000;
-        let text = open_metrics(&counters);
+        let text = open_metrics(&counters, &[]);
         let name = "gen_ai_server_time_per_output_token_seconds";
         for line in [
             "_bucket{le=\"0.01\"} 2",
@@ -137,5 +138,23 @@ mod tests {
             assert!(text.contains(&format!("\n{name}{line}\n")), "{line}: {text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    #[test]
+    fn energy_is_counted_and_power_is_not() {
+        let reading = |quantity, value| Reading { quantity, device: 1, name: "x".into(), value };
+        let readings = [
+            reading(Quantity::DevicePower, 412_500_000),
+            reading(Quantity::DeviceEnergy, 7_000_000),
+        ];
+        let text = open_metrics(&Counters::default(), &readings);
+        for line in [
+            "# TYPE ggprof_device_power_watts gauge",
+            "ggprof_device_power_watts{device=\"1\"} 412.5",
+            "# TYPE ggprof_device_energy_joules counter",
+            "ggprof_device_energy_joules_total{device=\"1\"} 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
     }
 }
