@@ -21,7 +21,8 @@ fn rich_trace() -> Trace {
          run 100..200
          op CPU GET_ROWS 0..4 inp_\"embd\\ run=0 f32[8,3] <- q4_0[32,9] i32[3] bytes=96 measured=host
          copy CUDA0 H2D 4..8 96 </script> run=0 fused=embd <- f32[8,3] measured=host_call
-         op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 fused=RMS_NORM+MUL measured=device
+         op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 f32[8,3] <- f32[8,3] measured=device
+         with MUL attn_norm-0 f32[8,3] <- f32[8,3]@0 f32[8] f32[8,3]#0 stored
          kernel rms_norm_f32 10..14 stream=2 first
          kernel mul_f32 12..18 concurrent
          op CUDA0 GLU 20..30 é\u{7}\u{1b} run=0 split=1 sub=SWIGLU_NEW measured=modelled
