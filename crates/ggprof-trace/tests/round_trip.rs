@@ -138,6 +138,22 @@ fn the_order_of_the_parts_does_not_matter() {
 }
 
 #[test]
+fn device_work_outside_of_its_record_is_damage() {
+    let json = written(&rich_trace());
+    let work = "[2,0,";
+    assert!(json.contains(work), "{json}");
+    let at = json.find(work).unwrap();
+    let entry = &json[at..at + json[at..].find(']').unwrap() + 1];
+    for (from, to) in [(",10,4,", ",9,4,"), (",10,4,", ",10,40,"), (",10,4,4,", ",10,4,5,")] {
+        let broken = entry.replacen(from, to, 1);
+        assert_ne!(broken, entry);
+        let read = formats::read(json.replace(entry, &broken).as_bytes()).unwrap();
+        assert_eq!(read.device_work.len(), 1, "{broken}");
+        assert_eq!(read.losses.len(), 1, "{broken}");
+    }
+}
+
+#[test]
 fn an_empty_trace_is_a_file_too() {
     let json = written(&Trace::default());
     let read = formats::read(json.as_bytes()).unwrap();
