@@ -12,6 +12,7 @@ pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
+pub mod estimates;
 pub mod filter;
 pub mod gaps;
 pub mod grouping;
@@ -39,6 +40,7 @@ pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
+pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{
