@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod causality;
 pub mod charging;
 pub mod copy_consumers;
@@ -34,6 +35,7 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use attention::Attended;
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;

@@ -1,5 +1,6 @@
 //! Adds events up by any key: how often, how long, how evenly, and how much work.
 
+use crate::attention::Attended;
 use crate::estimates::{CopyTimes, Estimate, estimates_by};
 use crate::gaps::recorded_ns;
 use crate::work::{Work, work_of};
@@ -32,6 +33,9 @@ pub struct Totals {
     pub timed_bytes: Option<u128>,
     /// `None` if it is unknown for one of the ops.
     pub flops: Option<u128>,
+    /// Operations and bytes by the shapes of all tensors, if attention has less to do than these
+    /// say because parts of them are hidden by a mask.
+    pub padded: Option<(u128, u128)>,
     /// Some of the times are those of calls that only start the work, so that no rate can be
     /// told from them.
     pub host_calls: bool,
@@ -95,6 +99,11 @@ impl Totals {
         (all > 0).then(|| self.thread_wait_ns as f64 / all as f64)
     }
 
+    /// How much of what the shapes say is attended to.
+    pub fn attended_share(&self) -> Option<f64> {
+        Some(self.flops? as f64 / self.padded?.0 as f64)
+    }
+
     /// Operations per byte moved.
     pub fn arithmetic_intensity(&self) -> Option<f64> {
         rate(self.flops?, self.moved_bytes?)
@@ -113,6 +122,7 @@ pub fn totals_by<K: Hash + Eq + Clone>(
     mut key_of: impl FnMut(&Event) -> Option<K>,
 ) -> Vec<(K, Totals)> {
     let work = signature_work(trace);
+    let attended = Attended::of(trace);
     let copies = CopyTimes::of(trace);
     let mut groups: Vec<(K, Sum)> = Vec::new();
     let mut lookup: HashMap<K, u32> = HashMap::new();
@@ -128,7 +138,9 @@ pub fn totals_by<K: Hash + Eq + Clone>(
         });
         let SignatureId(signature) = trace.node(event.node).signature;
         let sum = &mut groups[group as usize].1;
-        let moved = sum.add(&event, &work[signature as usize]);
+        let padded = &work[signature as usize];
+        let work = attended.work(trace, &event);
+        let moved = sum.add(&event, work.as_ref().unwrap_or(padded), padded);
         if copies.is_untimed(&event) {
             sum.calls.push(event.charged_ns);
             group_of_event.push(NO_GROUP);
@@ -195,6 +207,8 @@ struct Sum {
     moved_bytes: Option<u128>,
     timed_bytes: Option<u128>,
     flops: Option<u128>,
+    padded_flops: Option<u128>,
+    padded_bytes: Option<u128>,
     host_calls: bool,
     thread_busy_ns: u128,
     thread_wait_ns: u128,
@@ -214,6 +228,8 @@ impl Sum {
             moved_bytes: Some(0),
             timed_bytes: Some(0),
             flops: Some(0),
+            padded_flops: Some(0),
+            padded_bytes: Some(0),
             host_calls: false,
             thread_busy_ns: 0,
             thread_wait_ns: 0,
@@ -222,8 +238,12 @@ impl Sum {
     }
 
     /// Takes an event's work, and gives the bytes that it moved.
-    fn add(&mut self, event: &Event, work: &Work) -> Option<u64> {
+    fn add(&mut self, event: &Event, work: &Work, padded: &Work) -> Option<u64> {
         self.count += 1;
+        if event.is_op() {
+            self.padded_flops = add(self.padded_flops, padded.flops);
+            self.padded_bytes = add(self.padded_bytes, padded.bytes_moved());
+        }
         self.output_bytes += u128::from(event.bytes);
         let (moved, flops) = match event.kind {
             EventKind::Op => (work.bytes_moved(), work.flops),
@@ -276,6 +296,10 @@ impl Sum {
             call_ns,
             only_calls,
             timed_bytes: self.timed_bytes,
+            padded: self
+                .padded_flops
+                .zip(self.padded_bytes)
+                .filter(|padded| Some(*padded) != self.flops.zip(self.moved_bytes) && padded.0 > 0),
             min_ns: self.min_ns,
             max_ns: self.max_ns,
             p50_ns,
@@ -403,6 +427,22 @@ mod tests {
         assert_eq!((copies.max_ns, copies.p95_ns, copies.avg_ns()), (10, 10, 10.0));
         assert_eq!((copies.time_ns(), copies.gigabytes_per_second()), (20.0, Some(100.0)));
         assert_eq!(copies.share_of_wall, 0.2);
+    }
+
+    #[test]
+    fn attention_is_what_is_attended_to_and_the_padding_is_named() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             batch 0..9 0:63+1!1
+             run 0..9 batch=0
+             op CPU FLASH_ATTN_EXT 0..8 x run=0 f32[1,1,1] <- f32[1,1,1] f32[1,256,1] f32[1,256,1]
+             op CPU ADD 8..9 y run=0 f32[4] <- f32[4] f32[4]",
+        );
+        let rows = totals_by(&trace, |event| Some(trace.op_name(event.node)));
+        let (attention, sum) = (&rows[0].1, &rows[1].1);
+        assert_eq!((attention.flops, attention.moved_bytes), (Some(2 * 64 * 2), Some(520)));
+        assert_eq!(attention.padded, Some((2 * 256 * 2, 2 * 256 * 4 + 8)));
+        assert_eq!((attention.attended_share(), sum.padded), (Some(0.25), None));
     }
 
     #[test]

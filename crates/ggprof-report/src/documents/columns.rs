@@ -15,7 +15,7 @@ pub(super) fn shares(totals: &Totals) -> [Cell; 2] {
 
 /// Count, times and rates, which come after it. The ranks keep what tells most where it is narrow:
 /// the time, how fast the work went and how much of it was waiting.
-pub(super) const TOTALS: [Column; 18] = [
+pub(super) const TOTALS: [Column; 21] = [
     Column::right("count", "count", 1),
     Column::right("total_ns", "total", 0),
     Column::right("estimated_ns", "estimated", 1),
@@ -28,15 +28,18 @@ pub(super) const TOTALS: [Column; 18] = [
     Column::right("gb_per_s", "memory", 2),
     Column::right("gflop_per_s", "compute", 3),
     Column::right("wait_share", "waiting", 1),
+    Column::right("attended_share", "attended", 6),
     Column::right("call_ns", "in calls", 4),
     Column::right("measured_count", "", 9),
     Column::right("moved_bytes", "", 9),
     Column::right("flops", "", 9),
+    Column::right("padded_bytes", "", 9),
+    Column::right("padded_flops", "", 9),
     Column::right("output_bytes", "", 9),
     Column::right("output_gb_per_s", "", 9),
 ];
 
-pub(super) fn totals(totals: &Totals) -> [Cell; 18] {
+pub(super) fn totals(totals: &Totals) -> [Cell; 21] {
     let calls = Some(totals.call_ns).filter(|&ns| ns > 0);
     let timed = |ns: f64| if totals.only_calls { Cell::Nothing } else { Cell::Nanos(ns) };
     let estimate = totals.estimate.filter(|estimate| estimate.ns > 0.0);
@@ -54,10 +57,13 @@ pub(super) fn totals(totals: &Totals) -> [Cell; 18] {
         Cell::or_nothing(totals.gigabytes_per_second(), Cell::GigabytesPerSecond),
         Cell::or_nothing(totals.gigaflops_per_second(), Cell::GigaflopsPerSecond),
         Cell::or_nothing(totals.wait_share(), Cell::Share),
+        Cell::or_nothing(totals.attended_share(), Cell::Share),
         Cell::or_nothing(calls, |ns| Cell::Nanos(ns as f64)),
         Cell::Count(if totals.only_calls { 0 } else { totals.timed.into() }),
         Cell::or_nothing(totals.moved_bytes, Cell::Bytes),
         Cell::or_nothing(totals.flops, Cell::Count),
+        Cell::or_nothing(totals.padded, |(_, bytes)| Cell::Bytes(bytes)),
+        Cell::or_nothing(totals.padded, |(flops, _)| Cell::Count(flops)),
         Cell::Bytes(totals.output_bytes),
         Cell::or_nothing(totals.output_gigabytes_per_second(), Cell::GigabytesPerSecond),
     ]
