@@ -18,8 +18,8 @@ pub use model::{
     Answer, Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer,
     BufferUsage, ContextChange, ContextChangeKind, CopyEnds, Coverage, Covered, CoveredHow,
     CoveredWhy, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, ExpertUse,
-    ExpertUses, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured,
-    MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Placement, Provenance, Quantity, Sensor,
-    Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
+    ExpertUses, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, Member,
+    MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Provenance, Quantity,
+    Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
     ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
 };

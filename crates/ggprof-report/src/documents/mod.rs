@@ -3,6 +3,7 @@
 mod backends;
 mod columns;
 mod copies;
+mod depth;
 mod energy;
 mod experts;
 mod layers;
@@ -37,6 +38,7 @@ pub enum By {
     Request,
     Run,
     Second,
+    Depth,
     Memory,
     Placement,
     Copy,
@@ -56,6 +58,7 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Request => requests::all(&mut document, trace),
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
+        By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
         By::Placement => placement::all(&mut document, trace),
         By::Copy => copies::all(&mut document, trace),

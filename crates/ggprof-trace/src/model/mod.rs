@@ -26,7 +26,7 @@ pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFol
 pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
-pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
+pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
