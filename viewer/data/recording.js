@@ -32,6 +32,7 @@ export class Recording {
     this.tasks = tables.tasks;
     // What holds until it changes, such as memory.
     this.levels = tables.levels;
+    this.experts = tables.experts;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */

@@ -20,6 +20,7 @@ mod shapes;
 mod summary;
 
 pub use observation::observation;
+pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;
 pub use summary::summary;

@@ -1,6 +1,7 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
 use super::device::{host_tasks, kernel_names};
+use super::experts::expert_layers;
 use super::levels::levels;
 use crate::caveat::caveats;
 use crate::document::sentence;
@@ -26,6 +27,7 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "signatures": signatures(trace),
         "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
         "tasks": host_tasks(trace, wall.start_ns),
+        "experts": expert_layers(trace, &phases),
         "levels": levels(trace, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
