@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod format;
 mod input;
+mod kept_peaks;
 mod launch;
 mod messages;
 mod output;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Report(arguments) => commands::report(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };
     match outcome {

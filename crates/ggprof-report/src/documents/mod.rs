@@ -7,6 +7,7 @@ mod layers;
 mod memory;
 mod observation;
 mod operations;
+mod peaks;
 mod phases;
 mod rankings;
 mod requests;
@@ -16,6 +17,7 @@ mod shapes;
 mod summary;
 
 pub use observation::observation;
+pub use peaks::peaks;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;
 pub use summary::summary;
