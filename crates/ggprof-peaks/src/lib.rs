@@ -8,6 +8,7 @@ mod cpu;
 mod cuda;
 mod library;
 mod passes;
+mod vulkan;
 
 use ggprof_analysis::peaks::{Peaks, VERSION};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,7 +21,7 @@ pub fn measure(say: &dyn Fn(&str)) -> (Peaks, Vec<String>) {
     problems.extend(cpu::disturbance());
     let cpu = cpu::measure(say);
     let mut devices = Vec::new();
-    for measure in [cuda::measure] {
+    for measure in [cuda::measure, vulkan::measure] {
         let (found, failed) = measure(say);
         devices.extend(found);
         problems.extend(failed);
