@@ -23,12 +23,16 @@ pub(super) fn rates(together: Together) -> Vec<ComputeRate> {
     kernels().into_iter().map(|kernel| rate(kernel, together)).collect()
 }
 
-/// The best for each kind of operand.
-fn kernels() -> [Kernel; 2] {
+/// The best of a processor's usual registers for each kind of operand, and what else it has.
+fn kernels() -> Vec<Kernel> {
     #[cfg(target_arch = "x86_64")]
-    return [super::x86_64::f32_products(), super::x86_64::int8_products()];
+    let kernels = {
+        let usual = [super::x86_64::f32_products(), super::x86_64::int8_products()];
+        usual.into_iter().chain(super::amx::int8_products()).collect()
+    };
     #[cfg(not(target_arch = "x86_64"))]
-    [super::portable::F32, super::portable::INT8]
+    let kernels = vec![super::portable::F32, super::portable::INT8];
+    kernels
 }
 
 fn rate(kernel: Kernel, together: Together) -> ComputeRate {

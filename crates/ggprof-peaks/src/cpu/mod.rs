@@ -1,5 +1,7 @@
 //! The processor: how fast 1 to n threads read memory, and how fast all of them multiply.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod compute;
 mod portable;
 mod read;

@@ -12,6 +12,9 @@ pub(super) type Address = u64;
 type Handle = *mut c_void;
 type Status = c_int;
 
+/// `CUDA_ERROR_NO_DEVICE`.
+const NO_DEVICE: Status = 100;
+
 /// Declares the functions as a struct of pointers, and how to find all of them.
 macro_rules! functions {
     ($($field:ident: $name:literal ($($type:ty),*),)+) => {
@@ -68,12 +71,12 @@ pub(super) enum Attribute {
 pub(super) struct Driver(Functions);
 
 impl Driver {
-    /// `None` without a driver; an error if it is there and does not work.
+    /// `None` without a driver or without devices; an error if something does not work.
     pub(super) fn load() -> Option<Result<Self, String>> {
         let driver = Self(Functions::find(Library::open(LIBRARY)?)?);
         // SAFETY: may be called at any time; 0 is the only flag there is.
         let status = unsafe { (driver.0.init)(0) };
-        Some(driver.check(status, "the driver").map(|()| driver))
+        (status != NO_DEVICE).then(|| driver.check(status, "the driver").map(|()| driver))
     }
 
     fn check(&self, status: Status, what: &str) -> Result<(), String> {

@@ -30,23 +30,26 @@ pub(super) struct Physical {
 }
 
 impl Instance {
-    /// `None` without a loader; an error if it is there and does not work.
+    /// `None` without a loader, or where it has no driver; an error if something does not work.
     pub(super) fn load() -> Option<Result<Self, String>> {
         let library = Library::open(LIBRARY)?;
         // SAFETY: Vulkan documents this signature for this name.
         let get_instance_proc_addr = unsafe { library.function(c"vkGetInstanceProcAddr")? };
         // SAFETY: the loader's own function, in a library that is never closed.
         let entry = unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr }) };
-        Some(Self::create(entry))
+        Self::create(entry)
     }
 
-    fn create(entry: ash::Entry) -> Result<Self, String> {
+    fn create(entry: ash::Entry) -> Option<Result<Self, String>> {
         let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
         let wanted = vk::InstanceCreateInfo::default().application_info(&application);
         // SAFETY: a valid description; nothing of it is used after the call.
         let instance = unsafe { entry.create_instance(&wanted, None) };
-        let instance = instance.map_err(|why| format!("the loader failed: {why:?}"))?;
-        Ok(Self { entry, instance })
+        match instance {
+            Ok(instance) => Some(Ok(Self { entry, instance })),
+            Err(vk::Result::ERROR_INCOMPATIBLE_DRIVER) => None,
+            Err(why) => Some(Err(format!("the loader failed: {why:?}"))),
+        }
     }
 
     /// The devices that compute.

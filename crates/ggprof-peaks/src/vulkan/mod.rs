@@ -22,7 +22,7 @@ const READ_BYTES: u64 = 2048 * MEGABYTE;
 const COPY_BYTES: u64 = 256 * MEGABYTE;
 /// A share of the device's memory that a program running meanwhile does without.
 const OF_MEMORY: u64 = 8;
-const READ_GROUPS: u32 = 2048;
+const READ_GROUPS: u32 = 4096;
 /// Bytes that an invocation of the shader reads in a turn: four times sixteen.
 const READ_PER_TURN: u64 = 64;
 const READ_GROUP: u64 = 256;
