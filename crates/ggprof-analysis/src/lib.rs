@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod causality;
 pub mod charging;
 pub mod copy_consumers;
@@ -33,6 +34,7 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use budget::{Budget, Direction, Part, Spent, budgets};
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;

@@ -1,8 +1,10 @@
 //! What each report says.
 
 mod backends;
+mod budget;
 mod columns;
 mod energy;
+mod explain;
 mod layers;
 mod memory;
 mod observation;
@@ -15,6 +17,7 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub use explain::explain;
 pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;

@@ -20,9 +20,13 @@ pub fn json(documents: &[Document]) -> String {
             Block::Fact { key, values, .. } => {
                 members.insert((*key).to_owned(), fact(values));
             }
-            Block::Table(table) => {
-                members.insert(table.key.to_owned(), rows(table));
-            }
+            Block::Table(table) => match (members.get_mut(table.key), rows(table)) {
+                // A table in several parts.
+                (Some(Value::Array(before)), Value::Array(more)) => before.extend(more),
+                (_, rows) => {
+                    members.insert(table.key.to_owned(), rows);
+                }
+            },
         }
     }
     members.insert("warnings".to_owned(), Value::Array(warnings));
