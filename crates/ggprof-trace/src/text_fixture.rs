@@ -1,7 +1,7 @@
 //! Traces written as text, so that a test shows what it is about.
 //!
 //! ```text
-//! backend 0 CUDA0 gpu
+//! backend 0 CUDA0 gpu NVIDIA H200
 //! run 0..100
 //! op CUDA0 MUL_MAT 0..50 Qcur-0 f32[64,2] <- q4_0[32,64] f32[32,2]
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
@@ -69,6 +69,7 @@ fn backend(words: &[&str]) -> Backend {
         id: words[1].parse().expect("a backend's number"),
         name: words[2].to_owned(),
         device: words[2].to_owned(),
+        description: words[4..].join(" "),
         device_type,
     }
 }
