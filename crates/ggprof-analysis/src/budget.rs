@@ -24,7 +24,8 @@ mod tests;
 
 use crate::layers::{Module, Place};
 use crate::phases::{PhaseKind, Phases};
-use ggprof_trace::{BackendIndex, Trace};
+pub(crate) use claims::is_of_host;
+use ggprof_trace::{BackendIndex, EventId, Trace};
 
 /// More different phases than this are summed up by kind.
 const MOST_GROUPS: usize = 8;
@@ -45,8 +46,12 @@ pub enum Spent {
     CompilingPipelines,
     /// Graphs that belong to other phases ran, such as another context's.
     OtherRuns,
-    /// The device had nothing to do, because the host had not launched it yet.
+    /// A device had nothing to do, because the host had not launched it yet.
     Launching {
+        backend: BackendIndex,
+    },
+    /// The same before the first use of a kernel, which the driver loads or compiles then.
+    FirstUse {
         backend: BackendIndex,
     },
     /// The program waited for results while nothing was seen to compute.
@@ -174,9 +179,22 @@ impl Budget {
     }
 }
 
+/// All phases, divided.
+#[derive(Debug)]
+pub struct Divided {
+    /// The budget of each phase, in their order.
+    pub budgets: Vec<Budget>,
+    /// Copies under which nothing computed for a while, in no order; a copy may be here in pieces.
+    pub exposed: Vec<(EventId, u64)>,
+}
+
+pub fn divided(trace: &Trace, phases: &Phases, places: &[Place]) -> Divided {
+    divide::divide(trace, phases, places)
+}
+
 /// The budget of each phase, in their order.
 pub fn budgets(trace: &Trace, phases: &Phases, places: &[Place]) -> Vec<Budget> {
-    divide::divide(trace, phases, places)
+    divided(trace, phases, places).budgets
 }
 
 /// Repetitions together, in the order of the first of each; where there are many different ones,

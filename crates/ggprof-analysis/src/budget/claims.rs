@@ -1,11 +1,13 @@
 //! When what happened, phase by phase, in the order in which it began.
 
 use crate::done::done;
+use crate::gaps::missing_before;
 use crate::phases::Phases;
 use ggprof_trace::{
-    BackendIndex, BatchId, DeviceType, DeviceWork, Event, EventId, HostTask, Measured, TaskKind,
-    Trace,
+    BackendIndex, BatchId, DeviceType, DeviceWork, Event, EventId, HostTask, Measured, SignatureId,
+    StringId, TaskKind, Trace, WorkKind,
 };
+use hashbrown::HashSet;
 
 /// An event, or a kernel of it: between its kernels an op does nothing.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +16,8 @@ pub(super) struct Claim {
     pub(super) end_ns: u64,
     pub(super) event: EventId,
     pub(super) backend: BackendIndex,
+    /// Of a kernel that was not used before.
+    pub(super) is_first_use: bool,
 }
 
 /// A graph run, from its start until its results were there.
@@ -89,6 +93,7 @@ fn by_precedence(trace: &Trace) -> Vec<BackendIndex> {
 impl Claims {
     fn take_events(&mut self, trace: &Trace, phases: &Phases) {
         let mut work = &trace.device_work[..];
+        let mut used = Used::of(trace);
         for event in trace.events.iter() {
             let before = work.iter().take_while(|it| it.event < event.id).count();
             let own = work[before..].iter().take_while(|it| it.event == event.id).count();
@@ -106,7 +111,7 @@ impl Claims {
                 None if event.is_op() || event.measured == Measured::HostCall => continue,
                 None => &mut self.lone_copies,
             };
-            put(list, &event, own_work);
+            put(list, &event, own_work, |work| used.is_first(trace, &event, work));
         }
     }
 
@@ -161,19 +166,47 @@ impl Claims {
     }
 }
 
-fn put(list: &mut Vec<Claim>, event: &Event, work: &[DeviceWork]) {
-    let claim = |start_ns: u64, end_ns: u64| Claim {
+/// Kernels that were used, each with what it computed: drivers load kernels when they are first used,
+/// and one name may stand for several.
+struct Used {
+    kernels: HashSet<(BackendIndex, StringId, SignatureId)>,
+    /// Whether the recording begins where the program began to compute.
+    is_from_the_start: bool,
+}
+
+impl Used {
+    fn of(trace: &Trace) -> Self {
+        let is_from_the_start = missing_before(trace) == 0 && !trace.is_part;
+        Self { kernels: HashSet::new(), is_from_the_start }
+    }
+
+    fn is_first(&mut self, trace: &Trace, event: &Event, work: &DeviceWork) -> bool {
+        let kernel = (event.backend, work.name, trace.node(event.node).signature);
+        let is_new = work.kind == WorkKind::Kernel && self.kernels.insert(kernel);
+        work.first_use || (is_new && self.is_from_the_start)
+    }
+}
+
+fn put(
+    list: &mut Vec<Claim>,
+    event: &Event,
+    work: &[DeviceWork],
+    mut is_first: impl FnMut(&DeviceWork) -> bool,
+) {
+    let claim = |start_ns: u64, end_ns: u64, is_first_use: bool| Claim {
         start_ns,
         end_ns,
         event: event.id,
         backend: event.backend,
+        is_first_use,
     };
-    match work {
-        [] => list.push(claim(event.start_ns, event.end_ns())),
-        work => list.extend(
-            work.iter().map(|it| claim(it.start_ns, it.start_ns.saturating_add(it.duration_ns))),
-        ),
+    if work.is_empty() {
+        list.push(claim(event.start_ns, event.end_ns(), false));
     }
+    list.extend(
+        work.iter()
+            .map(|it| claim(it.start_ns, it.start_ns.saturating_add(it.duration_ns), is_first(it))),
+    );
 }
 
 /// Stable, because that sort is quick with what is in order already.

@@ -2,17 +2,21 @@
 
 use super::claims::{Claim, Claims, PhaseClaims, Run, claims, is_of_host, within};
 use super::free_time::FreeTime;
-use super::{Budget, Direction, Part, Spent};
+use super::{Budget, Direction, Divided, Part, Spent};
 use crate::gaps::{Gap, gaps};
 use crate::layers::Place;
 use crate::phases::Phases;
 use ggprof_trace::{BackendIndex, EventId, Signature, Trace};
 
-pub(super) fn divide(trace: &Trace, phases: &Phases, places: &[Place]) -> Vec<Budget> {
+/// A device that does nothing for so long before a kernel's first use waits for the kernel.
+const LOADING_NS: u64 = 50_000;
+
+pub(super) fn divide(trace: &Trace, phases: &Phases, places: &[Place]) -> Divided {
     let claims = claims(trace, phases);
     let gaps = gaps(trace);
     let all = phases.phases.iter().zip(&claims.phases).enumerate();
-    let divided = all.map(|(place, (phase, own))| {
+    let mut exposed = Vec::new();
+    let budgets = all.map(|(place, (phase, own))| {
         let span = (phase.start_ns, phase.end_ns);
         let mut division = Division {
             trace,
@@ -33,7 +37,7 @@ pub(super) fn divide(trace: &Trace, phases: &Phases, places: &[Place]) -> Vec<Bu
         };
         division.leave_out(&gaps);
         division.compute(&claims);
-        division.copy(&claims);
+        division.copy(&claims, &mut exposed);
         division.spend(Spent::CompilingPipelines, claims.compiling.iter().copied());
         division.spend(Spent::OtherRuns, others(&claims, place as u32, span));
         division.call();
@@ -42,7 +46,7 @@ pub(super) fn divide(trace: &Trace, phases: &Phases, places: &[Place]) -> Vec<Bu
         division.schedule(&claims);
         division.rest()
     });
-    divided.collect()
+    Divided { budgets: budgets.collect(), exposed }
 }
 
 /// Graph runs of other phases that may reach into a time.
@@ -90,12 +94,13 @@ impl Division<'_> {
         }
     }
 
-    fn copy(&mut self, claims: &Claims) {
+    fn copy(&mut self, claims: &Claims, exposed: &mut Vec<(EventId, u64)>) {
         let Self { trace, own, free, budget, span, .. } = self;
         for copies in [&own.copies[..], within(&claims.lone_copies, *span)] {
             free.take(copies.iter().map(times_of), |event, start, end| {
                 let op = trace.op_name(trace.events.get(event).node);
                 budget.add(Spent::Copying(Direction::of(op)), end - start);
+                exposed.push((event, end - start));
             });
         }
     }
@@ -114,7 +119,7 @@ impl Division<'_> {
         let runs = own.runs.iter().map(|run| (run.start_ns, run.end_ns, run));
         free.take(runs, |run: &Run, start, end| {
             let spent = match claims.is_seen[run.place as usize] {
-                true => between_ops(trace, own, run, end),
+                true => between_ops(trace, own, run, (start, end)),
                 false => Spent::UnseenRun,
             };
             budget.add(spent, end - start);
@@ -133,8 +138,13 @@ fn times_of(claim: &Claim) -> (u64, u64, EventId) {
     (claim.start_ns, claim.end_ns, claim.event)
 }
 
-/// What goes on in a graph run until `end_ns`, when an op begins or the run ends.
-fn between_ops(trace: &Trace, own: &PhaseClaims, run: &Run, end_ns: u64) -> Spent {
+/// What goes on in a graph run until an op begins or the run ends.
+fn between_ops(
+    trace: &Trace,
+    own: &PhaseClaims,
+    run: &Run,
+    (start_ns, end_ns): (u64, u64),
+) -> Spent {
     let at = own.ops.partition_point(|op| op.start_ns < end_ns);
     let of_run = |op: &&Claim| {
         let event = trace.events.get(op.event);
@@ -142,7 +152,10 @@ fn between_ops(trace: &Trace, own: &PhaseClaims, run: &Run, end_ns: u64) -> Spen
     };
     let Some(next) = own.ops.get(at).filter(of_run) else { return Spent::Scheduling };
     if !is_of_host(trace, next.backend) {
-        return Spent::Launching { backend: next.backend };
+        return match next.is_first_use && end_ns - start_ns >= LOADING_NS {
+            true => Spent::FirstUse { backend: next.backend },
+            false => Spent::Launching { backend: next.backend },
+        };
     }
     let before = at.checked_sub(1).map(|at| &own.ops[at]).filter(of_run);
     let has_company = trace.events.threads(next.event).is_some_and(|fold| fold.threads > 1);

@@ -55,7 +55,7 @@ fn title(budget: &Budget) -> String {
 }
 
 /// What the time of a phase is counted for.
-pub(super) fn unit(budget: &Budget) -> &'static str {
+pub(crate) fn unit(budget: &Budget) -> &'static str {
     if budget.tokens > 0 { "token" } else { "graph run" }
 }
 
@@ -72,6 +72,7 @@ fn key(spent: Spent) -> &'static str {
         Spent::CompilingPipelines => "compiling",
         Spent::OtherRuns => "other_runs",
         Spent::Launching { .. } => "launching",
+        Spent::FirstUse { .. } => "first_use",
         Spent::WaitingForDevice => "waiting_for_device",
         Spent::Scheduling => "scheduling",
         Spent::UnseenRun => "unseen_run",
@@ -83,9 +84,9 @@ fn key(spent: Spent) -> &'static str {
 
 fn backend(trace: &Trace, spent: Spent) -> Option<&str> {
     match spent {
-        Spent::Computing { backend, .. } | Spent::Launching { backend } => {
-            Some(trace.backend(backend).label())
-        }
+        Spent::Computing { backend, .. }
+        | Spent::Launching { backend }
+        | Spent::FirstUse { backend } => Some(trace.backend(backend).label()),
         _ => None,
     }
 }
@@ -115,6 +116,7 @@ fn words(trace: &Trace, spent: Spent) -> String {
         Spent::Computing { part: Part::Undivided, .. } => format!("computing on {name}"),
         Spent::Computing { part, .. } => format!("computing on {name}: {}", part_name(part)),
         Spent::Launching { .. } => format!("{name} waiting for the host to launch work"),
+        Spent::FirstUse { .. } => format!("{name} waiting for kernels to be loaded or compiled"),
         Spent::Copying(direction) => {
             format!("copies {}while nothing computes", direction_words(direction))
         }
@@ -146,6 +148,9 @@ fn plain_words(spent: Spent) -> &'static str {
         }
         Spent::Program => "the program between calls: sampling, grammar, text, I/O",
         Spent::BetweenRuns => "between graph runs: building graphs, sampling, I/O",
-        Spent::Computing { .. } | Spent::Launching { .. } | Spent::Copying(_) => "",
+        Spent::Computing { .. }
+        | Spent::Launching { .. }
+        | Spent::FirstUse { .. }
+        | Spent::Copying(_) => "",
     }
 }

@@ -3,6 +3,7 @@
 mod backends;
 mod budget;
 mod columns;
+mod copies;
 mod energy;
 mod explain;
 mod layers;
@@ -17,6 +18,7 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub(crate) use budget::unit;
 pub use explain::explain;
 pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
