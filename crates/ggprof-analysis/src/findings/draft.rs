@@ -5,6 +5,7 @@ use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
 use crate::steps::Step;
+use hashbrown::HashSet;
 
 pub(super) const RULE: Rule = Rule(15);
 
@@ -19,7 +20,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     if steps.iter().copied().filter(checks).count() * 2 < steps.len() {
         return Vec::new();
     }
-    let made = made(scene, budget);
+    let made = made(scene, &steps);
     let step_ns = steps.iter().map(|step| step.end_ns - step.start_ns).sum::<u64>()
         / steps.len().max(1) as u64;
     // Without drafts, each token takes a step of at most this length.
@@ -42,16 +43,12 @@ fn steps_of<'s>(scene: &'s Scene<'_>, budget: &Budget) -> Vec<&'s Step> {
     scene.phases.steps.iter().filter(is_of_it).collect()
 }
 
-/// Tokens that stayed, over the requests whose tokens came in these phases.
-fn made(scene: &Scene<'_>, budget: &Budget) -> u64 {
-    let is_inside = |ns: u64| {
-        budget.phases.iter().any(|&phase| {
-            let phase = &scene.phases.phases[phase as usize];
-            phase.start_ns < ns && ns <= phase.end_ns
-        })
-    };
-    let of_it = scene.phases.requests.iter().filter(|request| is_inside(request.end_ns));
-    of_it.map(|request| request.generated.saturating_sub(1)).sum()
+/// Tokens that stayed, of the requests that these steps are part of.
+fn made(scene: &Scene<'_>, steps: &[&Step]) -> u64 {
+    let parts = steps.iter().flat_map(|step| &step.parts);
+    let numbers: HashSet<u32> = parts.map(|part| part.request).collect();
+    let of_them = scene.phases.requests.iter().filter(|it| numbers.contains(&it.number));
+    of_them.map(|request| request.generated.saturating_sub(1)).sum()
 }
 
 #[cfg(test)]
