@@ -47,7 +47,7 @@ fn had_before(before: &Request, after: &Request) -> Option<u64> {
     let had = before.reused_tokens + before.prompt_tokens + before.generated.saturating_sub(1);
     let goes_on = before.generated > 0 && after.prompt_tokens + after.reused_tokens >= had;
     let is_anew = (after.reused_tokens as f64) < REUSED * had as f64;
-    (goes_on && is_anew && had >= LEAST_TOKENS).then_some(had - after.reused_tokens)
+    (goes_on && is_anew && had >= LEAST_TOKENS).then(|| had.saturating_sub(after.reused_tokens))
 }
 
 #[cfg(test)]
