@@ -6,13 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod budget;
 pub mod causality;
 pub mod charging;
+pub mod copies;
 pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
 pub mod filter;
+pub mod findings;
 pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
@@ -22,6 +25,7 @@ pub mod memory;
 pub mod model_facts;
 pub mod peaks;
 pub mod phases;
+pub mod processors;
 pub mod requests;
 pub mod sampling;
 pub mod seconds;
@@ -34,6 +38,7 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use budget::{Budget, Direction, Part, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;
@@ -41,6 +46,7 @@ pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
 pub use filter::Filter;
+pub use findings::{Explained, Finding, explained};
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,

@@ -2,7 +2,7 @@
 //! the recording's span. If only the calls that start a backend's work were timed, it may be
 //! computing or idle at any time.
 
-use crate::gaps::recorded_ns;
+use crate::gaps::{Gap, gaps, recorded_ns, within};
 use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ pub struct BackendTime {
 
 pub fn wall(trace: &Trace) -> Wall {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
-    let wall_ns = recorded_ns(trace);
+    let (wall_ns, gaps) = (recorded_ns(trace), gaps(trace));
     let mut backends: Vec<Spans> = Vec::new();
     backends.resize_with(trace.backends.len(), Spans::default);
     for event in trace.events.iter() {
@@ -52,14 +52,15 @@ pub fn wall(trace: &Trace) -> Wall {
         }
         active.add_all(&spans.ops.spans);
         active.add_all(&spans.copies.spans);
-        times.push(spans.finish(BackendIndex(at as u16), wall_ns));
+        times.push(spans.finish(BackendIndex(at as u16), wall_ns, &gaps));
     }
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
-    let (active_ns, waited_ns) = (active.total_ns(), waited_ns(trace, start_ns..end_ns));
+    let active_ns = active.total_ns(&gaps);
+    let waited_ns = waited_ns(trace, start_ns..end_ns, &gaps);
     Wall { start_ns, wall_ns, sum_ns, active_ns, waited_ns, backends: times }
 }
 
-fn waited_ns(trace: &Trace, span: Range<u64>) -> u64 {
+fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
     let waits = trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait);
     let within = waits.map(|wait| {
         let end_ns = wait.start_ns.saturating_add(wait.duration_ns);
@@ -68,7 +69,7 @@ fn waited_ns(trace: &Trace, span: Range<u64>) -> u64 {
     });
     let mut waited = Coverage::default();
     waited.add_all(&within.collect::<Vec<_>>());
-    waited.total_ns()
+    waited.total_ns(gaps)
 }
 
 /// The events of one backend as intervals.
@@ -105,15 +106,15 @@ impl Spans {
         }
     }
 
-    fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
+    fn finish(self, backend: BackendIndex, wall_ns: u64, gaps: &[Gap]) -> BackendTime {
         let mut coverage = Coverage::default();
         let known = self.ops.count == 0 || self.calls < self.ops.count;
         if known {
             coverage.add_all(&self.ops.spans);
         }
-        let busy_ns = coverage.total_ns();
+        let busy_ns = coverage.total_ns(gaps);
         coverage.add_all(&self.copies.spans);
-        let occupied_ns = coverage.total_ns();
+        let occupied_ns = coverage.total_ns(gaps);
         BackendTime {
             backend,
             ops: self.ops.count,
@@ -145,8 +146,9 @@ impl Coverage {
         });
     }
 
-    fn total_ns(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+    /// Without what lies in gaps, which are no part of the wall time.
+    fn total_ns(&self, gaps: &[Gap]) -> u64 {
+        self.0.iter().map(|&(start, end)| end - start - within(gaps, start, end)).sum()
     }
 }
 
@@ -203,6 +205,19 @@ mod tests {
         check("op GPU ADD 0..5\nop GPU ADD 5..10\nop GPU VIEW 7..7", &[(10, 0, 0)]);
         check("op GPU VIEW 7..7", &[(0, 0, 0)]);
         check("", &[]);
+    }
+
+    /// A copy between graph runs belongs to none.
+    #[test]
+    fn what_happens_in_a_gap_is_no_part_of_the_wall_time() {
+        check(
+            "run 0..10 number=1
+             run 90..100 number=5
+             op GPU ADD 0..10 run=0
+             copy GPU H2D 50..95 64
+             op GPU ADD 98..100 run=1",
+            &[(12, 5, 3)],
+        );
     }
 
     #[test]

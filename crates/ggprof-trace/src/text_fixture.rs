@@ -7,9 +7,14 @@
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
 //! ```
 //!
+//! `with MUL attn_norm-0 f32[8] <- f32[8]@0 f32[8]#1` under an op adds a node that was fused with it:
+//! its first source is the result of the fusion's first node (`@0`), its second one is the tensor
+//! from outside that the fusion reads second (`#1`; a source without a number is one more). `stored`
+//! says that others need the result, too.
+//!
 //! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy say what a device did for it;
 //! `concurrent`, `group=N` or `stream=N` after the times say how. `wait 10..20 run=N` says that the
-//! program waits for a run's results.
+//! program waits for a run's results, `compile 10..20 NAME` that it compiles a pipeline.
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
 //! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
@@ -19,14 +24,16 @@
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
-//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred
-//! unless `run` lines list them.
+//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`, `threads=4:70:20:10` (four
+//! threads that worked for 70 ns together, the busiest for 20, and waited for 10). Graph runs are
+//! inferred unless `run` lines list them.
 
 use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
-    Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind, WorkOrigin,
+    Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, ThreadFold,
+    Trace, WorkKind, WorkOrigin,
 };
 
 /// Builds the trace that the text describes.
@@ -35,19 +42,28 @@ use crate::model::{
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
     let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|words: &Vec<&str>| !words.is_empty())
+        .collect();
+    for (at, words) in lines.iter().enumerate() {
         match words[0] {
-            "backend" => trace.backends.push(backend(&words)),
+            "backend" => trace.backends.push(backend(words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);
                 trace.graph_runs.push(graph_run(&words[2..], start_ns, end_ns));
             }
-            "op" | "copy" => event(&words, &mut trace),
-            "kernel" | "copied" => device_work(&words, &mut trace),
-            "wait" => wait(&words, &mut trace),
-            "batch" => trace.batches.push(batch(&words, trace.batches.len() as u32)),
-            "change" => trace.context_changes.push(context_change(&words)),
+            "op" | "copy" => {
+                let fused = lines[at + 1..].iter().take_while(|words| words[0] == "with");
+                event(words, &fused.collect::<Vec<_>>(), &mut trace);
+            }
+            "with" => {}
+            "kernel" | "copied" => device_work(words, &mut trace),
+            "wait" => wait(words, &mut trace),
+            "compile" => compile(words, &mut trace),
+            "batch" => trace.batches.push(batch(words, trace.batches.len() as u32)),
+            "change" => trace.context_changes.push(context_change(words)),
             other => panic!("a fixture line begins with {other}"),
         }
     }
@@ -154,12 +170,32 @@ fn wait(words: &[&str], trace: &mut Trace) {
     });
 }
 
+fn compile(words: &[&str], trace: &mut Trace) {
+    let (start_ns, end_ns) = times(words[1]);
+    trace.host_tasks.push(HostTask {
+        what: TaskKind::PipelineCompile,
+        name: trace.strings.intern(words[2]),
+        thread: 1,
+        graph_run: None,
+        start_ns,
+        duration_ns: end_ns - start_ns,
+    });
+}
+
+fn thread_fold(text: &str) -> ThreadFold {
+    let numbers: Vec<u64> = text.split(':').map(|word| word.parse().expect("a number")).collect();
+    let [threads, busy_sum_ns, busy_max_ns, wait_sum_ns] = numbers[..] else {
+        panic!("{text} are not threads, their sum, the busiest and their waits")
+    };
+    ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads: threads as u32 }
+}
+
 fn times(word: &str) -> (u64, u64) {
     let (start, end) = word.split_once("..").expect("start..end");
     (start.parse().expect("a start"), end.parse().expect("an end"))
 }
 
-fn event(words: &[&str], trace: &mut Trace) {
+fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let kind = if words[0] == "op" { EventKind::Op } else { EventKind::Copy };
     let backend = trace.backends.iter().position(|backend| backend.name == words[1]);
     let backend = BackendIndex(backend.expect("a backend declared above") as u16);
@@ -170,7 +206,7 @@ fn event(words: &[&str], trace: &mut Trace) {
     let mut tensor_name = None;
     let mut source_names = Vec::new();
     let mut bytes = 0;
-    let (mut split, mut run, mut measured) = (0, None, Measured::Unknown);
+    let (mut split, mut run, mut measured, mut threads) = (0, None, Measured::Unknown, None);
     let mut signature = Signature::of_op(trace.strings.intern(&name));
     let mut sources: Option<Vec<Source>> = None;
     for word in &words[4..] {
@@ -183,6 +219,7 @@ fn event(words: &[&str], trace: &mut Trace) {
             Some(("from", value)) => {
                 source_names = value.split(',').map(|name| trace.strings.intern(name)).collect();
             }
+            Some(("threads", value)) => threads = Some(thread_fold(value)),
             Some(("measured", value)) => measured = Measured::from_name(value).expect("a clock"),
             Some((other, _)) => panic!("a fixture says {other}="),
             None if *word == "<-" => sources = Some(Vec::new()),
@@ -196,6 +233,7 @@ fn event(words: &[&str], trace: &mut Trace) {
     }
     signature.sources = sources.unwrap_or_default().into();
     let node = trace.nodes.intern(signature, tensor_name, &source_names);
+    let node = if fused.is_empty() { node } else { fusion(node, fused, trace) };
     let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
     trace.events.push(NewEvent {
         kind,
@@ -208,8 +246,63 @@ fn event(words: &[&str], trace: &mut Trace) {
         duration_ns,
         bytes,
         measured,
-        threads: None,
+        threads,
     });
+}
+
+/// The node of an op and of those that were fused with it.
+fn fusion(first: NodeId, others: &[&Vec<&str>], trace: &mut Trace) -> NodeId {
+    let inputs = trace.signature(first).sources.len() as u8;
+    let mut outside = inputs;
+    let mut nodes = vec![first];
+    let mut links: Vec<(Vec<Origin>, bool)> =
+        vec![((0..inputs).map(Origin::Outside).collect(), false)];
+    for words in others {
+        let mut signature = Signature::of_op(trace.strings.intern(words[1]));
+        let (mut name, mut sources, mut origins) = (None, None, Vec::new());
+        for word in &words[2..] {
+            let (word, origin) = match (word.split_once('@'), word.split_once('#')) {
+                (Some((word, member)), _) => (word, Some(Origin::Member(number(member)))),
+                (_, Some((word, tensor))) => (word, Some(Origin::Outside(number(tensor)))),
+                _ => (*word, None),
+            };
+            match (tensor(word, trace), &mut sources) {
+                _ if word == "<-" => sources = Some(Vec::new()),
+                (Some(tensor), Some(sources)) => {
+                    sources.push(Source { tensor, nb: [0; 4] });
+                    origins.push(origin.unwrap_or_else(|| {
+                        outside += 1;
+                        Origin::Outside(outside - 1)
+                    }));
+                }
+                (Some(tensor), None) => signature.output = tensor,
+                (None, _) if word != "stored" => name = Some(trace.strings.intern(word)),
+                (None, _) => {}
+            }
+        }
+        signature.sources = sources.unwrap_or_default().into();
+        nodes.push(trace.nodes.intern(signature, name, &[]));
+        links.push((origins, words.contains(&"stored")));
+    }
+    let is_used = |place: usize| {
+        let origin = Origin::Member(place as u8);
+        links.iter().any(|(origins, _)| origins.contains(&origin))
+    };
+    let members = (0..nodes.len()).map(|at| Member {
+        signature: trace.node(nodes[at]).signature,
+        origins: links[at].0.as_slice().into(),
+        is_stored: links[at].1 || !is_used(at),
+    });
+    let members = members.collect();
+    let names: Vec<&str> = nodes.iter().map(|&node| trace.op_name(node)).collect();
+    let extra = Some(trace.strings.intern(&names.join("+")));
+    let signature = Signature { extra, members, ..trace.signature(first).clone() };
+    let source_names = trace.nodes.source_names(first).to_vec();
+    trace.nodes.intern_fusion(signature, trace.node(first).tensor_name, &source_names, &nodes)
+}
+
+fn number(text: &str) -> u8 {
+    text.parse().expect("a number")
 }
 
 /// Belongs to the event of the line above.

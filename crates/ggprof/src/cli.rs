@@ -18,6 +18,7 @@ Examples:
   ggprof top                                        what it does, second by second
   ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
+  ggprof explain profile.json                       where the time goes, why, what to change
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
@@ -83,6 +84,8 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Say where each token's time goes, why, and what to change
+    Explain(ExplainArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
@@ -318,6 +321,24 @@ pub(crate) struct ReportArgs {
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// How to print, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
     pub(crate) format: FormatArg,

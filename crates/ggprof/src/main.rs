@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Peaks(arguments) => commands::peaks(arguments),

@@ -1,8 +1,11 @@
 //! What each report says.
 
 mod backends;
+mod budget;
 mod columns;
+mod copies;
 mod energy;
+mod explain;
 mod layers;
 mod memory;
 mod observation;
@@ -16,6 +19,8 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub(crate) use budget::unit;
+pub use explain::explain;
 pub use observation::observation;
 pub use peaks::peaks;
 pub use rankings::{inefficiency, top_kernels, top_ops};

@@ -2,15 +2,15 @@
 
 use super::{columns, operations};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::inefficiency::Basis;
+use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
 use ggprof_analysis::{
     DeviceKernel, OpRow, by_op, device_kernels as by_kernel, inefficiency as rank_inefficiency,
     top_kernels as longest,
 };
 use ggprof_trace::{EventId, Measured, Trace};
 
-const KERNEL: [Column; 12] = [
-    Column::right("duration_ns", "time", 0),
+const KERNEL: [Column; 13] = [
+    Column::right("charged_ns", "time", 0),
     Column::left("type", "", 9),
     Column::left("op", "operation", 0),
     Column::left("fusion", "", 9),
@@ -20,6 +20,7 @@ const KERNEL: [Column; 12] = [
     Column::right("split", "split", 3),
     Column::right("graph_run", "graph run", 3),
     Column::right("start_ns", "", 9),
+    Column::right("duration_ns", "", 9),
     Column::left("measured", "measured", 4),
     Column::left("shape", "sources", 2),
 ];
@@ -109,7 +110,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
     let fusion = signature.extra.filter(|_| event.is_op()).map(|fusion| trace.text(fusion));
     let measured = Some(event.measured).filter(|&measured| measured != Measured::Unknown);
     vec![
-        Cell::Nanos(event.duration_ns as f64),
+        Cell::Nanos(event.charged_ns as f64),
         columns::kind(event.kind),
         Cell::text(trace.text(signature.op)),
         Cell::or_nothing(fusion, Cell::text),
@@ -119,6 +120,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
         Cell::Number(event.split.into()),
         Cell::or_nothing(event.graph_run, |run| Cell::Number(run.0.into())),
         Cell::Nanos(event.start_ns as f64),
+        Cell::Nanos(event.duration_ns as f64),
         Cell::or_nothing(measured, |measured| Cell::text(measured.name())),
         columns::shape_of(trace, &event),
     ]
@@ -130,6 +132,7 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
         Basis::Moved => "read and written",
         Basis::Output => "of output (the recording does not describe all sources)",
     };
+    let least = Cell::Share(LEAST_SHARE).words();
     let rows = found
         .rows
         .iter()
@@ -145,6 +148,9 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
             ]
         })
         .collect();
-    document.heading("inefficiency", format!("Inefficiency: time per byte {basis}"));
+    document.heading(
+        "inefficiency",
+        format!("Inefficiency: time per byte {basis}, of ops with {least} of a backend's time"),
+    );
     document.table(Table { key: "inefficiency", columns: INEFFICIENT.to_vec(), rows });
 }

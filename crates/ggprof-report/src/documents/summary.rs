@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, energy, memory, operations, phases, rankings, sampling};
+use super::{backends, energy, explain, memory, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -22,7 +22,8 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     }
     let ops = by_op(trace);
     backends::wall_times(&mut document, trace, &wall);
-    phases::overview(&mut document, &find_phases(trace));
+    let phases = find_phases(trace);
+    phases::overview(&mut document, &phases);
     document.heading("operations", "Operations by total time");
     document.table(operations::table("operations", trace, &ops));
     sampling::estimates(&mut document, trace);
@@ -31,6 +32,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     rankings::kernels(&mut document, trace, RANKED);
     memory::overview(&mut document, trace);
     energy::overview(&mut document, trace);
+    explain::overview(&mut document, trace, &phases, None);
     document
 }
 

@@ -1,6 +1,6 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{ColorArg, FormatArg, ReportArgs};
+use crate::cli::{ColorArg, FormatArg, PrintArgs, ReportArgs};
 use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, output, terminal};
@@ -20,7 +20,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {
-        print(arguments, &documents)?;
+        print(&arguments.print, &documents)?;
     }
     if !shows_warnings(&documents) {
         recording.warn_of_losses();
@@ -74,7 +74,7 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents.push(documents::inefficiency(trace, INEFFICIENT_OPS));
     }
     if documents.is_empty() && !exported {
-        documents.push(match arguments.format {
+        documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
             FormatArg::Csv => documents::by(trace, By::Op),
             _ => documents::summary(trace, name),
@@ -83,7 +83,7 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
     documents
 }
 
-fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
+pub(super) fn print(arguments: &PrintArgs, documents: &[Document]) -> anyhow::Result<()> {
     let all = |render: &dyn Fn(&Document) -> String| {
         documents.iter().map(render).collect::<Vec<_>>().join("\n")
     };
@@ -102,7 +102,7 @@ fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
     }
 }
 
-fn style(arguments: &ReportArgs) -> Style {
+fn style(arguments: &PrintArgs) -> Style {
     let style = if arguments.output.is_some() { Style::PLAIN } else { terminal::stdout_style() };
     match arguments.color {
         ColorArg::Auto => style,
