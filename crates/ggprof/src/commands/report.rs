@@ -59,13 +59,14 @@ fn annotations(trace: &Trace) -> Annotations {
 
 /// What to print: what was asked for, or the summary if nothing was.
 fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
-    let Recording { trace, name, .. } = recording;
+    let Recording { trace, name, peaks } = recording;
+    let peaks = peaks.as_ref();
     let mut documents = Vec::new();
     if let Some(by) = arguments.by {
-        documents.push(documents::by(trace, by.into()));
+        documents.push(documents::by(trace, by.into(), peaks));
     }
     if let Some(n) = arguments.top_ops {
-        documents.push(documents::top_ops(trace, n));
+        documents.push(documents::top_ops(trace, n, peaks));
     }
     if let Some(n) = arguments.top_kernels {
         documents.push(documents::top_kernels(trace, n));
@@ -76,8 +77,8 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
     if documents.is_empty() && !exported {
         documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
-            FormatArg::Csv => documents::by(trace, By::Op),
-            _ => documents::summary(trace, name),
+            FormatArg::Csv => documents::by(trace, By::Op, peaks),
+            _ => documents::summary(trace, name, peaks),
         });
     }
     documents
