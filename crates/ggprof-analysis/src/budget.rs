@@ -93,8 +93,8 @@ impl Part {
         Self::Undivided,
     ];
 
-    pub fn of(place: Place) -> Self {
-        match place.module {
+    pub fn of(module: Module) -> Self {
+        match module {
             Module::Attention => Self::Attention,
             Module::Ffn => Self::FeedForward,
             Module::Experts => Self::Experts,

@@ -5,12 +5,14 @@ mod budget;
 mod columns;
 mod copies;
 mod energy;
+mod experts;
 mod explain;
 mod layers;
 mod memory;
 mod observation;
 mod operations;
 mod phases;
+mod placement;
 mod rankings;
 mod requests;
 mod runs;
@@ -40,6 +42,9 @@ pub enum By {
     Run,
     Second,
     Memory,
+    Placement,
+    Copy,
+    Expert,
 }
 
 /// All totals by one criterion.
@@ -56,6 +61,9 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
+        By::Placement => placement::all(&mut document, trace),
+        By::Copy => copies::all(&mut document, trace),
+        By::Expert => experts::all(&mut document, trace),
     }
     document
 }

@@ -73,6 +73,16 @@ impl Nodes {
         let name = trace.node(head).tensor_name;
         Some(trace.nodes.intern_fusion(signature, name, &source_names, &nodes))
     }
+
+    /// The nodes of the file that each node of the trace stands for.
+    pub(super) fn members(&self, tables: &Tables) -> Vec<(NodeId, Vec<u32>)> {
+        let alone = self.alone.iter().map(|(&number, &node)| (node, vec![number]));
+        let fused = self.fused.iter().map(|(&(shape, position), &node)| {
+            let members = tables.fusions.get(&(shape, position)).into_iter().flatten();
+            (node, members.filter_map(|&member| tables.node_at(shape, member)).collect())
+        });
+        alone.chain(fused).collect()
+    }
 }
 
 fn describe(tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
