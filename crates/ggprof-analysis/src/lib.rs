@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod budget;
 pub mod causality;
 pub mod charging;
@@ -14,6 +15,7 @@ pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
+pub mod estimates;
 pub mod experts;
 pub mod filter;
 pub mod findings;
@@ -40,6 +42,7 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use attention::Attended;
 pub use budget::{Budget, Direction, Part, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
@@ -47,6 +50,7 @@ pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
+pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
 pub use findings::{Explained, Finding, explained};
 pub use gaps::{Gap, gaps, missing_before};
