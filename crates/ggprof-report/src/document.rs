@@ -102,6 +102,8 @@ pub enum Cell {
     Share(f64),
     GigabytesPerSecond(f64),
     GigaflopsPerSecond(f64),
+    /// Of whole numbers.
+    GigaopsPerSecond(f64),
     NanosPerByte(f64),
     TokensPerSecond(f64),
     /// Operations per byte.
@@ -136,6 +138,7 @@ impl Cell {
             Self::Share(fraction) => units::share(*fraction),
             Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
             Self::GigaflopsPerSecond(rate) => units::compute(*rate),
+            Self::GigaopsPerSecond(rate) => units::integer_compute(*rate),
             Self::NanosPerByte(rate) => units::time_per_byte(*rate),
             Self::TokensPerSecond(rate) => units::token_rate(*rate),
             Self::Intensity(intensity) => format!("{intensity:.1}"),
@@ -166,6 +169,7 @@ impl Cell {
             | Self::Share(number)
             | Self::GigabytesPerSecond(number)
             | Self::GigaflopsPerSecond(number)
+            | Self::GigaopsPerSecond(number)
             | Self::NanosPerByte(number)
             | Self::TokensPerSecond(number)
             | Self::Intensity(number)

@@ -24,6 +24,7 @@ Examples:
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
 Exit codes:
@@ -89,6 +90,8 @@ pub(crate) enum Command {
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Measure what this machine can do at most, so that reports say how close a recording comes
+    Peaks(PeaksArgs),
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
@@ -347,7 +350,15 @@ pub(crate) struct PrintArgs {
     pub(crate) color: ColorArg,
 }
 
-/// The part of a recording that is asked about: graph runs that all of these hold for.
+#[derive(Debug, Args)]
+pub(crate) struct PeaksArgs {
+    /// File to write (default: one for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The part of a recording that is asked about: graph runs that all of these hold for. And what it is
+/// held against.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Only what began from then on: a clock time (14:03, 14:03:27.5) or the time since the start of
@@ -363,6 +374,10 @@ pub(crate) struct PartArgs {
     /// Only batches that a request had a part in, by its number in `--by request`
     #[arg(long, value_name = "N")]
     pub(crate) request: Option<u32>,
+    /// What the machine can do, from `ggprof peaks -o FILE` there (default: what is kept of the
+    /// machine of the recording)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peaks: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

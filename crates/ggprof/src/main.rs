@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod format;
 mod input;
+mod kept_peaks;
 mod launch;
 mod messages;
 mod output;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Explain(arguments) => commands::explain(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };
     match outcome {

@@ -31,7 +31,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
 
 /// Writes the files that were asked for; whether there were any.
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, .. } = recording;
     if let Some(path) = &arguments.chrome_trace {
         let annotations = annotations(trace);
         output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
@@ -60,7 +60,7 @@ fn annotations(trace: &Trace) -> Annotations {
 
 /// What to print: what was asked for, or the summary if nothing was.
 fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, .. } = recording;
     let mut documents = Vec::new();
     if let Some(by) = arguments.by {
         documents.push(documents::by(trace, by.into()));
