@@ -21,6 +21,7 @@ mod divide;
 mod free_time;
 #[cfg(test)]
 mod tests;
+mod undivided;
 
 use crate::layers::{Module, Place};
 use crate::phases::{PhaseKind, Phases};
@@ -93,8 +94,8 @@ impl Part {
         Self::Undivided,
     ];
 
-    pub fn of(place: Place) -> Self {
-        match place.module {
+    pub fn of(module: Module) -> Self {
+        match module {
             Module::Attention => Self::Attention,
             Module::Ffn => Self::FeedForward,
             Module::Experts => Self::Experts,
@@ -147,6 +148,8 @@ pub struct Budget {
 pub struct Row {
     pub spent: Spent,
     pub ns: u64,
+    /// The part of it that was measured as a whole with other rows, and shared out by samples.
+    pub estimated_ns: u64,
 }
 
 impl Budget {
@@ -166,9 +169,16 @@ impl Budget {
     }
 
     fn add(&mut self, spent: Spent, ns: u64) {
-        match self.rows.iter_mut().find(|row| row.spent == spent) {
-            Some(row) => row.ns += ns,
-            None if ns > 0 => self.rows.push(Row { spent, ns }),
+        self.add_row(Row { spent, ns, estimated_ns: 0 });
+    }
+
+    fn add_row(&mut self, new: Row) {
+        match self.rows.iter_mut().find(|row| row.spent == new.spent) {
+            Some(row) => {
+                row.ns += new.ns;
+                row.estimated_ns += new.estimated_ns;
+            }
+            None if new.ns > 0 => self.rows.push(new),
             None => {}
         }
     }
@@ -189,7 +199,9 @@ pub struct Divided {
 }
 
 pub fn divided(trace: &Trace, phases: &Phases, places: &[Place]) -> Divided {
-    divide::divide(trace, phases, places)
+    let mut divided = divide::divide(trace, phases, places);
+    undivided::share_out(trace, phases, places, &mut divided.budgets);
+    divided
 }
 
 /// The budget of each phase, in their order.
@@ -215,7 +227,7 @@ fn sum(budgets: &[Budget], places: &[u32]) -> Budget {
         sum.runs += other.runs;
         sum.tokens += other.tokens;
         sum.wall_ns += other.wall_ns;
-        other.rows.iter().for_each(|row| sum.add(row.spent, row.ns));
+        other.rows.iter().for_each(|row| sum.add_row(*row));
     }
     sum.finish()
 }

@@ -1,178 +1,319 @@
-//! What is copied between memories: how much, how fast, by tensor, and how much of it nothing hides.
+//! What was copied between backends: which tensors, from which memory to which, how fast, how much
+//! of the time nothing else was done, and which weights were copied again and again.
 
-use crate::budget::Direction;
-use ggprof_ggml::copied_tensor;
-use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Measured, Trace};
+use crate::phases::{PhaseKind, Phases};
+use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
+use ggprof_trace::{
+    BackendIndex, BufferUsage, Event, EventKind, GraphRunId, Measured, MemoryIndex, StringId, Trace,
+};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 
-/// Smaller copies are bound by latency; their rate tells nothing of the link's.
-const LARGE: u64 = 1 << 20;
-
-/// What a copied tensor is for.
+/// What a copied tensor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Copied {
+pub enum TensorClass {
     Weights,
+    /// Weights of experts.
     Experts,
+    /// Keys and values, or a recurrent model's states.
     Cache,
-    /// What the program gives to a graph.
+    /// What the program fills in: tokens, positions, masks.
     Input,
-    /// Results of ops, between backends.
-    Activation,
+    /// What a graph computes.
+    Activations,
+    Unknown,
 }
 
-/// The copies of one kind, or of one tensor, in one direction, in a group of phases.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyRow {
-    /// Which group of phases, as a place among the budgets; `None` outside of all.
-    pub budget: Option<usize>,
-    pub what: Copied,
-    pub direction: Direction,
-    pub backend: BackendIndex,
-    /// The tensor with most bytes among them, and how many there are.
-    pub tensor: String,
-    pub tensors: u64,
-    pub count: u64,
-    pub bytes: u64,
-    /// In how many graph runs.
-    pub runs: u64,
-    /// The copies' own time; `None` where only the calls that start them were timed.
-    pub ns: Option<u64>,
-    /// Of it, while nothing computed.
-    pub exposed_ns: u64,
-    /// Bytes and time of the large ones among them.
-    pub large: (u64, u64),
+/// What memory of the host is to a device that copies from or to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostMemory {
+    /// The device reaches it by itself.
+    Pinned,
+    /// It is copied to pinned memory first, by the driver.
+    Pageable,
+    Unknown,
 }
+
+/// Copies of one class of tensors between the same kinds of memory, in phases of one kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CopyRow {
+    pub phase: Option<PhaseKind>,
+    pub class: TensorClass,
+    /// `copy_H2D` and the like.
+    pub direction: StringId,
+    pub source_backend: Option<BackendIndex>,
+    pub backend: BackendIndex,
+    pub source: Option<MemoryIndex>,
+    pub target: Option<MemoryIndex>,
+    pub copies: u64,
+    pub bytes: u64,
+    /// Time of copies that were timed, and their bytes: of some only the call was.
+    pub timed_ns: u64,
+    pub timed_bytes: u64,
+    /// Time of all of them during which no backend computed.
+    pub exposed_ns: u64,
+    /// The fastest of at least [`LARGE`] bytes, in bytes a second.
+    pub best_rate: Option<f64>,
+    pub graph_runs: u64,
+}
+
+/// Smaller copies tell of latency only.
+pub const LARGE: u64 = 64 * 1024;
 
 impl CopyRow {
-    /// Bytes per nanosecond of the large ones.
-    pub fn gb_per_s(&self) -> Option<f64> {
-        let (bytes, ns) = self.large;
-        (ns > 0).then(|| bytes as f64 / ns as f64)
+    /// Bytes a second.
+    pub fn rate(&self) -> Option<f64> {
+        (self.timed_ns > 0).then(|| self.timed_bytes as f64 * 1e9 / self.timed_ns as f64)
+    }
+
+    /// What the host's end is to the device; `None` between devices and within the host.
+    pub fn host_memory(&self, trace: &Trace) -> Option<HostMemory> {
+        let memory = match trace.text(self.direction) {
+            "copy_H2D" => self.source,
+            "copy_D2H" => self.target,
+            _ => return None,
+        };
+        Some(memory.map_or(HostMemory::Unknown, |memory| host_memory(trace, memory)))
     }
 }
 
-type Key = (Option<usize>, Copied, Direction, BackendIndex);
-
-#[derive(Default)]
-struct Sum {
-    count: u64,
-    bytes: u64,
-    ns: Option<u64>,
-    is_only_called: bool,
-    exposed_ns: u64,
-    large: (u64, u64),
-    runs: HashSet<Option<GraphRunId>>,
-    tensors: HashMap<String, u64>,
-}
-
-/// By group of phases, purpose, direction and backend; the most exposed first. `budget_of` tells the
-/// group of an event.
-pub fn copies(
-    trace: &Trace,
-    budget_of: impl Fn(&Event) -> Option<usize>,
-    exposed: &HashMap<EventId, u64>,
-) -> Vec<CopyRow> {
-    let mut sums: HashMap<Key, Sum> = HashMap::new();
-    for event in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
-        let name = name_of(trace, &event);
-        let direction = Direction::of(trace.op_name(event.node));
-        let key = (budget_of(&event), purpose(name, direction), direction, event.backend);
-        let exposed_ns = exposed.get(&event.id).copied().unwrap_or(0);
-        sums.entry(key).or_default().add(&event, name, exposed_ns);
+/// What memory of the host is to devices.
+pub fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostMemory {
+    let kind = trace.memory_kind(memory);
+    match is_pinned(&kind.type_name) {
+        true => HostMemory::Pinned,
+        false if kind.is_on_host => HostMemory::Pageable,
+        false => HostMemory::Unknown,
     }
-    let mut rows: Vec<CopyRow> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
-    rows.sort_by_key(|row| (Reverse(row.exposed_ns), Reverse(row.bytes), row.budget, row.what));
-    rows
 }
 
-impl Sum {
-    fn add(&mut self, event: &Event, name: &str, exposed_ns: u64) {
-        self.count += 1;
-        self.bytes += event.bytes;
-        self.exposed_ns += exposed_ns;
-        self.runs.insert(event.graph_run);
-        *self.tensors.entry_ref(name).or_default() += event.bytes;
-        if event.measured == Measured::HostCall {
-            self.is_only_called = true;
-            return;
+/// A weight that was copied in more than one graph run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RepeatedWeight {
+    pub tensor: StringId,
+    pub backend: BackendIndex,
+    pub class: TensorClass,
+    pub graph_runs: u64,
+    pub bytes: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Copies {
+    /// By phase, the most bytes first.
+    pub rows: Vec<CopyRow>,
+    /// The most bytes first.
+    pub repeated: Vec<RepeatedWeight>,
+}
+
+pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
+    let ends = trace.ends_of(copy.id);
+    let name = trace.tensor_name(copy.node).unwrap_or_default();
+    let name = copied_tensor(name).unwrap_or(name);
+    let usage = ends.and_then(|ends| ends.source).map(|memory| trace.memory_kind(memory).usage);
+    // Of recordings that do not tell the use of memory, names do.
+    let is_weight = match usage {
+        Some(usage) => usage == BufferUsage::Weights,
+        None => name.ends_with(".weight") || name.ends_with(".bias"),
+    };
+    if is_weight {
+        let is_part = ends.is_some_and(|ends| ends.offset.is_some());
+        return match is_part || name.contains("_exps") {
+            true => TensorClass::Experts,
+            false => TensorClass::Weights,
+        };
+    }
+    if is_of_cache(name) {
+        return TensorClass::Cache;
+    }
+    if ends.is_some_and(|ends| ends.is_input) {
+        return TensorClass::Input;
+    }
+    match usage {
+        Some(BufferUsage::Compute) => TensorClass::Activations,
+        _ => TensorClass::Unknown,
+    }
+}
+
+type Key = (
+    Option<PhaseKind>,
+    TensorClass,
+    StringId,
+    Option<BackendIndex>,
+    BackendIndex,
+    [Option<MemoryIndex>; 2],
+);
+
+pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
+    let computing = computing(trace);
+    let mut rows: HashMap<Key, (CopyRow, HashSet<Option<GraphRunId>>)> = HashMap::new();
+    let mut weights: HashMap<(StringId, BackendIndex), (TensorClass, u64, HashSet<GraphRunId>)> =
+        HashMap::new();
+    for copy in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
+        let class = class_of(trace, &copy);
+        let (row, runs) = row_of(trace, phases, &copy, class, &mut rows);
+        row.copies += 1;
+        row.bytes = row.bytes.saturating_add(copy.bytes);
+        row.exposed_ns += exposed(&computing, &copy);
+        if runs.insert(copy.graph_run) {
+            row.graph_runs += 1;
         }
-        *self.ns.get_or_insert(0) += event.charged_ns;
-        if event.bytes >= LARGE {
-            self.large = (self.large.0 + event.bytes, self.large.1 + event.charged_ns);
+        if !matches!(copy.measured, Measured::HostCall | Measured::Unknown) {
+            row.timed_ns += copy.charged_ns;
+            row.timed_bytes = row.timed_bytes.saturating_add(copy.bytes);
+            if copy.bytes >= LARGE && copy.duration_ns > 0 {
+                let rate = copy.bytes as f64 * 1e9 / copy.duration_ns as f64;
+                row.best_rate = Some(row.best_rate.map_or(rate, |best| best.max(rate)));
+            }
+        }
+        let named = trace.node(copy.node).tensor_name.zip(copy.graph_run);
+        if let (TensorClass::Weights | TensorClass::Experts, Some((name, run))) = (class, named) {
+            let (_, bytes, runs) =
+                weights.entry((name, copy.backend)).or_insert_with(|| (class, 0, HashSet::new()));
+            *bytes = bytes.saturating_add(copy.bytes);
+            runs.insert(run);
         }
     }
-
-    fn row(self, (budget, what, direction, backend): Key) -> CopyRow {
-        let largest = self.tensors.iter().max_by_key(|(name, bytes)| (**bytes, Reverse(*name)));
-        CopyRow {
-            budget,
-            what,
-            direction,
+    let mut rows: Vec<CopyRow> = rows.into_values().map(|(row, _)| row).collect();
+    rows.sort_by_key(|row| {
+        let ends = (row.direction, row.source_backend, row.backend, row.source, row.target);
+        (row.phase, Reverse(row.bytes), row.class, ends)
+    });
+    let repeated = weights.into_iter().filter(|(_, (_, _, runs))| runs.len() > 1);
+    let mut repeated: Vec<RepeatedWeight> = repeated
+        .map(|((tensor, backend), (class, bytes, runs))| RepeatedWeight {
+            tensor,
             backend,
-            tensor: largest.map(|(name, _)| name.clone()).unwrap_or_default(),
-            tensors: self.tensors.len() as u64,
-            count: self.count,
-            bytes: self.bytes,
-            runs: self.runs.len() as u64,
-            ns: self.ns.filter(|_| !self.is_only_called),
-            exposed_ns: self.exposed_ns,
-            large: self.large,
+            class,
+            graph_runs: runs.len() as u64,
+            bytes,
+        })
+        .collect();
+    repeated.sort_by_key(|weight| (Reverse(weight.bytes), weight.tensor, weight.backend));
+    Copies { rows, repeated }
+}
+
+fn row_of<'r>(
+    trace: &Trace,
+    phases: &Phases,
+    copy: &Event,
+    class: TensorClass,
+    rows: &'r mut HashMap<Key, (CopyRow, HashSet<Option<GraphRunId>>)>,
+) -> &'r mut (CopyRow, HashSet<Option<GraphRunId>>) {
+    let phase = copy.graph_run.and_then(|run| {
+        let phase = *phases.phase_of_run.get(run.0 as usize)?;
+        Some(phases.phases.get(phase as usize)?.kind)
+    });
+    let ends = trace.ends_of(copy.id);
+    let (source, target) = ends.map_or((None, None), |ends| (ends.source, ends.target));
+    let direction = trace.signature(copy.node).op;
+    let key = (phase, class, direction, copy.source_backend, copy.backend, [source, target]);
+    rows.entry(key).or_insert_with(|| {
+        let row = CopyRow {
+            phase,
+            class,
+            direction,
+            source_backend: copy.source_backend,
+            backend: copy.backend,
+            source,
+            target,
+            copies: 0,
+            bytes: 0,
+            timed_ns: 0,
+            timed_bytes: 0,
+            exposed_ns: 0,
+            best_rate: None,
+            graph_runs: 0,
+        };
+        (row, HashSet::new())
+    })
+}
+
+/// Times in which some backend computed, in order and without overlap; empty where nothing was
+/// copied.
+fn computing(trace: &Trace) -> Vec<(u64, u64)> {
+    if trace.events.iter().all(|event| event.is_op()) {
+        return Vec::new();
+    }
+    let mut times: Vec<(u64, u64)> = trace
+        .events
+        .iter()
+        .filter(|event| event.is_op() && event.measured != Measured::HostCall)
+        .map(|event| (event.start_ns, event.end_ns()))
+        .collect();
+    times.sort_unstable();
+    let mut union: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in times {
+        match union.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => union.push((start, end)),
         }
     }
+    union
 }
 
-/// Of the tensor itself: the scheduler calls its copies `BACKEND#TENSOR#NUMBER`.
-fn name_of<'t>(trace: &'t Trace, event: &Event) -> &'t str {
-    let name = trace.tensor_name(event.node).unwrap_or_default();
-    copied_tensor(name).unwrap_or(name)
-}
-
-fn purpose(name: &str, direction: Direction) -> Copied {
-    let is_weight = name.ends_with(".weight") || name.ends_with(".bias");
-    match name {
-        _ if is_weight && name.contains("_exps") => Copied::Experts,
-        _ if is_weight => Copied::Weights,
-        _ if name.starts_with("cache_") => Copied::Cache,
-        "embd" | "inp_embd" if direction == Direction::HostToDevice => Copied::Activation,
-        _ if name.starts_with("inp_") || name.starts_with("leaf_") => Copied::Input,
-        _ if name.starts_with("attn_inp_") => Copied::Input,
-        _ => Copied::Activation,
-    }
+/// How long nothing was computed during a copy.
+fn exposed(computing: &[(u64, u64)], copy: &Event) -> u64 {
+    let (start, end) = (copy.start_ns, copy.end_ns());
+    let from = computing.partition_point(|(_, until)| *until <= start);
+    let during = computing[from..].iter().take_while(|(begin, _)| *begin < end);
+    let hidden: u64 = during.map(|(begin, until)| until.min(&end) - begin.max(&start)).sum();
+    copy.duration_ns.saturating_sub(hidden)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phases::phases;
     use ggprof_trace::text_fixture;
 
     #[test]
-    fn copies_are_summed_by_what_they_are_for() {
+    fn copies_by_what_is_copied_and_between_which_memory() {
         let trace = text_fixture::parse(
             "backend 0 GPU gpu
+             backend 1 CPU cpu
+             memory w CPU_Mapped weights host
+             memory p CUDA_Host weights host
+             memory c CPU compute host
+             memory d GPU compute device
              run 0..100
              run 100..200
-             copy GPU H2D 0..1000000 2000000 blk.0.ffn_up.weight run=0
-             copy GPU H2D 0..1000000 2000000 GPU#blk.0.ffn_up.weight#0 run=1
-             copy GPU H2D 0..500000 4000000 blk.0.ffn_up_exps.weight run=1
-             copy GPU H2D 0..10 64 inp_pos run=1
-             copy GPU D2H 0..20 4096 ffn_out-3 run=1 measured=host_call",
+             copy GPU H2D 0..10 4096 blk.0.ffn_up.weight run=0 measured=host
+             ends w d
+             op GPU MUL_MAT 5..20 ffn_up-0 run=0
+             copy GPU H2D 20..30 100000 blk.0.ffn_up_exps.weight run=0 measured=device
+             ends p d at=0
+             copy GPU H2D 30..31 4 inp_pos run=0 measured=host_call
+             ends c d input
+             copy GPU H2D 100..110 4096 blk.0.ffn_up.weight run=1 measured=host
+             ends w d
+             copy CPU D2H 110..120 64 cache_k_l0 run=1 measured=host
+             copy CPU D2H 120..121 64 ffn_out-0 run=1 measured=host
+             ends d c",
         );
-        let exposed = HashMap::from([(EventId(0), 600_000), (EventId(2), 1)]);
-        let rows = copies(&trace, |_| Some(0), &exposed);
-        let told: Vec<_> = rows
+        let found = copies(&trace, &phases(&trace));
+        let rows: Vec<_> = found
+            .rows
             .iter()
-            .map(|row| (row.what, row.bytes, row.runs, row.ns, row.exposed_ns, row.gb_per_s()))
+            .map(|row| {
+                let memory = row.host_memory(&trace);
+                (row.class, memory, row.bytes, row.timed_ns, row.exposed_ns, row.graph_runs)
+            })
             .collect();
+        use HostMemory::*;
         assert_eq!(
-            told,
+            rows,
             [
-                (Copied::Weights, 4_000_000, 2, Some(2_000_000), 600_000, Some(2.0)),
-                (Copied::Experts, 4_000_000, 1, Some(500_000), 1, Some(8.0)),
-                (Copied::Activation, 4096, 1, None, 0, None),
-                (Copied::Input, 64, 1, Some(10), 0, None),
+                (TensorClass::Experts, Some(Pinned), 100_000, 10, 10, 1),
+                (TensorClass::Weights, Some(Pageable), 8192, 20, 15, 2),
+                (TensorClass::Cache, Some(Unknown), 64, 10, 10, 1),
+                (TensorClass::Activations, Some(Pageable), 64, 1, 1, 1),
+                (TensorClass::Input, Some(Pageable), 4, 0, 1, 1),
             ]
         );
-        assert_eq!((rows[0].tensor.as_str(), rows[0].tensors), ("blk.0.ffn_up.weight", 1));
+        assert_eq!(found.rows[0].best_rate, Some(1e13));
+        assert_eq!(found.repeated.len(), 1);
+        let weight = &found.repeated[0];
+        assert_eq!(trace.text(weight.tensor), "blk.0.ffn_up.weight");
+        assert_eq!((weight.graph_runs, weight.bytes), (2, 8192));
     }
 }

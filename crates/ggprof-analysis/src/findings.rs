@@ -4,6 +4,7 @@
 //! with the time that would be saved. Words are the report's business.
 
 mod bubbles;
+mod copied;
 mod copied_weights;
 mod depth;
 mod draft;
@@ -25,7 +26,6 @@ mod threads;
 mod what;
 
 use crate::budget::{Budget, Divided, summed};
-use crate::copies::CopyRow;
 use crate::layers::Place;
 use crate::peaks::Peaks;
 use crate::phases::{PhaseKind, Phases};
@@ -33,9 +33,8 @@ use ggprof_trace::Trace;
 use scene::Scene;
 use std::cmp::Reverse;
 
-pub use what::{
-    BusyDevice, ClockShown, DepthPoint, HostOp, PlacedBy, Rate, RateFrom, What, WhichHostOps,
-};
+pub use copied::CopyRow;
+pub use what::{BusyDevice, ClockShown, DepthPoint, HostOp, Rate, RateFrom, What, WhichHostOps};
 
 /// From this part of a phase's wall time on, something found is worth a change.
 pub const LEAST_SHARE: f64 = 0.05;
@@ -78,7 +77,6 @@ pub struct Explained {
     pub findings: Vec<Finding>,
     /// How far phases are from what their devices can do.
     pub rates: Vec<Rate>,
-    pub copies: Vec<CopyRow>,
 }
 
 impl Explained {
@@ -146,8 +144,7 @@ pub fn explained(
     leave_parts_out(&mut findings);
     findings.sort_by_key(|finding| Reverse(finding.cost_ns));
     let rates = limit::rates(&scene, &budgets);
-    let copies = scene.copies;
-    Explained { budgets, findings, rates, copies }
+    Explained { budgets, findings, rates }
 }
 
 fn is_work(budget: &Budget) -> bool {

@@ -1,12 +1,12 @@
 //! Which ops take longest for the bytes they handle.
 //!
 //! An op that hardly takes any time is slow for its few bytes and not worth a look, so only those
-//! with a part of their backend's time are ranked.
+//! with a part of the time are ranked.
 
 use crate::grouping::OpRow;
-use ggprof_trace::{BackendIndex, EventKind};
+use ggprof_trace::EventKind;
 
-/// The least part of its backend's time that an op must have.
+/// The least part of the time of all ops that an op must have.
 pub const LEAST_SHARE: f64 = 0.01;
 
 /// Ops by time per byte, worst first.
@@ -36,14 +36,11 @@ pub struct InefficientOp {
 /// Ranks what [`by_op`](crate::by_op) found.
 pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
     let ops = || ops.iter().filter(|row| is_ranked(row));
-    let time = |of: &dyn Fn(&OpRow) -> bool| -> u128 {
-        ops().filter(|row| of(row)).map(|row| row.totals.total_ns).sum()
-    };
-    let known_ns = time(&|row| row.totals.moved_bytes.is_some());
-    let basis = if 2 * known_ns >= time(&|_| true) { Basis::Moved } else { Basis::Output };
-    let of_backend = |backend: BackendIndex| time(&|row| row.backend == backend) as f64;
-    let is_worth_it =
-        |op: &&OpRow| op.totals.total_ns as f64 >= LEAST_SHARE * of_backend(op.backend);
+    let all_ns: f64 = ops().map(|row| row.totals.time_ns()).sum();
+    let known = ops().filter(|row| row.totals.moved_bytes.is_some());
+    let known_ns: f64 = known.map(|row| row.totals.time_ns()).sum();
+    let basis = if 2.0 * known_ns >= all_ns { Basis::Moved } else { Basis::Output };
+    let is_worth_it = |op: &&OpRow| op.totals.time_ns() >= LEAST_SHARE * all_ns;
     let mut rows: Vec<InefficientOp> = ops()
         .filter(is_worth_it)
         .filter_map(|op| {

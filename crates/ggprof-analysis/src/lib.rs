@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod budget;
 pub mod causality;
 pub mod charging;
@@ -14,6 +15,8 @@ pub mod copy_consumers;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
+pub mod estimates;
+pub mod experts;
 pub mod filter;
 pub mod findings;
 pub mod gaps;
@@ -25,6 +28,7 @@ pub mod memory;
 pub mod model_facts;
 pub mod peaks;
 pub mod phases;
+pub mod placement;
 pub mod processors;
 pub mod requests;
 pub mod roofs;
@@ -39,6 +43,7 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use attention::Attended;
 pub use budget::{Budget, Direction, Part, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
@@ -46,6 +51,7 @@ pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
+pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
 pub use findings::{Explained, Finding, explained};
 pub use gaps::{Gap, gaps, missing_before};
@@ -59,6 +65,7 @@ pub use memory::memory;
 pub use model_facts::{ModelFacts, model_facts, most_threads};
 pub use peaks::Peaks;
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
+pub use placement::{Placements, placement};
 pub use requests::{Cause, Request, Wait};
 pub use roofs::{Roofs, roofs};
 pub use sampling::{SampledOp, Sampling, sampling};

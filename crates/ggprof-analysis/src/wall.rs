@@ -2,6 +2,7 @@
 //! the recording's span. If only the calls that start a backend's work were timed, it may be
 //! computing or idle at any time.
 
+use crate::estimates::CopyTimes;
 use crate::gaps::{Gap, gaps, recorded_ns, within};
 use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
 use std::ops::Range;
@@ -30,8 +31,12 @@ pub struct BackendTime {
     pub copies_ns: u128,
     /// At least one op was running. Not known where only the starts of work are.
     pub busy_ns: Option<u64>,
-    /// A copy was running and no op.
+    /// A copy was running and no op, in time that was measured or estimated.
     pub copying_ns: u64,
+    /// The part of it that is estimated: only the calls that start these copies were timed.
+    pub copying_estimated_ns: u64,
+    /// Copies of which nothing more than the call is known.
+    pub copies_untimed: u64,
     /// Neither.
     pub idle_ns: Option<u64>,
 }
@@ -41,8 +46,18 @@ pub fn wall(trace: &Trace) -> Wall {
     let (wall_ns, gaps) = (recorded_ns(trace), gaps(trace));
     let mut backends: Vec<Spans> = Vec::new();
     backends.resize_with(trace.backends.len(), Spans::default);
+    let copies = CopyTimes::of(trace);
     for event in trace.events.iter() {
-        backends[usize::from(event.backend.0)].add(trace, &event);
+        let spans = &mut backends[usize::from(event.backend.0)];
+        if copies.is_untimed(&event) {
+            spans.copies.count += 1;
+            match copies.mean_ns(trace, &event) {
+                Some(mean_ns) => spans.estimated_ns += mean_ns,
+                None => spans.untimed += 1,
+            }
+        } else {
+            spans.add(trace, &event);
+        }
     }
     let mut active = Coverage::default();
     let mut times = Vec::new();
@@ -79,6 +94,10 @@ struct Spans {
     copies: Kind,
     /// How many of the ops are calls that only start work.
     calls: u64,
+    /// What copies are estimated to have taken that were timed by their calls, and how many of
+    /// them nothing can be said of.
+    estimated_ns: f64,
+    untimed: u64,
 }
 
 #[derive(Default)]
@@ -115,6 +134,9 @@ impl Spans {
         let busy_ns = coverage.total_ns(gaps);
         coverage.add_all(&self.copies.spans);
         let occupied_ns = coverage.total_ns(gaps);
+        // There is no more of it than is left.
+        let left_ns = wall_ns.saturating_sub(occupied_ns);
+        let copying_estimated_ns = (self.estimated_ns.round() as u64).min(left_ns);
         BackendTime {
             backend,
             ops: self.ops.count,
@@ -122,8 +144,10 @@ impl Spans {
             ops_ns: self.ops.total_ns,
             copies_ns: self.copies.total_ns,
             busy_ns: known.then_some(busy_ns),
-            copying_ns: occupied_ns - busy_ns,
-            idle_ns: known.then(|| wall_ns.saturating_sub(occupied_ns)),
+            copying_ns: occupied_ns - busy_ns + copying_estimated_ns,
+            copying_estimated_ns,
+            copies_untimed: self.untimed,
+            idle_ns: known.then(|| left_ns - copying_estimated_ns),
         }
     }
 }
@@ -205,6 +229,19 @@ mod tests {
         check("op GPU ADD 0..5\nop GPU ADD 5..10\nop GPU VIEW 7..7", &[(10, 0, 0)]);
         check("op GPU VIEW 7..7", &[(0, 0, 0)]);
         check("", &[]);
+    }
+
+    /// A call of eight microseconds starts a copy of one.
+    #[test]
+    fn the_time_of_a_call_is_not_the_devices() {
+        check(
+            "op GPU ADD 0..10 measured=device
+             copy GPU H2D 10..11 64 measured=device
+             copy GPU H2D 20..28 64 measured=host_call
+             copy GPU H2D 30..38 4096 measured=host_call
+             op GPU ADD 90..100 measured=device",
+            &[(20, 2, 78)],
+        );
     }
 
     /// A copy between graph runs belongs to none.

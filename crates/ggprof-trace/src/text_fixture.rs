@@ -26,7 +26,10 @@
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
 //! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`, `threads=4:70:20:10` (four
 //! threads that worked for 70 ns together, the busiest for 20, and waited for 10). Graph runs are
-//! inferred unless `run` lines list them.
+//! inferred unless `run` lines list them. [`memory`] has the lines about memory, placement and
+//! experts.
+
+mod memory;
 
 use crate::graph_runs;
 use crate::model::{
@@ -41,6 +44,7 @@ use crate::model::{
 /// # Panics
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
+    let mut memories = memory::Names::new();
     let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
     let lines: Vec<Vec<&str>> = text
         .lines()
@@ -63,6 +67,10 @@ pub fn parse(text: &str) -> Trace {
             "wait" => wait(words, &mut trace),
             "compile" => compile(words, &mut trace),
             "batch" => trace.batches.push(batch(words, trace.batches.len() as u32)),
+            "memory" => memory::kind(words, &mut memories, &mut trace),
+            "placed" => memory::placed(words, &memories, &mut trace),
+            "ends" => memory::ends(words, &memories, &mut trace),
+            "chosen" => memory::chosen(words, &mut trace),
             "change" => trace.context_changes.push(context_change(words)),
             other => panic!("a fixture line begins with {other}"),
         }

@@ -464,6 +464,12 @@ pub(crate) enum ByArg {
     Second,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
+    /// Parts of the model: where each was computed, why on the host, and what that costs
+    Placement,
+    /// Copies: which tensors, between which memory, how fast, and how much of it is exposed
+    Copy,
+    /// Experts of the model: which were used, how often and how evenly, layer by layer
+    Expert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -500,6 +506,9 @@ impl From<ByArg> for By {
             ByArg::Run => Self::Run,
             ByArg::Second => Self::Second,
             ByArg::Memory => Self::Memory,
+            ByArg::Placement => Self::Placement,
+            ByArg::Copy => Self::Copy,
+            ByArg::Expert => Self::Expert,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! When what happened, phase by phase, in the order in which it began.
 
 use crate::done::done;
+use crate::estimates::CopyTimes;
 use crate::gaps::missing_before;
 use crate::phases::Phases;
 use ggprof_trace::{
@@ -94,6 +95,7 @@ impl Claims {
     fn take_events(&mut self, trace: &Trace, phases: &Phases) {
         let mut work = &trace.device_work[..];
         let mut used = Used::of(trace);
+        let copies = CopyTimes::of(trace);
         for event in trace.events.iter() {
             let before = work.iter().take_while(|it| it.event < event.id).count();
             let own = work[before..].iter().take_while(|it| it.event == event.id).count();
@@ -105,10 +107,10 @@ impl Claims {
             }
             let phase = run.and_then(|run| phases.phase_of_run.get(run));
             let list = match phase.map(|&phase| &mut self.phases[phase as usize]) {
-                Some(own) if event.measured == Measured::HostCall => &mut own.calls,
+                Some(own) if is_call(&copies, &event) => &mut own.calls,
                 Some(own) if event.is_op() => &mut own.ops,
                 Some(own) => &mut own.copies,
-                None if event.is_op() || event.measured == Measured::HostCall => continue,
+                None if event.is_op() || is_call(&copies, &event) => continue,
                 None => &mut self.lone_copies,
             };
             put(list, &event, own_work, |work| used.is_first(trace, &event, work));
@@ -164,6 +166,11 @@ impl Claims {
         self.compiling.sort();
         self.runs.sort_by_key(|run| run.start_ns);
     }
+}
+
+/// Whether only the call that starts it is known.
+fn is_call(copies: &CopyTimes, event: &Event) -> bool {
+    event.measured == Measured::HostCall || copies.is_untimed(event)
 }
 
 /// Kernels that were used, each with what it computed: drivers load kernels when they are first used,

@@ -177,7 +177,7 @@ impl Shown<'_> {
         let node = self.trace.events.get(event).node;
         let part = match self.trace.op_name(node) {
             Signature::WHOLE_SPLIT => Part::Undivided,
-            _ => Part::of(self.places[event.0 as usize]),
+            _ => Part::of(self.places[event.0 as usize].module),
         };
         let waited_ns = self.waited(event, ns);
         budget.add(Spent::UnequalThreads, waited_ns);

@@ -135,3 +135,27 @@ fn between_its_kernels_an_op_does_nothing() {
         &[(on(GPU, Part::Attention), 50), (Spent::Launching { backend: GPU }, 50)],
     );
 }
+
+/// As in the sampled run of the same kind: 30 of 40 ns for attention.
+#[test]
+fn splits_timed_as_a_whole_are_shared_out_by_samples() {
+    let text = "backend 0 GPU gpu
+         run 0..100
+         run 100..200
+         op GPU MUL_MAT 0..60 Qcur-0 f32[8,1] run=0 measured=device
+         op GPU MUL_MAT 60..80 ffn_out-0 f32[32,1] run=0 measured=device
+         op GPU SPLIT 100..200 x f32[32,1] <- f32[8,1] run=1 measured=device";
+    let trace = text_fixture::parse(text);
+    let phases = phases(&trace);
+    let budgets = budgets(&trace, &phases, &places(&trace));
+    let rows: Vec<_> =
+        budgets[0].rows.iter().map(|row| (row.spent, row.ns, row.estimated_ns)).collect();
+    assert_eq!(
+        rows,
+        [
+            (on(GPU, Part::Attention), 135, 75),
+            (on(GPU, Part::FeedForward), 45, 25),
+            (Spent::Scheduling, 20, 0),
+        ]
+    );
+}

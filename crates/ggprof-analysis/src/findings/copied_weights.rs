@@ -1,15 +1,16 @@
 //! R5: weights that are copied to a device again for every graph run.
 
+use super::copied::CopyRow;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Direction};
-use crate::copies::{Copied, CopyRow};
+use crate::copies::TensorClass;
 
 pub(super) const RULE: Rule = Rule(5);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let is_again = |row: &&CopyRow| {
-        matches!(row.what, Copied::Weights | Copied::Experts)
+        matches!(row.class, TensorClass::Weights | TensorClass::Experts)
             && row.direction != Direction::DeviceToHost
             && (row.runs > 1 || row.runs == budget.runs)
             && row.exposed_ns > 0

@@ -1,9 +1,10 @@
 //! R3: copies under which nothing computes. Those of weights are R5's.
 
+use super::copied::CopyRow;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Direction};
-use crate::copies::{Copied, CopyRow};
+use crate::copies::TensorClass;
 
 pub(super) const RULE: Rule = Rule(3);
 
@@ -18,7 +19,8 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         Direction::DeviceToDevice,
         Direction::HostToHost,
     ];
-    let is_weights = |row: &&CopyRow| matches!(row.what, Copied::Weights | Copied::Experts);
+    let is_weights =
+        |row: &&CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
     let of_direction = |direction: Direction| {
         let copies: Vec<CopyRow> = scene
             .copies_of(place)

@@ -1,9 +1,10 @@
 //! R1: ops on the host beside a device that computes the rest.
 
+use super::copied::is_between_ops;
 use super::scene::{OpKey, OpSum, Scene};
-use super::{Certainty, Finding, HostOp, PlacedBy, Rule, What, WhichHostOps};
+use super::{Certainty, Finding, HostOp, Rule, What, WhichHostOps};
 use crate::budget::{Budget, Part, Spent};
-use crate::copies::Copied;
+use crate::placement::{Reason, reason_of};
 use ggprof_trace::BackendIndex;
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -43,7 +44,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         let what = What::HostOps {
             device,
             which: layers.which(case, &ops),
-            ops: shown(scene, ops, device),
+            ops: shown(scene, ops),
             around_ns,
             on_device_ns,
         };
@@ -83,7 +84,7 @@ fn is_input(scene: &Scene<'_>, key: &OpKey) -> bool {
 
 /// What the scheduler and copies of activations take, all because work changes sides.
 fn around(scene: &Scene<'_>, place: usize, budget: &Budget) -> u64 {
-    let copies = scene.copies_of(place).filter(|row| row.what == Copied::Activation);
+    let copies = scene.copies_of(place).filter(|row| is_between_ops(row));
     let copied_ns: u64 = copies.map(|row| row.exposed_ns).sum();
     let waiting = |spent: Spent| matches!(spent, Spent::Scheduling | Spent::Barriers);
     copied_ns + budget.sum(waiting)
@@ -121,7 +122,7 @@ impl Layers {
         match key.layer {
             None => Case::Output,
             Some(layer) if self.is_whole(layer.0) => Case::Layers,
-            Some(_) if key.part == Part::Experts => Case::Experts,
+            Some(_) if key.part() == Part::Experts => Case::Experts,
             Some(_) => Case::Op,
         }
     }
@@ -173,13 +174,14 @@ fn on_device(
     Some(all_ns as u64)
 }
 
-/// Ops of one kind together, the longest first.
-fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>, device: BackendIndex) -> Vec<HostOp> {
+/// Ops of one kind and reason together, the longest first.
+fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>) -> Vec<HostOp> {
     let mut shown: Vec<HostOp> = Vec::new();
     for (key, sum) in ops {
-        let op = scene.signature(&key).op;
-        let placed_by = placed_by(scene, &sum, key.backend, device);
-        let same = |it: &&mut HostOp| (it.op, it.part, it.placed_by) == (op, key.part, placed_by);
+        let (op, part) = (scene.signature(&key).op, key.part());
+        let node = scene.trace.events.get(sum.example).node;
+        let reason = reason_of(scene.trace, key.backend, node, key.module);
+        let same = |it: &&mut HostOp| (it.op, it.part, it.reason) == (op, part, reason);
         match shown.iter_mut().find(same) {
             Some(known) => {
                 known.count += sum.count;
@@ -188,11 +190,11 @@ fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>, device: BackendIndex) -> V
             }
             None => shown.push(HostOp {
                 op,
-                part: key.part,
+                part,
                 example: sum.example,
                 count: sum.count,
                 ns: sum.ns,
-                placed_by,
+                reason,
             }),
         }
     }
@@ -201,15 +203,10 @@ fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>, device: BackendIndex) -> V
     shown
 }
 
-/// Why the op is on the host, as far as the recording says.
-fn placed_by(_: &Scene<'_>, _: &OpSum, _: BackendIndex, _: BackendIndex) -> PlacedBy {
-    PlacedBy::Unknown
-}
-
 /// Where the scheduler's reasons were recorded, there is nothing to guess.
 fn certainty(what: &What) -> Certainty {
     match what {
-        What::HostOps { ops, .. } if ops.iter().any(|op| op.placed_by != PlacedBy::Unknown) => {
+        What::HostOps { ops, .. } if ops.iter().any(|op| op.reason != Reason::Unknown) => {
             Certainty::Certain
         }
         _ => Certainty::Likely,

@@ -1,8 +1,8 @@
 //! What rules look at: a recording, and what was tallied of each group of phases in one pass.
 
+use super::copied::{CopyRow, copies};
 use crate::budget::{Budget, Part, is_of_host};
-use crate::copies::{CopyRow, copies};
-use crate::layers::{Layer, Place};
+use crate::layers::{Layer, Module, Place};
 use crate::peaks::Peaks;
 use crate::phases::Phases;
 use crate::work::Work;
@@ -42,7 +42,13 @@ pub(super) struct OpKey {
     pub(super) backend: BackendIndex,
     pub(super) signature: SignatureId,
     pub(super) layer: Option<Layer>,
-    pub(super) part: Part,
+    pub(super) module: Module,
+}
+
+impl OpKey {
+    pub(super) fn part(&self) -> Part {
+        Part::of(self.module)
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -208,7 +214,7 @@ impl Tally {
             backend: event.backend,
             signature: trace.node(event.node).signature,
             layer: place.layer,
-            part: Part::of(place),
+            module: place.module,
         };
         let sum = self.ops.entry(key).or_insert(OpSum {
             count: 0,

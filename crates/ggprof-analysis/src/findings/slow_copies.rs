@@ -1,9 +1,9 @@
 //! R4: copies to a device that are slower than the link.
 
+use super::copied::CopyRow;
 use super::scene::Scene;
 use super::{Certainty, Finding, RateFrom, Rule, What};
 use crate::budget::{Budget, Direction};
-use crate::copies::CopyRow;
 use crate::peaks::{self, HostMemory};
 
 pub(super) const RULE: Rule = Rule(4);

@@ -1,9 +1,9 @@
 //! R2: graphs are cut into more splits than there are devices to change between.
 
+use super::copied::is_between_ops;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
-use crate::copies::Copied;
 use hashbrown::HashSet;
 
 pub(super) const RULE: Rule = Rule(2);
@@ -19,7 +19,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     if devices == 0 || per_run <= (USUAL + devices) as f64 {
         return Vec::new();
     }
-    let copies = scene.copies_of(place).filter(|row| row.what == Copied::Activation);
+    let copies = scene.copies_of(place).filter(|row| is_between_ops(row));
     let copied_ns: u64 = copies.map(|row| row.exposed_ns).sum();
     let cost_ns = copied_ns + budget.sum(|spent| spent == Spent::Scheduling);
     let what = What::ManySplits { per_run, devices };

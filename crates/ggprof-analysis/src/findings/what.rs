@@ -1,7 +1,8 @@
 //! What rules find, with the evidence.
 
+use super::copied::CopyRow;
 use crate::budget::{Direction, Part};
-use crate::copies::CopyRow;
+use crate::placement::Reason;
 use ggprof_trace::{BackendIndex, StringId};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -81,22 +82,7 @@ pub struct HostOp {
     pub example: ggprof_trace::EventId,
     pub count: u64,
     pub ns: u64,
-    pub placed_by: PlacedBy,
-}
-
-/// Why an op is on the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PlacedBy {
-    /// The device's backend does not support it.
-    NotSupported,
-    /// Its weight is in the host's memory.
-    Weight,
-    /// The same, and the device would take it over for larger batches.
-    SmallBatch,
-    /// Another tensor that it needs is in the host's memory.
-    Tensor,
-    /// The recording does not say.
-    Unknown,
+    pub reason: Reason,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]

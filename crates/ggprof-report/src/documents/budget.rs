@@ -4,7 +4,7 @@ use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::{Budget, Direction, Part, PhaseKind, Spent};
 use ggprof_trace::Trace;
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column::left("phase", "", 9),
     Column::left("spent", "", 9),
     Column::left("backend", "", 9),
@@ -12,6 +12,7 @@ const COLUMNS: [Column; 9] = [
     Column::right("share", "%", 0),
     Column::right("ns_per_unit", "each", 0),
     Column::right("ns", "in all", 1),
+    Column::right("estimated_ns", "estimated", 2),
     Column::left("unit", "", 9),
     Column::left("words", "went to", 0),
 ];
@@ -29,6 +30,9 @@ pub(super) fn tables(document: &mut Document, trace: &Trace, budgets: &[Budget])
                 Cell::Share(budget.share(row.ns)),
                 Cell::Nanos(row.ns as f64 / budget.units() as f64),
                 Cell::Nanos(row.ns as f64),
+                Cell::or_nothing(Some(row.estimated_ns).filter(|&ns| ns > 0), |ns| {
+                    Cell::Nanos(ns as f64)
+                }),
                 Cell::text(unit(budget)),
                 Cell::text(words(trace, row.spent)),
             ]

@@ -6,7 +6,7 @@ use crate::{Document, findings};
 use ggprof_analysis::{
     Explained, Phases, divided, explained, peaks::Peaks, phases as find_phases, places,
 };
-use ggprof_trace::Trace;
+use ggprof_trace::{EventKind, Trace};
 
 /// In the summary; all of them are in the explanation.
 const IN_SUMMARY: usize = 5;
@@ -21,7 +21,9 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     let explained = explain_phases(trace, &phases, peaks);
     phases::overview(&mut document, &phases);
     budget::tables(&mut document, trace, &explained.budgets);
-    copies::table(&mut document, trace, &explained);
+    if trace.events.iter().any(|event| event.kind == EventKind::Copy) {
+        copies::of_phases(&mut document, trace, &phases);
+    }
     list(&mut document, trace, &explained, usize::MAX);
     limits(&mut document, trace, &explained);
     document

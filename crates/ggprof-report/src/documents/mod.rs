@@ -5,6 +5,7 @@ mod budget;
 mod columns;
 mod copies;
 mod energy;
+mod experts;
 mod explain;
 mod layers;
 mod memory;
@@ -12,6 +13,7 @@ mod observation;
 mod operations;
 mod peaks;
 mod phases;
+mod placement;
 mod rankings;
 mod requests;
 mod runs;
@@ -43,6 +45,9 @@ pub enum By {
     Run,
     Second,
     Memory,
+    Placement,
+    Copy,
+    Expert,
 }
 
 /// All totals by one criterion, held against what the machine can do where that is known.
@@ -59,6 +64,9 @@ pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
+        By::Placement => placement::all(&mut document, trace),
+        By::Copy => copies::all(&mut document, trace),
+        By::Expert => experts::all(&mut document, trace),
     }
     document
 }

@@ -10,7 +10,7 @@ use ggprof_trace::Trace;
 const KEY: [Column; 5] = [
     Column::left("type", "", 9),
     Column::left("op", "operation", 0),
-    Column::left("fusion", "", 9),
+    Column::part("fusion"),
     Column::right("backend_id", "", 9),
     Column::left("backend", "backend", 1),
 ];
@@ -21,12 +21,12 @@ const ROOF: [Column; 2] = [
     Column::right("share_of_best_seen", "of best seen", 4),
 ];
 
-const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 2)];
+const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 5)];
 
 pub(super) fn all(document: &mut Document, trace: &Trace, peaks: Option<&Peaks>) {
     document.heading("operations", "Operations");
+    sampling::note(document, trace);
     document.table(table("operations", trace, &by_op(trace), &roofs(trace, peaks)));
-    sampling::estimates(document, trace);
 }
 
 /// Ops in the given order; fused calls stand below the op they are counted with.
@@ -34,7 +34,9 @@ pub(super) fn table(key: &'static str, trace: &Trace, ops: &[OpRow], roofs: &Roo
     let mut rows = Vec::new();
     for op in ops {
         let name = trace.text(op.op);
-        rows.push(line(trace, roofs, op, (name.to_owned(), Cell::Nothing), &op.totals));
+        let is_rest = op.totals.estimate.is_some_and(|estimate| estimate.ns < 0.0);
+        let words = if is_rest { format!("rest of {name}s") } else { name.to_owned() };
+        rows.push(line(trace, roofs, op, (words, Cell::Nothing), &op.totals));
         for fusion in &op.fusions {
             let name = trace.text(fusion.fusion);
             let key = Cell::text(name);
@@ -48,13 +50,13 @@ fn line(
     trace: &Trace,
     roofs: &Roofs,
     op: &OpRow,
-    (name, fusion): (String, Cell),
+    (words, fusion): (String, Cell),
     totals: &Totals,
 ) -> Vec<Cell> {
     let backend = trace.backend(op.backend);
     let key = vec![
         columns::kind(op.kind),
-        Cell::Text(name),
+        Cell::Named { words, name: trace.text(op.op).to_owned() },
         fusion,
         Cell::Number(backend.id.into()),
         Cell::text(backend.label()),

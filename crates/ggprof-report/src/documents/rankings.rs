@@ -1,6 +1,6 @@
 //! Rankings: the ops and calls that take longest.
 
-use super::{columns, operations};
+use super::{columns, operations, sampling};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
 use ggprof_analysis::{
@@ -52,6 +52,7 @@ pub fn top_ops(trace: &Trace, n: usize, peaks: Option<&Peaks>) -> Document {
     let mut ops = by_op(trace);
     ops.truncate(n);
     document.heading("top_ops", format!("Top {n} operations by total time"));
+    sampling::note(&mut document, trace);
     document.table(operations::table("top_ops", trace, &ops, &roofs(trace, peaks)));
     document
 }
@@ -130,7 +131,7 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
     let found = rank_inefficiency(ops, n);
     let basis = match found.basis {
         Basis::Moved => "read and written",
-        Basis::Output => "of output (the recording does not describe all sources)",
+        Basis::Output => "of output alone",
     };
     let least = Cell::Share(LEAST_SHARE).words();
     let rows = found
@@ -150,7 +151,7 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
         .collect();
     document.heading(
         "inefficiency",
-        format!("Inefficiency: time per byte {basis}, of ops with {least} of a backend's time"),
+        format!("Inefficiency: time per byte {basis}, from {least} of the time on"),
     );
     document.table(Table { key: "inefficiency", columns: INEFFICIENT.to_vec(), rows });
 }

@@ -1,9 +1,10 @@
 //! What to try: the flag or the change.
 
 use ggprof_analysis::Budget;
-use ggprof_analysis::copies::Copied;
-use ggprof_analysis::findings::{HostOp, PlacedBy, What, WhichHostOps};
+use ggprof_analysis::copies::TensorClass;
+use ggprof_analysis::findings::{HostOp, What, WhichHostOps};
 use ggprof_analysis::phases::PhaseKind;
+use ggprof_analysis::placement::Reason;
 use ggprof_trace::Trace;
 
 pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
@@ -21,7 +22,7 @@ pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
             "pinned memory: --no-mmap, and do not set GGML_CUDA_NO_PINNED".to_owned()
         }
         What::CopiedWeights { copies, .. } => {
-            let is_experts = copies.iter().any(|row| row.what == Copied::Experts);
+            let is_experts = copies.iter().any(|row| row.class == TensorClass::Experts);
             let more = if is_experts { "a smaller -ncmoe" } else { "a larger -ngl" };
             match budget.kind {
                 PhaseKind::Prompt => {
@@ -90,7 +91,7 @@ pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
 }
 
 fn host_ops(trace: &Trace, which: &WhichHostOps, ops: &[HostOp]) -> String {
-    let is_unsupported = ops.iter().any(|op| op.placed_by == PlacedBy::NotSupported);
+    let reason = ops.first().map_or(Reason::Unknown, |op| op.reason);
     match which {
         WhichHostOps::Layers { of, .. } => {
             // One more for the output.
@@ -100,11 +101,15 @@ fn host_ops(trace: &Trace, which: &WhichHostOps, ops: &[HostOp]) -> String {
             "a smaller -ncmoe, or fewer tensors in -ot, as far as the memory goes".to_owned()
         }
         WhichHostOps::Output => "-ngl one higher: the output counts as a layer".to_owned(),
-        WhichHostOps::Op { .. } if is_unsupported => unsupported(trace, ops),
-        WhichHostOps::Op { .. } => format!(
-            "look at what the device does not support of {}; keep the cache on the device (no -nkvo)",
-            ops.first().map_or("it", |op| trace.text(op.op))
-        ),
+        WhichHostOps::Op { .. } => match reason {
+            Reason::Unsupported => unsupported(trace, ops),
+            Reason::CacheOnHost { .. } => "keep the cache on the device: no -nkvo".to_owned(),
+            Reason::WeightOnHost { .. } => "leave its weight to the device (-ot)".to_owned(),
+            _ => format!(
+                "look at what the device does not support of {}; keep the cache on the device",
+                ops.first().map_or("it", |op| trace.text(op.op))
+            ),
+        },
     }
 }
 

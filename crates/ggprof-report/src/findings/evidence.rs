@@ -2,8 +2,9 @@
 
 use crate::units;
 use ggprof_analysis::Budget;
-use ggprof_analysis::copies::CopyRow;
-use ggprof_analysis::findings::{HostOp, PlacedBy, RateFrom, What};
+use ggprof_analysis::copies::HostMemory;
+use ggprof_analysis::findings::{CopyRow, HostOp, RateFrom, What};
+use ggprof_analysis::placement::{Offload, Reason};
 use ggprof_trace::{Trace, shape_text};
 
 pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
@@ -124,12 +125,14 @@ fn host_op(trace: &Trace, budget: &Budget, op: &HostOp) -> String {
     let tensor = trace.tensor_name(event.node).unwrap_or("");
     let shape = shape_text::sources(trace.signature(event.node), &trace.types);
     let each = units::duration(op.ns as f64 / budget.units() as f64);
-    let why = match op.placed_by {
-        PlacedBy::NotSupported => ", not supported by the device",
-        PlacedBy::Weight => ", its weight is in the host's memory",
-        PlacedBy::SmallBatch => ", its weight is in the host's memory and the batch is small",
-        PlacedBy::Tensor => ", a tensor that it needs is in the host's memory",
-        PlacedBy::Unknown => "",
+    let why = match op.reason {
+        Reason::Unsupported => ", which the device does not support",
+        Reason::WeightOnHost { offload: Offload::Declined, .. } => {
+            ", its weight in the host's memory and the batch too small to copy that"
+        }
+        Reason::WeightOnHost { .. } => ", its weight in the host's memory",
+        Reason::CacheOnHost { .. } => ", the cache in the host's memory",
+        _ => "",
     };
     format!("{} ({tensor} {shape}{why}) {each}", trace.text(op.op))
 }
@@ -140,8 +143,13 @@ fn rows(copies: &[CopyRow], budget: &Budget) -> String {
             0 | 1 => String::new(),
             more => format!(" and {} more", more - 1),
         };
+        let memory = match row.memory {
+            HostMemory::Pinned => " of pinned memory",
+            HostMemory::Pageable => " of pageable memory",
+            HostMemory::Unknown => "",
+        };
         format!(
-            "{}{more}: {} a graph run, {} of it exposed",
+            "{}{more}: {}{memory} a graph run, {} of it exposed",
             row.tensor,
             units::bytes(row.bytes as f64 / budget.runs.max(1) as f64),
             units::duration(row.exposed_ns as f64 / budget.runs.max(1) as f64)

@@ -2,7 +2,7 @@
 
 use crate::units;
 use ggprof_analysis::findings::{BusyDevice, What, WhichHostOps};
-use ggprof_analysis::{Direction, copies::Copied};
+use ggprof_analysis::{Direction, copies::TensorClass};
 use ggprof_trace::{BackendIndex, Trace};
 
 pub(super) fn of(trace: &Trace, what: &What) -> String {
@@ -24,7 +24,7 @@ pub(super) fn of(trace: &Trace, what: &What) -> String {
             units::bandwidth(*best_gb_per_s)
         ),
         What::CopiedWeights { copies, bytes_per_run, .. } => {
-            let is_experts = copies.iter().all(|row| row.what == Copied::Experts);
+            let is_experts = copies.iter().all(|row| row.class == TensorClass::Experts);
             let what = if is_experts { "experts" } else { "weights" };
             format!(
                 "{} of {what} are copied to the device again for every graph run",

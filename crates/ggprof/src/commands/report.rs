@@ -22,7 +22,8 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if !documents.is_empty() {
         print(&arguments.print, &documents)?;
     }
-    if !shows_warnings(&documents) {
+    // Comma-separated values have no place for them.
+    if arguments.format == FormatArg::Csv || !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())
@@ -80,6 +81,10 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
             FormatArg::Csv => documents::by(trace, By::Op, peaks),
             _ => documents::summary(trace, name, peaks),
         });
+    }
+    if arguments.format == FormatArg::Csv {
+        let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
+        documents = vec![Document { blocks }];
     }
     documents
 }

@@ -10,8 +10,24 @@ use hashbrown::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     alone: HashMap<u32, NodeId>,
-    fused: HashMap<(u32, u32), NodeId>,
+    places: Vec<Places>,
+    place_of_shape: HashMap<u32, usize>,
+    /// The shape that was asked for last, and where its nodes are: ops of one graph come together.
+    last: Option<(u32, usize)>,
     fusions: Fusions,
+}
+
+/// The nodes at the positions of a shape that were asked for.
+#[derive(Debug, Default)]
+struct Places {
+    alone: Vec<Option<NodeId>>,
+    fused: Vec<Option<NodeId>>,
+}
+
+impl Places {
+    fn of(&mut self, fused: bool) -> &mut Vec<Option<NodeId>> {
+        if fused { &mut self.fused } else { &mut self.alone }
+    }
 }
 
 impl Nodes {
@@ -23,22 +39,41 @@ impl Nodes {
         (shape, position): (u32, u32),
         fused: bool,
     ) -> Option<NodeId> {
+        let place = match self.last {
+            Some((last, place)) if last == shape => place,
+            _ => self.places_of(shape),
+        };
+        let known = self.places[place].of(fused).get(position as usize).copied().flatten();
+        if known.is_some() {
+            return known;
+        }
         let number = tables.node_at(shape, position)?;
         let members = tables.fusions.get(&(shape, position)).filter(|_| fused);
-        let Some(members) = members else { return self.alone(tables, trace, number) };
-        if let Some(&node) = self.fused.get(&(shape, position)) {
-            return Some(node);
-        }
-        let parts = self.fusions.parts(tables, shape, members);
-        let node = match parts.filter(|parts| parts.len() > 1) {
-            Some(parts) => self.fusion(tables, trace, shape, &parts)?,
-            // With nothing but views it computes what it computes alone.
+        let node = match members {
+            Some(members) => self.fusion(tables, trace, (shape, number), members)?,
             None => self.alone(tables, trace, number)?,
         };
-        self.fused.insert((shape, position), node);
+        // A fusion may still be described.
+        if members.is_some() == fused {
+            let nodes = self.places[place].of(fused);
+            // There is a node at the position, so the number is that of a real graph.
+            nodes.resize(nodes.len().max(position as usize + 1), None);
+            nodes[position as usize] = Some(node);
+        }
         Some(node)
     }
 
+    fn places_of(&mut self, shape: u32) -> usize {
+        let next = self.places.len();
+        let place = *self.place_of_shape.entry(shape).or_insert(next);
+        if place == next {
+            self.places.push(Places::default());
+        }
+        self.last = Some((shape, place));
+        place
+    }
+
+    /// The same node is part of many shapes.
     fn alone(&mut self, tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
         if let Some(&node) = self.alone.get(&number) {
             return Some(node);
@@ -52,11 +87,16 @@ impl Nodes {
         &mut self,
         tables: &Tables,
         trace: &mut Trace,
-        shape: u32,
-        parts: &[Part],
+        (shape, number): (u32, u32),
+        members: &[u32],
     ) -> Option<NodeId> {
+        let parts = self.fusions.parts(tables, shape, members);
+        // With nothing but views it computes what it computes alone.
+        let Some(parts) = parts.filter(|parts| parts.len() > 1) else {
+            return self.alone(tables, trace, number);
+        };
         let mut nodes = Vec::with_capacity(parts.len());
-        for part in parts {
+        for part in &parts {
             nodes.push(self.alone(tables, trace, tables.node_at(shape, part.position)?)?);
         }
         let names: Vec<&str> = nodes.iter().map(|&node| trace.op_name(node)).collect();
@@ -72,6 +112,19 @@ impl Nodes {
         let source_names = trace.nodes.source_names(head).to_vec();
         let name = trace.node(head).tensor_name;
         Some(trace.nodes.intern_fusion(signature, name, &source_names, &nodes))
+    }
+
+    /// The nodes of the file that each node of the trace stands for.
+    pub(super) fn members(&self, tables: &Tables) -> Vec<(NodeId, Vec<u32>)> {
+        let alone = self.alone.iter().map(|(&number, &node)| (node, vec![number]));
+        let fused = self.place_of_shape.iter().flat_map(|(&shape, &place)| {
+            let nodes = (0u32..).zip(&self.places[place].fused);
+            nodes.filter_map(move |(position, &node)| {
+                let members = tables.fusions.get(&(shape, position)).into_iter().flatten();
+                Some((node?, members.filter_map(|&it| tables.node_at(shape, it)).collect()))
+            })
+        });
+        alone.chain(fused).collect()
     }
 }
 
