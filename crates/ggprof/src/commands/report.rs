@@ -23,7 +23,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         print(&arguments.print, &documents)?;
     }
     // Comma-separated values have no place for them.
-    if arguments.format == FormatArg::Csv || !shows_warnings(&documents) {
+    if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())
@@ -82,7 +82,7 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
             _ => documents::summary(trace, name, peaks),
         });
     }
-    if arguments.format == FormatArg::Csv {
+    if arguments.print.format == FormatArg::Csv {
         let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
         documents = vec![Document { blocks }];
     }
