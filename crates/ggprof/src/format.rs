@@ -30,7 +30,7 @@ impl Format {
 
     /// Writes what was read. The recording itself is gone by then, but JSON holds the same facts.
     pub(crate) fn write(self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-        let Recording { trace, name } = recording;
+        let Recording { trace, name, .. } = recording;
         match self {
             Self::Text => out.write_all(text::text(trace).as_bytes()),
             Self::Csv => csv::write(trace, out),
