@@ -5,7 +5,7 @@ use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
 use ggprof_analysis::{
-    ModelFacts, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
+    ModelFacts, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
     phases as find_phases, wall,
 };
 use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
@@ -13,7 +13,7 @@ use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 const RANKED: usize = 5;
 
 /// The summary of a recording that people know as `name`.
-pub fn summary(trace: &Trace, name: &str) -> Document {
+pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     let wall = wall(trace);
     let mut document = head(trace, name, &wall);
     warn(&mut document, trace);
@@ -32,7 +32,7 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     rankings::kernels(&mut document, trace, RANKED);
     memory::overview(&mut document, trace);
     energy::overview(&mut document, trace);
-    explain::overview(&mut document, trace, &phases, None);
+    explain::overview(&mut document, trace, &phases, peaks);
     document
 }
 

@@ -8,7 +8,7 @@ use ggprof_report::documents;
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
-    let document = documents::explain(&recording.trace, &recording.name, None);
+    let document = documents::explain(&recording.trace, &recording.name, recording.peaks.as_ref());
     super::report::print(&arguments.print, &[document])?;
     Ok(recording.outcome())
 }

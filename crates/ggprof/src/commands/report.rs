@@ -23,7 +23,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         print(&arguments.print, &documents)?;
     }
     // Comma-separated values have no place for them.
-    if arguments.format == FormatArg::Csv || !shows_warnings(&documents) {
+    if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())
@@ -60,7 +60,7 @@ fn annotations(trace: &Trace) -> Annotations {
 
 /// What to print: what was asked for, or the summary if nothing was.
 fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
-    let Recording { trace, name, .. } = recording;
+    let Recording { trace, name, peaks } = recording;
     let mut documents = Vec::new();
     if let Some(by) = arguments.by {
         documents.push(documents::by(trace, by.into()));
@@ -78,10 +78,10 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
             FormatArg::Csv => documents::by(trace, By::Op),
-            _ => documents::summary(trace, name),
+            _ => documents::summary(trace, name, peaks.as_ref()),
         });
     }
-    if arguments.format == FormatArg::Csv {
+    if arguments.print.format == FormatArg::Csv {
         let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
         documents = vec![Document { blocks }];
     }
