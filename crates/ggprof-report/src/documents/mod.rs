@@ -20,6 +20,7 @@ mod runs;
 mod sampling;
 mod shapes;
 mod summary;
+mod what_if;
 
 pub(crate) use budget::unit;
 pub use explain::explain;
