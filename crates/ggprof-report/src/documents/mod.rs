@@ -1,7 +1,7 @@
 //! What each report says.
 
 mod backends;
-mod budget;
+pub(crate) mod budget;
 mod columns;
 mod copies;
 mod energy;
