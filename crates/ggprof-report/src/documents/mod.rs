@@ -1,7 +1,7 @@
 //! What each report says.
 
 mod backends;
-mod budget;
+pub(crate) mod budget;
 mod columns;
 mod copies;
 mod energy;
@@ -31,6 +31,7 @@ pub(crate) use summary::head;
 pub use summary::summary;
 
 use crate::Document;
+use ggprof_analysis::Peaks;
 use ggprof_trace::Trace;
 
 /// What a table has one row for.
@@ -50,12 +51,12 @@ pub enum By {
     Expert,
 }
 
-/// All totals by one criterion.
-pub fn by(trace: &Trace, by: By) -> Document {
+/// All totals by one criterion, held against what the machine can do where that is known.
+pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
     let mut document = Document::default();
     summary::warn(&mut document, trace);
     match by {
-        By::Op => operations::all(&mut document, trace),
+        By::Op => operations::all(&mut document, trace, peaks),
         By::Backend => backends::all(&mut document, trace),
         By::Shape => shapes::all(&mut document, trace),
         By::Layer => layers::all(&mut document, trace),

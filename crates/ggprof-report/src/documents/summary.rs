@@ -6,7 +6,7 @@ use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
 use ggprof_analysis::{
     ModelFacts, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
-    phases as find_phases, wall,
+    phases as find_phases, roofs, wall,
 };
 use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 
@@ -16,6 +16,7 @@ const RANKED: usize = 5;
 pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     let wall = wall(trace);
     let mut document = head(trace, name, &wall);
+    held_against(&mut document, peaks);
     warn(&mut document, trace);
     if trace.events.is_empty() {
         return document;
@@ -26,7 +27,7 @@ pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     phases::overview(&mut document, &phases);
     document.heading("operations", "Operations by total time");
     sampling::note(&mut document, trace);
-    document.table(operations::table("operations", trace, &ops));
+    document.table(operations::table("operations", trace, &ops, &roofs(trace, peaks)));
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
@@ -34,6 +35,21 @@ pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     energy::overview(&mut document, trace);
     explain::overview(&mut document, trace, &phases, peaks);
     document
+}
+
+/// Which machine's peaks the figures are shares of.
+fn held_against(document: &mut Document, peaks: Option<&Peaks>) {
+    let Some(peaks) = peaks else { return };
+    let at_unix_ns = peaks.measured_at_unix_s.saturating_mul(1_000_000_000);
+    document.fact(
+        "peaks",
+        "peaks",
+        vec![
+            Fact::new("measured_at_unix_ns", Cell::Date(at_unix_ns), "measured {}"),
+            Fact::new("cpu", Cell::text(&peaks.cpu.name), "on {}"),
+            Fact::new("processors", Cell::Count(peaks.cpu.processors.into()), "{} processors"),
+        ],
+    );
 }
 
 /// What one must know before believing the figures.
