@@ -4,6 +4,7 @@ mod backends;
 pub(crate) mod budget;
 mod columns;
 mod copies;
+mod depth;
 mod energy;
 mod experts;
 mod explain;
@@ -45,6 +46,7 @@ pub enum By {
     Request,
     Run,
     Second,
+    Depth,
     Memory,
     Placement,
     Copy,
@@ -64,6 +66,7 @@ pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
         By::Request => requests::all(&mut document, trace),
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
+        By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
         By::Placement => placement::all(&mut document, trace),
         By::Copy => copies::all(&mut document, trace),
