@@ -126,7 +126,7 @@ fn a_healthy_run_and_the_sum_of_its_events() {
     let by_run = recorded.ask(&["report", "--by", "run"]);
     for label in ["pp48", "tg8"] {
         let runs: Vec<u64> = (0..)
-            .zip(list(&by_run, "graph_runs"))
+            .zip(list(&by_run, "runs"))
             .filter(|(_, run)| run["phase"] == label)
             .map(|(number, _)| number)
             .collect();
