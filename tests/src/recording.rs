@@ -31,6 +31,10 @@ pub struct Recording {
     pub host_tasks: Vec<layout::HostTask>,
     /// The last that was said of each.
     pub buffers: BTreeMap<u32, layout::Buffer>,
+    pub memory_kinds: BTreeMap<u32, layout::MemoryKind>,
+    /// By node and by the backend that computed it.
+    pub placements: BTreeMap<(u32, u32), (layout::Placement, Vec<u32>, Vec<layout::Answer>)>,
+    pub expert_uses: Vec<(layout::ExpertUse, Vec<layout::ExpertCount>)>,
 }
 
 #[derive(Debug)]
@@ -72,6 +76,9 @@ impl Recording {
             device_clocks: Vec::new(),
             host_tasks: Vec::new(),
             buffers: BTreeMap::new(),
+            memory_kinds: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            expert_uses: Vec::new(),
         };
         let mut ops = Vec::new();
         for record in spool.records() {
@@ -125,6 +132,12 @@ impl Recording {
             Record::DeviceWork(work) => self.device_works.push(work),
             Record::DeviceClock(sample) => self.device_clocks.push(sample),
             Record::HostTask(task) => self.host_tasks.push(task),
+            Record::MemoryKind(kind) => _ = self.memory_kinds.insert(kind.memory, kind),
+            Record::Placement { placement, sources, answers } => {
+                let key = (placement.node, placement.backend);
+                self.placements.insert(key, (placement, sources, answers));
+            }
+            Record::ExpertUse { of, counts } => self.expert_uses.push((of, counts)),
             Record::Buffer { buffer, .. } => _ = self.buffers.insert(buffer.buffer, buffer),
             _ => {}
         }

@@ -31,7 +31,7 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     ggprof_report::text::text(trace);
     phases(trace);
     if input.len().is_multiple_of(PAGE_OF) {
-        viewer::write(trace, "name", Some(100), &mut sink()).expect("a sink takes everything");
+        viewer::write(trace, "name", None, Some(100), &mut sink()).expect("a sink takes everything");
     }
     let links = copy_consumers(trace);
     let annotations = chrome::Annotations { phases: Vec::new(), links };

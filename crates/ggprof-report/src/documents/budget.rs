@@ -2,7 +2,7 @@
 
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::{Budget, Direction, Part, PhaseKind, Spent};
-use ggprof_trace::Trace;
+use ggprof_trace::{BackendIndex, Trace};
 
 const COLUMNS: [Column; 10] = [
     Column::left("phase", "", 9),
@@ -25,7 +25,7 @@ pub(super) fn tables(document: &mut Document, trace: &Trace, budgets: &[Budget])
             vec![
                 Cell::text(&budget.label),
                 Cell::text(key(row.spent)),
-                Cell::or_nothing(backend(trace, row.spent), Cell::text),
+                Cell::or_nothing(backend_name(trace, row.spent), Cell::text),
                 Cell::or_nothing(part(row.spent), |part| Cell::text(part_name(part))),
                 Cell::Share(budget.share(row.ns)),
                 Cell::Nanos(row.ns as f64 / budget.units() as f64),
@@ -42,13 +42,13 @@ pub(super) fn tables(document: &mut Document, trace: &Trace, budgets: &[Budget])
 }
 
 /// A trial is of interest only where there is nothing else.
-pub(super) fn is_shown(budget: &Budget, all: &[Budget]) -> bool {
+pub(crate) fn is_shown(budget: &Budget, all: &[Budget]) -> bool {
     let is_work = |it: &Budget| it.kind != PhaseKind::WarmUp && it.wall_ns > 0;
     is_work(budget) || !all.iter().any(is_work)
 }
 
 /// `tg63: 5.38 ms a token, 339 ms in all`.
-fn title(budget: &Budget) -> String {
+pub(crate) fn title(budget: &Budget) -> String {
     let each = units::duration(budget.wall_ns as f64 / budget.units() as f64);
     let all = units::duration(budget.wall_ns as f64);
     let name = match budget.phases.len() {
@@ -63,7 +63,7 @@ pub(crate) fn unit(budget: &Budget) -> &'static str {
     if budget.tokens > 0 { "token" } else { "graph run" }
 }
 
-fn key(spent: Spent) -> &'static str {
+pub(crate) fn key(spent: Spent) -> &'static str {
     match spent {
         Spent::Computing { .. } => "computing",
         Spent::UnequalThreads => "unequal_threads",
@@ -86,13 +86,18 @@ fn key(spent: Spent) -> &'static str {
     }
 }
 
-fn backend(trace: &Trace, spent: Spent) -> Option<&str> {
+/// The backend that something went to, or that waited.
+pub(crate) fn backend(spent: Spent) -> Option<BackendIndex> {
     match spent {
         Spent::Computing { backend, .. }
         | Spent::Launching { backend }
-        | Spent::FirstUse { backend } => Some(trace.backend(backend).label()),
+        | Spent::FirstUse { backend } => Some(backend),
         _ => None,
     }
+}
+
+fn backend_name(trace: &Trace, spent: Spent) -> Option<&str> {
+    backend(spent).map(|backend| trace.backend(backend).label())
 }
 
 fn part(spent: Spent) -> Option<Part> {
@@ -114,8 +119,8 @@ fn part_name(part: Part) -> &'static str {
     }
 }
 
-fn words(trace: &Trace, spent: Spent) -> String {
-    let name = backend(trace, spent).unwrap_or_default();
+pub(crate) fn words(trace: &Trace, spent: Spent) -> String {
+    let name = backend_name(trace, spent).unwrap_or_default();
     match spent {
         Spent::Computing { part: Part::Undivided, .. } => format!("computing on {name}"),
         Spent::Computing { part, .. } => format!("computing on {name}: {}", part_name(part)),

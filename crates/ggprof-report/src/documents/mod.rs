@@ -1,7 +1,7 @@
 //! What each report says.
 
 mod backends;
-mod budget;
+pub(crate) mod budget;
 mod columns;
 mod copies;
 mod depth;
@@ -21,6 +21,7 @@ mod runs;
 mod sampling;
 mod shapes;
 mod summary;
+mod what_if;
 
 pub(crate) use budget::unit;
 pub use explain::explain;

@@ -32,7 +32,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
 
 /// Writes the files that were asked for; whether there were any.
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
-    let Recording { trace, name, .. } = recording;
+    let Recording { trace, name, peaks } = recording;
     if let Some(path) = &arguments.chrome_trace {
         let annotations = annotations(trace);
         output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
@@ -43,7 +43,7 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
     }
     if let Some(path) = &arguments.html_viewer {
         let drawn = Some(arguments.html_max_records).filter(|&most| most > 0);
-        output::to_file(path, |out| viewer::write(trace, name, drawn, out))?;
+        output::to_file(path, |out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
         messages::note(&format!("HTML page written to {}.", path.display()));
     }
     Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
