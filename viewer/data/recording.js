@@ -33,6 +33,9 @@ export class Recording {
     // What holds until it changes, such as memory.
     this.levels = tables.levels;
     this.experts = tables.experts;
+    this.overview = tables.overview;
+    // What ops took where only whole splits were timed.
+    this.estimates = tables.estimates;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */

@@ -2,7 +2,7 @@
 //! of the time nothing else was done, and which weights were copied again and again.
 
 use crate::phases::{PhaseKind, Phases};
-use ggprof_ggml::{is_of_cache, is_pinned};
+use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
 use ggprof_trace::{
     BackendIndex, BufferUsage, Event, EventKind, GraphRunId, Measured, MemoryIndex, StringId, Trace,
 };
@@ -77,7 +77,8 @@ impl CopyRow {
     }
 }
 
-fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostMemory {
+/// What memory of the host is to devices.
+pub fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostMemory {
     let kind = trace.memory_kind(memory);
     match is_pinned(&kind.type_name) {
         true => HostMemory::Pinned,
@@ -107,6 +108,7 @@ pub struct Copies {
 pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
     let ends = trace.ends_of(copy.id);
     let name = trace.tensor_name(copy.node).unwrap_or_default();
+    let name = copied_tensor(name).unwrap_or(name);
     let usage = ends.and_then(|ends| ends.source).map(|memory| trace.memory_kind(memory).usage);
     // Of recordings that do not tell the use of memory, names do.
     let is_weight = match usage {

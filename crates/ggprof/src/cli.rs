@@ -18,11 +18,13 @@ Examples:
   ggprof top                                        what it does, second by second
   ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
+  ggprof explain profile.json                       where the time goes, why, what to change
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
 Exit codes:
@@ -82,10 +84,14 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Say where each token's time goes, why, and what to change
+    Explain(ExplainArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Measure what this machine can do at most, so that reports say how close a recording comes
+    Peaks(PeaksArgs),
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
@@ -315,6 +321,24 @@ pub(crate) struct ReportArgs {
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// How to print, and where to.
+#[derive(Debug, Args)]
+pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
     pub(crate) format: FormatArg,
@@ -326,7 +350,15 @@ pub(crate) struct ReportArgs {
     pub(crate) color: ColorArg,
 }
 
-/// The part of a recording that is asked about: graph runs that all of these hold for.
+#[derive(Debug, Args)]
+pub(crate) struct PeaksArgs {
+    /// File to write (default: one for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The part of a recording that is asked about: graph runs that all of these hold for. And what it is
+/// held against.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Only what began from then on: a clock time (14:03, 14:03:27.5) or the time since the start of
@@ -342,6 +374,10 @@ pub(crate) struct PartArgs {
     /// Only batches that a request had a part in, by its number in `--by request`
     #[arg(long, value_name = "N")]
     pub(crate) request: Option<u32>,
+    /// What the machine can do, from `ggprof peaks -o FILE` there (default: what is kept of the
+    /// machine of the recording)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peaks: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

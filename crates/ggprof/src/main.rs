@@ -8,6 +8,7 @@ mod doctor;
 mod exit;
 mod format;
 mod input;
+mod kept_peaks;
 mod launch;
 mod messages;
 mod output;
@@ -31,8 +32,10 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };
     match outcome {

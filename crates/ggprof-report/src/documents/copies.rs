@@ -38,10 +38,13 @@ const REPEATED: [Column; 5] = [
 
 /// Names are enough to know which weights; programs get all of them.
 pub(super) fn all(document: &mut Document, trace: &Trace) {
-    let phases = phases(trace);
-    let Copies { rows, repeated } = copies(trace, &phases);
+    of_phases(document, trace, &phases(trace));
+}
+
+pub(super) fn of_phases(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let Copies { rows, repeated } = copies(trace, phases);
     document.heading("copies", "Copies by tensors and memory");
-    let rows = rows.iter().map(|row| copy_row(trace, &phases, row)).collect();
+    let rows = rows.iter().map(|row| copy_row(trace, phases, row)).collect();
     document.table(Table { key: "copies", columns: COPIES.to_vec(), rows });
     if !repeated.is_empty() {
         document.heading("repeated_weights", "Weights copied in more than one graph run");

@@ -1,15 +1,18 @@
 //! What each report says.
 
 mod backends;
+pub(crate) mod budget;
 mod columns;
 mod copies;
 mod depth;
 mod energy;
 mod experts;
+mod explain;
 mod layers;
 mod memory;
 mod observation;
 mod operations;
+mod peaks;
 mod phases;
 mod placement;
 mod rankings;
@@ -18,14 +21,19 @@ mod runs;
 mod sampling;
 mod shapes;
 mod summary;
+mod what_if;
 
+pub(crate) use budget::unit;
+pub use explain::explain;
 pub use observation::observation;
+pub use peaks::peaks;
 pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;
 pub use summary::summary;
 
 use crate::Document;
+use ggprof_analysis::Peaks;
 use ggprof_trace::Trace;
 
 /// What a table has one row for.
@@ -46,12 +54,12 @@ pub enum By {
     Expert,
 }
 
-/// All totals by one criterion.
-pub fn by(trace: &Trace, by: By) -> Document {
+/// All totals by one criterion, held against what the machine can do where that is known.
+pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
     let mut document = Document::default();
     summary::warn(&mut document, trace);
     match by {
-        By::Op => operations::all(&mut document, trace),
+        By::Op => operations::all(&mut document, trace, peaks),
         By::Backend => backends::all(&mut document, trace),
         By::Shape => shapes::all(&mut document, trace),
         By::Layer => layers::all(&mut document, trace),

@@ -246,7 +246,7 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
 }
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
-    let document = documents::summary(&recording.trace, &recording.name);
+    let document = documents::summary(&recording.trace, &recording.name, recording.peaks.as_ref());
     let is_for_stdout = match to {
         SummaryTo::Auto => std::io::stdout().is_terminal(),
         SummaryTo::Stdout => true,
