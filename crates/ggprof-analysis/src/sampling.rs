@@ -55,7 +55,7 @@ impl SampledOp {
 }
 
 /// What a split computes: its backend, the output of its first op and of its last.
-type Kind = (BackendIndex, Tensor, Tensor);
+pub(crate) type Kind = (BackendIndex, Tensor, Tensor);
 
 /// The samples of one kind.
 #[derive(Default)]
@@ -111,26 +111,26 @@ pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> 
         .collect()
 }
 
-fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
+pub(crate) fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
     let signature = trace.signature(event.node);
     let first = signature.sources.first().map_or(Tensor::UNKNOWN, |source| source.tensor);
     (event.backend, first, signature.output)
 }
 
-fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
+pub(crate) fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
     let mut outputs =
         split.iter().map(|event| trace.signature(event.node).output).filter(Tensor::is_known);
     let first = outputs.next()?;
     Some((split.first()?.backend, first, outputs.next_back().unwrap_or(first)))
 }
 
-fn is_whole(trace: &Trace, event: &Event) -> bool {
+pub(crate) fn is_whole(trace: &Trace, event: &Event) -> bool {
     event.measured == Measured::Device
         && trace.text(trace.signature(event.node).op) == Signature::WHOLE_SPLIT
 }
 
 /// The events of each split that a device computed op by op, in the order of the ops.
-fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
+pub(crate) fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
     let mut splits: Vec<Vec<Event>> = Vec::new();
     let mut place: HashMap<_, usize> = HashMap::new();
     let by_device = |event: &Event| {

@@ -68,6 +68,14 @@ pub enum Cell {
     /// A number without a unit, such as an id.
     Number(i64),
     Nanos(f64),
+    /// Nanoseconds more or less, shown with the sign.
+    Change(f64),
+    /// A fraction of one more or less, shown with the sign.
+    ShareChange(f64),
+    /// How likely something is.
+    Chance(f64),
+    /// How often something happens, which need not be a whole number.
+    Times(f64),
     Bytes(u128),
     /// A fraction of one.
     Share(f64),
@@ -103,6 +111,10 @@ impl Cell {
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
             Self::Nanos(ns) => units::duration(*ns),
+            Self::Change(ns) => units::signed(*ns, units::duration),
+            Self::ShareChange(fraction) => units::signed(*fraction, units::share),
+            Self::Chance(chance) => format!("{chance:.3}"),
+            Self::Times(times) => units::times(*times),
             Self::Bytes(bytes) => units::bytes(*bytes as f64),
             Self::Share(fraction) => units::share(*fraction),
             Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
@@ -134,6 +146,10 @@ impl Cell {
                 Value::from(*number as u64)
             }
             Self::Nanos(number)
+            | Self::Change(number)
+            | Self::ShareChange(number)
+            | Self::Chance(number)
+            | Self::Times(number)
             | Self::Share(number)
             | Self::GigabytesPerSecond(number)
             | Self::GigaflopsPerSecond(number)

@@ -1,5 +1,9 @@
 //! Every word of `--help`.
 
+mod compare;
+
+pub(crate) use compare::{DiffArgs, ShownArgs};
+
 use crate::quantity::{self, Event, Graphs, Moment};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -22,6 +26,7 @@ Examples:
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
+  ggprof diff before.ggprof after.ggprof            what contributes to a change
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
@@ -82,6 +87,8 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Say what changed between two recordings, or two sides of several
+    Diff(DiffArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
@@ -315,6 +322,13 @@ pub(crate) struct ReportArgs {
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// How and where a report is printed.
+#[derive(Debug, Args)]
+pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
     pub(crate) format: FormatArg,

@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod comparison;
 mod doctor;
 mod exit;
 mod format;
@@ -11,6 +12,7 @@ mod input;
 mod launch;
 mod messages;
 mod output;
+mod printing;
 mod progress;
 mod quantity;
 mod screen;
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Generate(what) => commands::generate(what),

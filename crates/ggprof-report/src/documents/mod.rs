@@ -2,6 +2,8 @@
 
 mod backends;
 mod columns;
+mod diff;
+mod diff_words;
 mod energy;
 mod layers;
 mod memory;
@@ -15,6 +17,7 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub use diff::{Compared, diff};
 pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;

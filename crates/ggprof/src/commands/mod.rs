@@ -3,6 +3,7 @@
 mod convert;
 mod ctl;
 mod deliver;
+mod diff;
 mod doctor;
 mod env;
 mod generate;
@@ -14,6 +15,7 @@ mod view;
 pub(crate) use convert::convert;
 pub(crate) use ctl::ctl;
 pub(crate) use deliver::deliver;
+pub(crate) use diff::diff;
 pub(crate) use doctor::doctor;
 pub(crate) use env::env;
 pub(crate) use generate::generate;

@@ -1,12 +1,11 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{ColorArg, FormatArg, ReportArgs};
+use crate::cli::{FormatArg, ReportArgs};
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, output, terminal};
+use crate::{messages, output, printing};
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
-use ggprof_report::render::{self, Style};
 use ggprof_report::{Block, Document, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
@@ -20,7 +19,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {
-        print(arguments, &documents)?;
+        printing::print(&arguments.print, &documents)?;
     }
     if !shows_warnings(&documents) {
         recording.warn_of_losses();
@@ -74,41 +73,13 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents.push(documents::inefficiency(trace, INEFFICIENT_OPS));
     }
     if documents.is_empty() && !exported {
-        documents.push(match arguments.format {
+        documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
             FormatArg::Csv => documents::by(trace, By::Op),
             _ => documents::summary(trace, name),
         });
     }
     documents
-}
-
-fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
-    let all = |render: &dyn Fn(&Document) -> String| {
-        documents.iter().map(render).collect::<Vec<_>>().join("\n")
-    };
-    let text = match arguments.format {
-        FormatArg::Table => {
-            let style = style(arguments);
-            all(&|document| render::console(document, &style))
-        }
-        FormatArg::Markdown => all(&render::markdown),
-        FormatArg::Csv => all(&render::csv),
-        FormatArg::Json => render::json(documents),
-    };
-    match &arguments.output {
-        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes())),
-        None => output::to_stdout(|out| out.write_all(text.as_bytes())),
-    }
-}
-
-fn style(arguments: &ReportArgs) -> Style {
-    let style = if arguments.output.is_some() { Style::PLAIN } else { terminal::stdout_style() };
-    match arguments.color {
-        ColorArg::Auto => style,
-        ColorArg::Always => Style { colour: true, ..style },
-        ColorArg::Never => Style { colour: false, ..style },
-    }
 }
 
 /// Whether what is printed already says what is missing.

@@ -1,0 +1,20 @@
+//! What changed between two sides of recordings, and what each change contributes.
+
+mod book;
+mod comparison;
+mod cut;
+mod event_keys;
+mod exclusive;
+mod fusions;
+mod interrupted;
+mod key;
+mod ledger;
+mod matching;
+mod setting;
+mod whole_splits;
+
+pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
+pub use fusions::{Fusions, fusions};
+pub use key::{Depth, Key, Match, Part};
+pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
+pub use setting::{Difference, Setting, Settings, Value, differences, settings};
