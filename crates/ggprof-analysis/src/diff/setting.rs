@@ -291,7 +291,7 @@ mod tests {
                  copy CPU D2H 10..12 64 x run=0
                  op CPU ADD 12..20 l_out-0 run=0 split=1";
         let [a, b] = [a, b].map(|text| settings(&text_fixture::parse(text)));
-        let found = differences(&[a.clone()], &[b]);
+        let found = differences(std::slice::from_ref(&a), &[b]);
         let found: Vec<_> = found.into_iter().map(|it| (it.what, it.a, it.b)).collect();
         let count = |count: f64| Some(Value::Count(count));
         let text = |text: &str| Some(Value::Text(text.to_owned()));
@@ -307,6 +307,6 @@ mod tests {
                 (Setting::CopiedBytes(prompt), Some(Value::Bytes(0.0)), Some(Value::Bytes(64.0))),
             ]
         );
-        assert_eq!(differences(&[a.clone()], &[a]), []);
+        assert_eq!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
     }
 }
