@@ -1,11 +1,11 @@
 //! What can be said of a difference under noise, from a few samples that need not be normal. Nothing
 //! is dropped as an outlier, and the same samples always give the same answer.
 
-/// The part of intervals that holds the true value, and what it leaves on each side.
+/// The part of intervals that hold the true value.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// How often chance alone may show a change.
-pub const ALARMS: f64 = 0.05;
+/// How often chance alone may show a change. Five samples a side can tell with it, four cannot.
+pub const ALARMS: f64 = 0.02;
 
 const RESAMPLES: usize = 2000;
 

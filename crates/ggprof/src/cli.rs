@@ -2,7 +2,7 @@
 
 mod compare;
 
-pub(crate) use compare::{DiffArgs, ShownArgs};
+pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 
 use crate::quantity::{self, Event, Graphs, Moment};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -27,6 +27,7 @@ Examples:
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
   ggprof diff before.ggprof after.ggprof            what contributes to a change
+  ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
   zstd -dc profile.json.zst | ggprof report -
 
@@ -35,6 +36,7 @@ Exit codes:
   1  failed; a file that could not be finished was not written
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings
+  4  done, and a change that `--fail-if` names was found
 Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
   128+n  signal n ended the command
   126    the command cannot be executed
@@ -87,6 +89,8 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Record two commands in turns, and say what differs
+    Bench(BenchArgs),
     /// Say what changed between two recordings, or two sides of several
     Diff(DiffArgs),
     /// Show the timeline of a recording in the browser

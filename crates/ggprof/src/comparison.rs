@@ -12,20 +12,26 @@ use ggprof_analysis::diff::{
 use ggprof_report::caveats;
 use std::path::PathBuf;
 
+/// The sides, of which each has at least one recording.
+pub(crate) struct Sides {
+    sides: [Side; 2],
+    /// What the other side computes together.
+    fused: [Fusions; 2],
+}
+
 /// One side.
 #[derive(Default)]
-pub(crate) struct Side {
+struct Side {
     ledgers: Vec<Ledger>,
     settings: Vec<Settings>,
-    pub(crate) names: Vec<String>,
+    names: Vec<String>,
     /// What is missing from its recordings, as sentences.
-    pub(crate) losses: Vec<String>,
+    losses: Vec<String>,
     is_incomplete: bool,
 }
 
 impl Side {
-    /// Takes a recording; what the other side computes together is taken together.
-    pub(crate) fn add(&mut self, recording: &Recording, fused_there: &Fusions) {
+    fn add(&mut self, recording: &Recording, fused_there: &Fusions) {
         self.ledgers.push(ledger(&recording.trace, fused_there));
         self.settings.push(diff::settings(&recording.trace));
         self.names.push(recording.name.clone());
@@ -34,35 +40,67 @@ impl Side {
         self.losses.extend(losses.map(|loss| format!("{}: {}", recording.name, loss.sentence())));
         self.is_incomplete |= recording.outcome() == Outcome::Incomplete;
     }
+}
+
+impl Sides {
+    pub(crate) fn of_first(a: &Recording, b: &Recording) -> Self {
+        let fused = [fusions(&b.trace), fusions(&a.trace)];
+        let mut sides = Self { sides: [Side::default(), Side::default()], fused };
+        sides.add(0, a);
+        sides.add(1, b);
+        sides
+    }
+
+    /// Takes a further recording of a side.
+    pub(crate) fn add(&mut self, side: usize, recording: &Recording) {
+        self.sides[side].add(recording, &self.fused[side]);
+    }
+
+    /// Reads the recordings of both sides.
+    pub(crate) fn read(a: &[PathBuf], b: &[PathBuf], part: &PartArgs) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| -> anyhow::Result<Recording> {
+            let mut recording = Recording::open(path)?;
+            recording.select(part)?;
+            Ok(recording)
+        };
+        let mut sides = Self::of_first(&open(&a[0])?, &open(&b[0])?);
+        for (side, paths) in [a, b].into_iter().enumerate() {
+            for path in &paths[1..] {
+                sides.add(side, &open(path)?);
+            }
+        }
+        Ok(sides)
+    }
+
+    /// What changed from the first side to the second.
+    pub(crate) fn diff(&self, depth: Depth) -> Diff {
+        let [a, b] = &self.sides;
+        compare(&a.ledgers, &b.ledgers, depth)
+    }
+
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        let [a, b] = &self.sides;
+        differences(&a.settings, &b.settings)
+    }
+
+    pub(crate) fn ledgers(&self) -> impl Iterator<Item = &[Ledger]> {
+        self.sides.iter().map(|side| &side.ledgers[..])
+    }
+
+    /// The name of the program, where it is known.
+    pub(crate) fn program(&self) -> &str {
+        self.sides[0].settings[0].program_name()
+    }
+
+    pub(crate) fn names(&self) -> [Vec<String>; 2] {
+        self.sides.each_ref().map(|side| side.names.clone())
+    }
+
+    pub(crate) fn losses(&self) -> Vec<String> {
+        self.sides.iter().flat_map(|side| side.losses.iter().cloned()).collect()
+    }
 
     pub(crate) fn is_incomplete(&self) -> bool {
-        self.is_incomplete
+        self.sides.iter().any(|side| side.is_incomplete)
     }
-}
-
-/// Reads the recordings of both sides.
-pub(crate) fn read(a: &[PathBuf], b: &[PathBuf], part: &PartArgs) -> anyhow::Result<[Side; 2]> {
-    let open = |path: &PathBuf| -> anyhow::Result<Recording> {
-        let mut recording = Recording::open(path)?;
-        recording.select(part)?;
-        Ok(recording)
-    };
-    let [first_a, first_b] = [open(&a[0])?, open(&b[0])?];
-    let fused = [fusions(&first_b.trace), fusions(&first_a.trace)];
-    let mut sides = [Side::default(), Side::default()];
-    sides[0].add(&first_a, &fused[0]);
-    sides[1].add(&first_b, &fused[1]);
-    drop((first_a, first_b));
-    for (side, (paths, fused)) in sides.iter_mut().zip([a, b].into_iter().zip(&fused)) {
-        for path in &paths[1..] {
-            side.add(&open(path)?, fused);
-        }
-    }
-    Ok(sides)
-}
-
-/// What changed from the first side to the second.
-pub(crate) fn changes([a, b]: &[Side; 2], depth: Depth) -> (Diff, Vec<Difference>) {
-    let diff = compare(&a.ledgers, &b.ledgers, depth);
-    (diff, differences(&a.settings, &b.settings))
 }

@@ -2,11 +2,13 @@
 
 #![deny(unsafe_code)]
 
+mod baseline;
 mod cli;
 mod commands;
 mod comparison;
 mod doctor;
 mod exit;
+mod fail_if;
 mod format;
 mod input;
 mod launch;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Bench(arguments) => commands::bench(arguments),
         Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),

@@ -42,7 +42,10 @@ pub struct PhaseDiff {
     /// Tokens or graph runs of each side, in all recordings.
     pub units: (u64, u64),
     pub total: Change,
-    /// The largest contribution first; what is only on one side is at the end.
+    /// How far two sides of the same are apart on this machine, if that is known.
+    pub usual_share: Option<f64>,
+    /// Certain changes first, then the others, what is only on one side at the end; of each the
+    /// largest first.
     pub rows: Vec<Row>,
     /// What is left between the sum of the rows and the whole: medians of parts do not add up to
     /// the median of the whole. Nothing with one recording a side.
@@ -55,8 +58,9 @@ pub struct Change {
     pub a_ns: f64,
     pub b_ns: f64,
     pub interval: Option<Interval>,
-    /// How likely chance alone does the same; of rows, the rate of false discoveries among rows that
-    /// are called changed because theirs is not larger. `None` where it was not tested.
+    /// How often chance alone does the same, corrected for how many were tested: of all changes with
+    /// one that is not larger, at most that part is expected to be none. `None` where it was not
+    /// tested.
     pub chance: Option<f64>,
 }
 
@@ -132,6 +136,7 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
             (true, true) => {}
         }
     }
+    correct(&mut diff.phases);
     diff
 }
 
@@ -182,24 +187,35 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     };
     let total = test.change(&wholes(a), &wholes(b), || (whole_blocks(a), whole_blocks(b)));
     let rows = matched(&keys_a.called(), &keys_b.called()).into_iter();
-    let mut rows: Vec<Row> = rows.map(|row| keys_a.row(&keys_b, &row, &test, &total)).collect();
-    correct(&mut rows);
+    let rows: Vec<Row> = rows.map(|row| keys_a.row(&keys_b, &row, &test, &total)).collect();
     let rest_ns = total.ns() - rows.iter().map(|row| row.change.ns()).sum::<f64>();
-    let is_alone = |row: &Row| row.how >= Match::OnlyA;
-    let size = |row: &Row| (row.change.ns().abs() * 1000.0) as u64;
-    rows.sort_by_key(|row| (is_alone(row), Reverse(size(row)), row.key.clone()));
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
     let rest_ns = if a.len() == 1 && b.len() == 1 { 0.0 } else { rest_ns };
-    PhaseDiff { name: name.clone(), units: (units(a), units(b)), total, rows, rest_ns }
+    let units = (units(a), units(b));
+    PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, rest_ns }
 }
 
-/// Rows were tested together.
-fn correct(rows: &mut [Row]) {
-    let tested: Vec<usize> =
-        (0..rows.len()).filter(|&at| rows[at].change.chance.is_some()).collect();
-    let chances: Vec<f64> = tested.iter().filter_map(|&at| rows[at].change.chance).collect();
-    for (&at, rate) in tested.iter().zip(false_discovery_rates(&chances)) {
-        rows[at].change.chance = Some(rate);
+/// All phases were tested together, and all rows of all phases. Then rows are put in order: changes
+/// that are certain before others, what is only on one side at the end, and the largest first.
+fn correct(phases: &mut [PhaseDiff]) {
+    correct_chances(phases.iter_mut().map(|phase| &mut phase.total).collect());
+    let rows = phases.iter_mut().flat_map(|phase| &mut phase.rows);
+    correct_chances(rows.map(|row| &mut row.change).collect());
+    for phase in phases {
+        phase.rows.sort_by_cached_key(|row| {
+            let size = (row.change.ns().abs() * 1000.0) as u64;
+            let (is_alone, is_certain) = (row.how >= Match::OnlyA, row.change.is_certain());
+            (is_alone, Reverse(is_certain), Reverse(size), row.key.clone())
+        });
+    }
+}
+
+fn correct_chances(changes: Vec<&mut Change>) {
+    let mut tested: Vec<&mut f64> =
+        changes.into_iter().filter_map(|change| change.chance.as_mut()).collect();
+    let chances: Vec<f64> = tested.iter().map(|chance| **chance).collect();
+    for (chance, rate) in tested.iter_mut().zip(false_discovery_rates(&chances)) {
+        **chance = rate;
     }
 }
 

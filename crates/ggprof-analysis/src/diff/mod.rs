@@ -6,6 +6,7 @@ mod cut;
 mod event_keys;
 mod exclusive;
 mod fusions;
+mod history;
 mod interrupted;
 mod key;
 mod ledger;
@@ -15,6 +16,7 @@ mod whole_splits;
 
 pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
 pub use fusions::{Fusions, fusions};
+pub use history::{Pair, pairs, usual};
 pub use key::{Depth, Key, Match, Part};
 pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
 pub use setting::{Difference, Setting, Settings, Value, differences, settings};

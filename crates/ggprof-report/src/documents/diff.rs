@@ -6,7 +6,7 @@ use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::diff::{Change, Diff, Difference, Match, PhaseDiff, PhaseName, Row, Value};
 use ggprof_analysis::statistics::{ALARMS, least_p};
 
-const PHASES: [Column; 13] = [
+const PHASES: [Column; 14] = [
     Column::left("phase", "phase", 0),
     Column::left("unit", "per", 3),
     Column::right("units_a", "", 9),
@@ -20,6 +20,7 @@ const PHASES: [Column; 13] = [
     Column::right("high_ns", "to", 2),
     Column::right("chance", "p", 4),
     Column::right("smallest_seen_ns", "could have been seen", 3),
+    Column::right("usual_share", "usual here", 2),
 ];
 
 const ROWS: [Column; 24] = [
@@ -65,7 +66,7 @@ pub struct Compared<'a> {
     pub diff: &'a Diff,
     pub differences: &'a [Difference],
     /// The recordings of each side.
-    pub names: (Vec<String>, Vec<String>),
+    pub names: [Vec<String>; 2],
     /// Sentences about what is missing from them.
     pub warnings: Vec<String>,
     /// Rows of each phase, and of what only one side has; all without a number.
@@ -75,7 +76,7 @@ pub struct Compared<'a> {
 pub fn diff(compared: &Compared<'_>) -> Document {
     let mut document = Document::default();
     document.heading("diff", "ggprof diff");
-    for (key, title, names) in [("a", "A", &compared.names.0), ("b", "B", &compared.names.1)] {
+    for (key, title, names) in [("a", "A", &compared.names[0]), ("b", "B", &compared.names[1])] {
         let facts = names.iter().map(|name| Fact::new("file", Cell::text(name), "{}"));
         let count = Cell::Count(names.len() as u128);
         let facts = facts.chain([Fact::new("recordings", count, "")]);
@@ -100,19 +101,18 @@ pub fn diff(compared: &Compared<'_>) -> Document {
 /// What can and cannot be said.
 fn noise(document: &mut Document, (a, b): (usize, usize)) {
     let text = match (a, b) {
-        (1, 1) => "from stretches of one recording a side; how much recordings differ from each \
-                   other is unknown, so that even a certain change may be noise"
-            .to_owned(),
-        _ if least_p(a, b) > ALARMS => format!(
-            "{a} recordings against {b} are too few to tell a change from noise: record at least \
-             four a side"
-        ),
+        (1, 1) => "from parts of each recording; how much recordings differ is unknown".to_owned(),
+        _ if least_p(a, b) > ALARMS => {
+            format!("{a} recordings against {b} are too few to tell: record five a side")
+        }
         _ => "medians of recordings, intervals of 95%, Mann-Whitney's test".to_owned(),
     };
-    let values = vec![Fact::new("source", Cell::Text(text), "{}")];
+    let signs = "~ nothing can be said";
+    let values = vec![
+        Fact::new("source", Cell::Text(text), "{}"),
+        Fact::new("unclear", Cell::text(signs), "{}"),
+    ];
     document.fact("noise", "noise", values);
-    let words = "~ nothing can be said";
-    document.fact("signs", "signs", vec![Fact::new("unclear", Cell::text(words), "{}")]);
 }
 
 fn phases(document: &mut Document, diff: &Diff) {
@@ -130,11 +130,12 @@ fn phases(document: &mut Document, diff: &Diff) {
             Cell::Nanos(b_ns),
             Cell::Change(change.ns()),
             Cell::or_nothing(change.share(), Cell::ShareChange),
-            noise_sign(change),
+            noise_sign(phase.is_certain()),
             Cell::or_nothing(interval, |it| Cell::Change(it.low)),
             Cell::or_nothing(interval, |it| Cell::Change(it.high)),
             chance(change),
             Cell::or_nothing(interval, |it| Cell::Nanos(it.smallest_seen)),
+            Cell::or_nothing(phase.usual_share, Cell::Share),
         ]
     };
     let mut rows: Vec<Vec<Cell>> = diff.phases.iter().map(phase).collect();
@@ -152,8 +153,8 @@ fn lone_phase((name, ns): &(PhaseName, f64), is_a: bool) -> Vec<Cell> {
 }
 
 /// `~` where nothing can be said.
-fn noise_sign(change: &Change) -> Cell {
-    Cell::text(if change.is_certain() { "" } else { "~" })
+fn noise_sign(is_certain: bool) -> Cell {
+    Cell::text(if is_certain { "" } else { "~" })
 }
 
 fn chance(change: &Change) -> Cell {
@@ -182,13 +183,18 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
     let (both, alone) = phase.rows.split_at(alone);
     let mut rows = Vec::new();
     for part in [both, alone] {
-        // The largest come first.
-        let large = part.partition_point(is_large);
-        let (shown, rest) = part.split_at(most.map_or(part.len(), |most| most.min(large)));
+        let (large, small): (Vec<&Row>, Vec<&Row>) =
+            part.iter().partition(|row| most.is_none() || is_large(row));
+        let (shown, rest) = large.split_at(most.map_or(large.len(), |most| most.min(large.len())));
+        let rest = [rest, &small].concat();
         rows.extend(shown.iter().map(|row| contribution(phase, row)));
         if !rest.is_empty() {
-            let sum = |value: &dyn Fn(&Row) -> f64| rest.iter().map(value).sum::<f64>();
-            let text = format!("{} more rows", rest.len());
+            let sum = |value: &dyn Fn(&Row) -> f64| rest.iter().map(|row| value(row)).sum::<f64>();
+            let alone = if rest[0].how >= Match::OnlyA { " of one side only" } else { "" };
+            let text = match rest.len() {
+                1 => format!("1 more row{alone}"),
+                rows => format!("{rows} more rows{alone}"),
+            };
             let (a, b) = (sum(&|row| row.change.a_ns), sum(&|row| row.change.b_ns));
             rows.push(sum_row(phase, text, b - a, Some((a, b))));
         }
@@ -214,7 +220,7 @@ fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
         Cell::Text(words::phase(&phase.name)),
         Cell::Change(change.ns()),
         Cell::or_nothing(share(phase, change.ns()), Cell::ShareChange),
-        noise_sign(change),
+        noise_sign(change.is_certain()),
         Cell::Nanos(change.a_ns),
         Cell::Nanos(change.b_ns),
         Cell::or_nothing(change.interval, |it| Cell::Change(it.low)),

@@ -1,21 +1,20 @@
 //! `ggprof diff`: what changed between two sides, and what contributes to it.
 
-use crate::cli::{DiffArgs, FormatArg, PrintArgs, ShownArgs};
-use crate::comparison::{self, Side};
+use crate::baseline::Baseline;
+use crate::cli::{DiffArgs, FormatArg, JudgedArgs, PrintArgs, ShownArgs};
+use crate::comparison::Sides;
 use crate::exit::Outcome;
-use crate::printing;
+use crate::fail_if::{FailIf, Found};
+use crate::{messages, printing};
 use anyhow::bail;
-use ggprof_analysis::diff::{Diff, Difference};
+use ggprof_analysis::diff::Diff;
 use ggprof_report::documents::{self, Compared};
 use std::path::PathBuf;
 
 pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     let (a, b) = sides(arguments)?;
-    let sides = comparison::read(a, b, &arguments.part)?;
-    let (diff, differences) = comparison::changes(&sides, arguments.shown.by.into());
-    print(&sides, &diff, &differences, &arguments.shown, &arguments.print)?;
-    let is_incomplete = sides.iter().any(Side::is_incomplete) || diff.phases.is_empty();
-    Ok(if is_incomplete { Outcome::Incomplete } else { Outcome::Done })
+    let sides = Sides::read(a, b, &arguments.part)?;
+    conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
 }
 
 /// The recordings of each side.
@@ -31,20 +30,52 @@ fn sides(arguments: &DiffArgs) -> anyhow::Result<(&[PathBuf], &[PathBuf])> {
     }
 }
 
-pub(super) fn print(
-    sides: &[Side; 2],
-    diff: &Diff,
-    differences: &[Difference],
+/// Prints what changed, and says whether it is what a script asked about.
+pub(super) fn conclude(
+    sides: &Sides,
+    judged: &JudgedArgs,
     shown: &ShownArgs,
     print: &PrintArgs,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Outcome> {
+    let baseline = judged.baseline.as_deref().map(Baseline::open).transpose()?;
+    let mut diff = sides.diff(shown.by.into());
+    baseline.iter().for_each(|baseline| baseline.apply(&mut diff, sides));
+    show(sides, &diff, shown, print)?;
+    if let Some(baseline) = baseline {
+        baseline.learn(sides)?;
+    }
+    let found: Vec<Found> = judged.fail_if.iter().map(|it| it.look_at(&diff)).collect();
+    for (condition, found) in judged.fail_if.iter().zip(&found) {
+        say(condition, *found);
+    }
+    Ok(match found.contains(&Found::Fails) {
+        true => Outcome::Changed,
+        false if sides.is_incomplete() || diff.phases.is_empty() => Outcome::Incomplete,
+        false => Outcome::Done,
+    })
+}
+
+fn say(condition: &FailIf, found: Found) {
+    match found {
+        Found::Holds => {}
+        Found::Fails => messages::note(&format!("ggprof: {condition} is true.")),
+        Found::Unclear => messages::warning(&format!(
+            "whether {condition} cannot be told from so many runs: a change of that size may be \
+             noise. Make more of them, or record longer ones."
+        )),
+        Found::NoPhase => messages::warning(&format!(
+            "{condition} was not looked at: the two sides have no such phase in common."
+        )),
+    }
+}
+
+fn show(sides: &Sides, diff: &Diff, shown: &ShownArgs, print: &PrintArgs) -> anyhow::Result<()> {
     let is_for_people = matches!(print.format, FormatArg::Table | FormatArg::Markdown);
-    let [a, b] = sides;
     let document = documents::diff(&Compared {
         diff,
-        differences,
-        names: (a.names.clone(), b.names.clone()),
-        warnings: a.losses.iter().chain(&b.losses).cloned().collect(),
+        differences: &sides.differences(),
+        names: sides.names(),
+        warnings: sides.losses(),
         most: is_for_people.then_some(shown.top),
     });
     printing::print(print, &[document])

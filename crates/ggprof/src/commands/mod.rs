@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+mod bench;
 mod convert;
 mod ctl;
 mod deliver;
@@ -12,6 +13,7 @@ mod run;
 mod top;
 mod view;
 
+pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use ctl::ctl;
 pub(crate) use deliver::deliver;
