@@ -133,6 +133,16 @@ pub(crate) struct RunArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Run the command N times and say how much the runs differ; `-o p.ggprof` writes p.1.ggprof,
+    /// p.2.ggprof and so on, for `ggprof diff --vs` (default: 1)
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) repeat: u32,
     /// Where the summary goes (default: auto)
     #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,

@@ -44,8 +44,8 @@ pub struct PhaseDiff {
     pub total: Change,
     /// How far two sides of the same are apart on this machine, if that is known.
     pub usual_share: Option<f64>,
-    /// Certain changes first, then the others, what is only on one side at the end; of each the
-    /// largest first.
+    /// Changes whose interval does not contain zero first, then the others, what is only on one side at
+    /// the end; of each the largest first.
     pub rows: Vec<Row>,
     /// What is left between the sum of the rows and the whole: medians of parts do not add up to
     /// the median of the whole. Nothing with one recording a side.
@@ -140,6 +140,21 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
     diff
 }
 
+/// What a unit of each phase took, in each recording that has it.
+pub(super) fn by_name(ledgers: &[Ledger]) -> Vec<(PhaseName, Vec<f64>)> {
+    let by_label = labels(ledgers.iter());
+    let sides: Vec<Side> =
+        ledgers.iter().map(|ledger| named(ledger, by_label, Depth::Backend)).collect();
+    let mut names: Vec<&PhaseName> = sides.iter().flat_map(|side| &side.names).collect();
+    let mut seen = hashbrown::HashSet::new();
+    names.retain(|name| seen.insert(*name));
+    let times = |name: &PhaseName| {
+        let phases = sides.iter().filter_map(|side| side.phases.get(name));
+        wholes(&phases.filter(|phase| phase.units > 0).collect::<Vec<_>>())
+    };
+    names.into_iter().map(|name| (name.clone(), times(name))).collect()
+}
+
 /// Whether all have phases with the same names.
 fn labels<'l>(mut ledgers: impl Iterator<Item = &'l Ledger>) -> bool {
     let labels = |ledger: &Ledger| {
@@ -195,8 +210,9 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, rest_ns }
 }
 
-/// All phases were tested together, and all rows of all phases. Then rows are put in order: changes
-/// that are certain before others, what is only on one side at the end, and the largest first.
+/// All phases were tested together, and all rows of all phases. Then rows are put in order: those
+/// whose interval does not contain zero before others, because on a busy machine the largest changes
+/// are noise; what is only on one side at the end; and the largest first.
 fn correct(phases: &mut [PhaseDiff]) {
     correct_chances(phases.iter_mut().map(|phase| &mut phase.total).collect());
     let rows = phases.iter_mut().flat_map(|phase| &mut phase.rows);
@@ -204,8 +220,9 @@ fn correct(phases: &mut [PhaseDiff]) {
     for phase in phases {
         phase.rows.sort_by_cached_key(|row| {
             let size = (row.change.ns().abs() * 1000.0) as u64;
-            let (is_alone, is_certain) = (row.how >= Match::OnlyA, row.change.is_certain());
-            (is_alone, Reverse(is_certain), Reverse(size), row.key.clone())
+            let is_alone = row.how >= Match::OnlyA;
+            let is_apart = row.change.interval.is_some_and(|interval| interval.excludes_zero());
+            (is_alone, Reverse(is_apart), Reverse(size), row.key.clone())
         });
     }
 }

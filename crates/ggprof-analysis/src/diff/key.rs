@@ -38,8 +38,8 @@ pub enum Part {
     InCall,
     /// Between two graph runs: sampling, grammars, the network.
     Program,
-    /// What calls took beyond the usual, each a millisecond or more: time slices of other programs,
-    /// page faults.
+    /// What calls took beyond the usual, each much more: interrupts, time slices of other programs, page
+    /// faults.
     Interrupted,
 }
 

@@ -12,6 +12,7 @@ mod key;
 mod ledger;
 mod matching;
 mod setting;
+mod spread;
 mod whole_splits;
 
 pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
@@ -20,3 +21,4 @@ pub use history::{Pair, pairs, usual};
 pub use key::{Depth, Key, Match, Part};
 pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
 pub use setting::{Difference, Setting, Settings, Value, differences, settings};
+pub use spread::{Spread, spreads};

@@ -11,6 +11,7 @@ mod observation;
 mod operations;
 mod phases;
 mod rankings;
+mod repeated;
 mod requests;
 mod runs;
 mod sampling;
@@ -20,6 +21,7 @@ mod summary;
 pub use diff::{Compared, diff};
 pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
+pub use repeated::repeated;
 pub(crate) use summary::head;
 pub use summary::summary;
 
