@@ -24,8 +24,9 @@ const PACKAGES: [&str; 6] = [
     "libopenblas0-pthread",
     "libwhisper1",
 ];
-/// Without what it depends on, which is a video player: `whisper-bench` does without.
-const ALONE: &str = "whisper.cpp-tools";
+/// Without what they depend on, a video player and a web server's pages: `whisper-bench` and
+/// `promtool` do without.
+const ALONE: [&str; 2] = ["whisper.cpp-tools", "prometheus"];
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -34,7 +35,7 @@ const PROGRAMS: [&str; 2] = ["usr/bin", "usr/libexec/x86_64-linux-gnu/llama/bin"
 
 static FETCHING: Mutex<()> = Mutex::new(());
 
-/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `whisper-bench`, …) with
+/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `promtool`, …) with
 /// these backends (`cpu`, `blas`, `rpc`). `None`, with a sentence, where sid cannot be had.
 pub fn command(program: &str, backends: &[&str]) -> Option<Command> {
     tool::fetched("Debian sid's ggml", prepared(program, backends))
@@ -99,16 +100,20 @@ fn beside_backends(
 /// The directory with everything unpacked.
 fn root() -> Result<PathBuf, String> {
     let directory = target_directory().join("debian-sid");
-    let root = directory.join("root");
-    if !root.is_dir() {
-        let part = directory.join("part");
-        _ = fs::remove_dir_all(&part);
-        let text = |error: std::io::Error| error.to_string();
-        fs::create_dir_all(part.join("root")).map_err(text)?;
-        unpack(&part.canonicalize().map_err(text)?)?;
-        fs::rename(part.join("root"), &root).map_err(text)?;
-        _ = fs::remove_dir_all(&part);
+    let (root, list) = (directory.join("root"), directory.join("packages"));
+    let wanted = [&PACKAGES[..], &ALONE].concat().join(" ");
+    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) && root.is_dir() {
+        return root.canonicalize().map_err(|error| error.to_string());
     }
+    let part = directory.join("part");
+    _ = fs::remove_dir_all(&part);
+    let text = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(part.join("root")).map_err(text)?;
+    unpack(&part.canonicalize().map_err(text)?)?;
+    _ = fs::remove_dir_all(&root);
+    fs::rename(part.join("root"), &root).map_err(text)?;
+    fs::write(&list, wanted).map_err(text)?;
+    _ = fs::remove_dir_all(&part);
     root.canonicalize().map_err(|error| error.to_string())
 }
 
@@ -117,7 +122,7 @@ fn unpack(directory: &Path) -> Result<(), String> {
     tool::output(&mut apt.command("update"))?;
     tool::output(apt.command("install").args(PACKAGES))?;
     let archives = directory.join("archives");
-    tool::output(apt.command("download").arg(ALONE).current_dir(&archives))?;
+    tool::output(apt.command("download").args(ALONE).current_dir(&archives))?;
     for entry in fs::read_dir(&archives).map_err(|error| error.to_string())?.flatten() {
         if entry.path().extension().is_some_and(|extension| extension == "deb") {
             let to = directory.join("root");

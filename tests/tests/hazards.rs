@@ -311,6 +311,15 @@ fn a_program_without_ggml_is_not_touched() {
 }
 
 #[test]
+fn a_program_that_asks_for_functions_of_ggml_gets_the_answer_it_would_get() {
+    let program = built::host_program("asks_for_ggml.c");
+    let alone = std::process::Command::new(&program).output().unwrap();
+    assert!(String::from_utf8_lossy(&alone.stdout).contains("not there, with an error"));
+    let observed = UnderAgent::new(program).run_well();
+    assert_eq!(String::from_utf8_lossy(&observed.stdout), String::from_utf8_lossy(&alone.stdout));
+}
+
+#[test]
 fn without_a_spool_nothing_is_recorded_or_said() {
     let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
     let mut workload = UnderAgent::workload(&libraries, &["--graphs", "2"]);

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod causality;
 pub mod charging;
 pub mod copy_consumers;
@@ -13,6 +14,7 @@ pub mod device_kernels;
 pub mod diff;
 pub mod done;
 pub mod energy;
+pub mod estimates;
 pub mod filter;
 pub mod gaps;
 pub mod grouping;
@@ -35,12 +37,14 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use attention::Attended;
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
+pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{

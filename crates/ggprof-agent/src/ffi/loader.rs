@@ -28,10 +28,17 @@ pub(crate) fn can_be_asked() -> bool {
     is_consistent() && rehearsal::rehearse(|_| ask()).is_ok()
 }
 
+/// Whether this is what `dlopen` gives for the program itself.
+pub(crate) fn is_main_program(handle: usize) -> bool {
+    // SAFETY: as below; the first object of the list is the program, and never leaves it.
+    handle != 0 && unsafe { (&raw const _r_debug.first_object).read_volatile() } as usize == handle
+}
+
+unsafe extern "C" {
+    static _r_debug: Told;
+}
+
 fn is_consistent() -> bool {
-    unsafe extern "C" {
-        static _r_debug: Told;
-    }
     // SAFETY: ld.so keeps it for debuggers; glibc never changed these fields.
     unsafe { (&raw const _r_debug.state).read_volatile() == CONSISTENT }
 }

@@ -1,32 +1,62 @@
 //! Programs that ask the loader for libllama's functions one by one, as bindings of Python and
 //! other languages do, call them past the dynamic linker. They are answered with our entry points.
+//! Programs that ask whether a function exists are answered as if the agent were not there.
 
 use std::ffi::{CStr, c_char};
 
 use super::entry::{self, Entry};
-use crate::ffi::which_ggml;
+use crate::ffi::{loader, which_ggml};
 use crate::observe::fail_open::guard;
+use crate::patch::exports;
 use crate::recorder::current;
 
 /// `dlsym`.
 pub(super) type Ask = unsafe extern "C-unwind" fn(usize, *const c_char) -> usize;
 
-/// The entry point for what is asked of a library. Not for questions that search by who asks
-/// (`RTLD_DEFAULT`, `RTLD_NEXT`): those find us by themselves.
-///
+/// How a question for one of our entry points is answered.
+pub(super) enum Answer {
+    /// By the loader: it finds what it would find, or us in its place.
+    Loaders,
+    /// By our entry point, if the loader finds the function that it leads to.
+    Ours(&'static Entry),
+    /// By no function: the program must not learn of one that only the agent has.
+    Nobodys,
+}
+
 /// # Safety
 /// `name` is what the program asks for: a C string.
-pub(super) unsafe fn entry_for(handle: usize, name: *const c_char) -> Option<&'static Entry> {
-    const LLAMAS: &[u8] = b"llama_";
-    let by_caller = [libc::RTLD_DEFAULT, libc::RTLD_NEXT].map(|handle| handle as usize);
-    if by_caller.contains(&handle) || name.is_null() {
-        return None;
-    }
-    // SAFETY: the caller's contract: nothing is read behind the end.
-    let is_llamas =
-        LLAMAS.iter().enumerate().all(|(at, &byte)| unsafe { *name.add(at) as u8 == byte });
+pub(super) unsafe fn answer_to(handle: usize, name: *const c_char) -> Answer {
     // SAFETY: the caller's contract.
-    let name = is_llamas.then(|| unsafe { CStr::from_ptr(name) })?;
+    let Some(entry) = (unsafe { entry_called(name) }) else { return Answer::Loaders };
+    let finds_us = handle == libc::RTLD_DEFAULT as usize
+        || handle == libc::RTLD_NEXT as usize
+        || loader::is_main_program(handle);
+    if finds_us {
+        // Not where the loader may be in the middle of something, in a forked child.
+        let is_nobodys = || current::is_on() && exports::behind_us(entry.symbol).is_none();
+        return guard(Answer::Loaders, |_| match is_nobodys() {
+            true => Answer::Nobodys,
+            false => Answer::Loaders,
+        });
+    }
+    match entry.symbol.to_bytes().starts_with(LLAMAS) {
+        true => Answer::Ours(entry),
+        false => Answer::Loaders,
+    }
+}
+
+const LLAMAS: &[u8] = b"llama_";
+const GGMLS: &[u8] = b"ggml_";
+
+/// # Safety
+/// As above.
+unsafe fn entry_called(name: *const c_char) -> Option<&'static Entry> {
+    // SAFETY: the caller's contract: nothing is read behind the end.
+    let is_at = |at: usize, byte: u8| unsafe { *name.add(at) as u8 == byte };
+    let begins_with = |start: &[u8]| start.iter().enumerate().all(|(at, &byte)| is_at(at, byte));
+    let may_be = !name.is_null() && (begins_with(LLAMAS) || begins_with(GGMLS));
+    // SAFETY: the caller's contract.
+    let name = may_be.then(|| unsafe { CStr::from_ptr(name) })?;
     entry::all().find(|entry| entry.symbol == name)
 }
 

@@ -9,7 +9,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::asked_for::{self, Ask};
+use super::asked_for::{self, Answer, Ask};
 use super::linked_in::{self, SIGNS};
 use super::turn::{Turn, Turns};
 use crate::arch;
@@ -61,24 +61,42 @@ extern "C-unwind" fn before_symbol(
     number: u32,
 ) -> usize {
     let own = before_answer(number);
-    // SAFETY: this is about the call that we stand in for, which asks for this name.
-    let (caller, entry) = unsafe { (arch::caller_of(stack), asked_for::entry_for(handle, name)) };
-    match entry {
-        // We ask, too.
-        Some(_) if !loaded_object::is_ours(caller) => answer as *const () as usize,
-        _ => own,
+    // SAFETY: this is about the call that we stand in for.
+    if loaded_object::is_ours(unsafe { arch::caller_of(stack) }) {
+        return own;
+    }
+    // SAFETY: it asks for this name.
+    match unsafe { asked_for::answer_to(handle, name) } {
+        Answer::Loaders => own,
+        Answer::Ours(_) => ours_if_it_leads_there as *const () as usize,
+        Answer::Nobodys => behind_us as *const () as usize,
     }
 }
 
 /// Stands in for `dlsym` where one of libllama's functions is asked for.
-unsafe extern "C-unwind" fn answer(handle: usize, name: *const c_char) -> usize {
+unsafe extern "C-unwind" fn ours_if_it_leads_there(handle: usize, name: *const c_char) -> usize {
+    // SAFETY: what the program asks.
+    let (found, answer) = unsafe { (ask_loader(handle, name), asked_for::answer_to(handle, name)) };
+    match answer {
+        Answer::Ours(entry) => asked_for::instead_of(found, entry),
+        Answer::Loaders | Answer::Nobodys => found,
+    }
+}
+
+/// Stands in for `dlsym` where only the agent has the function. The loader finds none behind us, and
+/// keeps the message for `dlerror` that programs then ask for.
+unsafe extern "C-unwind" fn behind_us(_: usize, name: *const c_char) -> usize {
+    // SAFETY: what the program asks.
+    unsafe { ask_loader(libc::RTLD_NEXT as usize, name) }
+}
+
+/// # Safety
+/// As for `dlsym`.
+unsafe fn ask_loader(handle: usize, name: *const c_char) -> usize {
     // SAFETY: the loader's function of this type.
     let ask = unsafe { std::mem::transmute::<usize, Option<Ask>>(loaders_own(SYMBOL)) };
-    // SAFETY: what the program asks.
-    let found = ask.map_or(0, |ask| unsafe { ask(handle, name) });
-    // SAFETY: as above.
-    let entry = unsafe { asked_for::entry_for(handle, name) };
-    entry.map_or(found, |entry| asked_for::instead_of(found, entry))
+    // SAFETY: the caller's contract.
+    ask.map_or(0, |ask| unsafe { ask(handle, name) })
 }
 
 /// Returns the loader's function, which the caller then jumps to.

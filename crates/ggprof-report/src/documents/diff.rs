@@ -77,7 +77,7 @@ pub fn diff(compared: &Compared<'_>) -> Document {
     let mut document = Document::default();
     document.heading("diff", "ggprof diff");
     for (key, title, names) in [("a", "A", &compared.names[0]), ("b", "B", &compared.names[1])] {
-        let facts = names.iter().map(|name| Fact::new("file", Cell::text(name), "{}"));
+        let facts = names.iter().map(|name| Fact::listed("file", Cell::text(name), "{}"));
         let count = Cell::Count(names.len() as u128);
         let facts = facts.chain([Fact::new("recordings", count, "")]);
         document.fact(key, title, facts.collect());

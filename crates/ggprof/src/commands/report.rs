@@ -21,7 +21,8 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if !documents.is_empty() {
         printing::print(&arguments.print, &documents)?;
     }
-    if !shows_warnings(&documents) {
+    // Comma-separated values have no place for them.
+    if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())
@@ -78,6 +79,10 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
             FormatArg::Csv => documents::by(trace, By::Op),
             _ => documents::summary(trace, name),
         });
+    }
+    if arguments.print.format == FormatArg::Csv {
+        let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
+        documents = vec![Document { blocks }];
     }
     documents
 }
