@@ -44,8 +44,8 @@ pub struct PhaseDiff {
     pub total: Change,
     /// How far two sides of the same are apart on this machine, if that is known.
     pub usual_share: Option<f64>,
-    /// Changes whose interval does not contain zero first, then the others, what is only on one side at
-    /// the end; of each the largest first.
+    /// Certain changes first, then those whose interval does not contain zero, then the others, what is
+    /// only on one side at the end; of each the largest first.
     pub rows: Vec<Row>,
     /// What is left between the sum of the rows and the whole: medians of parts do not add up to
     /// the median of the whole. Nothing with one recording a side.
@@ -210,9 +210,9 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, rest_ns }
 }
 
-/// All phases were tested together, and all rows of all phases. Then rows are put in order: those
-/// whose interval does not contain zero before others, because on a busy machine the largest changes
-/// are noise; what is only on one side at the end; and the largest first.
+/// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
+/// ones, then those whose interval does not contain zero, then the others, because on a busy machine
+/// the largest changes are noise; what is only on one side at the end; and the largest first.
 fn correct(phases: &mut [PhaseDiff]) {
     correct_chances(phases.iter_mut().map(|phase| &mut phase.total).collect());
     let rows = phases.iter_mut().flat_map(|phase| &mut phase.rows);
@@ -222,7 +222,8 @@ fn correct(phases: &mut [PhaseDiff]) {
             let size = (row.change.ns().abs() * 1000.0) as u64;
             let is_alone = row.how >= Match::OnlyA;
             let is_apart = row.change.interval.is_some_and(|interval| interval.excludes_zero());
-            (is_alone, Reverse(is_apart), Reverse(size), row.key.clone())
+            let sure = (Reverse(row.change.is_certain()), Reverse(is_apart));
+            (is_alone, sure, Reverse(size), row.key.clone())
         });
     }
 }
