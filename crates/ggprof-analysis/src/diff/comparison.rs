@@ -5,7 +5,8 @@
 //! samples: they depend on each other. With one recording a side, stretches of consecutive steps are
 //! drawn instead, which tells how steady each recording was, and not how much recordings differ.
 
-use super::key::{Depth, Key, Match};
+use super::alike::factors;
+use super::key::{Depth, Key, Match, Part};
 use super::ledger::{Ledger, PhaseLedger};
 use super::matching::{Called, Matched, matched};
 use crate::phases::PhaseKind;
@@ -47,8 +48,8 @@ pub struct PhaseDiff {
     /// Certain changes first, then those whose interval does not contain zero, then the others, what is
     /// only on one side at the end; of each the largest first.
     pub rows: Vec<Row>,
-    /// What is left between the sum of the rows and the whole: medians of parts do not add up to
-    /// the median of the whole. Nothing with one recording a side.
+    /// What is left between the sum of the rows and the whole: what all ops have in common, and what
+    /// medians of parts do not add up to. Nothing with one recording a side.
     pub rest_ns: f64,
 }
 
@@ -201,13 +202,29 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
         side[0].blocks.iter().map(|block| (block.wall_ns as f64, block.units as f64)).collect()
     };
     let total = test.change(&wholes(a), &wholes(b), || (whole_blocks(a), whole_blocks(b)));
-    let rows = matched(&keys_a.called(), &keys_b.called()).into_iter();
-    let rows: Vec<Row> = rows.map(|row| keys_a.row(&keys_b, &row, &test, &total)).collect();
+    let matched = matched(&keys_a.called(), &keys_b.called());
+    let factors = common_factors(&keys_a, &keys_b, &matched, &total);
+    let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors: &factors };
+    let rows: Vec<Row> = matched.iter().map(|row| both.row(row)).collect();
     let rest_ns = total.ns() - rows.iter().map(|row| row.change.ns()).sum::<f64>();
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
     let rest_ns = if a.len() == 1 && b.len() == 1 { 0.0 } else { rest_ns };
     let units = (units(a), units(b));
     PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, rest_ns }
+}
+
+/// How much slower than usual each recording was, those of the first side first.
+fn common_factors(a: &Keys<'_>, b: &Keys<'_>, rows: &[Matched], total: &Change) -> Vec<f64> {
+    let is_op = |row: &&Matched| row.how == Match::Same && a.keys[row.a[0]].part == Part::Op;
+    let times = |row: &Matched| [a.times(&row.a), b.times(&row.b)];
+    let is_large = |[a, b]: &[Vec<f64>; 2]| is_tested(a, b, total);
+    let ops = rows.iter().filter(is_op).map(times).filter(is_large);
+    let ops: Vec<Vec<f64>> = ops.map(|both| both.concat()).collect();
+    factors(&ops, (a.phases.len(), b.phases.len()))
+}
+
+fn is_tested(a: &[f64], b: &[f64], total: &Change) -> bool {
+    median(a) + median(b) >= LEAST_SHARE * (total.a_ns + total.b_ns)
 }
 
 /// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
@@ -340,38 +357,60 @@ impl<'l> Keys<'l> {
             .collect()
     }
 
-    fn row(&self, other: &Self, row: &Matched, test: &Test, total: &Change) -> Row {
-        let ns = |phase: &PhaseLedger, at: usize| phase.entries[at].ns as f64;
-        let (a, b) = (self.each(&row.a, ns), other.each(&row.b, ns));
-        let both = median(&a) + median(&b);
-        let change = match both < LEAST_SHARE * (total.a_ns + total.b_ns) {
-            true => Test::untested(&a, &b),
-            false => test.change(&a, &b, || (self.blocks(&row.a), other.blocks(&row.b))),
-        };
-        let calls = |phase: &PhaseLedger, at: usize| phase.entries[at].calls;
-        let interrupted = |phase: &PhaseLedger, at: usize| phase.entries[at].interrupted as f64;
-        let own = |of: &Self, places: &[usize]| -> Vec<Key> {
-            let mut keys: Vec<Key> = places.iter().map(|&at| of.keys[at].clone()).collect();
-            keys.sort();
-            keys
-        };
-        let (keys_a, keys_b) = (own(self, &row.a), own(other, &row.b));
+    /// What they took per unit in each recording.
+    fn times(&self, keys: &[usize]) -> Vec<f64> {
+        self.each(keys, |phase, at| phase.entries[at].ns as f64)
+    }
+
+    fn calls(&self, keys: &[usize]) -> f64 {
+        median(&self.each(keys, |phase, at| phase.entries[at].calls))
+    }
+
+    fn interrupted(&self, keys: &[usize]) -> f64 {
+        median(&self.each(keys, |phase, at| phase.entries[at].interrupted as f64))
+    }
+
+    fn of_row(&self, keys: &[usize]) -> Vec<Key> {
+        let mut keys: Vec<Key> = keys.iter().map(|&at| self.keys[at].clone()).collect();
+        keys.sort();
+        keys
+    }
+}
+
+/// Both sides of a phase, and all that rows need to know of them.
+struct Both<'d> {
+    a: &'d Keys<'d>,
+    b: &'d Keys<'d>,
+    test: &'d Test,
+    total: &'d Change,
+    factors: &'d [f64],
+}
+
+impl Both<'_> {
+    fn row(&self, row: &Matched) -> Row {
+        let (keys_a, keys_b) = (self.a.of_row(&row.a), self.b.of_row(&row.b));
+        let common = keys_a.iter().chain(&keys_b).cloned().reduce(|one, other| one.common(&other));
+        let key = common.unwrap_or_default();
         Row {
             how: row.how,
-            key: keys_a
-                .iter()
-                .chain(&keys_b)
-                .cloned()
-                .reduce(|one, other| one.common(&other))
-                .unwrap_or_default(),
+            change: self.change(row, key.part == Part::Op),
+            key,
             a: keys_a,
             b: keys_b,
-            change,
-            calls: (median(&self.each(&row.a, calls)), median(&other.each(&row.b, calls))),
-            interrupted: (
-                median(&self.each(&row.a, interrupted)),
-                median(&other.each(&row.b, interrupted)),
-            ),
+            calls: (self.a.calls(&row.a), self.b.calls(&row.b)),
+            interrupted: (self.a.interrupted(&row.a), self.b.interrupted(&row.b)),
+        }
+    }
+
+    /// Of ops, apart from what all ops of a recording have in common.
+    fn change(&self, row: &Matched, is_op: bool) -> Change {
+        let (mut a, mut b) = (self.a.times(&row.a), self.b.times(&row.b));
+        if is_op {
+            a.iter_mut().chain(&mut b).zip(self.factors).for_each(|(ns, factor)| *ns /= factor);
+        }
+        match is_tested(&a, &b, self.total) {
+            true => self.test.change(&a, &b, || (self.a.blocks(&row.a), self.b.blocks(&row.b))),
+            false => Test::untested(&a, &b),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What changed between two sides of recordings, and what each change contributes.
 
+mod alike;
 mod book;
 mod comparison;
 mod cut;

@@ -200,7 +200,7 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
         }
     }
     if phase.rest_ns.abs() > 0.0 {
-        let text = "medians of parts do not add up to that of the whole".to_owned();
+        let text = "all operations alike".to_owned();
         rows.push(sum_row(phase, text, phase.rest_ns, None));
     }
     rows
