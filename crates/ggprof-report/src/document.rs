@@ -68,6 +68,8 @@ pub enum Align {
 pub enum Cell {
     Nothing,
     Text(String),
+    /// Something to be copied as it is.
+    Code(String),
     /// Words for people, and the name that programs know.
     Named {
         words: String,
@@ -116,7 +118,7 @@ impl Cell {
     pub fn words(&self) -> String {
         match self {
             Self::Nothing => String::new(),
-            Self::Text(text) | Self::Named { words: text, .. } => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Named { words: text, .. } => text.clone(),
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
             Self::Nanos(ns) => units::duration(*ns),
@@ -144,7 +146,9 @@ impl Cell {
         use serde_json::Value;
         match self {
             Self::Nothing => Value::Null,
-            Self::Text(text) | Self::Named { name: text, .. } => Value::from(text.as_str()),
+            Self::Text(text) | Self::Code(text) | Self::Named { name: text, .. } => {
+                Value::from(text.as_str())
+            }
             Self::Count(number) | Self::Bytes(number) => match u64::try_from(*number) {
                 Ok(number) => Value::from(number),
                 Err(_) => Value::from(*number as f64),

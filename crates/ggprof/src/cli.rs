@@ -325,6 +325,14 @@ pub(crate) struct ReportArgs {
     /// Show the totals of all events by one criterion, or of memory
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
+    /// Print what maintainers ask for, as markdown of at most 60 lines to paste into an issue: versions,
+    /// devices, the model, speeds, where the time goes, the longest operations. Without paths,
+    /// arguments and names of hosts or users
+    #[arg(long)]
+    pub(crate) issue: bool,
+    /// With --issue: what changed since this recording
+    #[arg(long, value_name = "FILE", requires = "issue")]
+    pub(crate) since: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
@@ -341,7 +349,7 @@ pub(crate) struct ReportArgs {
 }
 
 /// How and where a report is printed.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]

@@ -13,6 +13,8 @@ use crate::phases::{PhaseKind, phases};
 use crate::sampling::is_whole;
 use ggprof_trace::{Event, EventId, Trace};
 use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// One recording: its phases, without warm-ups.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -193,6 +195,17 @@ fn part(charged_ns: u64, duration_ns: u64) -> f64 {
 }
 
 impl PhaseLedger {
+    /// Its time by coarser keys, the longest first.
+    pub fn by(&self, cut: impl Fn(&Key) -> Key) -> Vec<(Key, u64)> {
+        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        for entry in &self.entries {
+            *sums.entry(cut(&entry.key)).or_default() += entry.ns;
+        }
+        let mut sums: Vec<(Key, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, ns)| Reverse(*ns));
+        sums
+    }
+
     /// Takes over what another one of the same kind has.
     pub(super) fn join(&mut self, other: &Self) {
         self.label = None;

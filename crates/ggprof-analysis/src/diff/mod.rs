@@ -21,5 +21,5 @@ pub use fusions::{Fusions, fusions};
 pub use history::{Pair, pairs, usual};
 pub use key::{Depth, Key, Match, Part};
 pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
-pub use setting::{Difference, Setting, Settings, Value, differences, settings};
+pub use setting::{Difference, Setting, Settings, Value, differences, placement, settings};
 pub use spread::{Spread, spreads};

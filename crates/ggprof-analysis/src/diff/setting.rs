@@ -196,6 +196,18 @@ impl Settings {
     }
 }
 
+/// Splits, ops by backend and copies of a graph run in phases of a kind.
+pub fn placement(trace: &Trace, phases: &Phases, wanted: PhaseKind) -> Vec<(Setting, f64)> {
+    let mut settings = Settings::default();
+    settings.placement(trace, phases);
+    let is_meant = |what: &Setting| match what {
+        Setting::Splits(kind) | Setting::Ops(kind, _) | Setting::Copies(kind) => *kind == wanted,
+        _ => false,
+    };
+    let meant = settings.0.into_iter().filter(|(what, _)| is_meant(what));
+    meant.filter_map(|(what, value)| Some((what, value.number()?))).collect()
+}
+
 /// What the graph runs of a kind of phase come to.
 #[derive(Default)]
 struct Placement {

@@ -42,14 +42,51 @@ pub(super) fn matched(how: Match) -> &'static str {
 }
 
 pub(super) fn operation(row: &Row) -> String {
-    match row.key.part {
-        Part::Op | Part::Copy => change(row, |key| key.op.clone()),
-        Part::InRun => "between ops of a graph run".to_owned(),
-        Part::Waiting => "waiting for results, nothing computing".to_owned(),
-        Part::InCall => "in libllama, outside of graph runs".to_owned(),
-        Part::Program => "program between graph runs".to_owned(),
-        Part::Interrupted => "calls that were interrupted".to_owned(),
+    match outside(row.key.part) {
+        "" => change(row, |key| key.op.clone()),
+        words => words.to_owned(),
     }
+}
+
+/// What belongs to no event.
+fn outside(part: Part) -> &'static str {
+    match part {
+        Part::Op | Part::Copy => "",
+        Part::InRun => "between ops of a graph run",
+        Part::Waiting => "waiting for results, nothing computing",
+        Part::InCall => "in libllama, outside of graph runs",
+        Part::Program => "program between graph runs",
+        Part::Interrupted => "calls that were interrupted",
+    }
+}
+
+/// A part of the model on a backend, or what else.
+pub(super) fn spent_on(key: &Key) -> String {
+    let module = key.module.map_or("", |module| module.name());
+    let backend = key.backend.as_deref().unwrap_or_default();
+    match (outside(key.part), key.part) {
+        ("", Part::Copy) => format!("copies to {backend}"),
+        ("", _) => format!("{module} on {backend}"),
+        (words, _) => words.to_owned(),
+    }
+}
+
+/// `1 split, 209 ops on CPU, 2 copies`.
+pub(super) fn placement(placed: &[(Setting, f64)]) -> String {
+    let words = placed.iter().filter_map(|(what, number)| {
+        let number = crate::units::times(*number);
+        match (what, &*number) {
+            (Setting::Splits(_), "1") => Some("1 split".to_owned()),
+            (Setting::Splits(_), _) => Some(format!("{number} splits")),
+            (Setting::Ops(_, backend), "1") => Some(format!("1 op on {backend}")),
+            (Setting::Ops(_, backend), _) => Some(format!("{number} ops on {backend}")),
+            (Setting::Copies(_), "0") => None,
+            (Setting::Copies(_), "1") => Some("1 copy".to_owned()),
+            (Setting::Copies(_), _) => Some(format!("{number} copies")),
+            _ => None,
+        }
+    });
+    words.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn backend(row: &Row) -> String {

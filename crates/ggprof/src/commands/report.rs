@@ -1,9 +1,11 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{FormatArg, ReportArgs};
+use crate::cli::{FormatArg, PrintArgs, ReportArgs};
+use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, output, printing};
+use ggprof_analysis::diff::Depth;
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::{Block, Document, viewer};
@@ -16,6 +18,9 @@ const INEFFICIENT_OPS: usize = 10;
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
+    if arguments.issue {
+        return issue(arguments, &recording);
+    }
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {
@@ -25,6 +30,19 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
+    Ok(recording.outcome())
+}
+
+/// What maintainers ask for, and what changed since another recording.
+fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcome> {
+    let since = arguments.since.as_deref().map(Recording::open).transpose()?;
+    let diff = since.map(|before| Sides::of_first(&before, recording).diff(Depth::Shape));
+    let document = documents::issue(&recording.trace, diff.as_ref());
+    let format = match arguments.print.format {
+        FormatArg::Table => FormatArg::Markdown,
+        other => other,
+    };
+    printing::print(&PrintArgs { format, ..arguments.print.clone() }, &[document])?;
     Ok(recording.outcome())
 }
 
