@@ -155,7 +155,9 @@ impl Cell {
             },
             Self::Number(number) => Value::from(*number),
             Self::Clock(unix_ns) | Self::Date(unix_ns) => Value::from(*unix_ns),
-            Self::Nanos(number) if number.fract() == 0.0 && *number < 2f64.powi(53) => {
+            Self::Nanos(number)
+                if number.fract() == 0.0 && (0.0..2f64.powi(53)).contains(number) =>
+            {
                 Value::from(*number as u64)
             }
             Self::Nanos(number)

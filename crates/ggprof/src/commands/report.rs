@@ -26,8 +26,9 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if !documents.is_empty() {
         printing::print(&arguments.print, &documents)?;
     }
-    // Comma-separated values have no place for them.
-    if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
+    if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
+        recording.warn();
+    } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())

@@ -77,7 +77,10 @@ fn the_contribution_is_what_was_added_and_all_of_them_are_the_change() {
     let rows = diff["contributions"].as_array().unwrap();
     let change = |row: &Value| row["change_ns"].as_f64().unwrap();
     assert_eq!((&rows[0]["op"], &rows[0]["noise"]), (&"MUL_MAT".into(), &"".into()), "{}", rows[0]);
-    assert!((change(&rows[0]) - added_ns).abs() < 1e-3, "{} of {added_ns}", rows[0]);
+    // The first call of all took much longer, and what it took beyond the usual has its own row.
+    let interrupted = rows.iter().find(|row| row["op"] == "calls that were interrupted");
+    let found_ns = change(&rows[0]) + interrupted.map_or(0.0, change);
+    assert!((found_ns - added_ns).abs() < 1e-3, "{found_ns} of {added_ns}");
     let all: f64 = rows.iter().map(change).sum();
     assert!((all - change(&diff["phases"][0])).abs() < 1e-3, "{all}");
 }
