@@ -1,7 +1,7 @@
 //! Comparing real programs. `GGPROF_COMPARISONS=40` makes as many comparisons as docs/compare.md has
 //! figures of; otherwise a few that say nothing about noise.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use ggprof_e2e::model::Model;
@@ -49,10 +49,9 @@ fn a_shape_that_takes_twice_as_long() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
     let directory = TempDir::new().unwrap();
     let (keep, baseline) = (directory.path().join("kept"), directory.path().join("baseline"));
-    let words = |path: &PathBuf| path.to_str().unwrap().to_owned();
-    let options =
-        ["--pairs", "2", "--max-pairs", "2", "--fail-if", "graphs > 1%", "--keep", &words(&keep)];
-    let options = [&options[..], &["--baseline", &words(&baseline)]].concat();
+    let places = ["--keep", keep.to_str().unwrap(), "--baseline", baseline.to_str().unwrap()];
+    let options = ["--pairs", "2", "--max-pairs", "2", "--fail-if", "graphs > 1%"];
+    let options = [&options[..], &places].concat();
     let output = bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000));
     let diff = json(&output);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -120,3 +120,50 @@ fn sides_that_cannot_be_compared() {
     place.run(&["diff", "a.json.gz", "c.json"]).failed_with_a_sentence();
     place.run(&["diff", "a.json.gz", "b.json", "--phase", "pp"]).failed_with_a_sentence();
 }
+
+#[test]
+fn a_script_hears_of_a_change_by_the_exit_code() {
+    let (profile, _) = slower(|ns, _| ns);
+    let place = place_with("b.json", &profile);
+    let diff = |a: &str, b: &str, condition: &str| {
+        place.run(&["diff", a, b, "--by", "backend", "--fail-if", condition])
+    };
+    let slower = diff("a.json.gz", "b.json", "tg > 3%");
+    assert_eq!((slower.code, slower.err.as_str()), (Some(4), "ggprof: tg > 3% is true.\n"));
+    assert_eq!(diff("a.json.gz", "b.json", "tg24 > 100us").code, Some(4));
+    for (a, b, condition) in [
+        ("a.json.gz", "b.json", "tg > 50%"),
+        ("b.json", "a.json.gz", "any > 3%"),
+        ("a.json.gz", "a.json.gz", "any > 1%"),
+    ] {
+        assert_eq!(diff(a, b, condition).succeeded().err, "", "{condition}");
+    }
+    assert!(diff("a.json.gz", "b.json", "pp > 3%").err.contains("was not looked at"));
+    assert_eq!(diff("a.json.gz", "b.json", "tg > much").code, Some(2));
+}
+
+/// What is usual on a machine is learnt from the recordings of each side.
+#[test]
+fn a_baseline_knows_what_is_usual() {
+    let place = Place::new();
+    let names: Vec<String> = (0..12).map(|at| format!("{at}.json")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let (profile, _) = slower(|ns, _| if at % 2 == 0 { ns } else { 0 });
+        place.file(name, profile.to_string());
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let diff = |a: &[&str], b: &[&str]| {
+        let options = ["--baseline", "known", "--format", "json"];
+        json(place.run(&[&["diff"], &options[..], a, &["--vs"], b].concat()))
+    };
+    let first = diff(&names[..6], &names[6..]);
+    assert!(first["phases"][0]["usual_share"].is_null());
+    // Now it is known that recordings differ by this much, which one of each side did not tell.
+    let second = diff(&names[1..2], &names[..1]);
+    let usual = second["phases"][0]["usual_share"].as_f64().unwrap();
+    let change = second["phases"][0]["change_share"].as_f64().unwrap();
+    assert!((usual - change).abs() < 1e-6 && second["phases"][0]["noise"] == "~", "{second}");
+    place.file("known/same-program.json", "{");
+    let words = ["diff", "0.json", "1.json", "--baseline", "known"];
+    assert!(place.run(&words).err.contains("is not what ggprof wrote"));
+}
