@@ -48,7 +48,7 @@ pub fn usual(
     /// Shares become whole numbers of this part.
     const PART: f64 = 1e9;
     let is_meant = |pair: &&Pair| pair.program == program && pair.phase == *phase;
-    let shares = history.iter().filter(is_meant).map(|pair| (pair.share * PART) as u64);
+    let shares = history.iter().filter(is_meant).map(|pair| (pair.share * PART).ceil() as u64);
     let mut shares: Vec<u64> = shares.collect();
     let largest = percentile(&mut shares, 95) as f64 / PART;
     // Medians vary less than single recordings: by 1.25 deviations over the root of their number.
