@@ -33,8 +33,15 @@ pub struct Recording {
     pub buffers: BTreeMap<u32, layout::Buffer>,
     pub memory_kinds: BTreeMap<u32, layout::MemoryKind>,
     /// By node and by the backend that computed it.
-    pub placements: BTreeMap<(u32, u32), (layout::Placement, Vec<u32>, Vec<layout::Answer>)>,
+    pub placements: BTreeMap<(u32, u32), Placed>,
     pub expert_uses: Vec<(layout::ExpertUse, Vec<layout::ExpertCount>)>,
+}
+
+/// The kinds of memory of a node's sources, and what devices say of it.
+#[derive(Debug)]
+pub struct Placed {
+    pub sources: Vec<u32>,
+    pub answers: Vec<layout::Answer>,
 }
 
 #[derive(Debug)]
@@ -137,7 +144,7 @@ impl Recording {
             Record::MemoryKind(kind) => _ = self.memory_kinds.insert(kind.memory, kind),
             Record::Placement { placement, sources, answers } => {
                 let key = (placement.node, placement.backend);
-                self.placements.insert(key, (placement, sources, answers));
+                self.placements.insert(key, Placed { sources, answers });
             }
             Record::ExpertUse { of, counts } => self.expert_uses.push((of, counts)),
             Record::Buffer { buffer, .. } => _ = self.buffers.insert(buffer.buffer, buffer),

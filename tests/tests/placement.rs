@@ -7,7 +7,7 @@ use std::process::Command;
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
 use ggprof_e2e::published_ggml::{self, NEWEST};
-use ggprof_e2e::recording::{Recording, Split};
+use ggprof_e2e::recording::{Placed, Recording, Split};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, tool};
 use ggprof_spool::layout::{self, ANSWER_OFFLOADS, ANSWER_SUPPORTS, Covered, CoveredHow};
@@ -71,7 +71,7 @@ fn every_op_beside_a_device_is_asked_about_once() {
         for position in recording.working_positions(split) {
             let node = recording.node_at(split, position).expect("it is described").node;
             nodes.insert((node, cpu));
-            let (_, sources, answers) = &recording.placements[&(node, cpu)];
+            let Placed { sources, answers } = &recording.placements[&(node, cpu)];
             assert_eq!(sources.len(), recording.nodes[&node].1.len());
             assert!(sources.iter().all(|memory| recording.memory_kinds.contains_key(memory)));
             assert_eq!(answers.len(), 1);
@@ -204,7 +204,7 @@ fn a_device_that_crashes_when_asked_is_asked_in_a_child_only() {
     assert_eq!(asked.how, CoveredHow::Not as u8);
     assert!(recording.why(asked).contains("crashed"), "{asked:?}");
     assert!(!recording.placements.is_empty());
-    assert!(recording.placements.values().all(|(_, _, answers)| answers.is_empty()));
+    assert!(recording.placements.values().all(|placed| placed.answers.is_empty()));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_device_that_answers_is_believed() {
     let Some(mut program) = beside_a_device("answers") else { return };
     program.run_well();
     let recording = sound(&program);
-    let answers = recording.placements.values().flat_map(|(_, _, answers)| answers);
+    let answers = recording.placements.values().flat_map(|placed| &placed.answers);
     let answers: Vec<u32> = answers.map(|answer| answer.says & ANSWER_SUPPORTS).collect();
     assert_eq!(answers, [0, 0], "of two nodes");
     // The same choice in three graphs, which two threads used.

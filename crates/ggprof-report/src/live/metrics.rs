@@ -56,7 +56,7 @@ fn sensors(out: &mut String, readings: &[Reading]) {
     for ((name, unit), samples) in families {
         let name = format!("ggprof_{name}_{unit}");
         let help = "What a sensor of the machine says, whoever uses the device.";
-        if matches!(unit, "joules" | "seconds") {
+        if ["joules", "seconds"].contains(&unit) {
             counter(out, &format!("{name}_total"), help, &samples);
             continue;
         }

@@ -55,6 +55,25 @@ fn rankings_in_one_call() {
     expect_file!["golden/rankings.txt"].assert_eq(&ran.out);
 }
 
+/// Facts and tables in few lines, the same bytes each time, and nothing of the place.
+#[test]
+fn what_maintainers_ask_for() {
+    let issue = report(&["--issue"]).out;
+    expect_file!["golden/issue.md"].assert_eq(&issue);
+    assert_eq!(report(&["--issue"]).out, issue);
+    let since = report(&["--issue", "--since", "example.json.gz"]).out;
+    assert!(since.contains("### Change of the time per token"), "{since}");
+    for text in [issue, since] {
+        assert!(text.lines().count() <= 60, "{text}");
+        let place = std::env::current_dir().unwrap();
+        let user = std::env::var("USER").unwrap_or_else(|_| "example.json".to_owned());
+        for private in ["example", "/", &user, place.to_str().unwrap()] {
+            let words = text.replace("t/s", "").replace("FLOP/s", "");
+            assert!(!words.contains(private), "{private} in {words}");
+        }
+    }
+}
+
 /// The example, unpacked and parsed by somebody else.
 fn original() -> Value {
     let mut json = String::new();
