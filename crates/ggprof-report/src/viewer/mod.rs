@@ -12,7 +12,10 @@ mod device;
 mod events;
 mod levels;
 mod page;
+mod pair;
 mod tables;
+
+pub use pair::write_pair;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
