@@ -26,7 +26,9 @@ export class Recording {
     this.modules = tables.modules;
     this.columns = columns;
     this.hostCall = this.measured.indexOf("host_call");
+    this.host = this.measured.indexOf("host");
     this.count = columns.start.length;
+    this.timesCopies = backendsThatTimeCopies(columns, this.measured.indexOf("device"));
     this.device = new DeviceWork(columns, tables.kernels, this.count);
     // What the host did that is no op, by start.
     this.tasks = tables.tasks;
@@ -155,6 +157,15 @@ export class Recording {
     return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
   }
 
+  // Whether the duration tells how long the work took. A call that waits for a copy takes much longer
+  // than the copy: where the device timed copies itself, such calls do not count.
+  /** @param {number} event */
+  isTimed(event) {
+    if (!this.isCopy(event)) return true;
+    const measured = this.columns.measured[event];
+    return measured !== this.hostCall && (measured !== this.host || !this.timesCopies.has(this.columns.backend[event]));
+  }
+
   // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.
   /** @param {number} event */
   hasRate(event) {
@@ -171,6 +182,15 @@ export class Recording {
   flops(event) {
     return this.isCopy(event) ? 0 : this.flopsOfNode[this.columns.node[event]];
   }
+}
+
+/** @param {Columns} columns @param {number} device */
+function backendsThatTimeCopies({ kind, measured, backend }, device) {
+  const found = new Set();
+  for (let event = 0; event < kind.length; event += 1) {
+    if (kind[event] === COPY && measured[event] === device) found.add(backend[event]);
+  }
+  return found;
 }
 
 /** @param {Map<string, number>} known @param {string[]} list @param {string} text */

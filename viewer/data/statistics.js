@@ -124,7 +124,7 @@ function partition(events, keyOf) {
 function summary(recording, all, wall) {
   const { duration, uncharged } = recording.columns;
   // What a call took that only starts a copy is not what the copy took: it counts where nothing else does.
-  const timed = all.every((event) => !recording.isCopy(event) || recording.hasRate(event)) ? all : all.filter((event) => !recording.isCopy(event) || recording.hasRate(event));
+  const timed = all.every((event) => recording.isTimed(event)) ? all : all.filter((event) => recording.isTimed(event));
   const isTimed = timed.length > 0;
   const events = isTimed ? timed : all;
   // Whole numbers sort faster, and most recordings have no others.

@@ -1,5 +1,6 @@
 //! The command as users run it: real processes, real files.
 
 mod bad_conditions;
+mod peaks;
 mod place;
 mod report;
