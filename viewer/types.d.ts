@@ -93,6 +93,8 @@ type Row = {
   /** Where it is not that of its kind; and how many rows below go on with it. */
   height?: number;
   joined?: number;
+  /** Its name on the timeline, if that is another. */
+  shown?: string;
   group?: Group;
   lane?: Lane;
   spans?: Lane;
