@@ -78,6 +78,12 @@ impl Attended {
         stretches.iter().map(|stretch| stretch.keys(u64::MAX)).max()
     }
 
+    /// How many tokens a graph run computed. `None` if it is not known.
+    pub fn tokens(&self, run: GraphRunId) -> Option<u64> {
+        let stretches = self.runs.get(run.0 as usize).filter(|it| !it.is_empty())?;
+        Some(stretches.iter().map(|stretch| stretch.tokens).sum())
+    }
+
     /// The work of an event of attention; `None` if it is of another op, or if its positions are not
     /// known.
     pub(crate) fn work(&self, trace: &Trace, event: &Event) -> Option<Work> {

@@ -24,6 +24,7 @@ mod splits;
 mod staged;
 mod threads;
 mod what;
+mod what_if;
 
 use crate::budget::{Budget, Divided, summed};
 use crate::layers::Place;
@@ -35,6 +36,7 @@ use std::cmp::Reverse;
 
 pub use copied::CopyRow;
 pub use what::{BusyDevice, ClockShown, DepthPoint, HostOp, Rate, RateFrom, What, WhichHostOps};
+pub use what_if::LayerCosts;
 
 /// From this part of a phase's wall time on, something found is worth a change.
 pub const LEAST_SHARE: f64 = 0.05;
@@ -77,6 +79,8 @@ pub struct Explained {
     pub findings: Vec<Finding>,
     /// How far phases are from what their devices can do.
     pub rates: Vec<Rate>,
+    /// Of phases whose layers are divided between the host and a device.
+    pub layer_costs: Vec<LayerCosts>,
 }
 
 impl Explained {
@@ -144,7 +148,8 @@ pub fn explained(
     leave_parts_out(&mut findings);
     findings.sort_by_key(|finding| Reverse(finding.cost_ns));
     let rates = limit::rates(&scene, &budgets);
-    Explained { budgets, findings, rates }
+    let layer_costs = what_if::layer_costs(&scene, &budgets);
+    Explained { budgets, findings, rates, layer_costs }
 }
 
 fn is_work(budget: &Budget) -> bool {

@@ -46,6 +46,16 @@ impl PlacementRow {
     pub fn cost_ns(&self) -> u64 {
         self.own_ns + self.caused.copy_ns
     }
+
+    /// Counts another row to this one, which keeps its example.
+    pub fn add(&mut self, other: &PlacementRow) {
+        self.calls += other.calls;
+        self.own_ns += other.own_ns;
+        self.caused = plus(self.caused, other.caused);
+        self.layers.extend(&other.layers);
+        self.layers.sort_unstable();
+        self.layers.dedup();
+    }
 }
 
 /// How long a backend computed one part of one layer, for a map of the model.

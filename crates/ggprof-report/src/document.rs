@@ -88,6 +88,8 @@ pub enum Align {
 pub enum Cell {
     Nothing,
     Text(String),
+    /// Something to be copied as it is.
+    Code(String),
     /// Words for people, and the name that programs know.
     Named {
         words: String,
@@ -97,6 +99,14 @@ pub enum Cell {
     /// A number without a unit, such as an id.
     Number(i64),
     Nanos(f64),
+    /// Nanoseconds more or less, shown with the sign.
+    Change(f64),
+    /// A fraction of one more or less, shown with the sign.
+    ShareChange(f64),
+    /// How likely something is.
+    Chance(f64),
+    /// How often something happens, which need not be a whole number.
+    Times(f64),
     Bytes(u128),
     /// A fraction of one.
     Share(f64),
@@ -130,10 +140,14 @@ impl Cell {
     pub fn words(&self) -> String {
         match self {
             Self::Nothing => String::new(),
-            Self::Text(text) | Self::Named { words: text, .. } => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Named { words: text, .. } => text.clone(),
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
             Self::Nanos(ns) => units::duration(*ns),
+            Self::Change(ns) => units::signed(*ns, units::duration),
+            Self::ShareChange(fraction) => units::signed(*fraction, units::share),
+            Self::Chance(chance) => format!("{chance:.3}"),
+            Self::Times(times) => units::times(*times),
             Self::Bytes(bytes) => units::bytes(*bytes as f64),
             Self::Share(fraction) => units::share(*fraction),
             Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
@@ -155,17 +169,25 @@ impl Cell {
         use serde_json::Value;
         match self {
             Self::Nothing => Value::Null,
-            Self::Text(text) | Self::Named { name: text, .. } => Value::from(text.as_str()),
+            Self::Text(text) | Self::Code(text) | Self::Named { name: text, .. } => {
+                Value::from(text.as_str())
+            }
             Self::Count(number) | Self::Bytes(number) => match u64::try_from(*number) {
                 Ok(number) => Value::from(number),
                 Err(_) => Value::from(*number as f64),
             },
             Self::Number(number) => Value::from(*number),
             Self::Clock(unix_ns) | Self::Date(unix_ns) => Value::from(*unix_ns),
-            Self::Nanos(number) if number.fract() == 0.0 && *number < 2f64.powi(53) => {
+            Self::Nanos(number)
+                if number.fract() == 0.0 && (0.0..2f64.powi(53)).contains(number) =>
+            {
                 Value::from(*number as u64)
             }
             Self::Nanos(number)
+            | Self::Change(number)
+            | Self::ShareChange(number)
+            | Self::Chance(number)
+            | Self::Times(number)
             | Self::Share(number)
             | Self::GigabytesPerSecond(number)
             | Self::GigaflopsPerSecond(number)

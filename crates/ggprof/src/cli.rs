@@ -1,5 +1,9 @@
 //! Every word of `--help`.
 
+mod compare;
+
+pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
+
 use crate::quantity::{self, Event, Graphs, Moment};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -23,6 +27,8 @@ Examples:
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
+  ggprof diff before.ggprof after.ggprof            what contributes to a change
+  ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
@@ -32,6 +38,7 @@ Exit codes:
   1  failed; a file that could not be finished was not written
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings
+  4  done, and a change that `--fail-if` names was found
 Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
   128+n  signal n ended the command
   126    the command cannot be executed
@@ -86,6 +93,10 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Say where each token's time goes, why, and what to change
     Explain(ExplainArgs),
+    /// Record two commands in turns, and say what differs
+    Bench(BenchArgs),
+    /// Say what changed between two recordings, or two sides of several
+    Diff(DiffArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
@@ -128,6 +139,16 @@ pub(crate) struct RunArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Run the command N times and say how much the runs differ; `-o p.ggprof` writes p.1.ggprof,
+    /// p.2.ggprof and so on, for `ggprof diff --vs` (default: 1)
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) repeat: u32,
     /// Where the summary goes (default: auto)
     #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,
@@ -310,6 +331,14 @@ pub(crate) struct ReportArgs {
     /// Show the totals of all events by one criterion, or of memory
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
+    /// Print what maintainers ask for, as markdown of at most 60 lines to paste into an issue: versions,
+    /// devices, the model, speeds, where the time goes, the longest operations. Without paths,
+    /// arguments and names of hosts or users
+    #[arg(long)]
+    pub(crate) issue: bool,
+    /// With --issue: what changed since this recording
+    #[arg(long, value_name = "FILE", requires = "issue")]
+    pub(crate) since: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
@@ -336,8 +365,8 @@ pub(crate) struct ExplainArgs {
     pub(crate) print: PrintArgs,
 }
 
-/// How to print, and where to.
-#[derive(Debug, Args)]
+/// How and where a report is printed.
+#[derive(Debug, Clone, Args)]
 pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
@@ -462,6 +491,8 @@ pub(crate) enum ByArg {
     Run,
     /// Second by second: tokens, requests, computing and idle time
     Second,
+    /// Time of a token and of attention, by the number of tokens before it
+    Depth,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
     /// Parts of the model: where each was computed, why on the host, and what that costs
@@ -505,6 +536,7 @@ impl From<ByArg> for By {
             ByArg::Request => Self::Request,
             ByArg::Run => Self::Run,
             ByArg::Second => Self::Second,
+            ByArg::Depth => Self::Depth,
             ByArg::Memory => Self::Memory,
             ByArg::Placement => Self::Placement,
             ByArg::Copy => Self::Copy,

@@ -2,16 +2,20 @@
 
 #![deny(unsafe_code)]
 
+mod baseline;
 mod cli;
 mod commands;
+mod comparison;
 mod doctor;
 mod exit;
+mod fail_if;
 mod format;
 mod input;
 mod kept_peaks;
 mod launch;
 mod messages;
 mod output;
+mod printing;
 mod progress;
 mod quantity;
 mod screen;
@@ -33,6 +37,8 @@ fn main() -> ExitCode {
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
         Command::Explain(arguments) => commands::explain(arguments),
+        Command::Bench(arguments) => commands::bench(arguments),
+        Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Peaks(arguments) => commands::peaks(arguments),

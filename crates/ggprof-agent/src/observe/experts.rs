@@ -187,9 +187,12 @@ impl Choices {
             let Some(&node) = nodes.get(position as usize) else { continue };
             // SAFETY: a node of the graph that ggml is about to compute, of this instance.
             let tensor = unsafe { Tensor::new(node, layout) };
-            // Several nodes of a layer use the same numbers.
-            let Some(choice) = Choice::of(instance, tensor, position, room) else { continue };
-            if choices.iter().all(|known| known.tensor != choice.tensor) {
+            let Some(numbers) = tensor.source(NUMBERS) else { continue };
+            // Several nodes of a layer use the same numbers, one after the other.
+            if choices.iter().rev().any(|known| known.tensor == numbers.address()) {
+                continue;
+            }
+            if let Some(choice) = Choice::of(instance, tensor, numbers, (position, room)) {
                 room += choice.tokens_read * choice.per_token;
                 choices.push(choice);
             }
@@ -248,8 +251,13 @@ impl Choices {
 
 impl Choice {
     /// `None` where the numbers are not where they can be read.
-    fn of(instance: &Instance, node: Tensor<'_>, position: u32, first: usize) -> Option<Choice> {
-        let (experts, numbers) = (node.source(EXPERTS)?.ne()[2], node.source(NUMBERS)?);
+    fn of(
+        instance: &Instance,
+        node: Tensor<'_>,
+        numbers: Tensor<'_>,
+        (position, first): (u32, usize),
+    ) -> Option<Choice> {
+        let experts = node.source(EXPERTS)?.ne()[2];
         let ([per_token, tokens, ..], strides) = (numbers.ne(), numbers.nb());
         let is_plain = strides[0] == size_of::<i32>() as u64
             && (1..=MOST_NUMBERS as i64).contains(&per_token)

@@ -25,7 +25,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         longest_ns: longest(scene, budget),
         is_guess: guessed_ns > 0,
     };
-    let certainty = if guessed_ns > 0 { Certainty::Likely } else { Certainty::Certain };
+    let certainty = if guessed_ns > 0 { Certainty::Possible } else { Certainty::Certain };
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: false, certainty, what }]
 }
 

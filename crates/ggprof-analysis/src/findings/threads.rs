@@ -14,6 +14,8 @@ pub(super) const TOO_MANY: Rule = Rule(9);
 
 /// Of the phase's wall time, at barriers or in ops that one thread computes.
 const LEAST_BARRIERS: f64 = 0.2;
+/// Processors that others use.
+const BUSY_OTHERS: f64 = 0.3;
 /// The same in ops that all threads share evenly, if they get the same time.
 const LEAST_UNEQUAL: f64 = 0.15;
 
@@ -35,19 +37,22 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         what,
     };
     let processors = processors(scene);
-    if processors.is_some_and(|processors| threads > processors) {
+    if let Some(most) = processors.filter(|&processors| threads > processors) {
         let what = What::TooManyThreads { threads, processors, knee: knee(scene) };
-        return vec![finding(TOO_MANY, lost_ns, Certainty::Certain, what)];
+        // The same work on fewer threads takes each of them longer.
+        let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
+        return vec![finding(TOO_MANY, lost_ns.saturating_sub(more_ns), Certainty::Certain, what)];
     }
     let shared = Shared::of(scene, tally);
-    let unequal_ns = shared.unequal_ns.min(in_ops_ns);
+    let others = processors_of_others(scene.trace, &spans(scene, budget));
+    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
+    // Where others take processors away, it is they who keep threads waiting, in whatever op.
+    let unequal_ns = if is_explained { in_ops_ns } else { shared.unequal_ns.min(in_ops_ns) };
     let rest_ns = lost_ns - unequal_ns;
     let mut found = Vec::new();
     if let Some((worst, worst_share)) = shared.worst
         && budget.share(unequal_ns) >= LEAST_UNEQUAL
     {
-        let others = processors_of_others(scene.trace, &spans(scene, budget));
-        let is_explained = others.is_some_and(|others| others > 0.3);
         let certainty = if is_explained { Certainty::Certain } else { Certainty::Possible };
         let what = What::UnequalThreads { threads, worst, worst_share, others };
         found.push(finding(UNEQUAL, unequal_ns, certainty, what));
@@ -57,6 +62,14 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         found.push(finding(BARRIERS, rest_ns, Certainty::Likely, what));
     }
     found
+}
+
+/// What the host computes, on average of its threads.
+fn computing(scene: &Scene<'_>, budget: &Budget) -> u64 {
+    budget.sum(|spent| match spent {
+        Spent::Computing { backend, .. } => scene.is_of_host(backend),
+        _ => false,
+    })
 }
 
 fn spans(scene: &Scene<'_>, budget: &Budget) -> Vec<(u64, u64)> {
@@ -130,7 +143,7 @@ mod tests {
 
     #[test]
     fn more_threads_than_processors() {
-        let mut trace = parse(&with_threads("MUL_MAT", "4:2500:1000:1500"));
+        let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
         trace.sensors.push(Sensor {
             quantity: Quantity::UsableProcessors,
             device: 0,
@@ -140,7 +153,9 @@ mod tests {
             times_ns: vec![0],
             values: vec![2],
         });
-        assert_eq!(found_in(&trace)[0].rule, TOO_MANY);
+        // 250 ns of work on four threads are 500 ns on two.
+        let first = &found_in(&trace)[0];
+        assert_eq!((first.rule, first.cost_ns), (TOO_MANY, 3 * (750 - 250)));
         trace.sensors[0].values = vec![4];
         assert_eq!(found_in(&trace)[0].rule, UNEQUAL);
     }

@@ -1,6 +1,6 @@
 //! Why a recording is as slow as it is: where each token's time goes, and what to change.
 
-use super::{budget, copies, phases, summary};
+use super::{budget, copies, phases, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
@@ -26,6 +26,7 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     }
     list(&mut document, trace, &explained, usize::MAX);
     limits(&mut document, trace, &explained);
+    what_if::table(&mut document, trace, &explained);
     document
 }
 

@@ -4,28 +4,38 @@ mod backends;
 pub(crate) mod budget;
 mod columns;
 mod copies;
+mod depth;
+mod diff;
+mod diff_words;
 mod energy;
 mod experts;
 mod explain;
+mod issue;
 mod layers;
 mod memory;
 mod observation;
+mod op_string;
 mod operations;
 mod peaks;
 mod phases;
 mod placement;
 mod rankings;
+mod repeated;
 mod requests;
 mod runs;
 mod sampling;
 mod shapes;
 mod summary;
+mod what_if;
 
 pub(crate) use budget::unit;
+pub use diff::{Compared, diff};
 pub use explain::explain;
+pub use issue::issue;
 pub use observation::observation;
 pub use peaks::peaks;
 pub use rankings::{inefficiency, top_kernels, top_ops};
+pub use repeated::repeated;
 pub(crate) use summary::head;
 pub use summary::summary;
 
@@ -44,6 +54,7 @@ pub enum By {
     Request,
     Run,
     Second,
+    Depth,
     Memory,
     Placement,
     Copy,
@@ -63,6 +74,7 @@ pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
         By::Request => requests::all(&mut document, trace),
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
+        By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
         By::Placement => placement::all(&mut document, trace),
         By::Copy => copies::all(&mut document, trace),

@@ -6,6 +6,7 @@ use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::placement::{Offload, PlacementRow, Placements, Reason};
 use ggprof_analysis::{Layer, PhaseKind, Phases, phases, placement};
 use ggprof_trace::{BackendIndex, Trace, shape_text};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 const WHERE: [Column; 9] = [
@@ -41,6 +42,22 @@ const WHY: [Column; 18] = [
     Column::left("example", "longest: sources", 5),
 ];
 
+const REASONS: [Column; 13] = [
+    Column::left("phase", "phase", 0),
+    Column::left("reason", "", 9),
+    Column::left("why", "why on the host", 0),
+    Column::left("layers", "layers", 1),
+    Column::right("calls", "ops", 3),
+    Column::right("own_ns", "time", 0),
+    Column::right("copies", "copies", 2),
+    Column::right("copy_bytes", "copied", 2),
+    Column::right("copy_ns", "copying", 1),
+    Column::right("splits", "splits", 1),
+    Column::right("cost_ns", "", 9),
+    Column::right("cost_share_of_phase", "% phase", 0),
+    Column::right("cost_ns_per_token", "per token", 1),
+];
+
 const UNEXPLAINED: &str = "Why ops are on the host is not known: that is in recordings of ggprof's \
                            own from format 5 on, of graphs that a scheduler computed.";
 
@@ -53,7 +70,9 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.heading("placement", "What was computed where");
     document.table(table_of_places(trace, &phases, &found));
     if found.has_device {
-        document.heading("on_host", "On the host although there is a device, by cost");
+        document.heading("reasons", "Why on the host although there is a device");
+        document.table(table_of_reasons(trace, &phases, &found));
+        document.heading("on_host", "Ops on the host, by cost");
         let rows = found.on_host(trace).map(|row| why_row(trace, &phases, row)).collect();
         document.table(Table { key: "on_host", columns: WHY.to_vec(), rows });
     }
@@ -93,6 +112,39 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
         ]
     });
     Table { key: "placement", columns: WHERE.to_vec(), rows: rows.collect() }
+}
+
+/// Rows of the same phase and reason together, the most expensive first.
+fn table_of_reasons(trace: &Trace, phases: &Phases, found: &Placements) -> Table {
+    let mut sums: Vec<(PlacementRow, String)> = Vec::new();
+    for row in found.on_host(trace) {
+        let words = words_of(trace, row);
+        let known = sums.iter_mut().find(|(sum, known)| sum.phase == row.phase && *known == words);
+        match known {
+            Some((sum, _)) => sum.add(row),
+            None => sums.push((row.clone(), words)),
+        }
+    }
+    sums.sort_by_key(|(sum, _)| (sum.phase, Reverse(sum.cost_ns())));
+    let rows = sums.iter().map(|(sum, words)| {
+        let (share, per_token) = in_phase(phases, sum.phase, sum.cost_ns());
+        vec![
+            phase_cell(sum.phase),
+            Cell::text(key_of(sum.reason)),
+            Cell::text(words),
+            Cell::text(ranges(&sum.layers)),
+            Cell::Count(sum.calls.into()),
+            Cell::Nanos(sum.own_ns as f64),
+            Cell::Count(sum.caused.copies.into()),
+            Cell::Bytes(sum.caused.copy_bytes.into()),
+            Cell::Nanos(sum.caused.copy_ns as f64),
+            Cell::Count(sum.caused.splits.into()),
+            Cell::Nanos(sum.cost_ns() as f64),
+            share,
+            per_token,
+        ]
+    });
+    Table { key: "reasons", columns: REASONS.to_vec(), rows: rows.collect() }
 }
 
 fn why_row(trace: &Trace, phases: &Phases, row: &PlacementRow) -> Vec<Cell> {

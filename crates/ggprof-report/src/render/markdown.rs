@@ -52,8 +52,21 @@ fn table(out: &mut String, table: &Table) {
         Align::Right => "---:".to_owned(),
     };
     out.push_str(&line(shown.iter().map(rule).collect()));
-    for row in &words {
-        out.push_str(&line(shown.iter().map(|&at| escape(row[at].trim())).collect()));
+    for (row, words) in table.rows.iter().zip(&words) {
+        let cell = |&at: &usize| match &row[at] {
+            Cell::Code(text) if !text.is_empty() => code(text),
+            _ => escape(words[at].trim()),
+        };
+        out.push_str(&line(shown.iter().map(cell).collect()));
+    }
+}
+
+/// What can be copied as it is. In a span of code only its end and that of the cell mean something.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    match text.contains(['`', '|']) {
+        true => escape(&text),
+        false => format!("`{text}`"),
     }
 }
 
@@ -98,6 +111,8 @@ mod tests {
             rows: vec![
                 vec![Cell::text("MUL_MAT"), Cell::Nothing, Cell::Count(1200)],
                 vec![Cell::text("a|b\n<img> @you"), Cell::Nothing, Cell::Nothing],
+                vec![Cell::Code("ADD(ne=[1,2])".into()), Cell::Nothing, Cell::Nothing],
+                vec![Cell::Code("a`|b".into()), Cell::Nothing, Cell::Nothing],
             ],
         });
         expect![[r#"
@@ -109,6 +124,8 @@ mod tests {
             | :--- | ---: |
             | MUL\_MAT | 1,200 |
             | a\|b\\u{a}&lt;img&gt; @&#8203;you |  |
+            | `ADD(ne=[1,2])` |  |
+            | a\`\|b |  |
         "#]]
         .assert_eq(&markdown(&document));
     }

@@ -1,8 +1,10 @@
 //! One file per subcommand.
 
+mod bench;
 mod convert;
 mod ctl;
 mod deliver;
+mod diff;
 mod doctor;
 mod env;
 mod explain;
@@ -13,9 +15,11 @@ mod run;
 mod top;
 mod view;
 
+pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use ctl::ctl;
 pub(crate) use deliver::deliver;
+pub(crate) use diff::diff;
 pub(crate) use doctor::doctor;
 pub(crate) use env::env;
 pub(crate) use explain::explain;

@@ -1,12 +1,13 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{ColorArg, FormatArg, PrintArgs, ReportArgs};
+use crate::cli::{FormatArg, PrintArgs, ReportArgs};
+use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, output, terminal};
+use crate::{messages, output, printing};
+use ggprof_analysis::diff::Depth;
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
-use ggprof_report::render::{self, Style};
 use ggprof_report::{Block, Document, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
@@ -17,15 +18,32 @@ const INEFFICIENT_OPS: usize = 10;
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
+    if arguments.issue {
+        return issue(arguments, &recording);
+    }
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {
-        print(&arguments.print, &documents)?;
+        printing::print(&arguments.print, &documents)?;
     }
-    // Comma-separated values have no place for them.
-    if arguments.print.format == FormatArg::Csv || !shows_warnings(&documents) {
+    if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
+        recording.warn();
+    } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
+    Ok(recording.outcome())
+}
+
+/// What maintainers ask for, and what changed since another recording.
+fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcome> {
+    let since = arguments.since.as_deref().map(Recording::open).transpose()?;
+    let diff = since.map(|before| Sides::of_first(&before, recording).diff(Depth::Shape));
+    let document = documents::issue(&recording.trace, diff.as_ref());
+    let format = match arguments.print.format {
+        FormatArg::Table => FormatArg::Markdown,
+        other => other,
+    };
+    printing::print(&PrintArgs { format, ..arguments.print.clone() }, &[document])?;
     Ok(recording.outcome())
 }
 
@@ -87,34 +105,6 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents = vec![Document { blocks }];
     }
     documents
-}
-
-pub(super) fn print(arguments: &PrintArgs, documents: &[Document]) -> anyhow::Result<()> {
-    let all = |render: &dyn Fn(&Document) -> String| {
-        documents.iter().map(render).collect::<Vec<_>>().join("\n")
-    };
-    let text = match arguments.format {
-        FormatArg::Table => {
-            let style = style(arguments);
-            all(&|document| render::console(document, &style))
-        }
-        FormatArg::Markdown => all(&render::markdown),
-        FormatArg::Csv => all(&render::csv),
-        FormatArg::Json => render::json(documents),
-    };
-    match &arguments.output {
-        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes())),
-        None => output::to_stdout(|out| out.write_all(text.as_bytes())),
-    }
-}
-
-fn style(arguments: &PrintArgs) -> Style {
-    let style = if arguments.output.is_some() { Style::PLAIN } else { terminal::stdout_style() };
-    match arguments.color {
-        ColorArg::Auto => style,
-        ColorArg::Always => Style { colour: true, ..style },
-        ColorArg::Never => Style { colour: false, ..style },
-    }
 }
 
 /// Whether what is printed already says what is missing.

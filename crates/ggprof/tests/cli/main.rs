@@ -1,6 +1,7 @@
 //! The command as users run it: real processes, real files.
 
 mod bad_conditions;
+mod diff;
 mod peaks;
 mod place;
 mod report;
