@@ -14,6 +14,7 @@ import { handlePointer } from "./interact/pointer.js";
 import { Scene } from "./layout/scene.js";
 import { details } from "./panels/details.js";
 import { element } from "./panels/element.js";
+import { expertsPanel } from "./panels/experts.js";
 import { gapsPanel } from "./panels/gaps.js";
 import { head } from "./panels/head.js";
 import { helpDialog } from "./panels/help.js";
@@ -91,6 +92,7 @@ function buildPanels(scene, store, actions) {
     { title: "Statistics", panel: statisticsPanel(scene, store) },
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
+    ...(scene.recording.experts.length > 0 ? [{ title: "Experts", ...expertsPanel(scene.recording.experts) }] : []),
   ]), detailPanel);
   document.querySelector(".minimap")?.before(legend(scene, store));
   document.body.append(lower);

@@ -40,6 +40,9 @@ type Task = { what: string; name: string; thread: number; run: number | null; st
 /** What became how much when, by time; it holds until the next. */
 type Levels = { group: string; label: string; unit: string; times: number[]; values: number[] };
 
+/** How often each expert of a layer was used; a use is a token or, where copies tell, a graph run. */
+type ExpertLayer = { phase: string | null; layer: number | null; byCopies: boolean; runs: number; tokens: number; read: number; evenness: number | null; uses: number[] };
+
 type Tables = {
   title: string;
   facts: [string, string][];
@@ -60,6 +63,7 @@ type Tables = {
   overview: Overview;
   estimates: Estimate[];
   levels: Levels[];
+  experts: ExpertLayer[];
   measured: string[];
   modules: string[];
 };

@@ -34,6 +34,7 @@ export class Recording {
     this.tasks = tables.tasks;
     // What holds until it changes, such as memory.
     this.levels = tables.levels;
+    this.experts = tables.experts;
     this.overview = tables.overview;
     // What ops took where only whole splits were timed.
     this.estimates = tables.estimates;

@@ -34,6 +34,7 @@ pub use explain::explain;
 pub use issue::issue;
 pub use observation::observation;
 pub use peaks::peaks;
+pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub use repeated::repeated;
 pub(crate) use summary::head;

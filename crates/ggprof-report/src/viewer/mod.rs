@@ -10,6 +10,7 @@ mod bundle;
 mod columns;
 mod device;
 mod events;
+mod experts;
 mod levels;
 mod overview;
 mod page;

@@ -1,6 +1,7 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
 use super::device::{host_tasks, kernel_names};
+use super::experts::expert_layers;
 use super::levels::levels;
 use super::overview::overview;
 use crate::caveat::caveats;
@@ -34,6 +35,7 @@ pub(super) fn tables(
         "signatures": signatures(trace),
         "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
         "tasks": host_tasks(trace, wall.start_ns),
+        "experts": expert_layers(trace, &phases),
         "overview": overview(trace, &phases, peaks, wall.start_ns),
         "estimates": estimates(trace),
         "levels": levels(trace, wall.start_ns),
