@@ -18,6 +18,7 @@ import { gapsPanel } from "./panels/gaps.js";
 import { head } from "./panels/head.js";
 import { helpDialog } from "./panels/help.js";
 import { legend } from "./panels/legend.js";
+import { depthPanel } from "./panels/depth.js";
 import { rooflinePanel } from "./panels/roofline.js";
 import { searchBox } from "./panels/search.js";
 import { statisticsPanel } from "./panels/statistics.js";
@@ -89,6 +90,7 @@ function buildPanels(scene, store, actions) {
     { title: "Statistics", panel: statisticsPanel(scene, store) },
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
+    { title: "Depth", ...depthPanel(scene, store, actions) },
   ]), detailPanel);
   document.querySelector(".minimap")?.before(legend(scene, store));
   document.body.append(lower);

@@ -25,6 +25,16 @@ type Task = { what: string; name: string; thread: number; run: number | null; st
 /** What became how much when, by time; it holds until the next. */
 type Levels = { group: string; label: string; unit: string; times: number[]; values: number[] };
 
+/** Graph runs of prompts or of a generation by their context. Slopes are nanoseconds for 1,000 tokens. */
+type Depth = {
+  label: string;
+  exact: boolean;
+  slope: { token: number | null; attention: number | null };
+  steps: { depth: number; text: string }[];
+  /** `parts`: by how much the time of a run was divided to get that of a token. */
+  points: { depth: number[]; start: number[]; parts: number[]; token: number[]; attention: (number | null)[] };
+};
+
 type Tables = {
   title: string;
   facts: [string, string][];
@@ -43,6 +53,7 @@ type Tables = {
   kernels: string[];
   tasks: Task[];
   levels: Levels[];
+  depth: Depth[];
   measured: string[];
   modules: string[];
 };

@@ -98,14 +98,15 @@ function partition(events, keyOf) {
 /** @param {Recording} recording @param {Uint32Array} events @param {number} wall */
 function summary(recording, events, wall) {
   const { duration, uncharged } = recording.columns;
+  const timed = events.filter((event) => !recording.isUntimed(event));
   // Whole numbers sort faster, and most recordings have no others.
-  const durations = duration instanceof Float64Array ? new Float64Array(events.length) : new Uint32Array(events.length);
+  const durations = duration instanceof Float64Array ? new Float64Array(timed.length) : new Uint32Array(timed.length);
   let [moved, flops, rated] = [0, 0, true];
-  for (let at = 0; at < events.length; at += 1) {
-    durations[at] = duration[events[at]] - uncharged[events[at]];
-    moved += recording.moved(events[at]);
-    flops += recording.flops(events[at]);
-    rated &&= recording.hasRate(events[at]);
+  for (let at = 0; at < timed.length; at += 1) {
+    durations[at] = duration[timed[at]] - uncharged[timed[at]];
+    moved += recording.moved(timed[at]);
+    flops += recording.flops(timed[at]);
+    rated &&= recording.hasRate(timed[at]);
   }
   durations.sort();
   let total = 0;
@@ -114,7 +115,7 @@ function summary(recording, events, wall) {
     count: events.length,
     total,
     share: wall > 0 ? total / wall : 0,
-    average: events.length > 0 ? total / events.length : 0,
+    average: timed.length > 0 ? total / timed.length : 0,
     min: durations[0] ?? 0,
     p50: percentile(durations, 50),
     p95: percentile(durations, 95),

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 import { closeBrowser, openPage } from "./browser.mjs";
 import { colours } from "./colours.mjs";
+import { depth } from "./depth.mjs";
 import { keyboard } from "./keyboard.mjs";
 import { lanes, realLanes } from "./lanes.mjs";
 import { navigation, smallWindow, touch } from "./navigation.mjs";
@@ -18,7 +19,7 @@ import { tables } from "./tables.mjs";
 const [, , example, everything, hostilePage, limitedPage, damagedPage, wanted = ""] = process.argv;
 
 const SUITES = [
-  [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example], [realLanes, example],
+  [navigation, example], [selection, example], [tables, example], [roofline, example], [depth, example], [keyboard, example], [colours, example], [realLanes, example],
   [lanes, everything, { viewport: { width: 1500, height: 1600 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
   [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],
 ];

@@ -16,6 +16,7 @@ mod sampling;
 mod shapes;
 mod summary;
 
+pub(crate) use depth::depth_label;
 pub use observation::observation;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub(crate) use summary::head;

@@ -1,5 +1,6 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
+use super::depth::depth;
 use super::device::{host_tasks, kernel_names};
 use super::levels::levels;
 use crate::caveat::caveats;
@@ -27,6 +28,7 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
         "tasks": host_tasks(trace, wall.start_ns),
         "levels": levels(trace, wall.start_ns),
+        "depth": depth(trace, &phases, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
     })

@@ -23,7 +23,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         print(arguments, &documents)?;
     }
     if !documents.is_empty() && arguments.format == FormatArg::Csv {
-        recording.warn();
+        recording.warn_if_incomplete();
     } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
