@@ -169,7 +169,14 @@ fn a_program_without_tokens_is_watched_too() {
     for frame in &frames[1..] {
         assert!(frame["generated_tokens_per_second"].is_null(), "{frame}");
         assert!(number(frame, "graph_runs") > 0.0, "{frame}");
-        assert!(number(&frame["backends"][0], "busy") > 0.1, "{frame}");
+        let backend = &frame["backends"][0];
+        assert!(number(backend, "busy") > 0.1, "{frame}");
+        let causes = ["other_backends", "between_ops", "outside_graphs"];
+        let causes = causes.map(|cause| number(&backend["idle_while"], cause));
+        assert!(causes.iter().all(|share| (0.0..=1.0).contains(share)), "{frame}");
+        assert_eq!(causes[0], 0.0, "there is one backend: {frame}");
+        let idle: f64 = causes.iter().sum();
+        assert!((number(backend, "idle") - idle).abs() < 0.1, "{frame}");
     }
     let written = std::fs::read_to_string(session.file("m.txt")).unwrap();
     check_metrics(&written);

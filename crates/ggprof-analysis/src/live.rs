@@ -7,8 +7,9 @@ use crate::totals::percentile;
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::{News, Standing};
-use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Trace};
+use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Quantity, Trace};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 mod busy;
@@ -131,6 +132,18 @@ pub struct Frame {
     /// Longest first.
     pub ops: Vec<OpNow>,
     pub copied_bytes: u64,
+    /// What the machine's sensors said last; whoever reads them adds it.
+    pub readings: Vec<Reading>,
+}
+
+/// What a sensor of the machine said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    pub quantity: Quantity,
+    /// The system's number of the device.
+    pub device: u32,
+    pub name: String,
+    pub value: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -139,6 +152,18 @@ pub struct BackendNow {
     /// Shares of the interval; not known where only the starts of work are.
     pub busy: Option<f64>,
     pub copying: f64,
+    pub idle: Idle,
+}
+
+/// What went on while a backend neither computed nor copied, in shares of the interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Idle {
+    /// Another backend worked.
+    pub elsewhere: f64,
+    /// None did, in a graph run or a call of libllama: graphs are built, scheduled and launched.
+    pub between_ops: f64,
+    /// The program did something else, or nothing.
+    pub outside: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -173,7 +198,9 @@ impl Watch {
         let run_gap_ns = self.gap_between_runs(&news);
         self.forget(now_ns);
         let ops = self.ops(descriptions, &news);
-        let backends = self.busy.take(descriptions, &news, now_ns, interval_ns, &mut self.counters);
+        let inside = self.inside(&news, now_ns);
+        let window = (before_ns.min(now_ns), now_ns);
+        let backends = self.busy.take(descriptions, &news, &inside, window, &mut self.counters);
         let knows_tokens = self.counters.batches > 0;
         let since = |done: &&Done| done.end_ns > before_ns;
         let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
@@ -200,8 +227,20 @@ impl Watch {
             backends,
             ops,
             copied_bytes: news.copies.iter().map(|copy| copy.bytes).sum(),
+            readings: Vec::new(),
             standing: news.standing,
         }
+    }
+
+    /// When graphs ran and libllama was called.
+    fn inside(&self, news: &News, now_ns: u64) -> Vec<(u64, u64)> {
+        let steps = self.done.iter().map(|step| (step.start_ns, step.end_ns));
+        let open = self.open.values().map(|step| (step.start_ns, now_ns));
+        let run = news.run_since_ns.map(|since_ns| (since_ns, now_ns));
+        let mut inside: Vec<(u64, u64)> =
+            news.runs.iter().copied().chain(run).chain(steps).chain(open).collect();
+        inside.sort_unstable();
+        inside
     }
 
     /// Tokens a second that were generated in the last so many nanoseconds; `None` unless something
