@@ -41,6 +41,8 @@ export const keyboard = {
     await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".roofline").isVisible());
     await page.keyboard.press("ArrowRight");
+    assert.ok(await page.locator(".depth").isVisible());
+    await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".statistics").isVisible());
     await page.locator(".statistics tbody tr").first().focus();
     await page.keyboard.press("Enter");
