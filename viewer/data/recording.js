@@ -26,9 +26,7 @@ export class Recording {
     this.modules = tables.modules;
     this.columns = columns;
     this.hostCall = this.measured.indexOf("host_call");
-    this.host = this.measured.indexOf("host");
     this.count = columns.start.length;
-    this.timesCopies = backendsThatTimeCopies(columns, this.measured.indexOf("device"));
     this.device = new DeviceWork(columns, tables.kernels, this.count);
     // What the host did that is no op, by start.
     this.tasks = tables.tasks;
@@ -38,6 +36,8 @@ export class Recording {
     this.overview = tables.overview;
     // What ops took where only whole splits were timed.
     this.estimates = tables.estimates;
+    // How the time of a token grows with its context.
+    this.depth = tables.depth;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */
@@ -91,6 +91,7 @@ export class Recording {
   // gaps between an op's kernels not at all.
   /** @param {number} event */
   charged(event) {
+    if (this.isUntimed(event)) return 0;
     return this.columns.duration[event] - this.columns.uncharged[event];
   }
 
@@ -158,40 +159,30 @@ export class Recording {
     return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
   }
 
-  // Whether the duration tells how long the work took. A call that waits for a copy takes much longer
-  // than the copy: where the device timed copies itself, such calls do not count.
-  /** @param {number} event */
-  isTimed(event) {
-    if (!this.isCopy(event)) return true;
-    const measured = this.columns.measured[event];
-    return measured !== this.hostCall && (measured !== this.host || !this.timesCopies.has(this.columns.backend[event]));
-  }
-
   // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.
   /** @param {number} event */
   hasRate(event) {
     return this.columns.measured[event] !== this.hostCall;
   }
 
+  // Whether only the call that makes a copy was timed, which says nothing of the device.
+  /** @param {number} event */
+  isUntimed(event) {
+    return this.columns.untimed[event] === 1;
+  }
+
   // Bytes read and written; what a copy moves is its size. NaN if unknown.
   /** @param {number} event */
   moved(event) {
-    return this.isCopy(event) ? this.columns.bytes[event] : this.movedOfNode[this.columns.node[event]];
+    if (this.isCopy(event)) return this.columns.bytes[event];
+    return this.columns.attended_bytes[event] || this.movedOfNode[this.columns.node[event]];
   }
 
   /** @param {number} event */
   flops(event) {
-    return this.isCopy(event) ? 0 : this.flopsOfNode[this.columns.node[event]];
+    if (this.isCopy(event)) return 0;
+    return this.columns.attended_flops[event] || this.flopsOfNode[this.columns.node[event]];
   }
-}
-
-/** @param {Columns} columns @param {number} device */
-function backendsThatTimeCopies({ kind, measured, backend }, device) {
-  const found = new Set();
-  for (let event = 0; event < kind.length; event += 1) {
-    if (kind[event] === COPY && measured[event] === device) found.add(backend[event]);
-  }
-  return found;
 }
 
 /** @param {Map<string, number>} known @param {string[]} list @param {string} text */

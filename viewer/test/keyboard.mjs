@@ -42,6 +42,8 @@ export const keyboard = {
     await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".roofline").isVisible());
     await page.keyboard.press("ArrowRight");
+    assert.ok(await page.locator(".depth").isVisible());
+    await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".overview").isVisible());
     await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".statistics").isVisible());
