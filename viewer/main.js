@@ -21,6 +21,7 @@ import { head } from "./panels/head.js";
 import { helpDialog } from "./panels/help.js";
 import { legend } from "./panels/legend.js";
 import { overviewPanel } from "./panels/overview.js";
+import { depthPanel } from "./panels/depth.js";
 import { rooflinePanel } from "./panels/roofline.js";
 import { searchBox } from "./panels/search.js";
 import { statisticsPanel } from "./panels/statistics.js";
@@ -96,6 +97,7 @@ function buildPanels(scene, store, actions) {
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
     ...(scene.recording.experts.length > 0 ? [{ title: "Experts", ...expertsPanel(scene.recording.experts) }] : []),
+    { title: "Depth", ...depthPanel(scene, store, actions) },
   ]), detailPanel);
   document.querySelector(".minimap")?.before(legend(scene, store));
   document.body.append(lower);

@@ -42,6 +42,15 @@ type Levels = { group: string; label: string; unit: string; times: number[]; val
 
 /** How often each expert of a layer was used; a use is a token or, where copies tell, a graph run. */
 type ExpertLayer = { phase: string | null; layer: number | null; byCopies: boolean; runs: number; tokens: number; read: number; evenness: number | null; uses: number[] };
+/** Graph runs of prompts or of a generation by their context. Slopes are nanoseconds for 1,000 tokens. */
+type Depth = {
+  label: string;
+  exact: boolean;
+  slope: { token: number | null; attention: number | null };
+  steps: { depth: number; text: string }[];
+  /** `parts`: by how much the time of a run was divided to get that of a token. */
+  points: { depth: number[]; start: number[]; parts: number[]; token: number[]; attention: (number | null)[] };
+};
 
 type Tables = {
   title: string;
@@ -64,6 +73,7 @@ type Tables = {
   estimates: Estimate[];
   levels: Levels[];
   experts: ExpertLayer[];
+  depth: Depth[];
   measured: string[];
   modules: string[];
 };
@@ -97,6 +107,8 @@ type Row = {
   /** Where it is not that of its kind; and how many rows below go on with it. */
   height?: number;
   joined?: number;
+  /** Its name on the timeline, if that is another. */
+  shown?: string;
   group?: Group;
   lane?: Lane;
   spans?: Lane;

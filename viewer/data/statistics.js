@@ -124,17 +124,17 @@ function partition(events, keyOf) {
 function summary(recording, all, wall) {
   const { duration, uncharged } = recording.columns;
   // What a call took that only starts a copy is not what the copy took: it counts where nothing else does.
-  const timed = all.every((event) => !recording.isCopy(event) || recording.hasRate(event)) ? all : all.filter((event) => !recording.isCopy(event) || recording.hasRate(event));
-  const isTimed = timed.length > 0;
-  const events = isTimed ? timed : all;
+  const own = all.every((event) => !recording.isUntimed(event)) ? all : all.filter((event) => !recording.isUntimed(event));
+  const isTimed = own.length > 0;
+  const timed = isTimed ? own : all;
   // Whole numbers sort faster, and most recordings have no others.
-  const durations = duration instanceof Float64Array ? new Float64Array(events.length) : new Uint32Array(events.length);
+  const durations = duration instanceof Float64Array ? new Float64Array(timed.length) : new Uint32Array(timed.length);
   let [moved, flops, rated] = [0, 0, true];
-  for (let at = 0; at < events.length; at += 1) {
-    durations[at] = duration[events[at]] - uncharged[events[at]];
-    moved += recording.moved(events[at]);
-    flops += recording.flops(events[at]);
-    rated &&= recording.hasRate(events[at]);
+  for (let at = 0; at < timed.length; at += 1) {
+    durations[at] = duration[timed[at]] - uncharged[timed[at]];
+    moved += recording.moved(timed[at]);
+    flops += recording.flops(timed[at]);
+    rated &&= recording.hasRate(timed[at]);
   }
   durations.sort();
   let total = 0;
@@ -147,7 +147,7 @@ function summary(recording, all, wall) {
     /** @type {number | null} */
     error: null,
     share: wall > 0 && isTimed ? total / wall : 0,
-    average: events.length > 0 ? total / events.length : 0,
+    average: timed.length > 0 ? total / timed.length : 0,
     min: durations[0] ?? 0,
     p50: percentile(durations, 50),
     p95: percentile(durations, 95),

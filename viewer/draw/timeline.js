@@ -112,13 +112,14 @@ function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
   // Rows that share a height are named once, in the middle of all.
   const height = box.height * (1 + (row.joined ?? 0));
-  if (row.label !== "") {
+  const label = row.pinned ? row.label : row.shown ?? row.label;
+  if (label !== "") {
     context.fillStyle = isGroup ? colours.panel : colours.back;
     context.fillRect(0, box.y, GUTTER, height);
   }
   context.fillStyle = isGroup ? colours.text : colours.faint;
   const mark = isGroup || row.kind === "fold" ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
-  const name = row.label.length > 18 ? `${row.label.slice(0, 17)}…` : row.label;
+  const name = label.length > 18 ? `${label.slice(0, 17)}…` : label;
   context.fillText(mark + name, isGroup ? 6 : 20, box.y + height / 2);
   context.textAlign = "right";
   context.fillText(remark, GUTTER - 8, box.y + box.height / 2);

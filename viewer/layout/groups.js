@@ -8,7 +8,7 @@ import { levelGroups } from "./levels.js";
 import { hostGroup, streamRows } from "./streams.js";
 
 // Of all lanes of one name together, and of each at least.
-const SHARED_HEIGHT = 30;
+const SHARED_HEIGHT = 40;
 const THINNEST = 4;
 
 /** @typedef {{ all: Uint32Array, ops: Uint32Array, copies: Uint32Array }} Events */
@@ -38,7 +38,7 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   // Lanes that overlap share the height of a row, under one name.
   /** @param {Lane[]} lanes @param {string} what @returns {LaneRow[]} */
   const named = (lanes, what) => lanes.length < 2 ? lanes.map((one) => row(what, what, one)) : lanes.map((one, number) => (
-    { ...row(what, `${what} ${number + 1}`, one), label: number === 0 ? what : "", height: Math.max(Math.floor(SHARED_HEIGHT / lanes.length), THINNEST), joined: lanes.length - number - 1 }));
+    { ...row(what, `${what} ${number + 1}`, one), shown: number === 0 ? what : "", height: Math.max(Math.floor(SHARED_HEIGHT / lanes.length), THINNEST), joined: lanes.length - number - 1 }));
   const working = [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies")];
   const lanes = working.map(({ lane }) => lane);
   /** @type {(amount: (event: number) => number) => (event: number) => number} */

@@ -7,7 +7,7 @@ const HEIGHTS = { fold: 16, phases: 20, runs: 18, group: 20, lane: 24, thread: 1
 export function arrange(top, groups, { collapsed, pinned }) {
   const rows = [...top];
   const every = groups.flatMap((group) => [group.summary, ...group.rows].map((row) => ({ ...row, group })));
-  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.label} ${row.label || row.what}` })));
+  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.label} ${row.label}` })));
   for (const group of groups) {
     const isCollapsed = collapsed.has(group.key);
     rows.push({ kind: "group", label: group.label, key: group.key, group, collapsed: isCollapsed });

@@ -129,5 +129,10 @@ function strip(recording, kind, backend, cells, go) {
     box.style.setProperty("--own", backendColour(backend));
     return box;
   });
+  // One stop of the tab key for a strip; arrow keys go from cell to cell.
+  boxes.forEach((box, at) => {
+    box.tabIndex = at === 0 ? 0 : -1;
+    box.addEventListener("keydown", ({ key }) => boxes[at + (key === "ArrowRight" ? 1 : key === "ArrowLeft" ? -1 : 0)]?.focus());
+  });
   return element("div", { class: "strip" }, element("span", { class: "faint" }, label), element("div", { class: "cells" }, ...boxes));
 }

@@ -113,9 +113,12 @@ impl Recording {
         }
     }
 
-    /// Says all that a report begins with, where the report is nothing but a table.
-    pub(crate) fn warn(&self) {
-        caveats(&self.trace).iter().for_each(|caveat| messages::warning(&caveat.sentence()));
+    /// Says all that a report begins with, where the report is nothing but a table and the
+    /// recording is not all that it should be.
+    pub(crate) fn warn_if_incomplete(&self) {
+        if self.outcome() == Outcome::Incomplete {
+            caveats(&self.trace).iter().for_each(|caveat| messages::warning(&caveat.sentence()));
+        }
     }
 
     /// Whether it is all that it should be.

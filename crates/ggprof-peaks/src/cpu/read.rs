@@ -8,7 +8,7 @@ const LEAST: usize = 512 * MEGABYTE;
 /// So that a pass of a millisecond or more remains for each thread.
 const LEAST_PER_THREAD: usize = 32 * MEGABYTE;
 /// So much more than the caches hold, that what a pass leaves in them does not count.
-const TIMES_THE_CACHE: usize = 4;
+const TIMES_THE_CACHE: usize = 8;
 /// A share of the free memory that nobody misses for some seconds.
 const OF_FREE_MEMORY: usize = 4;
 const PAGE: usize = 4096;

@@ -29,6 +29,7 @@ mod summary;
 mod what_if;
 
 pub(crate) use budget::unit;
+pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};
 pub use explain::explain;
 pub use issue::issue;

@@ -8,6 +8,7 @@
 
 mod bundle;
 mod columns;
+mod depth;
 mod device;
 mod events;
 mod experts;

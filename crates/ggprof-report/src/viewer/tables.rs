@@ -1,5 +1,6 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
+use super::depth::depth;
 use super::device::{host_tasks, kernel_names};
 use super::experts::expert_layers;
 use super::levels::levels;
@@ -39,6 +40,7 @@ pub(super) fn tables(
         "overview": overview(trace, &phases, peaks, wall.start_ns),
         "estimates": estimates(trace),
         "levels": levels(trace, wall.start_ns),
+        "depth": depth(trace, &phases, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
     })

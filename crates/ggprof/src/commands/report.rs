@@ -27,7 +27,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         printing::print(&arguments.print, &documents)?;
     }
     if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
-        recording.warn();
+        recording.warn_if_incomplete();
     } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
