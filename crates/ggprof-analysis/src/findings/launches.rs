@@ -16,6 +16,8 @@ const LEAST: f64 = 0.1;
 const SMALL_NS: u64 = 50_000;
 /// Fewer are no reason to wait.
 const MANY: u64 = 32;
+/// Of a graph run that is not in pieces: one of the device, and one of the host before it.
+const MOST_SPLITS: u64 = 3;
 /// Between kernels of a CUDA graph the device waits for about one microsecond.
 const GRAPH_GAP_NS: u64 = 2_000;
 
@@ -46,10 +48,16 @@ fn of_backend(
     let gap_ns = *gaps_ns.get(gaps_ns.len() / 2)?;
     let kernel_ns = ns / kernels.max(1);
     let kernels_per_run = kernels / budget.runs.max(1);
+    // The device also waits while kernels begin to be recorded, which is not the program's.
+    let cost_ns = cost_ns.min(gap_ns.saturating_mul(kernels));
     if budget.share(cost_ns) < LEAST || kernel_ns > SMALL_NS || kernels_per_run < MANY {
         return None;
     }
     let has_graphs = scene.trace.backend(backend).label().starts_with("CUDA");
+    // What another backend cuts into pieces is launched in pieces; other rules tell of that.
+    if scene.tallies[place].splits > MOST_SPLITS * budget.runs {
+        return None;
+    }
     let (rule, what) = if has_graphs && gap_ns >= GRAPH_GAP_NS {
         (GRAPHS_OFF, What::GraphsOff { backend, kernels_per_run, gap_ns })
     } else {
@@ -66,11 +74,15 @@ mod tests {
     use ggprof_trace::text_fixture;
 
     /// Forty kernels a token.
-    fn kernels(each_ns: u64, gap_ns: u64) -> String {
+    fn kernels(each_ns: u64, gap_ns: u64, splits: u64) -> String {
         let every_ns = each_ns + gap_ns;
         let op = |at: u64| {
             let (start, end) = (at * every_ns, at * every_ns + each_ns);
-            format!("op GPU MUL_MAT {start}..{end} Qcur-{at} run=@\nkernel matvec {start}..{end}\n")
+            let split = at * splits / 40;
+            format!(
+                "op GPU MUL_MAT {start}..{end} Qcur-{at} run=@ split={split}\n\
+                 kernel matvec {start}..{end}\n"
+            )
         };
         let ops: String = (0..40).map(op).collect();
         tokens(3, 40 * every_ns, 40 * every_ns, &ops)
@@ -78,11 +90,12 @@ mod tests {
 
     #[test]
     fn a_device_that_waits_between_kernels() {
-        let waits = kernels(4_000, 4_000);
+        let waits = kernels(4_000, 4_000, 1);
         // Not after the last kernel of a token.
-        check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 100));
+        check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 100, 1));
         let cuda =
             text_fixture::parse(&format!("backend 0 GPU gpu\n{waits}").replace("GPU", "CUDA0"));
         assert_eq!(found_in(&cuda)[0].rule, GRAPHS_OFF);
+        check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 4_000, 8));
     }
 }
