@@ -48,8 +48,9 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the command and the agent as users get them, and returns the command's path.
+/// Builds the command and the agent, which lie beside each other, and returns the command's path.
 pub(crate) fn build_ggprof() -> anyhow::Result<PathBuf> {
-    cargo(&["build", "--release", "--package", "ggprof", "--package", "ggprof-agent"])?;
+    let packages = ["--package", "ggprof", "--package", "ggprof-agent"];
+    cargo(&[&["build", "--release", "--no-default-features"], &packages[..]].concat())?;
     Ok(target().join("release/ggprof"))
 }

@@ -38,8 +38,7 @@ pub fn causality(trace: &Trace) -> Causality {
             for source in trace.nodes.source_names(op.node) {
                 let name = trace.text(*source);
                 let name = copied_tensor(name).unwrap_or(name);
-                let Some(Some(maker)) = made.get(name).filter(|_| !is_own(trace, op, name))
-                else {
+                let Some(Some(maker)) = made.get(name).filter(|_| !is_own(trace, op, name)) else {
                     continue;
                 };
                 found.checked += 1;

@@ -1,6 +1,7 @@
 //! Every word of `--help`.
 
 use crate::quantity::{self, Event, Graphs, Moment};
+use crate::version;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
@@ -61,7 +62,7 @@ A program that is killed leaves its recording in the temporary directory; `ggpro
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
 /// ggml programs take the time, on every backend, and which copies happen between them.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
+#[command(version, long_version = version::long(), after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

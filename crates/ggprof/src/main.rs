@@ -15,6 +15,7 @@ mod progress;
 mod quantity;
 mod screen;
 mod terminal;
+mod version;
 
 use clap::Parser;
 use cli::{Cli, Command};

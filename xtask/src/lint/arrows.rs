@@ -27,13 +27,21 @@ const MODULES: &[&[&str]] = &[
 const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-ggml", &[]),
     ("ggprof-spool", &[]),
+    ("ggprof-agents", &[]),
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
         "ggprof",
-        &["ggprof-analysis", "ggprof-ggml", "ggprof-report", "ggprof-spool", "ggprof-trace"],
+        &[
+            "ggprof-agents",
+            "ggprof-analysis",
+            "ggprof-ggml",
+            "ggprof-report",
+            "ggprof-spool",
+            "ggprof-trace",
+        ],
     ),
     ("ggml-profiler", &["ggprof-agent", "ggprof-analysis", "ggprof-report", "ggprof-trace"]),
     ("ggprof-workload", &["ggprof-ggml"]),

@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let _control = launch::Control::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
-        variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
+        variables.extend(launch::announce_vulkan_layer(&agent.path, spools.path()));
     }
     let ahead = launch::Ahead::of(spools.path());
     let observer = launch::Observer::of(spools.path(), orders(arguments, &plan));

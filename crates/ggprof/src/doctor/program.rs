@@ -40,7 +40,7 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
         command[0].to_string_lossy()
     ));
     let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
-    variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
+    variables.extend(launch::announce_vulkan_layer(&agent.path, spools.path()));
     let said = spools.beside("output");
     let patience = Duration::from_secs(seconds);
     let has_computed = || recordings(&spools).iter().any(has_graph_run);

@@ -21,7 +21,7 @@ mod spools;
 mod vulkan_layer;
 mod watched;
 
-pub(crate) use agent::find as find_agent;
+pub(crate) use agent::{Agent, find as find_agent};
 pub(crate) use ahead::Ahead;
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
