@@ -17,10 +17,10 @@ const MODULES: &[&[&str]] = &[
     &["observe"],
     &["recorder"],
     &["ffi"],
-    &["config"],
+    &["config", "unwinder"],
     &["patch"],
-    &["clock", "unwinder"],
-    &["arch", "digest", "fault", "lock", "quiet_log", "spawn"],
+    &["clock"],
+    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "spawn"],
 ];
 
 /// Each crate of the project with those of the others that it may depend on.
