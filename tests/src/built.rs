@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What the tests are built for, as Rust calls it.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The workspace's target directory.
 pub fn target_directory() -> PathBuf {
@@ -40,27 +40,31 @@ pub fn ggprof() -> PathBuf {
     release_directory().join("ggprof")
 }
 
-/// The command with the agent inside, in a directory where there is nothing else. Not optimised: an
-/// optimised one takes minutes to build, and differs in nothing that is tested with it.
+/// The command with the agent inside, in a directory where there is nothing else.
 pub fn one_file() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    let build = || {
-        let directory = target_directory().join("one-file");
-        std::fs::create_dir_all(directory.join("bin"))
-            .expect("the target directory can be written");
-        let directory = directory.canonicalize().expect("it was just made");
-        let agent_file = directory.join("agent.so");
+    BUILT.get_or_init(|| carrying("one-file", &[(TARGET, agent())])).clone()
+}
+
+/// The command with these agents inside, each with its target. Not optimised: an optimised one takes
+/// minutes to build, and differs in nothing that is tested with it.
+pub(crate) fn carrying(name: &str, agents: &[(&str, PathBuf)]) -> PathBuf {
+    let directory = target_directory().join(name);
+    std::fs::create_dir_all(directory.join("bin")).expect("the target directory can be written");
+    let directory = directory.canonicalize().expect("it was just made");
+    let stripped = agents.iter().map(|(target, agent)| {
+        let file = directory.join(target);
         let mut strip = Command::new("strip");
-        tool::output(strip.arg(agent()).arg("-o").arg(&agent_file)).expect("it can be stripped");
-        let named = format!("{TARGET}={}", agent_file.display());
-        cargo(&["build", "--quiet", "-p", "ggprof"], &[("GGPROF_AGENTS", &named)]);
-        let fresh = directory.join(format!("ggprof.{}", std::process::id()));
-        std::fs::copy(target_directory().join("debug/ggprof"), &fresh).expect("it was built");
-        let command = directory.join("bin/ggprof");
-        std::fs::rename(fresh, &command).expect("it can be placed");
-        command
-    };
-    BUILT.get_or_init(build).clone()
+        tool::output(strip.arg(agent).arg("-o").arg(&file)).expect("it can be stripped");
+        format!("{target}={}", file.display())
+    });
+    let named = stripped.collect::<Vec<_>>().join(":");
+    cargo(&["build", "--quiet", "-p", "ggprof"], &[("GGPROF_AGENTS", &named)]);
+    let fresh = directory.join(format!("ggprof.{}", std::process::id()));
+    std::fs::copy(target_directory().join("debug/ggprof"), &fresh).expect("it was built");
+    let command = directory.join("bin/ggprof");
+    std::fs::rename(fresh, &command).expect("it can be placed");
+    command
 }
 
 pub fn workload() -> PathBuf {
@@ -124,7 +128,12 @@ pub fn foreign_program(
 }
 
 /// Compiles with these flags behind the source.
-fn compile(source: &str, kind: &str, compiler: &str, flags: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn compile(
+    source: &str,
+    kind: &str,
+    compiler: &str,
+    flags: &[&str],
+) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("host-programs");
     let directory = target_directory().join("host-programs");
     std::fs::create_dir_all(&directory).expect("the target directory can be written");

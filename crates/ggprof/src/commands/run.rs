@@ -19,15 +19,18 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
-    let obstacle = plan.command.first().and_then(|command| launch::examine(command));
-    if let Some((program, Some(obstacle))) = &obstacle {
-        messages::warning(&obstacle.sentence(program));
+    let program = plan.command.first().and_then(|command| launch::examine(command, &agent));
+    if let Some(launch::Program { path, obstacle: Some(obstacle), .. }) = &program {
+        messages::warning(&obstacle.sentence(path));
     }
     let samples = Arc::<Mutex<Samples>>::default();
     let _control = launch::Control::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
-        variables.extend(launch::announce_vulkan_layer(&agent.path, spools.path()));
+        variables.extend(launch::announce_vulkan_layer(
+            agent.library(program.as_ref().and_then(|program| program.libc)),
+            spools.path(),
+        ));
     }
     let ahead = launch::Ahead::of(spools.path());
     let observer = launch::Observer::of(spools.path(), orders(arguments, &plan));
@@ -40,7 +43,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
-    let recorded = deliver_all(&plan, spools, &samples, obstacle.map(|(program, _)| program));
+    let recorded = deliver_all(&plan, spools, &samples, program.map(|program| program.path));
     Ok(outcome(ended, recorded, arguments.strict))
 }
 

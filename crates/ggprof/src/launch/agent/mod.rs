@@ -18,9 +18,9 @@ pub(super) const FILE: &str = "libggprof_agent.so";
 /// The agent as programs can load it, for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Agent {
-    /// For programs of glibc.
+    /// The library for programs of glibc.
     pub(crate) path: PathBuf,
-    /// For programs of musl, if there is one.
+    /// The one for programs of musl, if there is one.
     pub(crate) musl: Option<PathBuf>,
     /// Its part of `LD_PRELOAD`.
     pub(super) entry: OsString,
@@ -31,6 +31,14 @@ pub(crate) struct Agent {
 impl Agent {
     fn of_glibc(path: PathBuf) -> Self {
         Self { entry: preload::for_glibc(&path), path, musl: None, memory: None }
+    }
+
+    /// The library for programs of a C library.
+    pub(crate) fn library(&self, libc: Option<Libc>) -> &Path {
+        match (libc, &self.musl) {
+            (Some(Libc::Musl), Some(musl)) => musl,
+            _ => &self.path,
+        }
     }
 
     /// Whether it is gone when this command ends.
