@@ -1,18 +1,23 @@
 //! The command: arguments in, exit code out.
 
 #![deny(unsafe_code)]
+// On other systems there is nothing to record, and what only recording needs is left over.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod cli;
 mod commands;
+#[cfg(target_os = "linux")]
 mod doctor;
 mod exit;
 mod format;
 mod input;
+#[cfg(target_os = "linux")]
 mod launch;
 mod messages;
 mod output;
 mod progress;
 mod quantity;
+#[cfg(target_os = "linux")]
 mod screen;
 mod terminal;
 mod version;
