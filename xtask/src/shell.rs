@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The project's directory, wherever the task was started.
 pub(crate) fn root() -> PathBuf {
@@ -32,6 +32,18 @@ pub(crate) fn cargo_command(arguments: &[&str]) -> Command {
 
 pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     run(&mut cargo_command(arguments))
+}
+
+/// Whether Rust's library for a target is installed, or rustup could install it now.
+pub(crate) fn has_library_for(target: &str) -> bool {
+    let is_there = || {
+        let mut ask = command("rustc", &["--print", "target-libdir", "--target", target]);
+        let answer = ask.output().map(|output| output.stdout).unwrap_or_default();
+        Path::new(String::from_utf8_lossy(&answer).trim()).is_dir()
+    };
+    let mut rustup = command("rustup", &["target", "add", target]);
+    let mut added = || rustup.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    is_there() || added().is_ok_and(|status| status.success() && is_there())
 }
 
 /// Shows the command, runs it, and fails if it fails.

@@ -406,7 +406,11 @@ pub(crate) enum Generate {
         shell: Shell,
     },
     /// The manual page; save it as ggprof.1
-    Man,
+    Man {
+        /// Write the pages of all commands into this directory instead
+        #[arg(long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
