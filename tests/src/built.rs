@@ -19,8 +19,10 @@ pub fn target_directory() -> PathBuf {
     }
 }
 
+/// The agent that was just built, or the one that `GGPROF_TEST_AGENT` names: as it is handed out.
 pub fn agent() -> PathBuf {
-    release_directory().join("libggprof_agent.so")
+    let named = std::env::var_os("GGPROF_TEST_AGENT").map(PathBuf::from);
+    named.unwrap_or_else(|| release_directory().join("libggprof_agent.so"))
 }
 
 /// The agent with its checks, and with steps that can be made to fail: not as users get it.

@@ -19,7 +19,7 @@ impl Entry {
         Self { path: path.into(), bytes: bytes.into(), is_program: false }
     }
 
-    fn mode(&self) -> u32 {
+    pub(crate) fn mode(&self) -> u32 {
         if self.is_program { 0o755 } else { 0o644 }
     }
 }

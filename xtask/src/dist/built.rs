@@ -1,7 +1,7 @@
 //! Builds what is handed out: agents first, then the command that carries them.
 
 use anyhow::{Context, bail};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use super::{Platform, linker, needs};
@@ -19,7 +19,6 @@ pub(super) struct Built {
     pub(super) library: PathBuf,
     /// The agent for the same target.
     pub(super) agent: PathBuf,
-    pub(super) libraries: &'static str,
 }
 
 /// All agents, each with its target.
@@ -51,7 +50,6 @@ pub(super) fn command_and_library(
         command: place.join("ggprof"),
         library: place.join("libggml_profiler.so"),
         agent: own.map(|(_, file)| file.clone()).context("there is no agent for its own target")?,
-        libraries: platform.libraries,
     };
     needs::check(&built.command)?;
     needs::check(&built.library)?;
@@ -92,9 +90,4 @@ fn commit() -> anyhow::Result<String> {
     let words = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
     let output = shell::command("git", &words).output().context("cannot start git")?;
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
-}
-
-/// For who needs a file's bytes.
-pub(super) fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::VERSION;
 use super::archive::{self, Entry};
-use super::built::{Built, read};
 use crate::shell;
 
 pub(crate) struct Contents {
@@ -23,15 +22,15 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub(super) fn gather(built: &Built) -> anyhow::Result<Self> {
+    pub(crate) fn gather(command: &Path, library: &Path) -> anyhow::Result<Self> {
         // A command for this machine: the one in the package may be for another.
         shell::cargo(&["build", "--quiet", "--package", "ggprof"])?;
         let root = shell::root();
         let names = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
         let document = |name: &str| Ok((name.to_owned(), read(&root.join(name))?));
         Ok(Self {
-            command: read(&built.command)?,
-            library: read(&built.library)?,
+            command: read(command)?,
+            library: read(library)?,
             header: read(&root.join("crates/ggml-profiler/include/ggml-profiler.h"))?,
             pages: pages(&shell::target().join("dist/man"))?,
             bash: generated(&["completions", "bash"])?,
@@ -43,6 +42,14 @@ impl Contents {
 
     /// As an installation that can be unpacked anywhere.
     pub(super) fn tarball(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+        let mut entries = self.installation();
+        let documents = self.documents.iter();
+        entries.extend(documents.map(|(name, bytes)| Entry::new(name.clone(), bytes.clone())));
+        archive::gzip(&archive::tar(&format!("{name}/"), &entries)?)
+    }
+
+    /// Where everything lies below a directory such as `/usr/local`.
+    pub(crate) fn installation(&self) -> Vec<Entry> {
         let mut entries = vec![
             Entry { is_program: true, ..Entry::new("bin/ggprof", self.command.clone()) },
             Entry::new("lib/libggml-profiler.so", self.library.clone()),
@@ -51,9 +58,7 @@ impl Contents {
             Entry::new("share/zsh/site-functions/_ggprof", self.zsh.clone()),
         ];
         entries.extend(self.shared("share"));
-        let documents = self.documents.iter();
-        entries.extend(documents.map(|(name, bytes)| Entry::new(name.clone(), bytes.clone())));
-        archive::gzip(&archive::tar(&format!("{name}/"), &entries)?)
+        entries
     }
 
     /// What has the same place below every `share`.
@@ -71,7 +76,7 @@ impl Contents {
 }
 
 /// For compilers that look for the library by its name.
-pub(crate) fn pkg_config(prefix: &str, libraries: &str) -> String {
+pub(super) fn pkg_config(prefix: &str, libraries: &str) -> String {
     format!(
         "prefix={prefix}\n\
          libdir=${{prefix}}/{libraries}\n\
@@ -82,6 +87,10 @@ pub(crate) fn pkg_config(prefix: &str, libraries: &str) -> String {
          Libs: -L${{libdir}} -lggml-profiler\n\
          Cflags: -I${{includedir}}\n"
     )
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 fn generated(words: &[&str]) -> anyhow::Result<Vec<u8>> {

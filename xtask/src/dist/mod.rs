@@ -6,7 +6,7 @@
 
 mod archive;
 mod built;
-mod contents;
+pub(crate) mod contents;
 mod debian_package;
 mod linker;
 mod needs;
@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 use crate::shell;
 use contents::Contents;
 
-pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What the command is handed out for. Another processor gets a row here, and rows of its agents in
 /// `built.rs`.
-pub(crate) struct Platform {
+struct Platform {
     /// As Rust, Debian and Python call it.
     target: &'static str,
     debian: &'static str,
@@ -41,7 +41,7 @@ const PLATFORMS: &[Platform] = &[Platform {
 }];
 
 /// The packages of a platform.
-pub(crate) struct Packages {
+struct Packages {
     tarball: PathBuf,
     wheel: PathBuf,
     debian: PathBuf,
@@ -58,7 +58,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let agents = built::agents()?;
     for platform in PLATFORMS {
         let built = built::command_and_library(platform, &agents)?;
-        let packages = pack(platform, &Contents::gather(&built)?, &directory)?;
+        let packages =
+            pack(platform, &Contents::gather(&built.command, &built.library)?, &directory)?;
         if tries {
             trial::try_packages(&packages, &built)?;
         }

@@ -1,8 +1,6 @@
 //! Whether the command compiles for the systems on which recordings are only read, where Rust's
 //! library for them can be had.
 
-use std::path::Path;
-
 use crate::shell;
 
 const TARGETS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
