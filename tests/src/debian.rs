@@ -17,16 +17,20 @@ pub(crate) fn unpacked(
     alone: &[&str],
 ) -> Result<PathBuf, String> {
     let directory = target_directory().join(name);
-    let root = directory.join("root");
-    if !root.is_dir() {
-        let part = directory.join("part");
-        _ = fs::remove_dir_all(&part);
-        let text = |error: std::io::Error| error.to_string();
-        fs::create_dir_all(part.join("root")).map_err(text)?;
-        unpack(&part.canonicalize().map_err(text)?, suite, packages, alone)?;
-        fs::rename(part.join("root"), &root).map_err(text)?;
-        _ = fs::remove_dir_all(&part);
+    let (root, list) = (directory.join("root"), directory.join("packages"));
+    let wanted = [packages, alone].concat().join(" ");
+    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) && root.is_dir() {
+        return root.canonicalize().map_err(|error| error.to_string());
     }
+    let part = directory.join("part");
+    _ = fs::remove_dir_all(&part);
+    let text = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(part.join("root")).map_err(text)?;
+    unpack(&part.canonicalize().map_err(text)?, suite, packages, alone)?;
+    _ = fs::remove_dir_all(&root);
+    fs::rename(part.join("root"), &root).map_err(text)?;
+    fs::write(&list, wanted).map_err(text)?;
+    _ = fs::remove_dir_all(&part);
     root.canonicalize().map_err(|error| error.to_string())
 }
 

@@ -23,8 +23,9 @@ const PACKAGES: [&str; 6] = [
     "libopenblas0-pthread",
     "libwhisper1",
 ];
-/// Without what it depends on, which is a video player: `whisper-bench` does without.
-const ALONE: &str = "whisper.cpp-tools";
+/// Without what they depend on, a video player and a web server's pages: `whisper-bench` and
+/// `promtool` do without.
+const ALONE: [&str; 2] = ["whisper.cpp-tools", "prometheus"];
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
@@ -33,7 +34,7 @@ const PROGRAMS: [&str; 2] = ["usr/bin", "usr/libexec/x86_64-linux-gnu/llama/bin"
 
 static FETCHING: Mutex<()> = Mutex::new(());
 
-/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `whisper-bench`, …) with
+/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `promtool`, …) with
 /// these backends (`cpu`, `blas`, `rpc`). `None`, with a sentence, where sid cannot be had.
 pub fn command(program: &str, backends: &[&str]) -> Option<Command> {
     tool::fetched("Debian sid's ggml", prepared(program, backends))
@@ -97,5 +98,5 @@ fn beside_backends(
 
 /// The directory with everything unpacked.
 fn root() -> Result<PathBuf, String> {
-    debian::unpacked("debian-sid", "sid", &PACKAGES, &[ALONE])
+    debian::unpacked("debian-sid", "sid", &PACKAGES, &ALONE)
 }

@@ -1,6 +1,6 @@
 //! Programs that are watched while they run: `ggprof top`, metrics, snapshots when something happens.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, published_ggml};
+use ggprof_e2e::{built, debian_sid, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -132,13 +132,28 @@ fn check_metrics(text: &str) {
         let family = family.iter().find_map(|end| name.strip_suffix(end)).expect(line);
         assert!(text.contains(&format!("# TYPE {family} ")), "{line}");
     }
-    let tool = Command::new("promtool").args(["check", "metrics"]).stdin(Stdio::piped()).spawn();
-    let Ok(mut tool) = tool else {
-        eprintln!("promtool (of Debian's prometheus) is not there: the syntax alone was checked");
-        return;
+    let Some(mut tool) = debian_sid::command("promtool", &["cpu"]) else { return };
+    let tool = tool.args(["check", "metrics"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut tool = tool.spawn().expect("it starts");
+    tool.stdin.take().unwrap().write_all(in_prometheus_format(text).as_bytes()).unwrap();
+    let output = tool.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}\n{text}");
+}
+
+/// The tool reads the older format, which calls a counter by the name of its samples.
+fn in_prometheus_format(text: &str) -> String {
+    let counters: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
+        .collect();
+    let line = |line: &str| {
+        let mut words = line.splitn(4, ' ');
+        let (mark, what, name) = (words.next()?, words.next()?, words.next()?);
+        let is_counters = mark == "#" && counters.contains(&name);
+        is_counters.then(|| format!("# {what} {name}_total {}", words.next().unwrap_or_default()))
     };
-    tool.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    assert!(tool.wait().unwrap().success(), "{text}");
+    text.lines().map(|it| line(it).unwrap_or_else(|| it.to_owned()) + "\n").collect()
 }
 
 #[test]
@@ -154,7 +169,14 @@ fn a_program_without_tokens_is_watched_too() {
     for frame in &frames[1..] {
         assert!(frame["generated_tokens_per_second"].is_null(), "{frame}");
         assert!(number(frame, "graph_runs") > 0.0, "{frame}");
-        assert!(number(&frame["backends"][0], "busy") > 0.1, "{frame}");
+        let backend = &frame["backends"][0];
+        assert!(number(backend, "busy") > 0.1, "{frame}");
+        let causes = ["other_backends", "between_ops", "outside_graphs"];
+        let causes = causes.map(|cause| number(&backend["idle_while"], cause));
+        assert!(causes.iter().all(|share| (0.0..=1.0).contains(share)), "{frame}");
+        assert_eq!(causes[0], 0.0, "there is one backend: {frame}");
+        let idle: f64 = causes.iter().sum();
+        assert!((number(backend, "idle") - idle).abs() < 0.1, "{frame}");
     }
     let written = std::fs::read_to_string(session.file("m.txt")).unwrap();
     check_metrics(&written);
@@ -162,6 +184,55 @@ fn a_program_without_tokens_is_watched_too() {
     assert!(sample(&written, "ggprof_busy_seconds_total{backend=\"CPU\"}") > 0.0);
     let (code, said) = running.end();
     assert_eq!(code, Some(143), "{said}");
+}
+
+#[test]
+fn the_terminal_is_as_before_however_top_ends() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = session();
+    let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
+    session.wait_for(1);
+    std::thread::scope(|scope| {
+        for end in ["q", "INT", "TERM", "HUP", "QUIT"] {
+            let session = &session;
+            scope.spawn(move || check_terminal_after(session, end));
+        }
+    });
+    running.end();
+}
+
+/// Ends `top` by the key `q` or by a signal.
+fn check_terminal_after(session: &Session, end: &str) {
+    let commands = format!(
+        "stty -a > before-{end}; timeout --foreground -s {signal} {seconds} {ggprof} top; \
+         stty -a > after-{end}",
+        signal = if end == "q" { "KILL" } else { end },
+        seconds = if end == "q" { 60 } else { 2 },
+        ggprof = built::ggprof().display(),
+    );
+    let mut terminal = Command::new("script");
+    terminal.args(["-qec", &commands, "/dev/null"]).current_dir(session.file(""));
+    for (name, value) in session.ggprof(&[]).get_envs() {
+        terminal.env(name, value.unwrap_or_default());
+    }
+    terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = terminal.spawn().expect("script is in bsdutils");
+    let mut shown = running.stdout.take().unwrap();
+    let (mut screen, mut bytes) = (Vec::new(), [0; 4096]);
+    let mut keyboard = running.stdin.take();
+    while let Ok(count @ 1..) = shown.read(&mut bytes) {
+        screen.extend_from_slice(&bytes[..count]);
+        let is_open = String::from_utf8_lossy(&screen).contains("\x1b[?1049h");
+        if let Some(mut keyboard) = (end == "q" && is_open).then(|| keyboard.take()).flatten() {
+            keyboard.write_all(b"q").unwrap();
+        }
+    }
+    running.wait().unwrap();
+    let screen = String::from_utf8_lossy(&screen);
+    let left = screen.rfind("\x1b[?25h\x1b[?1049l").expect("it left the second screen");
+    assert!(screen.find("\x1b[?1049h").is_some_and(|entered| entered < left), "{end}: {screen:?}");
+    let modes = |when: &str| std::fs::read_to_string(session.file(&format!("{when}-{end}")));
+    assert_eq!(modes("before").unwrap(), modes("after").unwrap(), "{end}");
 }
 
 #[test]

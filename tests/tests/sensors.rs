@@ -83,6 +83,19 @@ fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
     assert!(clocks.iter().all(|key| second[*key].is_null()), "it does not tell its clock");
 }
 
+/// What those see who watch it.
+fn check_live(session: &Session) {
+    let output = session.ggprof(&["top", "--json", "--count", "1"]).output().expect("it runs");
+    let frame: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+    let readings = frame["sensors"].as_array().expect("readings").iter();
+    let power = readings.filter(|reading| reading["quantity"] == "device_power");
+    let power: Vec<_> = power.map(|it| (it["device"].as_u64(), it["value"].as_f64())).collect();
+    assert!(power.contains(&(Some(1), Some(90.0))), "{frame}");
+    let metrics = session.ctl_well(&["metrics"]);
+    assert!(metrics.contains("\nggprof_device_power_watts{device=\"1\"} 90\n"), "{metrics}");
+    assert!(metrics.contains("# TYPE ggprof_device_energy_joules counter"), "{metrics}");
+}
+
 #[test]
 fn a_copy_made_meanwhile_has_what_was_read_until_then() {
     let place = TempDir::new().expect("a directory");
@@ -106,6 +119,7 @@ fn a_copy_made_meanwhile_has_what_was_read_until_then() {
             break;
         }
     }
+    check_live(&session);
     let _ = Command::new("kill").args(["-TERM", &running.id().to_string()]).status();
     let _ = running.wait();
     near(&rows(&found, "energy", "GPU 0 Stand-in")[0]["watts"], 200.0);

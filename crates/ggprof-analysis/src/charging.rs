@@ -6,6 +6,7 @@
 
 mod shares;
 
+use crate::work::work_of;
 use ggprof_ggml::{Touched, touched};
 use ggprof_trace::{
     DeviceWork, Event, EventId, EventKind, Measured, Signature, Tensor, Trace, WorkKind, WorkOrigin,
@@ -107,7 +108,13 @@ fn weight(trace: &Trace, event: &Event, work: &DeviceWork, origin: &WorkOrigin) 
     if origin.position.is_none() {
         return work.bytes;
     }
-    let Signature { op, output, sources, .. } = trace.signature(event.node);
+    let signature = trace.signature(event.node);
+    if let (false, Some(bytes)) =
+        (signature.members.is_empty(), work_of(trace, signature).bytes_moved())
+    {
+        return bytes;
+    }
+    let Signature { op, output, sources, .. } = signature;
     let bytes = |tensor: &Tensor| trace.types.bytes_of(tensor).unwrap_or(0);
     let mut read = sources.iter().map(|source| bytes(&source.tensor));
     match touched(trace.text(*op)) {
@@ -170,6 +177,18 @@ mod tests {
              kernel add 0..200 group=1",
             // 48 elements read and as many written, against 96.
             &[("SET_ROWS", 100, Measured::Modelled), ("ADD", 100, Measured::Modelled)],
+        );
+    }
+
+    #[test]
+    fn a_fusion_is_weighed_by_all_its_nodes() {
+        check(
+            "op GPU RMS_NORM 0..400 measured=device f32[32] <- f32[32]
+             with MUL f32[32] <- f32[32]@0 f32[32]
+             kernel rms_norm_mul 0..400 group=1
+             op GPU ADD 0..400 measured=device f32[32]
+             kernel add 0..400 group=1",
+            &[("RMS_NORM", 300, Measured::Modelled), ("ADD", 100, Measured::Modelled)],
         );
     }
 

@@ -1,7 +1,13 @@
 //! Which ops take longest for the bytes they handle.
+//!
+//! An op that hardly takes any time is slow for its few bytes and not worth a look, so only those
+//! with a part of the time are ranked.
 
 use crate::grouping::OpRow;
 use ggprof_trace::EventKind;
+
+/// The least part of the time of all ops that an op must have.
+pub const LEAST_SHARE: f64 = 0.01;
 
 /// Ops by time per byte, worst first.
 #[derive(Debug)]
@@ -15,7 +21,8 @@ pub struct Inefficiency {
 pub enum Basis {
     /// Bytes read and written.
     Moved,
-    /// Bytes of the output only, because the recording does not describe the sources.
+    /// Bytes of the output only, because the recording does not describe the sources of the ops
+    /// that most of the time went to.
     Output,
 }
 
@@ -28,12 +35,14 @@ pub struct InefficientOp {
 
 /// Ranks what [`by_op`](crate::by_op) found.
 pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
-    let ops = ops.iter().filter(|row| row.kind == EventKind::Op && !row.totals.host_calls);
-    let basis = match ops.clone().all(|row| row.totals.moved_bytes.is_some()) {
-        true => Basis::Moved,
-        false => Basis::Output,
-    };
-    let mut rows: Vec<InefficientOp> = ops
+    let ops = || ops.iter().filter(|row| is_ranked(row));
+    let all_ns: f64 = ops().map(|row| row.totals.time_ns()).sum();
+    let known = ops().filter(|row| row.totals.moved_bytes.is_some());
+    let known_ns: f64 = known.map(|row| row.totals.time_ns()).sum();
+    let basis = if 2.0 * known_ns >= all_ns { Basis::Moved } else { Basis::Output };
+    let is_worth_it = |op: &&OpRow| op.totals.time_ns() >= LEAST_SHARE * all_ns;
+    let mut rows: Vec<InefficientOp> = ops()
+        .filter(is_worth_it)
         .filter_map(|op| {
             let bytes = match basis {
                 Basis::Moved => op.totals.moved_bytes?,
@@ -46,6 +55,13 @@ pub fn inefficiency(ops: &[OpRow], n: usize) -> Inefficiency {
     rows.sort_by(|a, b| b.ns_per_byte.total_cmp(&a.ns_per_byte));
     rows.truncate(n);
     Inefficiency { basis, rows }
+}
+
+/// Calls that only start work took no time for it, and what has no bytes is no op of ggml's: splits
+/// whose ops were not told apart, fills.
+fn is_ranked(row: &OpRow) -> bool {
+    let has_bytes = row.totals.output_bytes > 0 || row.totals.moved_bytes > Some(0);
+    row.kind == EventKind::Op && !row.totals.host_calls && has_bytes
 }
 
 #[cfg(test)]
@@ -73,6 +89,28 @@ mod tests {
              copy CPU H2D 400..500 1",
             Basis::Moved,
             &[("MUL_MAT", 96.0 / 56.0), ("ADD", 1.0)],
+        );
+    }
+
+    /// Of a device's splits that were timed as a whole, no op is known.
+    #[test]
+    fn what_is_not_described_does_not_matter_if_it_is_little_or_no_op() {
+        check(
+            "op CPU SPLIT 0..900 f32[8] <- f32[8] measured=device
+             op CPU MUL_MAT 900..996 x f32[2,1] <- f32[4,2] f32[4,1] bytes=8
+             op CPU SSM_SCAN 996..999 y bytes=4",
+            Basis::Moved,
+            &[("MUL_MAT", 96.0 / 56.0)],
+        );
+    }
+
+    #[test]
+    fn trivia_are_not_ranked() {
+        check(
+            "op CPU MUL_MAT 0..1000 x f32[2,1] <- f32[4,2] f32[4,1] bytes=8
+             op CPU ADD 1000..1009 x f32[1] <- bytes=4",
+            Basis::Moved,
+            &[("MUL_MAT", 1000.0 / 56.0)],
         );
     }
 

@@ -1,10 +1,13 @@
 //! Which layer and which part of the model an op belongs to, read from tensor names.
 //!
 //! llama.cpp names tensors after their place: `Qcur-3`, `ffn_out-3`, `blk.3.attn_q.weight`,
-//! `cache_k_l3`. Tensors that it leaves unnamed (`node_21`) are between named ones of the same
-//! layer in the order of execution, so each is counted with the tensor before it.
+//! `cache_k_l3`. A tensor that it leaves unnamed (`node_21`) belongs to the layer that its sources
+//! come from: weights, the cache, results of other ops, their own sources if these are unnamed, too.
+//! Where nothing is known of sources, it is counted with the tensor computed before it.
 
-use ggprof_trace::{BackendIndex, Event, GraphRunId, Trace};
+use ggprof_ggml::copied_tensor;
+use ggprof_trace::{BackendIndex, Event, GraphRunId, NodeId, StringId, Trace};
+use hashbrown::HashMap;
 
 /// Number of a transformer block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,25 +65,68 @@ const NOWHERE: Place = Place { layer: None, module: Module::Other };
 
 /// The place of every event, in the order of the recording.
 pub fn places(trace: &Trace) -> Vec<Place> {
-    let named: Vec<Option<Place>> =
-        trace.nodes.ids().map(|id| place_of_name(trace.tensor_name(id)?)).collect();
+    let known: Vec<Known> = trace.nodes.ids().map(|id| known(trace, id)).collect();
+    // Where the unnamed tensors of a graph run belong.
+    let mut unnamed: HashMap<StringId, (Option<GraphRunId>, Place)> = HashMap::new();
     let mut last: Option<((Option<GraphRunId>, BackendIndex), Place)> = None;
     let mut places = Vec::with_capacity(trace.events.len());
     for event in trace.events.iter() {
         let stream = (event.graph_run, event.backend);
         let before = last.filter(|(of, _)| *of == stream).map_or(NOWHERE, |(_, place)| place);
-        let place = match named[event.node.0 as usize] {
-            Some(place) => place,
-            None => {
-                Place { layer: before.layer, module: module_of_op(trace, &event, before.module) }
+        let place = match &known[event.node.0 as usize] {
+            Known::Place(place) => *place,
+            Known::Sources { place, unnamed: sources } => {
+                let computed = sources.iter().filter_map(|source| {
+                    let (run, place) = unnamed.get(source)?;
+                    (*run == event.graph_run).then_some(*place)
+                });
+                let source = computed.chain(*place).max_by_key(|place| place.layer);
+                let source = source.filter(|place| place.layer.is_some());
+                let layer = source.map_or(before.layer, |place| place.layer);
+                // Beside an op of the same layer it is of the same part of the model.
+                let beside = Some(before).filter(|before| before.layer == layer);
+                let module = beside.or(source).map_or(Module::Other, |place| place.module);
+                Place { layer, module: module_of_op(trace, &event, module) }
             }
         };
         if event.is_op() {
             last = Some((stream, place));
+            if let (Known::Sources { .. }, Some(name)) =
+                (&known[event.node.0 as usize], trace.node(event.node).tensor_name)
+            {
+                unnamed.insert(name, (event.graph_run, place));
+            }
         }
         places.push(place);
     }
     places
+}
+
+/// What the description of a node tells of its place.
+enum Known {
+    /// Its name says it.
+    Place(Place),
+    /// It has no name: the latest layer that a named source belongs to, and its unnamed sources.
+    Sources { place: Option<Place>, unnamed: Vec<StringId> },
+}
+
+fn known(trace: &Trace, id: NodeId) -> Known {
+    // Of a fusion any member may have a name.
+    let members = trace.nodes.members(id);
+    let nodes = || std::iter::once(id).chain(members.iter().copied());
+    let mut names = nodes().filter_map(|node| place_of_name(trace.tensor_name(node)?));
+    if let Some(place) = names.next() {
+        return Known::Place(place);
+    }
+    let sources = || nodes().flat_map(|node| trace.nodes.source_names(node));
+    let place_of_source = |&name: &StringId| {
+        let name = trace.text(name);
+        place_of_name(copied_tensor(name).unwrap_or(name))
+    };
+    let named = sources().filter_map(place_of_source);
+    let place = named.max_by_key(|place| place.layer);
+    let unnamed = sources().filter(|name| place_of_source(name).is_none()).copied().collect();
+    Known::Sources { place, unnamed }
 }
 
 /// The module of an unnamed op: attention betrays itself, others follow the op before.
@@ -196,6 +242,45 @@ mod tests {
             };
             assert_eq!(found, expected, "{name}");
         }
+    }
+
+    fn found(text: &str) -> Vec<(Option<u32>, &'static str)> {
+        let trace = text_fixture::parse(&format!("backend 0 GPU gpu\nbackend 1 CPU cpu\n{text}"));
+        let told = |place: &Place| (place.layer.map(|layer| layer.0), place.module.name());
+        places(&trace).iter().map(told).collect()
+    }
+
+    #[test]
+    fn unnamed_ops_belong_where_their_sources_come_from() {
+        assert_eq!(
+            found(
+                "run 0..10
+                 run 10..20
+                 op GPU ADD 0..1 l_out-2 run=0
+                 op CPU MUL_MAT 1..2 node_7 run=0 from=blk.3.ffn_up.weight,CPU#l_out-2#0
+                 op CPU GLU 2..3 node_8 run=0 from=node_7
+                 op GPU ADD 3..4 node_9 run=0 from=CUDA0#node_8#0,l_out-2
+                 op GPU ADD 4..5 node_3 run=0 from=cache_k_l9
+                 op CPU GLU 12..13 node_8 run=1 from=node_7"
+            ),
+            [
+                (Some(2), "residual"),
+                (Some(3), "ffn"),
+                (Some(3), "ffn"),
+                (Some(2), "residual"),
+                (Some(9), "attention"),
+                (None, "other"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_fusion_has_the_name_of_any_of_its_nodes() {
+        let found = found(
+            "op CPU RMS_NORM 0..1 node_1 f32[8] <- f32[8]
+             with MUL attn_norm-4 f32[8] <- f32[8]@0 f32[8]",
+        );
+        assert_eq!(found, [(Some(4), "attention")]);
     }
 
     #[test]

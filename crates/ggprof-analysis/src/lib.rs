@@ -6,12 +6,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attention;
 pub mod causality;
 pub mod charging;
 pub mod copy_consumers;
+pub mod depth;
 pub mod device_kernels;
 pub mod done;
 pub mod energy;
+pub mod estimates;
 pub mod filter;
 pub mod gaps;
 pub mod grouping;
@@ -33,12 +36,15 @@ pub mod wall;
 mod warm_up;
 pub mod work;
 
+pub use attention::Attended;
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;
+pub use depth::{Depth, DepthStep, depth};
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use done::done;
 pub use energy::energy;
+pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{

@@ -7,8 +7,9 @@ use crate::totals::percentile;
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::{News, Standing};
-use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Trace};
+use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Quantity, Trace};
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 mod busy;
@@ -41,7 +42,8 @@ pub struct Watch {
     between_tokens: VecDeque<(u64, u64)>,
     /// Steps that ended in the last minute.
     done: VecDeque<Done>,
-    rows: HashMap<NodeId, (u32, Option<u64>)>,
+    /// By the number of a node: its name, and what one call reads and writes.
+    rows: Vec<Option<(u32, Option<u64>)>>,
     names: Vec<String>,
     busy: Busy,
     last_run_end_ns: Option<u64>,
@@ -81,13 +83,22 @@ struct Request {
 }
 
 /// Calls of an op.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Sum {
     count: u64,
     total_ns: u64,
     bytes: u64,
     /// Calls of which the bytes are not known.
     unknown: u64,
+}
+
+impl Sum {
+    fn add(&mut self, duration_ns: u64, bytes: Option<u64>) {
+        self.count += 1;
+        self.total_ns += duration_ns;
+        self.unknown += u64::from(bytes.is_none());
+        self.bytes += bytes.unwrap_or(0);
+    }
 }
 
 /// What a program does: the time between two looks, about a second, unless something else is said.
@@ -121,6 +132,18 @@ pub struct Frame {
     /// Longest first.
     pub ops: Vec<OpNow>,
     pub copied_bytes: u64,
+    /// What the machine's sensors said last; whoever reads them adds it.
+    pub readings: Vec<Reading>,
+}
+
+/// What a sensor of the machine said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    pub quantity: Quantity,
+    /// The system's number of the device.
+    pub device: u32,
+    pub name: String,
+    pub value: u64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -129,6 +152,18 @@ pub struct BackendNow {
     /// Shares of the interval; not known where only the starts of work are.
     pub busy: Option<f64>,
     pub copying: f64,
+    pub idle: Idle,
+}
+
+/// What went on while a backend neither computed nor copied, in shares of the interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Idle {
+    /// Another backend worked.
+    pub elsewhere: f64,
+    /// None did, in a graph run or a call of libllama: graphs are built, scheduled and launched.
+    pub between_ops: f64,
+    /// The program did something else, or nothing.
+    pub outside: f64,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +198,9 @@ impl Watch {
         let run_gap_ns = self.gap_between_runs(&news);
         self.forget(now_ns);
         let ops = self.ops(descriptions, &news);
-        let backends = self.busy.take(descriptions, &news, now_ns, interval_ns, &mut self.counters);
+        let inside = self.inside(&news, now_ns);
+        let window = (before_ns.min(now_ns), now_ns);
+        let backends = self.busy.take(descriptions, &news, &inside, window, &mut self.counters);
         let knows_tokens = self.counters.batches > 0;
         let since = |done: &&Done| done.end_ns > before_ns;
         let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
@@ -190,8 +227,20 @@ impl Watch {
             backends,
             ops,
             copied_bytes: news.copies.iter().map(|copy| copy.bytes).sum(),
+            readings: Vec::new(),
             standing: news.standing,
         }
+    }
+
+    /// When graphs ran and libllama was called.
+    fn inside(&self, news: &News, now_ns: u64) -> Vec<(u64, u64)> {
+        let steps = self.done.iter().map(|step| (step.start_ns, step.end_ns));
+        let open = self.open.values().map(|step| (step.start_ns, now_ns));
+        let run = news.run_since_ns.map(|since_ns| (since_ns, now_ns));
+        let mut inside: Vec<(u64, u64)> =
+            news.runs.iter().copied().chain(run).chain(steps).chain(open).collect();
+        inside.sort_unstable();
+        inside
     }
 
     /// Tokens a second that were generated in the last so many nanoseconds; `None` unless something
@@ -373,25 +422,24 @@ impl Watch {
 
     /// Sums by op, backend and kind of step.
     fn ops(&mut self, descriptions: &Trace, news: &News) -> Vec<OpNow> {
-        let mut sums: HashMap<(u32, BackendIndex, StepKind), Sum> = HashMap::new();
-        let (mut call, mut kind) = (0, StepKind::Graph);
-        for op in &news.ops {
-            let (row, bytes) = self.row(descriptions, op.node);
-            // Ops of one call come one after the other.
-            if op.call != call {
-                call = op.call;
-                kind = self.kinds.get(&call).copied().unwrap_or(StepKind::Graph);
+        let mut sums: HashMap<(BackendIndex, StepKind), Vec<Sum>> = HashMap::new();
+        // Ops of one call and backend come one after the other.
+        for together in news.ops.chunk_by(|a, b| (a.call, a.backend) == (b.call, b.backend)) {
+            let kind = self.kinds.get(&together[0].call).copied().unwrap_or(StepKind::Graph);
+            let sums = sums.entry((together[0].backend, kind)).or_default();
+            for op in together {
+                let (row, bytes) = self.row(descriptions, op.node);
+                sums.resize(sums.len().max(self.names.len()), Sum::default());
+                sums[row as usize].add(op.duration_ns, bytes);
             }
-            let sum = sums.entry((row, op.backend, kind)).or_default();
-            sum.count += 1;
-            sum.total_ns += op.duration_ns;
-            sum.unknown += u64::from(bytes.is_none());
-            sum.bytes += bytes.unwrap_or(0);
         }
-        let mut ops: Vec<OpNow> = sums
-            .into_iter()
-            .map(|((row, backend, kind), sum)| OpNow {
-                name: self.names[row as usize].clone(),
+        let rows = sums.into_iter().flat_map(|(key, sums)| {
+            sums.into_iter().enumerate().map(move |(row, sum)| (key, row, sum))
+        });
+        let mut ops: Vec<OpNow> = rows
+            .filter(|(_, _, sum)| sum.count > 0)
+            .map(|((backend, kind), row, sum)| OpNow {
+                name: self.names[row].clone(),
                 backend: descriptions.backend(backend).name.clone(),
                 kind,
                 count: sum.count,
@@ -405,17 +453,21 @@ impl Watch {
 
     /// Which name an op has, and what one call of it reads and writes.
     fn row(&mut self, descriptions: &Trace, node: NodeId) -> (u32, Option<u64>) {
-        let names = &mut self.names;
-        *self.rows.entry(node).or_insert_with(|| {
-            let signature = descriptions.signature(node);
-            let extra = signature.extra.or(signature.sub_op_name);
-            let name = descriptions.text(extra.unwrap_or(signature.op));
-            let row = names.iter().position(|known| known == name).unwrap_or_else(|| {
-                names.push(name.to_owned());
-                names.len() - 1
-            });
-            (row as u32, work_of(descriptions, signature).bytes_moved())
-        })
+        if let Some(Some(row)) = self.rows.get(node.0 as usize) {
+            return *row;
+        }
+        let signature = descriptions.signature(node);
+        let extra = signature.extra.or(signature.sub_op_name);
+        let name = descriptions.text(extra.unwrap_or(signature.op));
+        let known = self.names.iter().position(|known| known == name);
+        let row = known.unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        let row = (row as u32, work_of(descriptions, signature).bytes_moved());
+        self.rows.resize(self.rows.len().max(node.0 as usize + 1), None);
+        self.rows[node.0 as usize] = Some(row);
+        row
     }
 }
 

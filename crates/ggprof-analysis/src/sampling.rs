@@ -1,7 +1,7 @@
-//! Divides the time of splits that were timed as a whole among their ops. The kernels of these
-//! splits were not recorded, but those of other splits of the same kind were. Each op is taken to
-//! have cost its average in those, and the variation tells how reliable that is.
+//! Splits of a device that were timed as a whole, because kernels were recorded in samples only. The
+//! ops of the other splits of the same kind are known; `estimates.rs` divides the time by them.
 
+use crate::estimates::{Estimate, estimates_by};
 use ggprof_trace::{BackendIndex, Event, GraphRunId, Measured, Signature, StringId, Tensor, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -27,8 +27,8 @@ pub struct SampledOp {
     pub op: StringId,
     pub measured_ns: u128,
     pub estimated_ns: f64,
-    /// Standard error of the estimate.
-    pub error_ns: f64,
+    /// Standard error of the estimate; a single sample has none.
+    pub error_ns: Option<f64>,
 }
 
 impl Sampling {
@@ -43,8 +43,10 @@ impl Sampling {
     }
 
     /// Its standard error; errors of ops are taken to be independent.
-    pub fn error_ns(&self) -> f64 {
-        self.ops.iter().map(|op| op.error_ns.powi(2)).sum::<f64>().sqrt()
+    pub fn error_ns(&self) -> Option<f64> {
+        let estimated = self.ops.iter().filter(|op| op.estimated_ns > 0.0);
+        let squares = estimated.map(|op| op.error_ns.map(|error| error.powi(2)));
+        squares.sum::<Option<f64>>().map(f64::sqrt)
     }
 }
 
@@ -55,26 +57,14 @@ impl SampledOp {
 }
 
 /// What a split computes: its backend, the output of its first op and of its last.
-type Kind = (BackendIndex, Tensor, Tensor);
-
-/// The samples of one kind.
-#[derive(Default)]
-struct Samples {
-    splits: u64,
-    whole: u64,
-    whole_ns: f64,
-    /// Sum of the op's time in each split, and of its square.
-    ops: HashMap<StringId, (f64, f64)>,
-}
+pub(crate) type Kind = (BackendIndex, Tensor, Tensor);
 
 /// One entry for each backend with splits that were timed as a whole.
 pub fn sampling(trace: &Trace) -> Vec<Sampling> {
-    let mut kinds: HashMap<Kind, Samples> = HashMap::new();
+    let mut whole: HashMap<Kind, u64> = HashMap::new();
     let mut found: Vec<Sampling> = Vec::new();
     for event in trace.events.iter().filter(|event| is_whole(trace, event)) {
-        let samples = kinds.entry(kind_of_whole(trace, &event)).or_default();
-        samples.whole += 1;
-        samples.whole_ns += event.duration_ns as f64;
+        *whole.entry(kind_of_whole(trace, &event)).or_default() += 1;
         let known = found.iter().position(|entry| entry.backend == event.backend);
         let place = known.unwrap_or_else(|| {
             found.push(Sampling::of(event.backend));
@@ -86,13 +76,53 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
     if found.is_empty() {
         return found;
     }
+    let mut measured: HashMap<(BackendIndex, StringId), u128> = HashMap::new();
     for split in sampled_splits(trace) {
-        take(trace, &split, &mut kinds);
+        let Some(kind) = kind_of_sampled(trace, &split) else { continue };
+        whole.remove(&kind);
+        for event in &split {
+            let op = trace.signature(event.node).op;
+            *measured.entry((event.backend, op)).or_default() += u128::from(event.charged_ns);
+        }
+        if let Some(entry) = found.iter_mut().find(|entry| entry.backend == kind.0) {
+            entry.sampled += 1;
+        }
     }
+    let estimates = estimates_by(trace, |event| {
+        let is_counted = event.is_op() && !is_whole(trace, event);
+        is_counted.then(|| (event.backend, trace.signature(event.node).op))
+    });
     for entry in &mut found {
-        entry.estimate(&kinds);
+        let unlike = whole.iter().filter(|((backend, ..), _)| *backend == entry.backend);
+        entry.unlike = unlike.map(|(_, count)| count).sum();
+        entry.take_ops(&measured, &estimates);
     }
     found
+}
+
+impl Sampling {
+    fn of(backend: BackendIndex) -> Self {
+        Self { backend, sampled: 0, whole: 0, whole_ns: 0, unlike: 0, ops: Vec::new() }
+    }
+
+    fn take_ops(
+        &mut self,
+        measured: &HashMap<(BackendIndex, StringId), u128>,
+        estimates: &HashMap<(BackendIndex, StringId), Estimate>,
+    ) {
+        let of_it = measured.iter().filter(|((backend, _), _)| *backend == self.backend);
+        let op = |(key, &measured_ns): (&(BackendIndex, StringId), &u128)| {
+            let estimate = estimates.get(key);
+            SampledOp {
+                op: key.1,
+                measured_ns,
+                estimated_ns: estimate.map_or(0.0, |estimate| estimate.ns),
+                error_ns: estimate.and_then(|estimate| estimate.error_ns),
+            }
+        };
+        self.ops = of_it.map(op).collect();
+        self.ops.sort_by_key(|row| (Reverse(row.total_ns() as u128), row.op));
+    }
 }
 
 /// Runs that were timed as a whole, each with one of the same kind whose ops are known.
@@ -111,26 +141,26 @@ pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> 
         .collect()
 }
 
-fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
+pub(crate) fn kind_of_whole(trace: &Trace, event: &Event) -> Kind {
     let signature = trace.signature(event.node);
     let first = signature.sources.first().map_or(Tensor::UNKNOWN, |source| source.tensor);
     (event.backend, first, signature.output)
 }
 
-fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
+pub(crate) fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
     let mut outputs =
         split.iter().map(|event| trace.signature(event.node).output).filter(Tensor::is_known);
     let first = outputs.next()?;
     Some((split.first()?.backend, first, outputs.next_back().unwrap_or(first)))
 }
 
-fn is_whole(trace: &Trace, event: &Event) -> bool {
+pub(crate) fn is_whole(trace: &Trace, event: &Event) -> bool {
     event.measured == Measured::Device
         && trace.text(trace.signature(event.node).op) == Signature::WHOLE_SPLIT
 }
 
 /// The events of each split that a device computed op by op, in the order of the ops.
-fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
+pub(crate) fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
     let mut splits: Vec<Vec<Event>> = Vec::new();
     let mut place: HashMap<_, usize> = HashMap::new();
     let by_device = |event: &Event| {
@@ -145,58 +175,6 @@ fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
         splits[at].push(event);
     }
     splits
-}
-
-fn take(trace: &Trace, split: &[Event], kinds: &mut HashMap<Kind, Samples>) {
-    let Some(kind) = kind_of_sampled(trace, split) else { return };
-    let samples = kinds.entry(kind).or_default();
-    samples.splits += 1;
-    let mut sums: HashMap<StringId, u64> = HashMap::new();
-    for event in split {
-        *sums.entry(trace.signature(event.node).op).or_default() += event.charged_ns;
-    }
-    for (op, ns) in sums {
-        let (sum, squares) = samples.ops.entry(op).or_default();
-        *sum += ns as f64;
-        *squares += (ns as f64).powi(2);
-    }
-}
-
-impl Sampling {
-    fn of(backend: BackendIndex) -> Self {
-        Self { backend, sampled: 0, whole: 0, whole_ns: 0, unlike: 0, ops: Vec::new() }
-    }
-
-    fn estimate(&mut self, kinds: &HashMap<Kind, Samples>) {
-        let mut ops: HashMap<StringId, SampledOp> = HashMap::new();
-        for (_, samples) in kinds.iter().filter(|((backend, ..), _)| *backend == self.backend) {
-            self.sampled += samples.splits;
-            if samples.splits == 0 {
-                self.unlike += samples.whole;
-            }
-            let (n, whole) = (samples.splits as f64, samples.whole as f64);
-            // Kernels take a little longer while they are traced. What is known exactly,
-            // the time of the splits, is the most they can have taken.
-            let all: f64 = samples.ops.values().map(|(sum, _)| sum / n * whole).sum();
-            let scale = if all > samples.whole_ns { samples.whole_ns / all } else { 1.0 };
-            for (&op, &(sum, squares)) in &samples.ops {
-                let row = ops.entry(op).or_insert(SampledOp {
-                    op,
-                    measured_ns: 0,
-                    estimated_ns: 0.0,
-                    error_ns: 0.0,
-                });
-                let mean = sum / n;
-                let variance = (squares / n - mean * mean).max(0.0);
-                row.measured_ns += sum as u128;
-                row.estimated_ns += mean * whole * scale;
-                let error = (variance / n).sqrt() * whole * scale;
-                row.error_ns = row.error_ns.hypot(error);
-            }
-        }
-        self.ops = ops.into_values().collect();
-        self.ops.sort_by_key(|row| (Reverse(row.total_ns() as u128), row.op));
-    }
 }
 
 #[cfg(test)]
@@ -227,7 +205,8 @@ mod tests {
             .map(|row| (trace.text(row.op), row.measured_ns, row.estimated_ns))
             .collect();
         assert_eq!(rows, [("MUL_MAT", 200, 100.0), ("GET_ROWS", 30, 15.0)]);
-        assert!((gpu.ops[0].error_ns - 50_f64.sqrt()).abs() < 1e-9);
+        // Two samples of 90 and 110: their mean is off by ten.
+        assert!((gpu.ops[0].error_ns.unwrap() - 10.0).abs() < 1e-9);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use ggprof_trace::{EventId, Trace};
 use std::cmp::Reverse;
 
-/// The `n` longest events, longest first; the earlier one first if equally long.
+/// The `n` longest events, longest first; the earlier one first if equally long. What counts is the
+/// time that they are charged with, as in every sum: a device's op does nothing between its kernels,
+/// whatever made them start late.
 pub fn top_kernels(trace: &Trace, n: usize) -> Vec<EventId> {
-    let durations = trace.events.durations();
-    let order = |id: &EventId| (Reverse(durations[id.0 as usize]), id.0);
-    let mut ids: Vec<EventId> = (0..durations.len() as u32).map(EventId).collect();
+    let charges = trace.events.charges();
+    let order = |id: &EventId| (Reverse(charges[id.0 as usize]), id.0);
+    let mut ids: Vec<EventId> = (0..charges.len() as u32).map(EventId).collect();
     if n < ids.len() {
         ids.select_nth_unstable_by_key(n, order);
         ids.truncate(n);
@@ -20,6 +22,19 @@ pub fn top_kernels(trace: &Trace, n: usize) -> Vec<EventId> {
 mod tests {
     use super::*;
     use ggprof_trace::text_fixture;
+
+    #[test]
+    fn a_gap_between_kernels_is_no_work() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             op GPU A 0..900 measured=device
+             kernel quantize 0..10
+             kernel matvec 890..900
+             op GPU B 900..930 measured=device
+             kernel add 900..930",
+        );
+        assert_eq!(top_kernels(&trace, 1), [EventId(1)]);
+    }
 
     #[test]
     fn longest_first_then_earliest() {

@@ -1,5 +1,7 @@
 //! Adds events up by any key: how often, how long, how evenly, and how much work.
 
+use crate::attention::Attended;
+use crate::estimates::{CopyTimes, Estimate, estimates_by};
 use crate::gaps::recorded_ns;
 use crate::work::{Work, work_of};
 use ggprof_trace::{Event, EventId, EventKind, Measured, SignatureId, Trace};
@@ -11,7 +13,14 @@ use std::hash::Hash;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Totals {
     pub count: u64,
+    /// Measured time, and that of calls if there is nothing else.
     pub total_ns: u128,
+    /// What is estimated beyond it; `None` if nothing is.
+    pub estimate: Option<Estimate>,
+    /// Time of calls that only started copies, which is the host's and no part of `total_ns`.
+    pub call_ns: u128,
+    /// Nothing but such calls was timed.
+    pub only_calls: bool,
     pub min_ns: u64,
     pub max_ns: u64,
     pub p50_ns: u64,
@@ -20,8 +29,13 @@ pub struct Totals {
     pub output_bytes: u128,
     /// Read and written by ops, moved by copies; `None` if it is unknown for one of them.
     pub moved_bytes: Option<u128>,
+    /// The part of it that was moved in `total_ns`.
+    pub timed_bytes: Option<u128>,
     /// `None` if it is unknown for one of the ops.
     pub flops: Option<u128>,
+    /// Operations and bytes by the shapes of all tensors, if attention has less to do than these
+    /// say because parts of them are hidden by a mask.
+    pub padded: Option<(u128, u128)>,
     /// Some of the times are those of calls that only start the work, so that no rate can be
     /// told from them.
     pub host_calls: bool,
@@ -30,6 +44,8 @@ pub struct Totals {
     pub thread_wait_ns: u128,
     /// The longest call; the last one if several are equally long.
     pub longest: EventId,
+    /// How many of the calls count for `total_ns`.
+    pub timed: u64,
     /// Of the recording's wall time. More than one where calls overlap.
     pub share_of_wall: f64,
     /// Of the sum of all times.
@@ -37,13 +53,35 @@ pub struct Totals {
 }
 
 impl Totals {
+    /// Measured and estimated time.
+    pub fn time_ns(&self) -> f64 {
+        let estimated_ns = self.estimate.map_or(0.0, |estimate| estimate.ns);
+        (self.measured_ns() + estimated_ns).max(0.0)
+    }
+
+    /// Measured time, without calls that only started the work.
+    pub fn measured_ns(&self) -> f64 {
+        if self.only_calls { 0.0 } else { self.total_ns as f64 }
+    }
+
+    /// Whether anything is known of the time that the work took.
+    pub fn is_timed(&self) -> bool {
+        !self.only_calls || self.estimate.is_some()
+    }
+
+    /// Calls that were seen, and those that an estimate adds.
+    pub fn calls(&self) -> u64 {
+        self.count + self.estimate.map_or(0, |estimate| estimate.calls.round() as u64)
+    }
+
+    /// Of the calls that were measured.
     pub fn avg_ns(&self) -> f64 {
-        self.total_ns as f64 / self.count as f64
+        self.total_ns as f64 / self.timed.max(1) as f64
     }
 
     /// Bytes read and written per nanosecond, which is GB/s.
     pub fn gigabytes_per_second(&self) -> Option<f64> {
-        rate(self.moved_bytes?, self.total_ns).filter(|_| !self.host_calls)
+        rate(self.timed_bytes?, self.total_ns).filter(|_| !self.host_calls)
     }
 
     /// Output bytes per nanosecond: the figure ggml's profiler prints as bandwidth.
@@ -61,6 +99,11 @@ impl Totals {
         (all > 0).then(|| self.thread_wait_ns as f64 / all as f64)
     }
 
+    /// How much of what the shapes say is attended to.
+    pub fn attended_share(&self) -> Option<f64> {
+        Some(self.flops? as f64 / self.padded?.0 as f64)
+    }
+
     /// Operations per byte moved.
     pub fn arithmetic_intensity(&self) -> Option<f64> {
         rate(self.flops?, self.moved_bytes?)
@@ -72,12 +115,15 @@ fn rate(amount: u128, per: u128) -> Option<f64> {
 }
 
 /// Groups the events by `key_of` (events without a key are left out) and adds each group
-/// up. Longest total first; groups of equal length in the order they first appear.
+/// up, estimates included. Longest time first; groups of equal length in the order they first
+/// appear.
 pub fn totals_by<K: Hash + Eq + Clone>(
     trace: &Trace,
     mut key_of: impl FnMut(&Event) -> Option<K>,
 ) -> Vec<(K, Totals)> {
     let work = signature_work(trace);
+    let attended = Attended::of(trace);
+    let copies = CopyTimes::of(trace);
     let mut groups: Vec<(K, Sum)> = Vec::new();
     let mut lookup: HashMap<K, u32> = HashMap::new();
     let mut group_of_event: Vec<u32> = Vec::with_capacity(trace.events.len());
@@ -92,7 +138,15 @@ pub fn totals_by<K: Hash + Eq + Clone>(
         });
         let SignatureId(signature) = trace.node(event.node).signature;
         let sum = &mut groups[group as usize].1;
-        sum.add(&event, &work[signature as usize]);
+        let padded = &work[signature as usize];
+        let work = attended.work(trace, &event);
+        let moved = sum.add(&event, work.as_ref().unwrap_or(padded), padded);
+        if copies.is_untimed(&event) {
+            sum.calls.push(event.charged_ns);
+            group_of_event.push(NO_GROUP);
+            continue;
+        }
+        sum.add_time(&event, moved);
         if let Some(threads) = trace.events.threads(event.id) {
             sum.thread_busy_ns += u128::from(threads.busy_sum_ns);
             sum.thread_wait_ns += u128::from(threads.wait_sum_ns);
@@ -100,13 +154,17 @@ pub fn totals_by<K: Hash + Eq + Clone>(
         group_of_event.push(group);
     }
     let percentiles = percentiles(trace, &groups, &group_of_event);
-    let scale = Scale::of(trace);
+    let estimates = estimates_by(trace, key_of);
+    let scale = Scale::of(trace, &copies);
     let mut rows: Vec<(K, Totals)> = groups
         .into_iter()
         .zip(percentiles)
-        .map(|((key, sum), percentiles)| (key, sum.finish(percentiles, &scale)))
+        .map(|((key, sum), percentiles)| {
+            let estimate = estimates.get(&key).copied();
+            (key, sum.finish(percentiles, estimate, &scale))
+        })
         .collect();
-    rows.sort_by_key(|(_, totals)| Reverse(totals.total_ns));
+    rows.sort_by_key(|(_, totals)| Reverse(totals.time_ns() as u128));
     rows
 }
 
@@ -123,10 +181,15 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &Trace, copies: &CopyTimes) -> Self {
         Self {
             wall_ns: recorded_ns(trace),
-            sum_ns: trace.events.charges().iter().map(|&ns| u128::from(ns)).sum(),
+            sum_ns: trace
+                .events
+                .iter()
+                .filter(|event| !copies.is_untimed(event))
+                .map(|event| u128::from(event.charged_ns))
+                .sum(),
         }
     }
 }
@@ -134,12 +197,18 @@ impl Scale {
 /// A group while it grows.
 struct Sum {
     count: u64,
+    timed: u64,
+    /// Times of calls that only started a copy.
+    calls: Vec<u64>,
     total_ns: u128,
     min_ns: u64,
     max_ns: u64,
     output_bytes: u128,
     moved_bytes: Option<u128>,
+    timed_bytes: Option<u128>,
     flops: Option<u128>,
+    padded_flops: Option<u128>,
+    padded_bytes: Option<u128>,
     host_calls: bool,
     thread_busy_ns: u128,
     thread_wait_ns: u128,
@@ -150,12 +219,17 @@ impl Sum {
     fn new(first: &Event) -> Self {
         Self {
             count: 0,
+            timed: 0,
+            calls: Vec::new(),
             total_ns: 0,
             min_ns: u64::MAX,
             max_ns: 0,
             output_bytes: 0,
             moved_bytes: Some(0),
+            timed_bytes: Some(0),
             flops: Some(0),
+            padded_flops: Some(0),
+            padded_bytes: Some(0),
             host_calls: false,
             thread_busy_ns: 0,
             thread_wait_ns: 0,
@@ -163,29 +237,69 @@ impl Sum {
         }
     }
 
-    fn add(&mut self, event: &Event, work: &Work) {
+    /// Takes an event's work, and gives the bytes that it moved.
+    fn add(&mut self, event: &Event, work: &Work, padded: &Work) -> Option<u64> {
         self.count += 1;
-        self.total_ns += u128::from(event.charged_ns);
-        self.min_ns = self.min_ns.min(event.charged_ns);
-        if event.charged_ns >= self.max_ns {
-            self.max_ns = event.charged_ns;
-            self.longest = event.id;
+        if event.is_op() {
+            self.padded_flops = add(self.padded_flops, padded.flops);
+            self.padded_bytes = add(self.padded_bytes, padded.bytes_moved());
         }
         self.output_bytes += u128::from(event.bytes);
-        self.host_calls |= event.measured == Measured::HostCall;
         let (moved, flops) = match event.kind {
             EventKind::Op => (work.bytes_moved(), work.flops),
             EventKind::Copy => (Some(event.bytes), Some(0)),
         };
         self.moved_bytes = add(self.moved_bytes, moved);
         self.flops = add(self.flops, flops);
+        moved
     }
 
-    fn finish(self, (p50_ns, p95_ns): (u64, u64), scale: &Scale) -> Totals {
-        let total = self.total_ns as f64;
-        Totals {
+    fn add_time(&mut self, event: &Event, moved: Option<u64>) {
+        self.timed += 1;
+        self.timed_bytes = add(self.timed_bytes, moved);
+        self.total_ns += u128::from(event.charged_ns);
+        self.min_ns = self.min_ns.min(event.charged_ns);
+        if event.charged_ns >= self.max_ns {
+            self.max_ns = event.charged_ns;
+            self.longest = event.id;
+        }
+        self.host_calls |= event.measured == Measured::HostCall;
+    }
+
+    /// If there is nothing else, the calls are what is told of.
+    fn take_calls(&mut self, percentiles: &mut (u64, u64)) -> u128 {
+        let call_ns = self.calls.iter().map(|&ns| u128::from(ns)).sum();
+        if self.timed == 0 {
+            self.total_ns = call_ns;
+            self.host_calls = true;
+            self.min_ns = self.calls.iter().copied().min().unwrap_or(0);
+            self.max_ns = self.calls.iter().copied().max().unwrap_or(0);
+            *percentiles = (percentile(&mut self.calls, 50), percentile(&mut self.calls, 95));
+        }
+        call_ns
+    }
+
+    fn finish(
+        mut self,
+        mut percentiles: (u64, u64),
+        estimate: Option<Estimate>,
+        scale: &Scale,
+    ) -> Totals {
+        let only_calls = self.timed == 0;
+        let call_ns = self.take_calls(&mut percentiles);
+        let (p50_ns, p95_ns) = percentiles;
+        let mut totals = Totals {
             count: self.count,
+            timed: if only_calls { self.count } else { self.timed },
             total_ns: self.total_ns,
+            estimate,
+            call_ns,
+            only_calls,
+            timed_bytes: self.timed_bytes,
+            padded: self
+                .padded_flops
+                .zip(self.padded_bytes)
+                .filter(|padded| Some(*padded) != self.flops.zip(self.moved_bytes) && padded.0 > 0),
             min_ns: self.min_ns,
             max_ns: self.max_ns,
             p50_ns,
@@ -197,9 +311,13 @@ impl Sum {
             thread_busy_ns: self.thread_busy_ns,
             thread_wait_ns: self.thread_wait_ns,
             longest: self.longest,
-            share_of_wall: if scale.wall_ns > 0 { total / scale.wall_ns as f64 } else { 0.0 },
-            share_of_sum: if scale.sum_ns > 0 { total / scale.sum_ns as f64 } else { 0.0 },
-        }
+            share_of_wall: 0.0,
+            share_of_sum: 0.0,
+        };
+        let share = |of: f64| if of > 0.0 { totals.time_ns() / of } else { 0.0 };
+        (totals.share_of_wall, totals.share_of_sum) =
+            (share(scale.wall_ns as f64), share(scale.sum_ns as f64));
+        totals
     }
 }
 
@@ -216,7 +334,7 @@ fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) ->
     let mut length = 0;
     for (_, sum) in groups {
         next.push(length);
-        length += sum.count as usize;
+        length += sum.timed as usize;
     }
     let mut durations = vec![0; length];
     for (&group, &duration) in group_of_event.iter().zip(trace.events.charges()) {
@@ -228,7 +346,7 @@ fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) ->
     let mut rest = durations.as_mut_slice();
     let mut percentiles = Vec::with_capacity(groups.len());
     for (_, sum) in groups {
-        let (group, others) = rest.split_at_mut(sum.count as usize);
+        let (group, others) = rest.split_at_mut(sum.timed as usize);
         percentiles.push((percentile(group, 50), percentile(group, 95)));
         rest = others;
     }
@@ -292,6 +410,64 @@ mod tests {
         );
         let rows = totals_by(&trace, |_| Some(()));
         assert_eq!((rows[0].1.moved_bytes, rows[0].1.gigabytes_per_second()), (Some(1000), None));
+        assert_eq!((rows[0].1.call_ns, rows[0].1.measured_ns()), (10, 0.0));
+        assert_eq!((rows[0].1.share_of_wall, rows[0].1.is_timed()), (0.0, false));
+    }
+
+    #[test]
+    fn the_time_of_calls_is_not_the_devices() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             copy GPU H2D 0..10 1000 x measured=device
+             copy GPU H2D 50..90 1000 x measured=host_call
+             op GPU ADD 90..100 y measured=device",
+        );
+        let copies = totals_by(&trace, |event| Some(event.kind)).remove(0).1;
+        assert_eq!((copies.count, copies.timed, copies.total_ns, copies.call_ns), (2, 1, 10, 40));
+        assert_eq!((copies.max_ns, copies.p95_ns, copies.avg_ns()), (10, 10, 10.0));
+        assert_eq!((copies.time_ns(), copies.gigabytes_per_second()), (20.0, Some(100.0)));
+        assert_eq!(copies.share_of_wall, 0.2);
+    }
+
+    #[test]
+    fn attention_is_what_is_attended_to_and_the_padding_is_named() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             batch 0..9 0:63+1!1
+             run 0..9 batch=0
+             op CPU FLASH_ATTN_EXT 0..8 x run=0 f32[1,1,1] <- f32[1,1,1] f32[1,256,1] f32[1,256,1]
+             op CPU ADD 8..9 y run=0 f32[4] <- f32[4] f32[4]",
+        );
+        let rows = totals_by(&trace, |event| Some(trace.op_name(event.node)));
+        let (attention, sum) = (&rows[0].1, &rows[1].1);
+        assert_eq!((attention.flops, attention.moved_bytes), (Some(2 * 64 * 2), Some(520)));
+        assert_eq!(attention.padded, Some((2 * 256 * 2, 2 * 256 * 4 + 8)));
+        assert_eq!((attention.attended_share(), sum.padded), (Some(0.25), None));
+    }
+
+    #[test]
+    fn estimates_count_and_are_told_apart() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             run 0..100
+             op GPU ADD 0..10 x run=0 measured=device f32[8]
+             op GPU MUL 10..100 y run=0 measured=device f32[8]
+             run 100..300
+             op GPU SPLIT 100..220 run=1 measured=device f32[8] <- f32[8]
+             op GPU SPLIT 220..300 run=1 split=1 measured=device f32[4] <- f32[4]",
+        );
+        let rows = totals_by(&trace, |event| Some(trace.op_name(event.node)));
+        let told: Vec<_> = rows
+            .iter()
+            .map(|(op, it)| (*op, it.calls(), it.measured_ns(), it.time_ns(), it.share_of_sum))
+            .collect();
+        let expected = [
+            ("MUL", 2, 90.0, 180.0, 0.6),
+            // What no sample is known for, and what is left of the others.
+            ("SPLIT", 2, 200.0, 100.0, 100.0 / 300.0),
+            ("ADD", 2, 10.0, 20.0, 20.0 / 300.0),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! the recording's span. If only the calls that start a backend's work were timed, it may be
 //! computing or idle at any time.
 
-use crate::gaps::recorded_ns;
+use crate::estimates::CopyTimes;
+use crate::gaps::{Gap, gaps, recorded_ns, within};
 use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
 use std::ops::Range;
 
@@ -30,19 +31,33 @@ pub struct BackendTime {
     pub copies_ns: u128,
     /// At least one op was running. Not known where only the starts of work are.
     pub busy_ns: Option<u64>,
-    /// A copy was running and no op.
+    /// A copy was running and no op, in time that was measured or estimated.
     pub copying_ns: u64,
+    /// The part of it that is estimated: only the calls that start these copies were timed.
+    pub copying_estimated_ns: u64,
+    /// Copies of which nothing more than the call is known.
+    pub copies_untimed: u64,
     /// Neither.
     pub idle_ns: Option<u64>,
 }
 
 pub fn wall(trace: &Trace) -> Wall {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
-    let wall_ns = recorded_ns(trace);
+    let (wall_ns, gaps) = (recorded_ns(trace), gaps(trace));
     let mut backends: Vec<Spans> = Vec::new();
     backends.resize_with(trace.backends.len(), Spans::default);
+    let copies = CopyTimes::of(trace);
     for event in trace.events.iter() {
-        backends[usize::from(event.backend.0)].add(trace, &event);
+        let spans = &mut backends[usize::from(event.backend.0)];
+        if copies.is_untimed(&event) {
+            spans.copies.count += 1;
+            match copies.mean_ns(trace, &event) {
+                Some(mean_ns) => spans.estimated_ns += mean_ns,
+                None => spans.untimed += 1,
+            }
+        } else {
+            spans.add(trace, &event);
+        }
     }
     let mut active = Coverage::default();
     let mut times = Vec::new();
@@ -52,14 +67,15 @@ pub fn wall(trace: &Trace) -> Wall {
         }
         active.add_all(&spans.ops.spans);
         active.add_all(&spans.copies.spans);
-        times.push(spans.finish(BackendIndex(at as u16), wall_ns));
+        times.push(spans.finish(BackendIndex(at as u16), wall_ns, &gaps));
     }
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
-    let (active_ns, waited_ns) = (active.total_ns(), waited_ns(trace, start_ns..end_ns));
+    let active_ns = active.total_ns(&gaps);
+    let waited_ns = waited_ns(trace, start_ns..end_ns, &gaps);
     Wall { start_ns, wall_ns, sum_ns, active_ns, waited_ns, backends: times }
 }
 
-fn waited_ns(trace: &Trace, span: Range<u64>) -> u64 {
+fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
     let waits = trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait);
     let within = waits.map(|wait| {
         let end_ns = wait.start_ns.saturating_add(wait.duration_ns);
@@ -68,7 +84,7 @@ fn waited_ns(trace: &Trace, span: Range<u64>) -> u64 {
     });
     let mut waited = Coverage::default();
     waited.add_all(&within.collect::<Vec<_>>());
-    waited.total_ns()
+    waited.total_ns(gaps)
 }
 
 /// The events of one backend as intervals.
@@ -78,6 +94,10 @@ struct Spans {
     copies: Kind,
     /// How many of the ops are calls that only start work.
     calls: u64,
+    /// What copies are estimated to have taken that were timed by their calls, and how many of
+    /// them nothing can be said of.
+    estimated_ns: f64,
+    untimed: u64,
 }
 
 #[derive(Default)]
@@ -105,15 +125,18 @@ impl Spans {
         }
     }
 
-    fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
+    fn finish(self, backend: BackendIndex, wall_ns: u64, gaps: &[Gap]) -> BackendTime {
         let mut coverage = Coverage::default();
         let known = self.ops.count == 0 || self.calls < self.ops.count;
         if known {
             coverage.add_all(&self.ops.spans);
         }
-        let busy_ns = coverage.total_ns();
+        let busy_ns = coverage.total_ns(gaps);
         coverage.add_all(&self.copies.spans);
-        let occupied_ns = coverage.total_ns();
+        let occupied_ns = coverage.total_ns(gaps);
+        // There is no more of it than is left.
+        let left_ns = wall_ns.saturating_sub(occupied_ns);
+        let copying_estimated_ns = (self.estimated_ns.round() as u64).min(left_ns);
         BackendTime {
             backend,
             ops: self.ops.count,
@@ -121,8 +144,10 @@ impl Spans {
             ops_ns: self.ops.total_ns,
             copies_ns: self.copies.total_ns,
             busy_ns: known.then_some(busy_ns),
-            copying_ns: occupied_ns - busy_ns,
-            idle_ns: known.then(|| wall_ns.saturating_sub(occupied_ns)),
+            copying_ns: occupied_ns - busy_ns + copying_estimated_ns,
+            copying_estimated_ns,
+            copies_untimed: self.untimed,
+            idle_ns: known.then(|| left_ns - copying_estimated_ns),
         }
     }
 }
@@ -145,8 +170,9 @@ impl Coverage {
         });
     }
 
-    fn total_ns(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+    /// Without what lies in gaps, which are no part of the wall time.
+    fn total_ns(&self, gaps: &[Gap]) -> u64 {
+        self.0.iter().map(|&(start, end)| end - start - within(gaps, start, end)).sum()
     }
 }
 
@@ -203,6 +229,32 @@ mod tests {
         check("op GPU ADD 0..5\nop GPU ADD 5..10\nop GPU VIEW 7..7", &[(10, 0, 0)]);
         check("op GPU VIEW 7..7", &[(0, 0, 0)]);
         check("", &[]);
+    }
+
+    /// A call of eight microseconds starts a copy of one.
+    #[test]
+    fn the_time_of_a_call_is_not_the_devices() {
+        check(
+            "op GPU ADD 0..10 measured=device
+             copy GPU H2D 10..11 64 measured=device
+             copy GPU H2D 20..28 64 measured=host_call
+             copy GPU H2D 30..38 4096 measured=host_call
+             op GPU ADD 90..100 measured=device",
+            &[(20, 2, 78)],
+        );
+    }
+
+    /// A copy between graph runs belongs to none.
+    #[test]
+    fn what_happens_in_a_gap_is_no_part_of_the_wall_time() {
+        check(
+            "run 0..10 number=1
+             run 90..100 number=5
+             op GPU ADD 0..10 run=0
+             copy GPU H2D 50..95 64
+             op GPU ADD 98..100 run=1",
+            &[(12, 5, 3)],
+        );
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! It is counted from shapes and types, so it is the least that the op has to do: a source counts
 //! once, however often a kernel reads it. An addition, a multiplication and a transcendental
 //! function count as one operation each. What cannot be counted is `None`.
+//!
+//! A fusion does the work of all its nodes, but what one node computes for another is neither
+//! written nor read, unless others need it as well.
 
 use ggprof_ggml::{Touched, computes, touched};
-use ggprof_trace::{Signature, Tensor, Trace, TypeTable};
+use ggprof_trace::{Member, Origin, Signature, Tensor, Trace, TypeTable};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
@@ -24,11 +27,24 @@ impl Work {
 
 /// The work of one call with this signature.
 pub fn work_of(trace: &Trace, signature: &Signature) -> Work {
-    let op = Op { name: trace.text(signature.op), signature, types: &trace.types };
+    if !signature.members.is_empty() {
+        return work_of_fusion(trace, &signature.members);
+    }
+    let name = trace.text(signature.op);
+    // The name of a fusion without its members does not tell what they read and write.
+    let is_copy = name.starts_with("copy_");
+    if signature.extra.is_some() && !is_copy {
+        return Work::default();
+    }
+    work_of_op(&Op { name, signature, types: &trace.types, reads: None })
+}
+
+fn work_of_op(op: &Op<'_>) -> Work {
     match op.name {
         name if !computes(name) => Work::NOTHING,
         // Its tensors are those of two ops among many.
         Signature::WHOLE_SPLIT => Work::default(),
+        _ if op.signature.output.elements() == Some(0) => Work::NOTHING,
         _ => Work {
             flops: op.flops(),
             bytes_read: op.bytes_read(),
@@ -37,10 +53,37 @@ pub fn work_of(trace: &Trace, signature: &Signature) -> Work {
     }
 }
 
+fn work_of_fusion(trace: &Trace, members: &[Member]) -> Work {
+    let mut seen: Vec<Origin> = Vec::new();
+    members.iter().fold(Work::NOTHING, |sum, member| {
+        let signature = trace.nodes.signature(member.signature);
+        let mut is_first = |origin: &Origin| {
+            let is_new = matches!(origin, Origin::Outside(_)) && !seen.contains(origin);
+            seen.push(*origin);
+            is_new
+        };
+        let reads: Vec<bool> = member.origins.iter().map(&mut is_first).collect();
+        let name = trace.text(signature.op);
+        let work = work_of_op(&Op { name, signature, types: &trace.types, reads: Some(&reads) });
+        let written = if member.is_stored { work.bytes_written } else { Some(0) };
+        Work {
+            flops: add(sum.flops, work.flops),
+            bytes_read: add(sum.bytes_read, work.bytes_read),
+            bytes_written: add(sum.bytes_written, written),
+        }
+    })
+}
+
+fn add(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one?.checked_add(other?)
+}
+
 struct Op<'a> {
     name: &'a str,
     signature: &'a Signature,
     types: &'a TypeTable,
+    /// Which sources it reads from memory; all of them if it is alone.
+    reads: Option<&'a [bool]>,
 }
 
 impl Op<'_> {
@@ -96,7 +139,8 @@ impl Op<'_> {
         match touched(self.name) {
             Touched::RowsOfTheOutput => {
                 let rows = Tensor { type_id: self.source(0)?.type_id, ne: self.output()?.ne };
-                self.types.bytes_of(&rows)?.checked_add(self.source_bytes(1)?)
+                let rows = if self.reads(0) { self.types.bytes_of(&rows)? } else { 0 };
+                rows.checked_add(self.source_bytes(1)?)
             }
             Touched::RowsOfTheFirstSource => {
                 self.source_bytes(0)?.checked_add(self.source_bytes(1)?)
@@ -121,10 +165,15 @@ impl Op<'_> {
         }
     }
 
-    /// Size of a source; a place that ggml left empty has none.
+    /// What is read of a source; a place that ggml left empty has nothing.
     fn source_bytes(&self, at: usize) -> Option<u64> {
         let tensor = &self.signature.sources.get(at)?.tensor;
-        if *tensor == Tensor::UNKNOWN { Some(0) } else { self.types.bytes_of(tensor) }
+        let is_nothing = *tensor == Tensor::UNKNOWN || !self.reads(at);
+        if is_nothing { Some(0) } else { self.types.bytes_of(tensor) }
+    }
+
+    fn reads(&self, at: usize) -> bool {
+        self.reads.is_none_or(|reads| reads.get(at).copied().unwrap_or(true))
     }
 
     /// Weights of the experts that are selected: exact for one token; for a batch at most
@@ -132,7 +181,7 @@ impl Op<'_> {
     fn expert_bytes(&self) -> Option<u64> {
         let experts = self.length(0, 2)?;
         let selected = product(&[self.length(2, 0)?, self.length(2, 1)?])?.min(experts);
-        (self.source_bytes(0)? / experts).checked_mul(selected)
+        self.source_bytes(0)?.checked_div(experts)?.checked_mul(selected)
     }
 }
 
@@ -253,6 +302,65 @@ mod tests {
             Some(64 * 5 * 32 * 4 + 2 * 64 * 256 * 8 * 2 + 256 * 5 * 2),
             Some(64 * 32 * 5 * 4),
         );
+    }
+
+    #[track_caller]
+    fn check_fusion(lines: &str, flops: u64, read: u64, written: u64) {
+        let trace = text_fixture::parse(&format!("backend 0 GPU gpu\n{lines}"));
+        let event = trace.events.iter().next().unwrap();
+        let work = work_of(&trace, trace.signature(event.node));
+        let (bytes_read, bytes_written) = (Some(read), Some(written));
+        assert_eq!(work, Work { flops: Some(flops), bytes_read, bytes_written }, "{lines}");
+    }
+
+    #[test]
+    fn fusions_do_the_work_of_all_their_nodes() {
+        check_fusion(
+            "op GPU RMS_NORM 0..1 norm-0 f32[1024] <- f32[1024]
+             with MUL attn_norm-0 f32[1024] <- f32[1024]@0 f32[1024]",
+            3 * 1024 + 1024,
+            2 * 4096,
+            4096,
+        );
+        let weights = 2048 * 8192 / 32 * 18;
+        check_fusion(
+            "op GPU MUL_MAT 0..1 ffn_gate-0 f32[8192] <- q4_0[2048,8192] f32[2048]
+             with MUL_MAT ffn_up-0 f32[8192] <- q4_0[2048,8192] f32[2048]#1
+             with GLU ffn_swiglu-0 f32[8192] <- f32[8192]@0 f32[8192]@1",
+            2 * 2 * 2048 * 8192 + 2 * 8192,
+            2 * weights + 2048 * 4,
+            8192 * 4,
+        );
+        // What is written is the row of the cache.
+        check_fusion(
+            "op GPU ROPE 0..1 Kcur-0 f32[64,8] <- f32[64,8] i32[1]
+             with SET_ROWS cache_k_l0 f16[512,256] <- f32[512]@0 i64[1] f16[512,256]",
+            3 * 512,
+            512 * 4 + 4 + 8,
+            512 * 2,
+        );
+        // The sum is needed later on.
+        check_fusion(
+            "op GPU MUL 0..1 a f32[64] <- f32[64] f32[64]
+             with ADD ffn_inp-0 f32[64] <- f32[64]@0 f32[64] stored
+             with RMS_NORM norm-0 f32[64] <- f32[64]@1",
+            64 + 64 + 3 * 64,
+            3 * 256,
+            2 * 256,
+        );
+    }
+
+    #[test]
+    fn of_a_fusion_without_members_nothing_is_known() {
+        check("MUL_MAT f32[8,4] <- f32[8,8] f32[8,4] fused=MUL_MAT+ADD", None, None, None);
+    }
+
+    #[test]
+    fn empty_work_is_no_work() {
+        check("MUL_MAT f32[512,0] <- q4_0[2048,512] f32[2048,0]", Some(0), Some(0), Some(0));
+        check("GET_ROWS f32[64,0] <- f16[64,32000] i32[0]", Some(0), Some(0), Some(0));
+        check("SET_ROWS f16[512,256] <- f32[512,0] i64[0] f16[512,256]", Some(0), Some(0), Some(0));
+        check("SSM_SCAN f32[4,0] <- f32[4]", Some(0), Some(0), Some(0));
     }
 
     #[test]

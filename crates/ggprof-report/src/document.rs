@@ -32,6 +32,8 @@ pub struct Fact {
     pub value: Cell,
     /// `{}` stands for the value; nothing is shown if it is empty.
     pub words: &'static str,
+    /// There may be several with this key: JSON has them in a list.
+    pub is_listed: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct Column {
     pub align: Align,
     /// Columns with low numbers stay when a terminal is narrow.
     pub rank: u8,
+    /// A row with something here is a part of the row above it, and counted there.
+    pub is_part: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +68,11 @@ pub enum Align {
 pub enum Cell {
     Nothing,
     Text(String),
+    /// Words for people, and the name that programs know.
+    Named {
+        words: String,
+        name: String,
+    },
     Count(u128),
     /// A number without a unit, such as an id.
     Number(i64),
@@ -99,7 +108,7 @@ impl Cell {
     pub fn words(&self) -> String {
         match self {
             Self::Nothing => String::new(),
-            Self::Text(text) => text.clone(),
+            Self::Text(text) | Self::Named { words: text, .. } => text.clone(),
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
             Self::Nanos(ns) => units::duration(*ns),
@@ -123,14 +132,16 @@ impl Cell {
         use serde_json::Value;
         match self {
             Self::Nothing => Value::Null,
-            Self::Text(text) => Value::from(text.as_str()),
+            Self::Text(text) | Self::Named { name: text, .. } => Value::from(text.as_str()),
             Self::Count(number) | Self::Bytes(number) => match u64::try_from(*number) {
                 Ok(number) => Value::from(number),
                 Err(_) => Value::from(*number as f64),
             },
             Self::Number(number) => Value::from(*number),
             Self::Clock(unix_ns) | Self::Date(unix_ns) => Value::from(*unix_ns),
-            Self::Nanos(number) if number.fract() == 0.0 && *number < 2f64.powi(53) => {
+            Self::Nanos(number)
+                if number.fract() == 0.0 && (0.0..2f64.powi(53)).contains(number) =>
+            {
                 Value::from(*number as u64)
             }
             Self::Nanos(number)
@@ -168,6 +179,22 @@ impl Document {
     }
 }
 
+impl Table {
+    /// Each row with those that are a part of it.
+    pub(crate) fn whole_rows(&self) -> Vec<(&[Cell], Vec<&[Cell]>)> {
+        let part = self.columns.iter().position(|column| column.is_part);
+        let mut whole: Vec<(&[Cell], Vec<&[Cell]>)> = Vec::new();
+        for row in &self.rows {
+            let is_part = part.is_some_and(|at| row.get(at) != Some(&Cell::Nothing));
+            match whole.last_mut().filter(|_| is_part) {
+                Some((_, parts)) => parts.push(row),
+                None => whole.push((row, Vec::new())),
+            }
+        }
+        whole
+    }
+}
+
 /// The values of a fact in words, without those that say nothing.
 pub(crate) fn sentence(values: &[Fact], separator: &str) -> String {
     let words = values.iter().map(Fact::words).filter(|words| !words.is_empty());
@@ -176,7 +203,12 @@ pub(crate) fn sentence(values: &[Fact], separator: &str) -> String {
 
 impl Fact {
     pub fn new(key: &'static str, value: Cell, words: &'static str) -> Self {
-        Self { key, value, words }
+        Self { key, value, words, is_listed: false }
+    }
+
+    /// One of several with the same key.
+    pub fn listed(key: &'static str, value: Cell, words: &'static str) -> Self {
+        Self { key, value, words, is_listed: true }
     }
 
     /// The value in its words; empty if there is no value.
@@ -190,10 +222,15 @@ impl Fact {
 
 impl Column {
     pub const fn left(key: &'static str, title: &'static str, rank: u8) -> Self {
-        Self { key, title, align: Align::Left, rank }
+        Self { key, title, align: Align::Left, rank, is_part: false }
     }
 
     pub const fn right(key: &'static str, title: &'static str, rank: u8) -> Self {
-        Self { key, title, align: Align::Right, rank }
+        Self { key, title, align: Align::Right, rank, is_part: false }
+    }
+
+    /// Says what a row is of the row above; for programs.
+    pub const fn part(key: &'static str) -> Self {
+        Self { key, title: "", align: Align::Left, rank: u8::MAX, is_part: true }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Scripts read this layout, so its lines keep their form: percentages are of the sum of
 //! all durations and bandwidth is output bytes over time. Shapes are those of the longest
-//! call, with all its sources.
+//! call, with all its sources. As in that profiler, a copy that runs on by itself has the time of the
+//! call that starts it.
 
 use crate::caveat::caveats;
 use crate::render::printable;
@@ -20,7 +21,8 @@ pub fn text(trace: &Trace) -> String {
         return out;
     }
     let ops = by_op(trace);
-    let total_ms = milliseconds(ops.iter().map(|op| op.totals.total_ns).sum());
+    let total_ns = ops.iter().map(|op| duration_ns(&op.totals)).sum();
+    let total_ms = milliseconds(total_ns);
     let records = trace.events.len();
     let unique = ops.len();
     out.push_str("=== Profiling Summary ===\n");
@@ -28,47 +30,44 @@ pub fn text(trace: &Trace) -> String {
     let _ = writeln!(out, "Total records: {records}");
     let _ = writeln!(out, "Unique ops:    {unique}");
     out.push_str("\n=== Per-Backend Summary ===\n");
-    backends(&mut out, trace);
+    backends(&mut out, trace, total_ns);
     out.push_str("\n=== Operations (sorted by total time) ===\n");
-    operations(&mut out, trace, &ops);
+    operations(&mut out, trace, &ops, total_ns);
     let _ = writeln!(out, "\nTotal: {total_ms:.2} ms  ({records} records, {unique} unique ops)");
     out
 }
 
-fn backends(out: &mut String, trace: &Trace) {
+fn backends(out: &mut String, trace: &Trace, all_ns: u128) {
     let rows = by_backend(trace);
-    let mut order: Vec<(BackendIndex, u128, f64)> = Vec::new();
+    let mut order: Vec<(BackendIndex, u128)> = Vec::new();
     for row in &rows {
-        let Totals { total_ns, share_of_sum, .. } = row.totals;
-        match order.iter_mut().find(|(backend, ..)| *backend == row.backend) {
-            Some((_, sum_ns, share)) => {
-                *sum_ns += total_ns;
-                *share += share_of_sum;
-            }
-            None => order.push((row.backend, total_ns, share_of_sum)),
+        let duration_ns = duration_ns(&row.totals);
+        match order.iter_mut().find(|(backend, _)| *backend == row.backend) {
+            Some((_, sum_ns)) => *sum_ns += duration_ns,
+            None => order.push((row.backend, duration_ns)),
         }
     }
-    order.sort_by_key(|(_, sum_ns, _)| std::cmp::Reverse(*sum_ns));
-    for (index, sum_ns, share) in order {
+    order.sort_by_key(|(_, sum_ns)| std::cmp::Reverse(*sum_ns));
+    for (index, sum_ns) in order {
         let backend = trace.backend(index);
         let (id, name) = (backend.id, printable(&backend.name));
         let _ = writeln!(
             out,
             "  Backend {id} ({name}): {:.2} ms ({:.1}%)",
             milliseconds(sum_ns),
-            share * 100.0
+            percent(sum_ns, all_ns)
         );
         for (kind, title) in [(EventKind::Op, "OPs:  "), (EventKind::Copy, "COPYs:")] {
             let row = rows.iter().find(|row| row.backend == index && row.kind == kind);
             let Some(totals) = row.map(|row| &row.totals) else { continue };
             let bandwidth = bandwidth(totals).map_or(String::new(), |text| format!(", {text}"));
-            let ms = milliseconds(totals.total_ns);
+            let ms = milliseconds(duration_ns(totals));
             let _ = writeln!(out, "    {title} {} calls, {ms:.2} ms{bandwidth}", totals.count);
         }
     }
 }
 
-fn operations(out: &mut String, trace: &Trace, ops: &[OpRow]) {
+fn operations(out: &mut String, trace: &Trace, ops: &[OpRow], all_ns: u128) {
     let _ = writeln!(
         out,
         "{:<5} {:>4}  {:<28}  {:>7}  {:>6}  {:>10}  {:>10}  {:>10}  {:>10}  {:>12}  Tensors",
@@ -86,6 +85,8 @@ fn operations(out: &mut String, trace: &Trace, ops: &[OpRow]) {
     let rule = |width: usize| "-".repeat(width);
     let rules: Vec<String> = [28, 7, 6, 10, 10, 10, 10, 12, 7].into_iter().map(rule).collect();
     let _ = writeln!(out, "----- ----  {}", rules.join("  "));
+    let mut ops: Vec<&OpRow> = ops.iter().collect();
+    ops.sort_by_key(|op| std::cmp::Reverse(duration_ns(&op.totals)));
     for op in ops {
         let fusions = op
             .fusions
@@ -93,12 +94,18 @@ fn operations(out: &mut String, trace: &Trace, ops: &[OpRow]) {
             .map(|fusion| (format!("  {}", trace.text(fusion.fusion)), &fusion.totals));
         let op_line = (trace.text(op.op).to_owned(), &op.totals);
         for (name, totals) in std::iter::once(op_line).chain(fusions) {
-            line(out, trace, op, &name, totals);
+            line(out, trace, op, &name, (totals, all_ns));
         }
     }
 }
 
-fn line(out: &mut String, trace: &Trace, op: &OpRow, name: &str, totals: &Totals) {
+fn line(
+    out: &mut String,
+    trace: &Trace,
+    op: &OpRow,
+    name: &str,
+    (totals, all_ns): (&Totals, u128),
+) {
     let longest = trace.events.get(totals.longest);
     let shapes = shape_text::sources(trace.signature(longest.node), &trace.types);
     let row = format!(
@@ -106,10 +113,10 @@ fn line(out: &mut String, trace: &Trace, op: &OpRow, name: &str, totals: &Totals
         op.kind.name(),
         trace.backend(op.backend).id,
         printable(name),
-        totals.share_of_sum * 100.0,
+        percent(duration_ns(totals), all_ns),
         totals.count,
-        milliseconds(totals.total_ns),
-        totals.avg_ns() / 1e3,
+        milliseconds(duration_ns(totals)),
+        duration_ns(totals) as f64 / totals.count as f64 / 1e3,
         totals.min_ns as f64 / 1e3,
         totals.max_ns as f64 / 1e3,
         bandwidth(totals).unwrap_or_default(),
@@ -122,8 +129,18 @@ fn milliseconds(ns: u128) -> f64 {
     ns as f64 / 1e6
 }
 
+/// What all records took, calls included.
+fn duration_ns(totals: &Totals) -> u128 {
+    if totals.only_calls { totals.total_ns } else { totals.total_ns + totals.call_ns }
+}
+
+fn percent(ns: u128, of_ns: u128) -> f64 {
+    if of_ns > 0 { ns as f64 / of_ns as f64 * 100.0 } else { 0.0 }
+}
+
 fn bandwidth(totals: &Totals) -> Option<String> {
-    let rate = totals.output_gigabytes_per_second()?;
+    let (bytes, ns) = (totals.output_bytes, duration_ns(totals));
+    let rate = (bytes > 0 && ns > 0).then(|| bytes as f64 / ns as f64)?;
     Some(match rate >= 1000.0 {
         true => format!("{:.2} TB/s", rate / 1000.0),
         false => format!("{rate:.2} GB/s"),

@@ -18,7 +18,7 @@ pub use model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer, BufferUsage,
     ContextChange, ContextChangeKind, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType,
     DeviceWork, Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId,
-    HostTask, Loss, LossKind, Measured, NewEvent, Node, NodeId, Provenance, Quantity, Sensor,
-    Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
-    ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
+    HostTask, Loss, LossKind, Measured, Member, NewEvent, Node, NodeId, Origin, Provenance,
+    Quantity, Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor,
+    ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
 };

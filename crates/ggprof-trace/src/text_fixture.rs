@@ -7,6 +7,11 @@
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
 //! ```
 //!
+//! `with MUL attn_norm-0 f32[8] <- f32[8]@0 f32[8]#1` under an op adds a node that was fused with it:
+//! its first source is the result of the fusion's first node (`@0`), its second one is the tensor
+//! from outside that the fusion reads second (`#1`; a source without a number is one more). `stored`
+//! says that others need the result, too.
+//!
 //! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy say what a device did for it;
 //! `concurrent`, `group=N` or `stream=N` after the times say how. `wait 10..20 run=N` says that the
 //! program waits for a run's results.
@@ -26,7 +31,8 @@ use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
-    Measured, NewEvent, Signature, Source, TaskKind, Tensor, Trace, WorkKind, WorkOrigin,
+    Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, Trace,
+    WorkKind, WorkOrigin,
 };
 
 /// Builds the trace that the text describes.
@@ -35,19 +41,27 @@ use crate::model::{
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
     let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<&str> = line.split_whitespace().collect();
+    let lines: Vec<Vec<&str>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .filter(|words: &Vec<&str>| !words.is_empty())
+        .collect();
+    for (at, words) in lines.iter().enumerate() {
         match words[0] {
-            "backend" => trace.backends.push(backend(&words)),
+            "backend" => trace.backends.push(backend(words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);
                 trace.graph_runs.push(graph_run(&words[2..], start_ns, end_ns));
             }
-            "op" | "copy" => event(&words, &mut trace),
-            "kernel" | "copied" => device_work(&words, &mut trace),
-            "wait" => wait(&words, &mut trace),
-            "batch" => trace.batches.push(batch(&words, trace.batches.len() as u32)),
-            "change" => trace.context_changes.push(context_change(&words)),
+            "op" | "copy" => {
+                let fused = lines[at + 1..].iter().take_while(|words| words[0] == "with");
+                event(words, &fused.collect::<Vec<_>>(), &mut trace);
+            }
+            "with" => {}
+            "kernel" | "copied" => device_work(words, &mut trace),
+            "wait" => wait(words, &mut trace),
+            "batch" => trace.batches.push(batch(words, trace.batches.len() as u32)),
+            "change" => trace.context_changes.push(context_change(words)),
             other => panic!("a fixture line begins with {other}"),
         }
     }
@@ -158,7 +172,7 @@ fn times(word: &str) -> (u64, u64) {
     (start.parse().expect("a start"), end.parse().expect("an end"))
 }
 
-fn event(words: &[&str], trace: &mut Trace) {
+fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let kind = if words[0] == "op" { EventKind::Op } else { EventKind::Copy };
     let backend = trace.backends.iter().position(|backend| backend.name == words[1]);
     let backend = BackendIndex(backend.expect("a backend declared above") as u16);
@@ -195,6 +209,7 @@ fn event(words: &[&str], trace: &mut Trace) {
     }
     signature.sources = sources.unwrap_or_default().into();
     let node = trace.nodes.intern(signature, tensor_name, &source_names);
+    let node = if fused.is_empty() { node } else { fusion(node, fused, trace) };
     let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
     trace.events.push(NewEvent {
         kind,
@@ -209,6 +224,61 @@ fn event(words: &[&str], trace: &mut Trace) {
         measured,
         threads: None,
     });
+}
+
+/// The node of an op and of those that were fused with it.
+fn fusion(first: NodeId, others: &[&Vec<&str>], trace: &mut Trace) -> NodeId {
+    let inputs = trace.signature(first).sources.len() as u8;
+    let mut outside = inputs;
+    let mut nodes = vec![first];
+    let mut links: Vec<(Vec<Origin>, bool)> =
+        vec![((0..inputs).map(Origin::Outside).collect(), false)];
+    for words in others {
+        let mut signature = Signature::of_op(trace.strings.intern(words[1]));
+        let (mut name, mut sources, mut origins) = (None, None, Vec::new());
+        for word in &words[2..] {
+            let (word, origin) = match (word.split_once('@'), word.split_once('#')) {
+                (Some((word, member)), _) => (word, Some(Origin::Member(number(member)))),
+                (_, Some((word, tensor))) => (word, Some(Origin::Outside(number(tensor)))),
+                _ => (*word, None),
+            };
+            match (tensor(word, trace), &mut sources) {
+                _ if word == "<-" => sources = Some(Vec::new()),
+                (Some(tensor), Some(sources)) => {
+                    sources.push(Source { tensor, nb: [0; 4] });
+                    origins.push(origin.unwrap_or_else(|| {
+                        outside += 1;
+                        Origin::Outside(outside - 1)
+                    }));
+                }
+                (Some(tensor), None) => signature.output = tensor,
+                (None, _) if word != "stored" => name = Some(trace.strings.intern(word)),
+                (None, _) => {}
+            }
+        }
+        signature.sources = sources.unwrap_or_default().into();
+        nodes.push(trace.nodes.intern(signature, name, &[]));
+        links.push((origins, words.contains(&"stored")));
+    }
+    let is_used = |place: usize| {
+        let origin = Origin::Member(place as u8);
+        links.iter().any(|(origins, _)| origins.contains(&origin))
+    };
+    let members = (0..nodes.len()).map(|at| Member {
+        signature: trace.node(nodes[at]).signature,
+        origins: links[at].0.as_slice().into(),
+        is_stored: links[at].1 || !is_used(at),
+    });
+    let members = members.collect();
+    let names: Vec<&str> = nodes.iter().map(|&node| trace.op_name(node)).collect();
+    let extra = Some(trace.strings.intern(&names.join("+")));
+    let signature = Signature { extra, members, ..trace.signature(first).clone() };
+    let source_names = trace.nodes.source_names(first).to_vec();
+    trace.nodes.intern_fusion(signature, trace.node(first).tensor_name, &source_names, &nodes)
+}
+
+fn number(text: &str) -> u8 {
+    text.parse().expect("a number")
 }
 
 /// Belongs to the event of the line above.

@@ -80,6 +80,7 @@ fn recording() -> File {
         let sample = layout::DeviceClock {
             clock: 1,
             uncertainty_ns,
+            tick_ps: 2000,
             device_ticks,
             monotonic_ns,
             ..Default::default()

@@ -21,7 +21,8 @@ fn rich_trace() -> Trace {
          run 100..200
          op CPU GET_ROWS 0..4 inp_\"embd\\ run=0 f32[8,3] <- q4_0[32,9] i32[3] bytes=96 measured=host
          copy CUDA0 H2D 4..8 96 </script> run=0 fused=embd <- f32[8,3] measured=host_call
-         op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 fused=RMS_NORM+MUL measured=device
+         op CUDA0 RMS_NORM 10..20 norm-0 run=0 split=1 f32[8,3] <- f32[8,3] measured=device
+         with MUL attn_norm-0 f32[8,3] <- f32[8,3]@0 f32[8] f32[8,3]#0 stored
          kernel rms_norm_f32 10..14 stream=2 first
          kernel mul_f32 12..18 concurrent
          op CUDA0 GLU 20..30 é\u{7}\u{1b} run=0 split=1 sub=SWIGLU_NEW measured=modelled
@@ -134,6 +135,22 @@ fn the_order_of_the_parts_does_not_matter() {
     assert_eq!(read.losses, []);
     assert_eq!(read.device_work.len(), trace.device_work.len());
     assert_eq!(read.graph_runs, trace.graph_runs);
+}
+
+#[test]
+fn device_work_outside_of_its_record_is_damage() {
+    let json = written(&rich_trace());
+    let work = "[2,0,";
+    assert!(json.contains(work), "{json}");
+    let at = json.find(work).unwrap();
+    let entry = &json[at..at + json[at..].find(']').unwrap() + 1];
+    for (from, to) in [(",10,4,", ",9,4,"), (",10,4,", ",10,40,"), (",10,4,4,", ",10,4,5,")] {
+        let broken = entry.replacen(from, to, 1);
+        assert_ne!(broken, entry);
+        let read = formats::read(json.replace(entry, &broken).as_bytes()).unwrap();
+        assert_eq!(read.device_work.len(), 1, "{broken}");
+        assert_eq!(read.losses.len(), 1, "{broken}");
+    }
 }
 
 #[test]

@@ -431,6 +431,8 @@ pub(crate) enum ByArg {
     Run,
     /// Second by second: tokens, requests, computing and idle time
     Second,
+    /// Time of a token and of attention, by the number of tokens before it
+    Depth,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
 }
@@ -468,6 +470,7 @@ impl From<ByArg> for By {
             ByArg::Request => Self::Request,
             ByArg::Run => Self::Run,
             ByArg::Second => Self::Second,
+            ByArg::Depth => Self::Depth,
             ByArg::Memory => Self::Memory,
         }
     }

@@ -114,6 +114,11 @@ impl Recording {
         }
     }
 
+    /// Says all that a report begins with, where the report is nothing but a table.
+    pub(crate) fn warn(&self) {
+        caveats(&self.trace).iter().for_each(|caveat| messages::warning(&caveat.sentence()));
+    }
+
     /// Whether it is all that it should be.
     pub(crate) fn outcome(&self) -> Outcome {
         match self.trace.losses.is_empty() && !self.trace.events.is_empty() {

@@ -1,7 +1,7 @@
 //! How much of the time each backend computes and copies, look by look. Time is counted once, however
 //! many threads or streams are busy, and whenever it is told of: devices tell later.
 
-use super::{BackendNow, Counters};
+use super::{BackendNow, Counters, Idle};
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{BackendIndex, DeviceType, Trace};
 use hashbrown::HashMap;
@@ -42,10 +42,11 @@ impl Busy {
         &mut self,
         descriptions: &Trace,
         news: &News,
-        now_ns: u64,
-        interval_ns: u64,
+        inside: &[(u64, u64)],
+        window: (u64, u64),
         counters: &mut Counters,
     ) -> Vec<BackendNow> {
+        let (now_ns, interval_ns) = (window.1, window.1.saturating_sub(window.0).max(1));
         let mut spans: HashMap<BackendIndex, [Vec<(u64, u64)>; 2]> = HashMap::new();
         for &(backend, start, end) in &news.busy {
             spans.entry(backend).or_default()[0].push((start, end));
@@ -63,6 +64,10 @@ impl Busy {
         for &backend in spans.keys() {
             self.backends.entry(backend).or_default();
         }
+        let work: Vec<(BackendIndex, (u64, u64))> = spans
+            .iter()
+            .flat_map(|(&backend, of_it)| of_it.iter().flatten().map(move |span| (backend, *span)))
+            .collect();
         let mut now: Vec<(BackendIndex, BackendNow)> = Vec::new();
         for (&index, backend) in &mut self.backends {
             let described = descriptions.backend(index);
@@ -76,11 +81,36 @@ impl Busy {
             let is_known = backend.is_timed || described.device_type == DeviceType::Cpu;
             let busy = is_known.then(|| share(busy_ns));
             let copying = share(copying_ns).min(1.0 - busy.unwrap_or(0.0));
-            now.push((index, BackendNow { name: described.name.clone(), busy, copying }));
+            let own = work.iter().filter(|(backend, _)| *backend == index).map(|(_, span)| *span);
+            let all = work.iter().map(|(_, span)| *span);
+            let idle = idle([own.collect(), all.collect(), inside.to_vec()], window);
+            let name = described.name.clone();
+            now.push((index, BackendNow { name, busy, copying, idle }));
         }
         now.sort_by_key(|(index, _)| index.0);
         now.into_iter().map(|(_, backend)| backend).collect()
     }
+}
+
+/// Of the time of a backend's own work, of all work, and of graph runs and calls.
+fn idle([own, all, mut inside]: [Vec<(u64, u64)>; 3], window: (u64, u64)) -> Idle {
+    inside.extend(&all);
+    let [own, all, inside] = [own, all, inside].map(|spans| covered(spans, window));
+    let share = |ns: u64| ns as f64 / window.1.saturating_sub(window.0).max(1) as f64;
+    Idle {
+        elsewhere: share(all - own),
+        between_ops: share(inside - all),
+        outside: share(window.1.saturating_sub(window.0) - inside),
+    }
+}
+
+/// How much of a window spans cover.
+fn covered(mut spans: Vec<(u64, u64)>, (from, to): (u64, u64)) -> u64 {
+    spans.iter_mut().for_each(|(start, end)| {
+        (*start, *end) = ((*start).clamp(from, to), (*end).clamp(from, to));
+    });
+    spans.sort_unstable();
+    Covered::default().add(&spans)
 }
 
 impl Backend {
@@ -105,5 +135,14 @@ mod tests {
         // It goes on, and some of it was counted.
         assert_eq!(backend.take(vec![(15, 50)], vec![]), (30, 20 - 20));
         assert_eq!(backend.take(vec![], vec![]), (0, 0));
+    }
+
+    #[test]
+    fn idle_time_is_something_else() {
+        let own = vec![(100, 120), (110, 130)];
+        let all = vec![(150, 160), (100, 120), (110, 130), (90, 105)];
+        let inside = vec![(100, 170)];
+        let found = idle([own, all, inside], (100, 200));
+        assert_eq!(found, Idle { elsewhere: 0.1, between_ops: 0.3, outside: 0.3 });
     }
 }

@@ -5,7 +5,7 @@ use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::{Wall, by_backend, wall};
 use ggprof_trace::Trace;
 
-const TIMES: [Column; 11] = [
+const TIMES: [Column; 13] = [
     Column::right("backend_id", "", 9),
     Column::left("backend", "backend", 0),
     Column::left("device_type", "device", 3),
@@ -13,10 +13,12 @@ const TIMES: [Column; 11] = [
     Column::right("busy_share", "% wall", 1),
     Column::right("copying_ns", "copying", 1),
     Column::right("copying_share", "% wall", 2),
+    Column::right("copying_estimated_ns", "estimated", 3),
     Column::right("idle_ns", "idle", 1),
     Column::right("idle_share", "% wall", 2),
     Column::right("ops", "ops", 2),
     Column::right("copies", "copies", 2),
+    Column::right("copies_untimed", "not timed", 3),
 ];
 
 const KEY: [Column; 3] = [
@@ -58,6 +60,13 @@ pub(super) fn wall_times(document: &mut Document, trace: &Trace, wall: &Wall) {
         .iter()
         .map(|time| {
             let backend = trace.backend(time.backend);
+            let some = |number: u64, cell: &dyn Fn(u64) -> Cell| match number {
+                0 => Cell::Nothing,
+                number => cell(number),
+            };
+            // Of calls alone it cannot be told how long the device copied.
+            let is_known = time.copies == 0 || time.copies_untimed < time.copies;
+            let copying = Some(time.copying_ns).filter(|_| is_known);
             let nanos = |ns: Option<u64>| Cell::or_nothing(ns, |ns| Cell::Nanos(ns as f64));
             vec![
                 Cell::Number(backend.id.into()),
@@ -65,12 +74,14 @@ pub(super) fn wall_times(document: &mut Document, trace: &Trace, wall: &Wall) {
                 Cell::text(backend.device_type.name()),
                 nanos(time.busy_ns),
                 Cell::or_nothing(time.busy_ns, share),
-                Cell::Nanos(time.copying_ns as f64),
-                share(time.copying_ns),
+                nanos(copying),
+                Cell::or_nothing(copying, share),
+                some(time.copying_estimated_ns, &|ns| Cell::Nanos(ns as f64)),
                 nanos(time.idle_ns),
                 Cell::or_nothing(time.idle_ns, share),
                 Cell::Count(time.ops.into()),
                 Cell::Count(time.copies.into()),
+                some(time.copies_untimed, &|count| Cell::Count(count.into())),
             ]
         })
         .collect();

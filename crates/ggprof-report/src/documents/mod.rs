@@ -2,6 +2,7 @@
 
 mod backends;
 mod columns;
+mod depth;
 mod energy;
 mod layers;
 mod memory;
@@ -34,6 +35,7 @@ pub enum By {
     Request,
     Run,
     Second,
+    Depth,
     Memory,
 }
 
@@ -50,6 +52,7 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Request => requests::all(&mut document, trace),
         By::Run => runs::all(&mut document, trace),
         By::Second => runs::by_second(&mut document, trace),
+        By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
     }
     document

@@ -9,17 +9,17 @@ use ggprof_trace::Trace;
 const KEY: [Column; 5] = [
     Column::left("type", "", 9),
     Column::left("op", "operation", 0),
-    Column::left("fusion", "", 9),
+    Column::part("fusion"),
     Column::right("backend_id", "", 9),
     Column::left("backend", "backend", 1),
 ];
 
-const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 2)];
+const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 5)];
 
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.heading("operations", "Operations");
+    sampling::note(document, trace);
     document.table(table("operations", trace, &by_op(trace)));
-    sampling::estimates(document, trace);
 }
 
 /// Ops in the given order; fused calls stand below the op they are counted with.
@@ -27,7 +27,9 @@ pub(super) fn table(key: &'static str, trace: &Trace, ops: &[OpRow]) -> Table {
     let mut rows = Vec::new();
     for op in ops {
         let name = trace.text(op.op);
-        rows.push(line(trace, op, name.to_owned(), Cell::Nothing, &op.totals));
+        let is_rest = op.totals.estimate.is_some_and(|estimate| estimate.ns < 0.0);
+        let words = if is_rest { format!("rest of {name}s") } else { name.to_owned() };
+        rows.push(line(trace, op, words, Cell::Nothing, &op.totals));
         for fusion in &op.fusions {
             let name = trace.text(fusion.fusion);
             let key = Cell::text(name);
@@ -37,11 +39,11 @@ pub(super) fn table(key: &'static str, trace: &Trace, ops: &[OpRow]) -> Table {
     Table { key, columns: head(&[&columns::SHARES, &KEY, &columns::TOTALS, &SHAPE]), rows }
 }
 
-fn line(trace: &Trace, op: &OpRow, name: String, fusion: Cell, totals: &Totals) -> Vec<Cell> {
+fn line(trace: &Trace, op: &OpRow, words: String, fusion: Cell, totals: &Totals) -> Vec<Cell> {
     let backend = trace.backend(op.backend);
     let key = vec![
         columns::kind(op.kind),
-        Cell::Text(name),
+        Cell::Named { words, name: trace.text(op.op).to_owned() },
         fusion,
         Cell::Number(backend.id.into()),
         Cell::text(backend.label()),

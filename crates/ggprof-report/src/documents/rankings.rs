@@ -1,16 +1,16 @@
 //! Rankings: the ops and calls that take longest.
 
-use super::{columns, operations};
+use super::{columns, operations, sampling};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::inefficiency::Basis;
+use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
 use ggprof_analysis::{
     DeviceKernel, OpRow, by_op, device_kernels as by_kernel, inefficiency as rank_inefficiency,
     top_kernels as longest,
 };
 use ggprof_trace::{EventId, Measured, Trace};
 
-const KERNEL: [Column; 12] = [
-    Column::right("duration_ns", "time", 0),
+const KERNEL: [Column; 13] = [
+    Column::right("charged_ns", "time", 0),
     Column::left("type", "", 9),
     Column::left("op", "operation", 0),
     Column::left("fusion", "", 9),
@@ -20,6 +20,7 @@ const KERNEL: [Column; 12] = [
     Column::right("split", "split", 3),
     Column::right("graph_run", "graph run", 3),
     Column::right("start_ns", "", 9),
+    Column::right("duration_ns", "", 9),
     Column::left("measured", "measured", 4),
     Column::left("shape", "sources", 2),
 ];
@@ -51,6 +52,7 @@ pub fn top_ops(trace: &Trace, n: usize) -> Document {
     let mut ops = by_op(trace);
     ops.truncate(n);
     document.heading("top_ops", format!("Top {n} operations by total time"));
+    sampling::note(&mut document, trace);
     document.table(operations::table("top_ops", trace, &ops));
     document
 }
@@ -109,7 +111,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
     let fusion = signature.extra.filter(|_| event.is_op()).map(|fusion| trace.text(fusion));
     let measured = Some(event.measured).filter(|&measured| measured != Measured::Unknown);
     vec![
-        Cell::Nanos(event.duration_ns as f64),
+        Cell::Nanos(event.charged_ns as f64),
         columns::kind(event.kind),
         Cell::text(trace.text(signature.op)),
         Cell::or_nothing(fusion, Cell::text),
@@ -119,6 +121,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
         Cell::Number(event.split.into()),
         Cell::or_nothing(event.graph_run, |run| Cell::Number(run.0.into())),
         Cell::Nanos(event.start_ns as f64),
+        Cell::Nanos(event.duration_ns as f64),
         Cell::or_nothing(measured, |measured| Cell::text(measured.name())),
         columns::shape_of(trace, &event),
     ]
@@ -128,8 +131,9 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
     let found = rank_inefficiency(ops, n);
     let basis = match found.basis {
         Basis::Moved => "read and written",
-        Basis::Output => "of output (the recording does not describe all sources)",
+        Basis::Output => "of output alone",
     };
+    let least = Cell::Share(LEAST_SHARE).words();
     let rows = found
         .rows
         .iter()
@@ -145,6 +149,9 @@ pub(super) fn inefficient_ops(document: &mut Document, trace: &Trace, ops: &[OpR
             ]
         })
         .collect();
-    document.heading("inefficiency", format!("Inefficiency: time per byte {basis}"));
+    document.heading(
+        "inefficiency",
+        format!("Inefficiency: time per byte {basis}, from {least} of the time on"),
+    );
     document.table(Table { key: "inefficiency", columns: INEFFICIENT.to_vec(), rows });
 }

@@ -24,8 +24,8 @@ pub fn summary(trace: &Trace, name: &str) -> Document {
     backends::wall_times(&mut document, trace, &wall);
     phases::overview(&mut document, &find_phases(trace));
     document.heading("operations", "Operations by total time");
+    sampling::note(&mut document, trace);
     document.table(operations::table("operations", trace, &ops));
-    sampling::estimates(&mut document, trace);
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
@@ -256,7 +256,7 @@ fn coverage(document: &mut Document, trace: &Trace) {
         .iter()
         .map(|(subject, parts)| {
             let text = format!("{subject}: {}", parts.join(", "));
-            Fact::new("observed", Cell::Text(text), "{}")
+            Fact::listed("observed", Cell::Text(text), "{}")
         })
         .collect();
     document.fact("coverage", "observed", facts);

@@ -1,8 +1,8 @@
 //! A look as one line of JSON: raw numbers, `null` for what is not known.
 
-use super::{dropped_key, ops_of};
+use super::{dropped_key, ops_of, quantity};
 use crate::render::printable;
-use ggprof_analysis::live::{BackendNow, Frame, OpNow};
+use ggprof_analysis::live::{BackendNow, Frame, OpNow, Reading};
 use serde_json::{Map, Value, json};
 
 /// Enough to see what matters, and a line that can be read.
@@ -40,6 +40,7 @@ pub fn json_line(frame: &Frame) -> String {
         "backends": frame.backends.iter().map(backend).collect::<Vec<_>>(),
         "ops": ops,
         "copied_bytes_per_second": frame.copied_bytes as f64 / seconds,
+        "sensors": frame.readings.iter().map(reading).collect::<Vec<_>>(),
         "losses": losses,
         "missed_blocks": standing.missed_blocks,
     })
@@ -52,7 +53,29 @@ fn percentiles(values: Option<(u64, u64)>) -> Value {
 
 fn backend(backend: &BackendNow) -> Value {
     let idle = backend.busy.map(|busy| (1.0 - busy - backend.copying).max(0.0));
-    json!({"name": printable(&backend.name), "busy": backend.busy, "copying": backend.copying, "idle": idle})
+    let causes = json!({
+        "other_backends": backend.idle.elsewhere,
+        "between_ops": backend.idle.between_ops,
+        "outside_graphs": backend.idle.outside,
+    });
+    json!({
+        "name": printable(&backend.name),
+        "busy": backend.busy,
+        "copying": backend.copying,
+        "idle": idle,
+        "idle_while": backend.busy.map(|_| causes),
+    })
+}
+
+fn reading(reading: &Reading) -> Value {
+    let (name, unit, scale) = quantity(reading.quantity);
+    json!({
+        "device": reading.device,
+        "name": printable(&reading.name),
+        "quantity": name,
+        "unit": unit,
+        "value": reading.value as f64 / scale,
+    })
 }
 
 fn op(op: &OpNow, sum_ns: u64) -> Value {

@@ -1,11 +1,12 @@
 //! Counters as OpenMetrics text. Times of tokens have OpenTelemetry's names for generative AI, as
 //! Prometheus spells them. Labels are few, and come from ggml and not from what users wrote.
 
-use super::dropped_key;
-use ggprof_analysis::live::{Counters, Histogram, OfBackend};
+use super::{dropped_key, quantity};
+use ggprof_analysis::live::{Counters, Histogram, OfBackend, Reading};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub fn open_metrics(counters: &Counters) -> String {
+pub fn open_metrics(counters: &Counters, readings: &[Reading]) -> String {
     let mut out = String::new();
     histogram(
         &mut out,
@@ -39,8 +40,31 @@ pub fn open_metrics(counters: &Counters) -> String {
     let lost: Vec<_> =
         lost.map(|(what, count)| (label("what", dropped_key(*what)), *count as f64)).collect();
     counter(&mut out, "ggprof_lost_total", "What the recorder could not take.", &lost);
+    sensors(&mut out, readings);
     out.push_str("# EOF\n");
     out
+}
+
+/// Energies are counters of the devices, the others are as they are now.
+fn sensors(out: &mut String, readings: &[Reading]) {
+    let mut families: BTreeMap<(&str, &str), Vec<(String, f64)>> = BTreeMap::new();
+    for reading in readings {
+        let (name, unit, scale) = quantity(reading.quantity);
+        let sample = (label("device", &reading.device.to_string()), reading.value as f64 / scale);
+        families.entry((name, unit)).or_default().push(sample);
+    }
+    for ((name, unit), samples) in families {
+        let name = format!("ggprof_{name}_{unit}");
+        let help = "What a sensor of the machine says, whoever uses the device.";
+        if unit == "joules" {
+            counter(out, &format!("{name}_total"), help, &samples);
+            continue;
+        }
+        head(out, &name, help, "gauge");
+        for (labels, value) in samples {
+            let _ = writeln!(out, "{name}{labels} {value}");
+        }
+    }
 }
 
 /// In OpenMetrics a counter is called like its sample, without `_total`.
@@ -87,6 +111,7 @@ fn label(name: &str, value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ggprof_trace::Quantity;
 
     #[test]
     fn names_of_backends_stay_in_their_quotes() {
@@ -100,7 +125,7 @@ mod tests {
         counters.between_tokens.counts[2] = 1;
         counters.between_tokens.count = 4;
         counters.between_tokens.sum_ns = 3_500_000_000;
-        let text = open_metrics(&counters);
+        let text = open_metrics(&counters, &[]);
         let name = "gen_ai_server_time_per_output_token_seconds";
         for line in [
             "_bucket{le=\"0.01\"} 2",
@@ -113,5 +138,23 @@ mod tests {
             assert!(text.contains(&format!("\n{name}{line}\n")), "{line}: {text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    #[test]
+    fn energy_is_counted_and_power_is_not() {
+        let reading = |quantity, value| Reading { quantity, device: 1, name: "x".into(), value };
+        let readings = [
+            reading(Quantity::DevicePower, 412_500_000),
+            reading(Quantity::DeviceEnergy, 7_000_000),
+        ];
+        let text = open_metrics(&Counters::default(), &readings);
+        for line in [
+            "# TYPE ggprof_device_power_watts gauge",
+            "ggprof_device_power_watts{device=\"1\"} 412.5",
+            "# TYPE ggprof_device_energy_joules counter",
+            "ggprof_device_energy_joules_total{device=\"1\"} 7",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}: {text}");
+        }
     }
 }

@@ -10,7 +10,7 @@ pub use screen::{Shown, Sort, screen};
 
 use ggprof_analysis::live::{Frame, OpNow};
 use ggprof_analysis::steps::StepKind;
-use ggprof_trace::Dropped;
+use ggprof_trace::{Dropped, Quantity};
 use std::collections::BTreeMap;
 
 /// Ops by name and backend, whatever they were for, or of one kind of step; longest first.
@@ -29,6 +29,23 @@ fn ops_of(frame: &Frame, kind: Option<StepKind>) -> Vec<OpNow> {
     let mut ops: Vec<OpNow> = sums.into_values().collect();
     ops.sort_by_key(|op| std::cmp::Reverse(op.total_ns));
     ops
+}
+
+/// What a sensor measures is called in machines' output, its unit, and the sensor's own units in one
+/// of these.
+fn quantity(quantity: Quantity) -> (&'static str, &'static str, f64) {
+    match quantity {
+        Quantity::DeviceClock => ("device_clock", "hertz", 1.0),
+        Quantity::DeviceMemoryClock => ("device_memory_clock", "hertz", 1.0),
+        Quantity::DevicePower => ("device_power", "watts", 1e6),
+        Quantity::DeviceEnergy => ("device_energy", "joules", 1e6),
+        Quantity::DeviceMemory => ("device_memory", "bytes", 1.0),
+        Quantity::DeviceUtilisation => ("device_utilisation", "ratio", 100.0),
+        Quantity::ProcessorClock => ("processor_clock", "hertz", 1.0),
+        Quantity::LowestProcessorClock => ("lowest_processor_clock", "hertz", 1.0),
+        Quantity::HighestProcessorClock => ("highest_processor_clock", "hertz", 1.0),
+        Quantity::PackageEnergy => ("package_energy", "joules", 1e6),
+    }
 }
 
 /// What a kind of loss is called in machines' output.

@@ -3,8 +3,9 @@
 use super::{dropped_key, ops_of};
 use crate::render::printable;
 use crate::units;
-use ggprof_analysis::live::{BackendNow, Frame, OpNow};
+use ggprof_analysis::live::{BackendNow, Frame, Idle, OpNow};
 use ggprof_analysis::steps::StepKind;
+use ggprof_trace::Quantity;
 
 /// How the user wants it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,7 +82,8 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
         frame.copied_bytes as f64 * 1e3 / frame.interval_ns as f64,
     ));
     lines.push(String::new());
-    lines.extend(frame.backends.iter().map(backend));
+    lines.extend(frame.backends.iter().flat_map(backend));
+    lines.extend(sensors(frame));
     lines.push(String::new());
     lines.push(format!("{:<28} {:<10} {:>8} {:>7} {:>8}", "op", "on", "calls", "share", "GB/s"));
     let footer = "q quit   s sort   f freeze   p phase   w write a snapshot".to_owned();
@@ -140,7 +142,47 @@ fn percentiles(values: Option<(u64, u64)>) -> String {
     }
 }
 
-fn backend(backend: &BackendNow) -> String {
+/// Below the backend's bar: what idle time was.
+fn backend(backend: &BackendNow) -> Vec<String> {
+    let Idle { elsewhere, between_ops, outside } = backend.idle;
+    let causes = [
+        (elsewhere, "another backend works"),
+        (between_ops, "between ops"),
+        (outside, "the program does something else"),
+    ];
+    let causes: Vec<String> = causes
+        .iter()
+        .filter(|(share, _)| *share >= 0.01 && backend.busy.is_some())
+        .map(|(share, what)| format!("{:.0} % {what}", share * 100.0))
+        .collect();
+    let idle = (!causes.is_empty()).then(|| format!("{:<12} idle: {}", "", causes.join(", ")));
+    [bar(backend)].into_iter().chain(idle).collect()
+}
+
+/// Clock, power and memory of each device.
+fn sensors(frame: &Frame) -> Vec<String> {
+    let mut devices: Vec<(String, Vec<String>)> = Vec::new();
+    for reading in &frame.readings {
+        let value = reading.value as f64;
+        let (device, text) = match reading.quantity {
+            Quantity::DeviceClock => (Some(reading.device), units::frequency(value)),
+            Quantity::DevicePower => (Some(reading.device), units::power(value / 1e6)),
+            Quantity::DeviceMemory => {
+                (Some(reading.device), format!("{} in use", units::bytes(value)))
+            }
+            Quantity::ProcessorClock => (None, units::frequency(value)),
+            _ => continue,
+        };
+        let name = device.map_or("processors".to_owned(), |number| format!("GPU {number}"));
+        match devices.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, texts)) => texts.push(text),
+            None => devices.push((name, vec![text])),
+        }
+    }
+    devices.iter().map(|(name, texts)| format!("{name:<12} {}", texts.join("   "))).collect()
+}
+
+fn bar(backend: &BackendNow) -> String {
     const BAR: usize = 40;
     let cells = |share: f64| (share * BAR as f64).round() as usize;
     let busy = backend.busy.unwrap_or(0.0);

@@ -79,7 +79,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 
 fn table(out: &mut String, table: &Table, style: &Style) {
     let rows: Vec<Vec<String>> = table.rows.iter().map(|row| words(row)).collect();
-    let columns = fitting_columns(table, &rows, style.width);
+    let (columns, left_out) = fitting_columns(table, &rows, style.width);
     let widths: Vec<usize> = columns
         .iter()
         .map(|&at| width(&table.columns[at], rows.iter().map(|row| row[at].as_str())))
@@ -101,23 +101,42 @@ fn table(out: &mut String, table: &Table, style: &Style) {
     for row in &rows {
         let _ = writeln!(out, "{}", line(&|at| row[at].clone()));
     }
+    if !left_out.is_empty() {
+        let titles: Vec<&str> = left_out.iter().map(|&at| table.columns[at].title).collect();
+        let note = format!("{GAP}too wide to show: {}", titles.join(", "));
+        let _ = writeln!(out, "{}", style.paint(DIM, &shorten(&note, style.width)));
+    }
 }
 
 fn words(row: &[Cell]) -> Vec<String> {
     row.iter().map(|cell| printable(&cell.words()).into_owned()).collect()
 }
 
-/// The columns that fit: those of the highest rank number are given up first. The last
-/// column may be cut off, because it holds the shapes.
-fn fitting_columns(table: &Table, rows: &[Vec<String>], limit: Option<usize>) -> Vec<usize> {
+/// The columns that fit, and those that do not. Columns that say the same in every row are given up
+/// first, then those of the highest rank number. The last column may be cut off, because it holds
+/// the shapes.
+fn fitting_columns(
+    table: &Table,
+    rows: &[Vec<String>],
+    limit: Option<usize>,
+) -> (Vec<usize>, Vec<usize>) {
     /// Enough of a cut-off last column to be worth showing.
     const LEAST: usize = 12;
+    let rank = |at: usize| {
+        let says_one_thing = rows.len() > 1 && rows.iter().all(|row| row[at] == rows[0][at]);
+        match table.columns[at].rank {
+            0 => 0,
+            _ if says_one_thing => u8::MAX,
+            rank => rank,
+        }
+    };
     let has_content = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
     let mut columns: Vec<usize> = (0..table.columns.len())
         .filter(|&at| !table.columns[at].title.is_empty())
         .filter(|at| rows.is_empty() || has_content(at))
         .collect();
-    let Some(limit) = limit else { return columns };
+    let mut left_out: Vec<usize> = Vec::new();
+    let Some(limit) = limit else { return (columns, left_out) };
     loop {
         let needed = |(place, &at): (usize, &usize)| {
             let column = &table.columns[at];
@@ -126,12 +145,16 @@ fn fitting_columns(table: &Table, rows: &[Vec<String>], limit: Option<usize>) ->
             GAP.len() + if last { width.min(LEAST) } else { width }
         };
         let total: usize = columns.iter().enumerate().map(needed).sum();
-        let least_important = columns.iter().copied().max_by_key(|&at| table.columns[at].rank);
+        let least_important = columns.iter().copied().max_by_key(|&at| rank(at));
         match least_important {
-            Some(at) if total > limit && table.columns[at].rank > 0 => {
+            Some(at) if total > limit && rank(at) > 0 => {
                 columns.retain(|&column| column != at);
+                left_out.push(at);
             }
-            _ => return columns,
+            _ => {
+                left_out.sort_unstable();
+                return (columns, left_out);
+            }
         }
     }
 }
@@ -231,8 +254,36 @@ mod tests {
               operation   count
               MUL_MAT    12,345
               a\u{a}b
+              too wide to show: s…
         "#]]
         .assert_eq(&console(&example(), &style));
+    }
+
+    /// The name of the one backend says less than anything else.
+    #[test]
+    fn what_says_the_same_in_every_row_goes_first() {
+        let mut document = Document::default();
+        document.table(Table {
+            key: "x",
+            columns: vec![
+                Column::left("op", "operation", 0),
+                Column::left("backend", "backend", 1),
+                Column::right("wait", "waiting", 2),
+                Column::right("min", "min", 7),
+            ],
+            rows: [("ADD", "70.0%", "1 ns"), ("MUL", "3.0%", "2 ns")]
+                .map(|(op, wait, min)| [op, "CPU", wait, min].map(Cell::text).to_vec())
+                .to_vec(),
+        });
+        let style = Style { width: Some(30), colour: false };
+        let expected = [
+            "  operation  waiting   min",
+            "  ADD          70.0%  1 ns",
+            "  MUL           3.0%  2 ns",
+            "  too wide to show: backend",
+        ];
+        let text = console(&document, &style);
+        assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     }
 
     #[test]

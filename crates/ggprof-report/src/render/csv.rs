@@ -3,26 +3,69 @@
 use crate::{Cell, Document, Table};
 use ggprof_trace::formats::csv::field;
 
-/// All tables, a blank line between two.
+/// One table. If the document has several, it has the columns of all of them, and the first column
+/// says which table a row is of. Rows that are parts of others are left out, so that a column can be
+/// added up.
 pub fn csv(document: &Document) -> String {
-    document.tables().map(table).collect::<Vec<_>>().join("\n")
-}
-
-fn table(table: &Table) -> String {
-    let head: Vec<&str> = table.columns.iter().map(|column| column.key).collect();
-    let mut out = format!("{}\n", head.join(","));
-    for row in &table.rows {
-        let cells: Vec<String> = row.iter().map(cell).collect();
-        out.push_str(&cells.join(","));
-        out.push('\n');
+    let tables: Vec<&Table> = document.tables().collect();
+    let mut keys: Vec<&str> = Vec::new();
+    for column in tables.iter().flat_map(|table| &table.columns) {
+        if !column.is_part && !keys.contains(&column.key) {
+            keys.push(column.key);
+        }
+    }
+    let names_tables = tables.len() > 1;
+    let first = names_tables.then_some("table");
+    let mut out = line(first.into_iter().chain(keys.iter().copied()).map(str::to_owned));
+    for table in tables {
+        let place = |key: &&str| table.columns.iter().position(|column| column.key == *key);
+        let places: Vec<Option<usize>> = keys.iter().map(place).collect();
+        for (row, _) in table.whole_rows() {
+            let cells = places.iter().map(|&at| at.map_or(String::new(), |at| cell(&row[at])));
+            let first = names_tables.then(|| table.key.to_owned());
+            out.push_str(&line(first.into_iter().chain(cells)));
+        }
     }
     out
+}
+
+fn line(cells: impl Iterator<Item = String>) -> String {
+    format!("{}\n", cells.collect::<Vec<_>>().join(","))
 }
 
 fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Nothing => String::new(),
-        Cell::Text(text) => field(text.trim()),
+        Cell::Text(text) | Cell::Named { name: text, .. } => field(text.trim()),
         other => other.json().to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Column;
+
+    #[test]
+    fn several_tables_are_one() {
+        let op = |name: &str, ns: f64| vec![Cell::text(name), Cell::Nothing, Cell::Nanos(ns)];
+        let of_it = vec![Cell::text("  of it"), Cell::text("ADD+MUL"), Cell::Nanos(4.0)];
+        let columns = vec![
+            Column::left("op", "operation", 0),
+            Column::part("fusion"),
+            Column::right("total_ns", "total", 0),
+        ];
+        let rows = vec![op("ADD", 9.0), of_it, op("=MUL", 1.0)];
+        let mut document = Document::default();
+        document.table(Table { key: "operations", columns, rows });
+        assert_eq!(csv(&document), "op,total_ns\nADD,9\n'=MUL,1\n");
+        let columns = vec![Column::left("layer", "layer", 0), Column::right("total_ns", "", 0)];
+        let rows = vec![vec![Cell::Number(3), Cell::Nanos(10.0)]];
+        document.table(Table { key: "layers", columns, rows });
+        assert_eq!(
+            csv(&document),
+            "table,op,total_ns,layer\noperations,ADD,9,\noperations,'=MUL,1,\nlayers,,10,3\n"
+        );
+        assert_eq!(csv(&Document::default()), "\n");
     }
 }

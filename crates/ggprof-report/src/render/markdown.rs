@@ -2,7 +2,7 @@
 
 use super::console::printable;
 use crate::document::sentence;
-use crate::{Align, Block, Document, Table};
+use crate::{Align, Block, Cell, Document, Table};
 use std::fmt::Write;
 
 pub fn markdown(document: &Document) -> String {
@@ -26,8 +26,12 @@ pub fn markdown(document: &Document) -> String {
 }
 
 fn table(out: &mut String, table: &Table) {
-    let shown: Vec<usize> =
-        (0..table.columns.len()).filter(|&at| !table.columns[at].title.is_empty()).collect();
+    let words: Vec<Vec<String>> =
+        table.rows.iter().map(|row| row.iter().map(Cell::words).collect()).collect();
+    let has_content = |at: usize| words.is_empty() || words.iter().any(|row| !row[at].is_empty());
+    let shown: Vec<usize> = (0..table.columns.len())
+        .filter(|&at| !table.columns[at].title.is_empty() && has_content(at))
+        .collect();
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     out.push_str(&line(shown.iter().map(|&at| table.columns[at].title.to_owned()).collect()));
     let rule = |&at: &usize| match table.columns[at].align {
@@ -35,8 +39,8 @@ fn table(out: &mut String, table: &Table) {
         Align::Right => "---:".to_owned(),
     };
     out.push_str(&line(shown.iter().map(rule).collect()));
-    for row in &table.rows {
-        out.push_str(&line(shown.iter().map(|&at| escape(row[at].words().trim())).collect()));
+    for row in &words {
+        out.push_str(&line(shown.iter().map(|&at| escape(row[at].trim())).collect()));
     }
 }
 
@@ -63,7 +67,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cell, Column};
+    use crate::Column;
     use expect_test::expect;
 
     #[test]

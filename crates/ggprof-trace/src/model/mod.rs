@@ -23,7 +23,7 @@ pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
-pub use node::{Node, NodeId, NodeTable, Signature, SignatureId};
+pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};

@@ -20,10 +20,14 @@ pub struct Node {
     pub signature: SignatureId,
     pub tensor_name: Option<StringId>,
     source_names: SourceNamesId,
+    members: MembersId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct SourceNamesId(u32);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct MembersId(u32);
 
 /// What an op computes, whichever tensor it is computed for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +42,28 @@ pub struct Signature {
     pub output: Tensor,
     pub sources: Box<[Source]>,
     pub op_params: [i32; 16],
+    /// The nodes that a fusion computes, the one described here first. Empty if it computes one
+    /// node, or if the recording names the ops only.
+    pub members: Box<[Member]>,
+}
+
+/// One of the nodes that were computed together.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// What it computes, as if it were alone.
+    pub signature: SignatureId,
+    /// Where each of its sources comes from.
+    pub origins: Box<[Origin]>,
+    /// Its result is written to memory: nodes outside of the fusion use it, or none inside does.
+    pub is_stored: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// It was there before. Sources of one fusion with the same number are the same tensor.
+    Outside(u8),
+    /// The member at this place computes it.
+    Member(u8),
 }
 
 impl Signature {
@@ -55,6 +81,7 @@ impl Signature {
             output: Tensor::UNKNOWN,
             sources: Box::default(),
             op_params: [0; 16],
+            members: Box::default(),
         }
     }
 }
@@ -64,6 +91,7 @@ pub struct NodeTable {
     nodes: Interned<Node>,
     signatures: Interned<Signature>,
     source_names: Interned<Box<[StringId]>>,
+    members: Interned<Box<[NodeId]>>,
 }
 
 impl NodeTable {
@@ -75,9 +103,26 @@ impl NodeTable {
         tensor_name: Option<StringId>,
         source_names: &[StringId],
     ) -> NodeId {
+        self.intern_fusion(signature, tensor_name, source_names, &[])
+    }
+
+    /// The same for a fusion, whose `members` are in the order of the signature's.
+    pub fn intern_fusion(
+        &mut self,
+        signature: Signature,
+        tensor_name: Option<StringId>,
+        source_names: &[StringId],
+        members: &[NodeId],
+    ) -> NodeId {
         let signature = SignatureId(self.signatures.intern(signature));
         let source_names = SourceNamesId(self.source_names.intern(source_names.into()));
-        NodeId(self.nodes.intern(Node { signature, tensor_name, source_names }))
+        let members = MembersId(self.members.intern(members.into()));
+        NodeId(self.nodes.intern(Node { signature, tensor_name, source_names, members }))
+    }
+
+    /// The nodes that a fusion computes; empty for a single node.
+    pub fn members(&self, id: NodeId) -> &[NodeId] {
+        &self.members.items[self.node(id).members.0 as usize]
     }
 
     pub fn source_names(&self, id: NodeId) -> &[StringId] {

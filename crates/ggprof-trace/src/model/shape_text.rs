@@ -5,10 +5,12 @@ use super::tensor::{Shape, Tensor, TypeTable};
 
 /// Dimensions without trailing ones: `[4096, 512]`; empty if there are none.
 pub fn dimensions(ne: &Shape) -> String {
-    let known = ne.iter().take_while(|&&n| n > 0).count();
-    let shown = ne[..known].iter().rposition(|&n| n != 1).map_or(known.min(1), |last| last + 1);
+    if !(Tensor { type_id: -1, ne: *ne }).is_known() {
+        return String::new();
+    }
+    let shown = ne.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
     let list: Vec<String> = ne[..shown].iter().map(i64::to_string).collect();
-    if list.is_empty() { String::new() } else { format!("[{}]", list.join(", ")) }
+    format!("[{}]", list.join(", "))
 }
 
 /// Dimensions and type: `[4096, 512] q4_0`.
@@ -36,7 +38,9 @@ mod tests {
             ([4096, 1, 1, 1], "[4096]"),
             ([64, 1, 32, 1], "[64, 1, 32]"),
             ([1, 1, 1, 1], "[1]"),
-            ([4096, 7, 0, 0], "[4096, 7]"),
+            ([1024, 0, 1, 1], "[1024, 0]"),
+            ([0, 1, 1, 1], "[0]"),
+            ([4096, 7, 0, 1], "[4096, 7, 0]"),
             ([0, 0, 0, 0], ""),
             ([-3, 5, 1, 1], ""),
         ] {

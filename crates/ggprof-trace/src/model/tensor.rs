@@ -14,17 +14,21 @@ pub struct Tensor {
 impl Tensor {
     pub const UNKNOWN: Self = Self { type_id: -1, ne: [0; 4] };
 
-    /// Whether the recording gave dimensions at all.
+    /// Whether the recording gave dimensions at all. A tensor without rows has some that are not
+    /// zero.
     pub fn is_known(&self) -> bool {
-        self.ne.iter().all(|&n| n > 0)
+        self.ne.iter().all(|&n| n >= 0) && self.ne != Self::UNKNOWN.ne
     }
 
     /// Number of elements; `None` if the dimensions are unknown or their product is absurd.
     pub fn elements(&self) -> Option<u64> {
-        self.ne.iter().try_fold(1u64, |product, &n| match u64::try_from(n) {
-            Ok(n) if n > 0 => product.checked_mul(n),
-            _ => None,
-        })
+        if !self.is_known() {
+            return None;
+        }
+        if self.ne.contains(&0) {
+            return Some(0);
+        }
+        self.ne.iter().try_fold(1u64, |product, &n| product.checked_mul(u64::try_from(n).ok()?))
     }
 }
 
@@ -163,6 +167,9 @@ mod tests {
             (14, [256, 3, 1, 1], Some(630)),
             (999, [256, 3, 1, 1], None),
             (0, [0, 0, 0, 0], None),
+            (0, [1024, 0, 1, 1], Some(0)),
+            (0, [0, 1, 1, 1], Some(0)),
+            (0, [1024, 0, -1, 1], None),
             (0, [i64::MAX, i64::MAX, 1, 1], None),
             (28, [i64::MAX, 1, 1, 1], None),
         ] {

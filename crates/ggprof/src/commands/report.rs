@@ -22,7 +22,9 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if !documents.is_empty() {
         print(arguments, &documents)?;
     }
-    if !shows_warnings(&documents) {
+    if !documents.is_empty() && arguments.format == FormatArg::Csv {
+        recording.warn();
+    } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
     Ok(recording.outcome())
@@ -79,6 +81,10 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
             FormatArg::Csv => documents::by(trace, By::Op),
             _ => documents::summary(trace, name),
         });
+    }
+    if arguments.format == FormatArg::Csv {
+        let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
+        documents = vec![Document { blocks }];
     }
     documents
 }

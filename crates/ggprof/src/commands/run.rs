@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         ));
     }
     let ahead = launch::Ahead::of(spools.path());
-    let observer = launch::Observer::of(spools.path(), orders(arguments, &plan));
+    let observer = launch::Observer::of(spools.path(), samples.clone(), orders(arguments, &plan));
     let mut sensors = None;
     let ended = launch::run(&plan.command, &agent, &variables, || {
         let read = || Sensors::read_into(samples.clone());

@@ -7,7 +7,7 @@ use crate::launch::{Listed, Watched};
 use crate::screen::{Key, Screen};
 use crate::{messages, output};
 use anyhow::Context;
-use ggprof_analysis::live::Frame;
+use ggprof_analysis::live::{Frame, Reading};
 use ggprof_report::live::{Shown, json_line, screen};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
@@ -28,31 +28,40 @@ pub(crate) fn top(arguments: &TopArgs) -> anyhow::Result<Outcome> {
     let file = PathBuf::from(OsString::from_vec(name));
     let watched = Watched::open(&file)
         .with_context(|| format!("the recording {} cannot be read from here", file.display()))?;
-    let looks = Looks { watched, left: arguments.count.unwrap_or(u64::MAX) };
+    let left = arguments.count.unwrap_or(u64::MAX);
+    let looks = Looks { watched, process: &process, left };
     let has_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match arguments.json || !has_terminal {
         true => lines(looks),
-        false => on_screen(looks, &process),
+        false => on_screen(looks),
     }
 }
 
-struct Looks {
+struct Looks<'p> {
     watched: Watched,
+    process: &'p Listed,
     left: u64,
 }
 
-impl Looks {
+impl Looks<'_> {
     /// The next look; `None` after the last one that was asked for.
     fn next(&mut self) -> anyhow::Result<Option<Frame>> {
         if self.left == 0 {
             return Ok(None);
         }
         self.left -= 1;
-        self.watched.look().map(Some).context("the recording cannot be read any more")
+        let mut frame = self.watched.look().context("the recording cannot be read any more")?;
+        frame.readings = self.readings().unwrap_or_default();
+        Ok(Some(frame))
+    }
+
+    /// Its launcher reads the sensors; a launcher that has ended is no reason to end.
+    fn readings(&self) -> anyhow::Result<Vec<Reading>> {
+        Ok(serde_json::from_reader(self.process.ask("sensors")?)?)
     }
 }
 
-fn lines(mut looks: Looks) -> anyhow::Result<Outcome> {
+fn lines(mut looks: Looks<'_>) -> anyhow::Result<Outcome> {
     let mut due = Instant::now();
     while let Some(frame) = looks.next()? {
         let line = json_line(&frame) + "\n";
@@ -66,7 +75,8 @@ fn lines(mut looks: Looks) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn on_screen(mut looks: Looks, process: &Listed) -> anyhow::Result<Outcome> {
+fn on_screen(mut looks: Looks<'_>) -> anyhow::Result<Outcome> {
+    let process = looks.process;
     let is_over = Arc::new(AtomicBool::new(false));
     for signal in [
         signal_hook::consts::SIGINT,

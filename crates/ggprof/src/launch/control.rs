@@ -6,9 +6,10 @@
 //! result, up to the end of the stream.
 
 use super::spools::recordings_in;
-use super::{Recorded, Samples, Standing, Watched, sockets};
+use super::{Recorded, Samples, Standing, Watched, sensors, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
+use ggprof_analysis::live::Reading;
 use ggprof_report::live::open_metrics;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -123,23 +124,29 @@ fn carry_out(
             return Ok(out.write_all(file.as_os_str().as_encoded_bytes())?);
         }
         "metrics" => {
-            let text = metrics(&process.file, measured)?;
+            let readings = sensors::lock(samples).latest();
+            let text = metrics(&process.file, &readings, measured)?;
             out.write_all(OK)?;
             return Ok(out.write_all(text.as_bytes())?);
+        }
+        "sensors" => {
+            let readings = serde_json::to_string(&sensors::lock(samples).latest())?;
+            out.write_all(OK)?;
+            return Ok(out.write_all(readings.as_bytes())?);
         }
         _ => bail!("this ggprof does not know \"{verb}\"; use the same version for both"),
     }
     Ok(out.write_all(OK)?)
 }
 
-fn metrics(file: &Path, measured: &Measured) -> anyhow::Result<String> {
+fn metrics(file: &Path, readings: &[Reading], measured: &Measured) -> anyhow::Result<String> {
     let mut measured = measured.lock().unwrap_or_else(PoisonError::into_inner);
     if !measured.contains_key(file) {
         measured.insert(file.to_owned(), Watched::open(file)?);
     }
     let watched = measured.get_mut(file).context("it was just opened")?;
     watched.look()?;
-    Ok(open_metrics(watched.counters()))
+    Ok(open_metrics(watched.counters(), readings))
 }
 
 /// Fields of a status, with the program's name, which may hold anything, last.

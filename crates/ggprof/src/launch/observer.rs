@@ -2,6 +2,7 @@
 //! snapshots when something happens. The program is not touched.
 
 use super::Recorded;
+use super::sensors::{self, Samples};
 use super::spools::{process_of, recordings_in};
 use super::watched::Watched;
 use crate::quantity::Event;
@@ -11,8 +12,8 @@ use ggprof_report::live::open_metrics;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,13 +42,14 @@ pub(crate) struct Observer {
 
 impl Observer {
     /// Recordings appear in this directory. Without orders nothing is looked at.
-    pub(crate) fn of(spools: &Path, orders: Orders) -> Observer {
+    pub(crate) fn of(spools: &Path, samples: Arc<Mutex<Samples>>, orders: Orders) -> Observer {
         let over = Arc::new(AtomicBool::new(false));
         let is_wanted = orders.metrics_file.is_some() || !orders.snapshot_when.is_empty();
         let (until, spools) = (over.clone(), spools.to_owned());
         let worker = is_wanted.then(|| {
             std::thread::spawn(move || {
-                let mut work = Work { orders, watched: BTreeMap::new(), taken: 0, last: None };
+                let watched = BTreeMap::new();
+                let mut work = Work { orders, samples, watched, taken: 0, last: None };
                 while !until.load(Ordering::Relaxed) {
                     std::thread::park_timeout(BETWEEN_LOOKS);
                     work.look(&spools);
@@ -70,6 +72,7 @@ impl Drop for Observer {
 
 struct Work {
     orders: Orders,
+    samples: Arc<Mutex<Samples>>,
     watched: BTreeMap<PathBuf, Watched>,
     taken: u32,
     last: Option<Instant>,
@@ -98,7 +101,7 @@ impl Work {
         let Some(path) = &self.orders.metrics_file else { return };
         let mut sum = Counters::default();
         self.watched.values().for_each(|watched| sum.add_all(watched.counters()));
-        let text = open_metrics(&sum);
+        let text = open_metrics(&sum, &sensors::lock(&self.samples).latest());
         if let Err(error) = output::to_file(path, |out| out.write_all(text.as_bytes())) {
             messages::warning(&format!("no more metrics are written: {error:#}"));
             self.orders.metrics_file = None;

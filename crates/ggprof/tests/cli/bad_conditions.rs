@@ -103,6 +103,13 @@ fn damaged_input_is_reported_as_far_as_it_goes() {
         let ran = place.run(&["p.json"]);
         assert_eq!((ran.code, ran.err.as_str()), (Some(3), ""), "{what}: {ran:?}");
         assert!(ran.out.contains(&format!("· {events} op")), "{what}: {}", ran.out);
+        // A table alone has no place for the sentence.
+        let table = place.run(&["p.json", "--by", "layer", "--format", "csv"]);
+        assert_eq!(table.code, Some(3), "{what}");
+        assert!(table.err.starts_with("ggprof: "), "{what}: {}", table.err);
+        let cells = |line: &str| line.matches(',').count();
+        let head = table.out.lines().next().map(cells);
+        assert!(table.out.lines().all(|line| Some(cells(line)) == head), "{}", table.out);
         let warning: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("! ")).collect();
         assert_eq!(warning.len(), 1, "{what}: {}", ran.out);
         warnings.push_str(&format!("{what}: {}\n", warning[0]));

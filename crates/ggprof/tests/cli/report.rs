@@ -28,6 +28,7 @@ fn by_everything() {
     expect_file!["golden/by-shape.txt"].assert_eq(&report(&["--by", "shape"]).out);
     expect_file!["golden/by-layer.txt"].assert_eq(&report(&["--by", "layer"]).out);
     expect_file!["golden/by-phase.txt"].assert_eq(&report(&["--by", "phase"]).out);
+    expect_file!["golden/by-depth.txt"].assert_eq(&report(&["--by", "depth"]).out);
 }
 
 #[test]

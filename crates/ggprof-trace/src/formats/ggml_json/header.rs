@@ -158,10 +158,14 @@ fn take_device_work(entries: Vec<DeviceWorkEntry>, kernels: &[String], trace: &m
     for entry in entries {
         let (event, kind, name, stream, start_ns, duration_ns, charged_ns, bytes, flags) = entry;
         let last = trace.device_work.last().map_or(0, |work| work.event.0);
-        let fits = event >= last && (event as usize) < trace.events.len();
+        let end_ns = start_ns.checked_add(duration_ns);
+        let fits = event >= last && (event as usize) < trace.events.len() && {
+            let record = trace.events.get(EventId(event));
+            let is_inside = end_ns.is_some_and(|end_ns| end_ns <= record.end_ns());
+            is_inside && start_ns >= record.start_ns && charged_ns <= duration_ns
+        };
         let name = names.get(name as usize).copied();
-        let end = start_ns.checked_add(duration_ns).and_then(|end| end.checked_add(charged_ns));
-        let (Some(name), Some(_)) = (name.filter(|_| fits), end) else {
+        let Some(name) = name.filter(|_| fits) else {
             trace.lose(LossKind::DamagedHeader, || "device work of no record".to_owned());
             continue;
         };

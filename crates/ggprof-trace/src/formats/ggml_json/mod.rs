@@ -10,6 +10,7 @@
 
 mod coverage;
 mod fast_record;
+mod fusion;
 mod header;
 mod reader;
 mod record;

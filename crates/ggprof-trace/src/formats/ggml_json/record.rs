@@ -1,5 +1,6 @@
 //! One record, parsed in full: any order of keys, any generation, and everything is checked.
 
+use super::fusion::{self, LinkEntry, MemberEntry};
 use super::sub_ops;
 use crate::model::{
     EventKind, Measured, NodeId, Shape, Signature, Source, Tensor, ThreadFold, Trace,
@@ -55,6 +56,8 @@ struct RawRecord<'a> {
     // What ggprof adds.
     sub_op_name: Option<String>,
     src_names: Option<Vec<String>>,
+    fused_nodes: Option<Vec<MemberEntry>>,
+    fused_links: Option<Vec<LinkEntry>>,
     source_backend_id: Option<i32>,
     graph_run: Option<u32>,
     measured: Option<String>,
@@ -142,16 +145,19 @@ fn describe(record: &RawRecord<'_>, trace: &mut Trace) -> Result<NodeId, String>
         output,
         sources: sources.into(),
         op_params,
+        members: Box::default(),
     };
     let tensor_name = record.tensor_name.as_deref().filter(|name| !name.is_empty());
     let tensor_name = tensor_name.map(|name| trace.strings.intern(name));
     let source_names = record.src_names.iter().flatten();
     let source_names: Vec<_> = source_names.map(|name| trace.strings.intern(name)).collect();
-    Ok(trace.nodes.intern(signature, tensor_name, &source_names))
+    let members = record.fused_nodes.as_deref().unwrap_or_default();
+    let links = record.fused_links.as_deref().unwrap_or_default();
+    Ok(fusion::intern(trace, signature, tensor_name, &source_names, (members, links)))
 }
 
 fn output(record: &RawRecord<'_>) -> Result<Tensor, String> {
-    let ne = record.ne.as_deref().map_or(Ok([0; 4]), shape)?;
+    let ne = record.ne.as_deref().map_or(Ok([0; 4]), dimensions)?;
     Ok(Tensor { type_id: record.out_type.unwrap_or(-1), ne })
 }
 
@@ -163,7 +169,7 @@ fn sources(record: &RawRecord<'_>, ne_src: &[Vec<i64>]) -> Result<Vec<Source>, S
     for (at, ne) in ne_src.iter().enumerate() {
         let type_id = type_src.get(at).copied().unwrap_or(-1);
         let nb = nb_src.get(at).map_or(Ok([0; 4]), |nb| shape(nb))?;
-        sources.push(Source { tensor: Tensor { type_id, ne: shape(ne)? }, nb });
+        sources.push(Source { tensor: Tensor { type_id, ne: dimensions(ne)? }, nb });
     }
     Ok(sources)
 }
@@ -177,14 +183,24 @@ fn legacy_sources(record: &RawRecord<'_>) -> Result<Vec<Source>, String> {
     ];
     let mut sources = Vec::new();
     for (ne, type_id) in keys {
-        let Some(ne) = ne.map(shape).transpose()?.filter(|ne| *ne != [0; 4]) else { break };
+        let Some(ne) = ne.map(dimensions).transpose()?.filter(|ne| *ne != [0; 4]) else { break };
         let tensor = Tensor { type_id: type_id.unwrap_or(-1), ne };
         sources.push(Source { tensor, nb: [0; 4] });
     }
     Ok(sources)
 }
 
-/// Four dimensions; shorter lists are filled with zeros.
+/// The dimensions of a tensor. Those that a shorter list leaves out, or that its writer filled up
+/// with zeros, are one; if all are zero, there is no tensor.
+fn dimensions(list: &[i64]) -> Result<Shape, String> {
+    let mut ne = shape(list)?;
+    if let Some(last) = ne.iter().rposition(|&n| n != 0) {
+        ne[last + 1..].fill(1);
+    }
+    Ok(ne)
+}
+
+/// Four numbers; shorter lists are filled with zeros.
 fn shape(list: &[i64]) -> Result<Shape, String> {
     if list.len() > 4 {
         return Err(format!("a tensor has {} dimensions, ggml's have four", list.len()));

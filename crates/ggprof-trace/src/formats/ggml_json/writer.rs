@@ -5,7 +5,7 @@
 //! scripts ignore. Everything that changes from event to event comes before the description of the
 //! tensor, because that order is fast to read (`fast_record.rs`).
 
-use super::header;
+use super::{fusion, header};
 use crate::model::{Event, Measured, NodeId, Shape, Trace};
 use std::io::{self, Write};
 
@@ -132,6 +132,10 @@ fn describe(out: &mut Vec<u8>, trace: &Trace, node: NodeId) {
     if !source_names.is_empty() {
         let names = source_names.iter().map(|&name| json_string(trace.text(name)));
         member("src_names", list(names.collect()));
+    }
+    if let Some((members, links)) = fusion::entries(trace, node) {
+        member("fused_nodes", serde_json::json!(members).to_string());
+        member("fused_links", serde_json::json!(links).to_string());
     }
     for (at, key) in ["ne_src0", "ne_src1", "ne_src2"].into_iter().enumerate() {
         member(key, numbers(&sources.get(at).map_or([0; 4], |source| source.tensor.ne)));

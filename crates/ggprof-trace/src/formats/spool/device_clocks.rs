@@ -7,6 +7,10 @@ use hashbrown::HashMap;
 /// A tick of a clock that does not state its length.
 const NANOSECOND_PS: u32 = 1000;
 
+/// How wrong a measured rate may be. Crystals keep theirs within some ten millionths, so a rate that
+/// is known less well than this is not worth measuring.
+const WORST_RATE_ERROR: f64 = 1e-4;
+
 /// The clock of each device that gave samples.
 #[derive(Debug, Default)]
 pub(super) struct DeviceClocks {
@@ -49,11 +53,10 @@ impl DeviceClocks {
 
 impl Line {
     fn of(samples: &[&DeviceClock]) -> Self {
-        let mut pairs: Vec<(u64, u64)> =
-            samples.iter().map(|sample| (sample.device_ticks, sample.monotonic_ns)).collect();
-        pairs.sort_unstable();
-        // Both clocks must run forwards, or the pair is damaged.
-        pairs.dedup_by(|next, last| next.0 <= last.0 || next.1 <= last.1);
+        let mut pairs: Vec<(u64, u64)> = far_apart(samples)
+            .iter()
+            .map(|sample| (sample.device_ticks, sample.monotonic_ns))
+            .collect();
         if let [(ticks, ns)] = pairs[..] {
             // The rate the device states, until a second sample measures it.
             let stated = samples.iter().map(|sample| sample.tick_ps).find(|&tick_ps| tick_ps != 0);
@@ -70,6 +73,35 @@ impl Line {
         let after = after.clamp(1, self.pairs.len() - 1);
         interpolate(self.pairs[after - 1], self.pairs[after], ticks)
     }
+}
+
+/// Samples by time, so far apart that their errors do not make a wrong rate; of two that are
+/// closer, the more exact one. Both clocks run forwards: a pair that does not is damaged.
+fn far_apart<'a>(samples: &[&'a DeviceClock]) -> Vec<&'a DeviceClock> {
+    let mut samples = samples.to_vec();
+    samples.sort_unstable_by_key(|sample| (sample.device_ticks, sample.monotonic_ns));
+    let mut kept: Vec<&DeviceClock> = Vec::new();
+    for next in samples {
+        while let Some(last) = kept.last().filter(|last| !measures_rate(last, next)) {
+            if next.monotonic_ns <= last.monotonic_ns || next.uncertainty_ns >= last.uncertainty_ns
+            {
+                break;
+            }
+            kept.pop();
+        }
+        if kept.last().is_none_or(|last| measures_rate(last, next)) {
+            kept.push(next);
+        }
+    }
+    kept
+}
+
+/// Whether the time between two samples is long enough for what they may be off.
+fn measures_rate(first: &DeviceClock, second: &DeviceClock) -> bool {
+    let off = u64::from(first.uncertainty_ns) + u64::from(second.uncertainty_ns);
+    let apart = second.monotonic_ns.saturating_sub(first.monotonic_ns);
+    let runs_on = apart > 0 && second.device_ticks > first.device_ticks;
+    runs_on && off as f64 <= WORST_RATE_ERROR * apart as f64
 }
 
 #[cfg(test)]
@@ -91,6 +123,19 @@ mod tests {
         check(&[sample(1000, 5000)], 1010, 5320);
         check(&[sample(1000, 5000)], 990, 4680);
         check(&[DeviceClock { tick_ps: 0, ..sample(1000, 5000) }], 1010, 5010);
+    }
+
+    /// Ten microseconds off in a millisecond would be ten milliseconds off in a second.
+    #[test]
+    fn samples_too_close_for_their_errors_measure_no_rate() {
+        let sample = |ticks, ns| DeviceClock { uncertainty_ns: 10_000, ..sample(ticks, ns) };
+        let close = [sample(1_000_000, 40_000_000), sample(1_031_250, 41_010_000)];
+        check(&close, 2_000_000, 72_000_000);
+        let far = sample(11_000_000, 360_003_200);
+        check(&[close[0], close[1], far], 6_000_000, 200_001_600);
+        // An exact sample makes up for a bad one before it.
+        let bad = DeviceClock { uncertainty_ns: 1_000_000, ..sample(0, 8_900_000) };
+        check(&[bad, close[0], far], 6_000_000, 200_001_600);
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod device;
 mod device_clocks;
 mod device_events;
 mod events;
+mod fusions;
 mod kernel_name;
 mod live;
 mod nodes;

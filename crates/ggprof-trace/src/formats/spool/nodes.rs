@@ -1,8 +1,8 @@
 //! Turns the file's descriptions of nodes into the trace's, each once.
 
+use super::fusions::{Fusions, Part};
 use super::tables::Tables;
-use crate::model::{NodeId, Signature, Source, StringId, Tensor, Trace, TypeInfo};
-use ggprof_ggml::computes;
+use crate::model::{Member, NodeId, Signature, Source, Tensor, Trace, TypeInfo};
 use ggprof_spool::layout;
 use hashbrown::HashMap;
 
@@ -10,11 +10,28 @@ use hashbrown::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     alone: HashMap<u32, NodeId>,
-    fused: HashMap<(u32, u32), NodeId>,
+    places: Vec<Places>,
+    place_of_shape: HashMap<u32, usize>,
+    /// The shape that was asked for last, and where its nodes are: ops of one graph come together.
+    last: Option<(u32, usize)>,
+    fusions: Fusions,
+}
+
+/// The nodes at the positions of a shape that were asked for.
+#[derive(Debug, Default)]
+struct Places {
+    alone: Vec<Option<NodeId>>,
+    fused: Vec<Option<NodeId>>,
+}
+
+impl Places {
+    fn of(&mut self, fused: bool) -> &mut Vec<Option<NodeId>> {
+        if fused { &mut self.fused } else { &mut self.alone }
+    }
 }
 
 impl Nodes {
-    /// The node at a position of a shape, with the names of all it was fused with.
+    /// The node at a position of a shape, with all it was fused with.
     pub(super) fn at(
         &mut self,
         tables: &Tables,
@@ -22,52 +39,97 @@ impl Nodes {
         (shape, position): (u32, u32),
         fused: bool,
     ) -> Option<NodeId> {
+        let place = match self.last {
+            Some((last, place)) if last == shape => place,
+            _ => self.places_of(shape),
+        };
+        let known = self.places[place].of(fused).get(position as usize).copied().flatten();
+        if known.is_some() {
+            return known;
+        }
         let number = tables.node_at(shape, position)?;
         let members = tables.fusions.get(&(shape, position)).filter(|_| fused);
-        let Some(members) = members else {
-            if let Some(&node) = self.alone.get(&number) {
-                return Some(node);
-            }
-            let node = describe(tables, trace, number, None)?;
-            self.alone.insert(number, node);
-            return Some(node);
+        let node = match members {
+            Some(members) => self.fusion(tables, trace, (shape, number), members)?,
+            None => self.alone(tables, trace, number)?,
         };
-        if let Some(&node) = self.fused.get(&(shape, position)) {
+        // A fusion may still be described.
+        if members.is_some() == fused {
+            let nodes = self.places[place].of(fused);
+            // There is a node at the position, so the number is that of a real graph.
+            nodes.resize(nodes.len().max(position as usize + 1), None);
+            nodes[position as usize] = Some(node);
+        }
+        Some(node)
+    }
+
+    fn places_of(&mut self, shape: u32) -> usize {
+        let next = self.places.len();
+        let place = *self.place_of_shape.entry(shape).or_insert(next);
+        if place == next {
+            self.places.push(Places::default());
+        }
+        self.last = Some((shape, place));
+        place
+    }
+
+    /// The same node is part of many shapes.
+    fn alone(&mut self, tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
+        if let Some(&node) = self.alone.get(&number) {
             return Some(node);
         }
-        let names: Vec<&str> = members
-            .iter()
-            .filter_map(|&member| tables.nodes.get(&tables.node_at(shape, member)?))
-            .map(|(node, _)| tables.text(node.op_name))
-            .filter(|name| computes(name))
-            .collect();
-        // With nothing but views it computes what it computes alone.
-        let fusion = (names.len() > 1).then(|| trace.strings.intern(&names.join("+")));
-        let node = describe(tables, trace, number, fusion)?;
-        self.fused.insert((shape, position), node);
+        let node = describe(tables, trace, number)?;
+        self.alone.insert(number, node);
         Some(node)
+    }
+
+    fn fusion(
+        &mut self,
+        tables: &Tables,
+        trace: &mut Trace,
+        (shape, number): (u32, u32),
+        members: &[u32],
+    ) -> Option<NodeId> {
+        let parts = self.fusions.parts(tables, shape, members);
+        // With nothing but views it computes what it computes alone.
+        let Some(parts) = parts.filter(|parts| parts.len() > 1) else {
+            return self.alone(tables, trace, number);
+        };
+        let mut nodes = Vec::with_capacity(parts.len());
+        for part in &parts {
+            nodes.push(self.alone(tables, trace, tables.node_at(shape, part.position)?)?);
+        }
+        let names: Vec<&str> = nodes.iter().map(|&node| trace.op_name(node)).collect();
+        let extra = trace.strings.intern(&names.join("+"));
+        let member = |(part, &node): (&Part, &NodeId)| Member {
+            signature: trace.node(node).signature,
+            origins: part.origins.as_slice().into(),
+            is_stored: part.is_stored,
+        };
+        let members = parts.iter().zip(&nodes).map(member).collect();
+        let head = *nodes.first()?;
+        let signature = Signature { extra: Some(extra), members, ..trace.signature(head).clone() };
+        let source_names = trace.nodes.source_names(head).to_vec();
+        let name = trace.node(head).tensor_name;
+        Some(trace.nodes.intern_fusion(signature, name, &source_names, &nodes))
     }
 }
 
-fn describe(
-    tables: &Tables,
-    trace: &mut Trace,
-    number: u32,
-    extra: Option<StringId>,
-) -> Option<NodeId> {
+fn describe(tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
     let (node, sources) = tables.nodes.get(&number)?;
     let detail = tables.text(node.op_detail);
-    let source_names: Vec<StringId> =
+    let source_names: Vec<_> =
         sources.iter().map(|source| trace.strings.intern(tables.text(source.name))).collect();
     let signature = Signature {
         op: trace.strings.intern(tables.text(node.op_name)),
         // Numbers of sub-ops differ between ggml versions; the name says it.
         sub_op: -1,
         sub_op_name: (!detail.is_empty()).then(|| trace.strings.intern(detail)),
-        extra,
+        extra: None,
         output: Tensor { type_id: node.type_id as i32, ne: node.ne },
         sources: sources.iter().map(source).collect(),
         op_params: node.op_params.map(|param| param as i32),
+        members: Box::default(),
     };
     let name = tables.text(node.name);
     let name = (!name.is_empty()).then(|| trace.strings.intern(name));

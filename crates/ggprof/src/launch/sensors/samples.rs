@@ -2,9 +2,11 @@
 //! rarer when there are many of them.
 
 use super::Described;
+use ggprof_analysis::live::Reading;
 use ggprof_spool::appendix::Appendix;
 use ggprof_spool::layout::{Sample, Sensor};
 use ggprof_spool::reader::Header;
+use ggprof_trace::Quantity;
 use std::time::Duration;
 
 /// Readings of all sensors together: an hour and a half of ten a second, and then half of them.
@@ -48,6 +50,22 @@ impl Samples {
 
     pub(super) fn close(&mut self) {
         self.is_closed = true;
+    }
+
+    /// What each sensor said last.
+    pub(crate) fn latest(&self) -> Vec<Reading> {
+        let Some(row) = self.rows.last() else { return Vec::new() };
+        let values = self.sensors.iter().zip(&row.values);
+        values
+            .filter_map(|(sensor, value)| {
+                Some(Reading {
+                    quantity: Quantity::of(sensor.quantity as u8)?,
+                    device: sensor.device,
+                    name: sensor.name.clone(),
+                    value: (*value)?,
+                })
+            })
+            .collect()
     }
 
     #[cfg(test)]

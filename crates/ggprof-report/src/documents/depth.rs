@@ -1,0 +1,196 @@
+//! How the time of a token grows with its context.
+
+use super::phases::kind_name;
+use crate::document::{Block, Fact};
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::depth::Computed;
+use ggprof_analysis::{Depth, depth, phases};
+use ggprof_trace::Trace;
+
+const STRETCHES: [Column; 11] = [
+    Column::left("phase", "phase", 0),
+    Column::right("sequences", "", 9),
+    Column::right("depth_from", "", 9),
+    Column::right("depth_to", "", 9),
+    Column::right("depth", "", 9),
+    Column::right("range", "context", 0),
+    Column::right("runs", "graph runs", 1),
+    Column::right("token_ns", "a token", 0),
+    Column::right("attention_ns", "attention", 0),
+    Column::right("attention_share", "% of it", 1),
+    Column::left("depth_is", "", 9),
+];
+
+const STEPS: [Column; 9] = [
+    Column::left("phase", "phase", 0),
+    Column::right("sequences", "", 9),
+    Column::right("depth", "from", 0),
+    Column::right("attention_before_ns", "attention before", 0),
+    Column::right("attention_after_ns", "after", 0),
+    Column::left("backends_before", "on", 1),
+    Column::left("kernels_before", "by", 1),
+    Column::left("backends_after", "then on", 1),
+    Column::left("kernels_after", "by", 0),
+];
+
+const SLOPES: [Column; 4] = [
+    Column::left("phase", "phase", 0),
+    Column::right("sequences", "", 9),
+    Column::right("token_ns_per_1000", "a token", 0),
+    Column::right("attention_ns_per_1000", "attention", 0),
+];
+
+pub(super) fn all(document: &mut Document, trace: &Trace) {
+    let found = depth(trace, &phases(trace));
+    document.heading("depth", "Depth: the time of a token by the length of its context");
+    if found.is_empty() {
+        let text = "No prompt and no generation with attention is in this recording.";
+        document.blocks.push(Block::Warning(text.to_owned()));
+    }
+    document.table(Table {
+        key: "depth",
+        columns: STRETCHES.to_vec(),
+        rows: found.iter().flat_map(stretches).collect(),
+    });
+    if found.iter().any(|depth| !depth.is_exact) {
+        let words = "is {}: positions are not known";
+        let source = Fact::new("source", Cell::text("the size of the cache"), words);
+        document.fact("depth_from", "context", vec![source]);
+    }
+    let slopes: Vec<Vec<Cell>> = found.iter().filter_map(slopes).collect();
+    if !slopes.is_empty() {
+        document.heading("depth_slopes", "What 1,000 tokens more of context cost each token");
+        document.table(Table { key: "depth_slopes", columns: SLOPES.to_vec(), rows: slopes });
+    }
+    let steps: Vec<Vec<Cell>> = found.iter().flat_map(|depth| self::steps(trace, depth)).collect();
+    if !steps.is_empty() {
+        document.heading("depth_steps", "Where attention is computed otherwise");
+        document.table(Table { key: "depth_steps", columns: STEPS.to_vec(), rows: steps });
+    }
+}
+
+fn label(depth: &Depth) -> Cell {
+    let name = kind_name(depth.kind);
+    let words = match depth.sequences {
+        1 => name.to_owned(),
+        several => format!("{name} x {several}"),
+    };
+    Cell::Named { words, name: name.to_owned() }
+}
+
+fn stretches(depth: &Depth) -> Vec<Vec<Cell>> {
+    let nanos = |ns: u64| Cell::Nanos(ns as f64);
+    let row = |stretch: &ggprof_analysis::depth::Stretch| {
+        let range = match (stretch.from, stretch.to) {
+            (from, to) if from == to => Cell::Count(to.into()).words(),
+            (from, to) => {
+                format!(
+                    "{} to {}",
+                    Cell::Count(from.into()).words(),
+                    Cell::Count(to.into()).words()
+                )
+            }
+        };
+        let share = stretch.attention_ns.filter(|_| stretch.token_ns > 0);
+        vec![
+            label(depth),
+            Cell::Count(depth.sequences.into()),
+            Cell::Count(stretch.from.into()),
+            Cell::Count(stretch.to.into()),
+            Cell::Count(stretch.depth.into()),
+            Cell::Text(range),
+            Cell::Count(stretch.runs.into()),
+            nanos(stretch.token_ns),
+            Cell::or_nothing(stretch.attention_ns, nanos),
+            Cell::or_nothing(share, |ns| Cell::Share(ns as f64 / stretch.token_ns as f64)),
+            Cell::text(if depth.is_exact { "positions" } else { "cells of the cache" }),
+        ]
+    };
+    depth.stretches.iter().map(row).collect()
+}
+
+/// What a thousand more tokens of context cost.
+fn slopes(depth: &Depth) -> Option<Vec<Cell>> {
+    let slope = |slope: Option<f64>| Cell::or_nothing(slope, Cell::Nanos);
+    depth.token_slope.or(depth.attention_slope)?;
+    Some(vec![
+        label(depth),
+        Cell::Count(depth.sequences.into()),
+        slope(depth.token_slope),
+        slope(depth.attention_slope),
+    ])
+}
+
+fn steps(trace: &Trace, depth: &Depth) -> Vec<Vec<Cell>> {
+    let backends = |computed: &Computed| {
+        let labels = computed.backends.iter().map(|&backend| trace.backend(backend).label());
+        Cell::Text(labels.map(String::from).collect::<Vec<_>>().join(", "))
+    };
+    let kernels = |computed: &Computed| {
+        let names: Vec<&str> = computed.kernels.iter().map(|&kernel| trace.text(kernel)).collect();
+        Cell::Text(names.join(", "))
+    };
+    let row = |step: &ggprof_analysis::DepthStep| {
+        vec![
+            label(depth),
+            Cell::Count(depth.sequences.into()),
+            Cell::Count(step.depth.into()),
+            Cell::Nanos(step.before.attention_ns as f64),
+            Cell::Nanos(step.after.attention_ns as f64),
+            backends(&step.before),
+            kernels(&step.before),
+            backends(&step.after),
+            kernels(&step.after),
+        ]
+    };
+    depth.steps.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{Style, console, csv};
+    use expect_test::expect;
+    use ggprof_trace::text_fixture;
+    use std::fmt::Write;
+
+    #[test]
+    fn a_generation_that_another_kernel_goes_on_with() {
+        let mut text = "backend 0 GPU gpu\n".to_owned();
+        for position in 1..64u64 {
+            let (start, run) = (position * 10_000, position - 1);
+            let (kernel, time) =
+                if position < 40 { ("vec", 100 + position) } else { ("tile", 200 + position) };
+            writeln!(
+                text,
+                "batch {start}..{} 0:{position}+1!1
+                 run {start}..{} batch={run}
+                 op GPU FLASH_ATTN_EXT {start}..{} a run={run} measured=device
+                 kernel {kernel} {start}..{}",
+                start + 1000,
+                start + 1000 + time,
+                start + time,
+                start + time,
+            )
+            .unwrap();
+        }
+        let trace = text_fixture::parse(&text);
+        let mut document = Document::default();
+        all(&mut document, &trace);
+        expect![[r#"
+            Depth: the time of a token by the length of its context
+              phase        context  graph runs  a token  attention  % of it
+              generation   2 to 15          14  1.11 µs     107 ns     9.7%
+              generation  16 to 31          16  1.12 µs     122 ns    10.9%
+              generation  32 to 47          16  1.14 µs     138 ns    12.1%
+              generation  48 to 63          16  1.25 µs     254 ns    20.3%
+              generation        64           1  1.26 µs     263 ns    20.8%
+
+            Where attention is computed otherwise
+              phase       from  attention before   after  on   by   then on  by
+              generation    41            120 ns  251 ns  GPU  vec  GPU      tile
+        "#]]
+        .assert_eq(&console(&document, &Style::PLAIN));
+        expect!["table,phase,sequences,depth_from,depth_to,depth,range,runs,token_ns,attention_ns,attention_share,depth_is,attention_before_ns,attention_after_ns,backends_before,kernels_before,backends_after,kernels_after"].assert_eq(csv(&document).lines().next().unwrap());
+    }
+}
