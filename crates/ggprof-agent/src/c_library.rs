@@ -19,6 +19,12 @@ pub(crate) fn begins_with_program(first_name: &[u8]) -> bool {
     cfg!(target_env = "musl") || first_name.is_empty()
 }
 
+/// Before glibc 2.34, the loader's functions are in a library of their own, which a program may do
+/// without. The agent asks for them while it runs, but the linker adds the library only for the sake
+/// of a function that is named.
+#[used]
+static NEEDS_LIBDL: unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int = libc::dladdr;
+
 /// What the loader tells debuggers, at the beginning of `r_debug`.
 #[repr(C)]
 pub(crate) struct ToldDebuggers {

