@@ -32,6 +32,9 @@ export class Recording {
     this.tasks = tables.tasks;
     // What holds until it changes, such as memory.
     this.levels = tables.levels;
+    this.overview = tables.overview;
+    // What ops took where only whole splits were timed.
+    this.estimates = tables.estimates;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */

@@ -28,7 +28,7 @@ export async function openPage(file, options = {}) {
   });
   page.on("request", (request) => !request.url().startsWith("file:") && !request.url().startsWith("blob:") && faults.push(`a request: ${request.url()}`));
   await page.goto(`file://${path.resolve(file)}${options.hash ?? ""}`);
-  await page.waitForSelector(".statistics");
+  await page.waitForSelector(".statistics", { state: "attached" });
   return { page, faults, close: () => context.close() };
 }
 

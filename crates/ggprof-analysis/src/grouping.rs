@@ -100,7 +100,7 @@ pub fn by_shape(trace: &Trace) -> Vec<ShapeRow> {
 }
 
 /// For every signature the first one of the same op and shapes.
-fn shape_representatives(trace: &Trace) -> Vec<SignatureId> {
+pub(crate) fn shape_representatives(trace: &Trace) -> Vec<SignatureId> {
     type ShapeKey<'a> = (StringId, Option<StringId>, Option<&'a str>, Tensor, Vec<Tensor>);
     let mut first: HashMap<ShapeKey<'_>, SignatureId> = HashMap::new();
     let mut representatives = Vec::with_capacity(trace.nodes.signature_count());

@@ -23,6 +23,26 @@ pub enum Block {
     /// A sentence that must not be overlooked.
     Warning(String),
     Table(Table),
+    /// Sentences in an order, each with what belongs to it.
+    Points {
+        key: &'static str,
+        points: Vec<Point>,
+    },
+    /// A sentence of its own, with its name in JSON.
+    Note {
+        key: &'static str,
+        text: String,
+    },
+}
+
+/// A sentence, and lines below it that say more.
+#[derive(Debug, Clone)]
+pub struct Point {
+    pub text: String,
+    /// What a line is about, and the line.
+    pub lines: Vec<(&'static str, String)>,
+    /// For programs.
+    pub values: Vec<(&'static str, Cell)>,
 }
 
 /// One value of a fact, in words and as JSON has it.
@@ -68,6 +88,8 @@ pub enum Align {
 pub enum Cell {
     Nothing,
     Text(String),
+    /// Something to be copied as it is.
+    Code(String),
     /// Words for people, and the name that programs know.
     Named {
         words: String,
@@ -77,11 +99,21 @@ pub enum Cell {
     /// A number without a unit, such as an id.
     Number(i64),
     Nanos(f64),
+    /// Nanoseconds more or less, shown with the sign.
+    Change(f64),
+    /// A fraction of one more or less, shown with the sign.
+    ShareChange(f64),
+    /// How likely something is.
+    Chance(f64),
+    /// How often something happens, which need not be a whole number.
+    Times(f64),
     Bytes(u128),
     /// A fraction of one.
     Share(f64),
     GigabytesPerSecond(f64),
     GigaflopsPerSecond(f64),
+    /// Of whole numbers.
+    GigaopsPerSecond(f64),
     NanosPerByte(f64),
     TokensPerSecond(f64),
     /// Operations per byte.
@@ -108,14 +140,19 @@ impl Cell {
     pub fn words(&self) -> String {
         match self {
             Self::Nothing => String::new(),
-            Self::Text(text) | Self::Named { words: text, .. } => text.clone(),
+            Self::Text(text) | Self::Code(text) | Self::Named { words: text, .. } => text.clone(),
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
             Self::Nanos(ns) => units::duration(*ns),
+            Self::Change(ns) => units::signed(*ns, units::duration),
+            Self::ShareChange(fraction) => units::signed(*fraction, units::share),
+            Self::Chance(chance) => format!("{chance:.3}"),
+            Self::Times(times) => units::times(*times),
             Self::Bytes(bytes) => units::bytes(*bytes as f64),
             Self::Share(fraction) => units::share(*fraction),
             Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
             Self::GigaflopsPerSecond(rate) => units::compute(*rate),
+            Self::GigaopsPerSecond(rate) => units::integer_compute(*rate),
             Self::NanosPerByte(rate) => units::time_per_byte(*rate),
             Self::TokensPerSecond(rate) => units::token_rate(*rate),
             Self::Intensity(intensity) => format!("{intensity:.1}"),
@@ -132,7 +169,9 @@ impl Cell {
         use serde_json::Value;
         match self {
             Self::Nothing => Value::Null,
-            Self::Text(text) | Self::Named { name: text, .. } => Value::from(text.as_str()),
+            Self::Text(text) | Self::Code(text) | Self::Named { name: text, .. } => {
+                Value::from(text.as_str())
+            }
             Self::Count(number) | Self::Bytes(number) => match u64::try_from(*number) {
                 Ok(number) => Value::from(number),
                 Err(_) => Value::from(*number as f64),
@@ -145,9 +184,14 @@ impl Cell {
                 Value::from(*number as u64)
             }
             Self::Nanos(number)
+            | Self::Change(number)
+            | Self::ShareChange(number)
+            | Self::Chance(number)
+            | Self::Times(number)
             | Self::Share(number)
             | Self::GigabytesPerSecond(number)
             | Self::GigaflopsPerSecond(number)
+            | Self::GigaopsPerSecond(number)
             | Self::NanosPerByte(number)
             | Self::TokensPerSecond(number)
             | Self::Intensity(number)
@@ -165,6 +209,14 @@ impl Document {
 
     pub fn fact(&mut self, key: &'static str, title: &'static str, values: Vec<Fact>) {
         self.blocks.push(Block::Fact { key, title, values });
+    }
+
+    pub fn points(&mut self, key: &'static str, points: Vec<Point>) {
+        self.blocks.push(Block::Points { key, points });
+    }
+
+    pub fn note(&mut self, key: &'static str, text: impl Into<String>) {
+        self.blocks.push(Block::Note { key, text: text.into() });
     }
 
     pub fn table(&mut self, table: Table) {

@@ -21,6 +21,11 @@ pub fn compute(gigaflops: f64) -> String {
     scaled(gigaflops * 1e9, 1e3, &units)
 }
 
+/// The same of whole numbers: `1.98 POP/s`.
+pub fn integer_compute(gigaops: f64) -> String {
+    scaled(gigaops * 1e9, 1e3, &["OP/s", "KOP/s", "MOP/s", "GOP/s", "TOP/s", "POP/s"])
+}
+
 /// From nanoseconds: `4.28 ns/B`, `310 ps/B`.
 pub fn time_per_byte(ns_per_byte: f64) -> String {
     scaled(ns_per_byte * 1e3, 1e3, &["ps/B", "ns/B", "µs/B", "ms/B", "s/B"])
@@ -71,6 +76,25 @@ pub fn share(fraction: f64) -> String {
     format!("{:.1}%", fraction * 100.0)
 }
 
+/// `+12.3 µs`, `-2%`; nothing has no sign.
+pub fn signed(number: f64, text: impl Fn(f64) -> String) -> String {
+    let text = text(number);
+    let is_nothing = !text.contains(|c: char| ('1'..='9').contains(&c));
+    match (is_nothing, number > 0.0) {
+        (true, _) => text.trim_start_matches('-').to_owned(),
+        (false, true) => format!("+{text}"),
+        (false, false) => text,
+    }
+}
+
+/// `32`, `0.5`, `1,024`.
+pub fn times(number: f64) -> String {
+    match number >= 999.5 || number.fract() == 0.0 {
+        true => count(number.round().max(0.0) as u128),
+        false => significant(number),
+    }
+}
+
 /// `69,228`.
 pub fn count(number: u128) -> String {
     let digits = number.to_string();
@@ -112,6 +136,15 @@ fn significant(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signs_and_fractions() {
+        for (ns, expected) in [(12_300.0, "+12.3 µs"), (-5.0, "-5 ns"), (-0.001, "0 ns")] {
+            assert_eq!(signed(ns, duration), expected);
+        }
+        assert_eq!(signed(-0.0204, share), "-2.0%");
+        assert_eq!([times(32.0), times(0.5), times(1024.2)], ["32", "0.5", "1,024"]);
+    }
 
     #[test]
     fn three_digits_and_a_unit() {

@@ -1,5 +1,9 @@
 //! Every word of `--help`.
 
+mod compare;
+
+pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
+
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -19,11 +23,15 @@ Examples:
   ggprof top                                        what it does, second by second
   ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
+  ggprof explain profile.json                       where the time goes, why, what to change
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
+  ggprof diff before.ggprof after.ggprof            what contributes to a change
+  ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
 Exit codes:
@@ -31,6 +39,7 @@ Exit codes:
   1  failed; a file that could not be finished was not written
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings
+  4  done, and a change that `--fail-if` names was found
 Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
   128+n  signal n ended the command
   126    the command cannot be executed
@@ -83,10 +92,18 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Say where each token's time goes, why, and what to change
+    Explain(ExplainArgs),
+    /// Record two commands in turns, and say what differs
+    Bench(BenchArgs),
+    /// Say what changed between two recordings, or two sides of several
+    Diff(DiffArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Measure what this machine can do at most, so that reports say how close a recording comes
+    Peaks(PeaksArgs),
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
@@ -123,6 +140,16 @@ pub(crate) struct RunArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+    /// Run the command N times and say how much the runs differ; `-o p.ggprof` writes p.1.ggprof,
+    /// p.2.ggprof and so on, for `ggprof diff --vs` (default: 1)
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        hide_default_value = true,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) repeat: u32,
     /// Where the summary goes (default: auto)
     #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
     pub(crate) summary_to: SummaryTo,
@@ -305,6 +332,14 @@ pub(crate) struct ReportArgs {
     /// Show the totals of all events by one criterion, or of memory
     #[arg(long, value_name = "WHAT")]
     pub(crate) by: Option<ByArg>,
+    /// Print what maintainers ask for, as markdown of at most 60 lines to paste into an issue: versions,
+    /// devices, the model, speeds, where the time goes, the longest operations. Without paths,
+    /// arguments and names of hosts or users
+    #[arg(long)]
+    pub(crate) issue: bool,
+    /// With --issue: what changed since this recording
+    #[arg(long, value_name = "FILE", requires = "issue")]
+    pub(crate) since: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
@@ -316,6 +351,24 @@ pub(crate) struct ReportArgs {
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// How and where a report is printed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct PrintArgs {
     /// How to print (default: table)
     #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
     pub(crate) format: FormatArg,
@@ -327,7 +380,15 @@ pub(crate) struct ReportArgs {
     pub(crate) color: ColorArg,
 }
 
-/// The part of a recording that is asked about: graph runs that all of these hold for.
+#[derive(Debug, Args)]
+pub(crate) struct PeaksArgs {
+    /// File to write (default: one for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The part of a recording that is asked about: graph runs that all of these hold for. And what it is
+/// held against.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Only what began from then on: a clock time (14:03, 14:03:27.5) or the time since the start of
@@ -343,6 +404,10 @@ pub(crate) struct PartArgs {
     /// Only batches that a request had a part in, by its number in `--by request`
     #[arg(long, value_name = "N")]
     pub(crate) request: Option<u32>,
+    /// What the machine can do, from `ggprof peaks -o FILE` there (default: what is kept of the
+    /// machine of the recording)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peaks: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -435,6 +500,12 @@ pub(crate) enum ByArg {
     Depth,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
+    /// Parts of the model: where each was computed, why on the host, and what that costs
+    Placement,
+    /// Copies: which tensors, between which memory, how fast, and how much of it is exposed
+    Copy,
+    /// Experts of the model: which were used, how often and how evenly, layer by layer
+    Expert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -472,6 +543,9 @@ impl From<ByArg> for By {
             ByArg::Second => Self::Second,
             ByArg::Depth => Self::Depth,
             ByArg::Memory => Self::Memory,
+            ByArg::Placement => Self::Placement,
+            ByArg::Copy => Self::Copy,
+            ByArg::Expert => Self::Expert,
         }
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Outcome {
     Done,
     /// Everything was written, but the recording is damaged, cut off or empty.
     Incomplete,
+    /// There is a change that a script asked about.
+    Changed,
     /// A command was run, and ended with this code.
     Command(u8),
 }
@@ -23,6 +25,7 @@ impl Outcome {
         match self {
             Self::Done => ExitCode::SUCCESS,
             Self::Incomplete => ExitCode::from(3),
+            Self::Changed => ExitCode::from(4),
             Self::Command(code) => ExitCode::from(code),
         }
     }

@@ -4,11 +4,11 @@ use crate::cli::PartArgs;
 use crate::exit::Outcome;
 #[cfg(target_os = "linux")]
 use crate::launch::Completed;
-use crate::messages;
 use crate::progress::Progress;
 use crate::quantity::Moment;
+use crate::{kept_peaks, messages};
 use anyhow::{anyhow, bail};
-use ggprof_analysis::{Filter, PhaseKind};
+use ggprof_analysis::{Filter, Peaks, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
@@ -22,6 +22,8 @@ use std::path::Path;
 pub(crate) struct Recording {
     pub(crate) trace: Trace,
     pub(crate) name: String,
+    /// What the machine can do that it was made on, if that is known.
+    pub(crate) peaks: Option<Peaks>,
 }
 
 #[cfg(target_os = "linux")]
@@ -49,7 +51,8 @@ impl Recording {
             Ok(trace) => {
                 let program = trace.provenance.as_ref().map_or("", |facts| &facts.command);
                 let name = named(program);
-                Ok(Self { trace, name })
+                let peaks = kept_peaks::kept(&trace);
+                Ok(Self { trace, name, peaks })
             }
             Err(error) => Err(anyhow!(messages::cannot_read(&named("the recording"), &error))),
         }
@@ -65,13 +68,14 @@ impl Recording {
             (path.display().to_string(), open_file(path))
         };
         match result {
-            Ok(trace) => Ok(Self { trace, name }),
+            Ok(trace) => Ok(Self { trace, name, peaks: None }),
             Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
         }
     }
 
-    /// Leaves the part that was asked about.
+    /// Leaves the part that was asked about, and finds what to hold it against.
     pub(crate) fn select(&mut self, part: &PartArgs) -> anyhow::Result<()> {
+        self.peaks = kept_peaks::of_recording(&self.trace, part.peaks.as_deref())?;
         let moment = |wanted: Option<Moment>| wanted.map(|it| self.moment(it)).transpose();
         let filter = Filter {
             from_ns: moment(part.from)?,

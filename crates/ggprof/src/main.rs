@@ -4,17 +4,22 @@
 // On other systems there is nothing to record, and what only recording needs is left over.
 #![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
+mod baseline;
 mod cli;
 mod commands;
+mod comparison;
 #[cfg(target_os = "linux")]
 mod doctor;
 mod exit;
+mod fail_if;
 mod format;
 mod input;
+mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
 mod messages;
 mod output;
+mod printing;
 mod progress;
 mod quantity;
 #[cfg(target_os = "linux")]
@@ -37,8 +42,12 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
+        Command::Bench(arguments) => commands::bench(arguments),
+        Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };
     match outcome {

@@ -4,7 +4,7 @@
 use ggprof_report::render::printable;
 use ggprof_trace::formats::ReadError;
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::path::Path;
 
 pub(crate) fn error(error: &anyhow::Error) {
@@ -17,6 +17,22 @@ pub(crate) fn warning(text: &str) {
 
 pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(text));
+}
+
+/// What is being done now. On a terminal the next one takes its place.
+pub(crate) fn progress(text: &str) {
+    let text = printable(text);
+    match std::io::stderr().is_terminal() {
+        true => eprint!("\r\x1b[2Kggprof: {text}\r"),
+        false => eprintln!("ggprof: {text}"),
+    }
+}
+
+/// Takes the last of these from the terminal.
+pub(crate) fn progress_is_over() {
+    if std::io::stderr().is_terminal() {
+        eprint!("\r\x1b[2K");
+    }
 }
 
 /// A report, which was made printable when it was rendered.

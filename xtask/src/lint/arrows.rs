@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
+    ("ggprof-peaks", &["ggprof-analysis"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
         "ggprof",
@@ -38,6 +39,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ggprof-agents",
             "ggprof-analysis",
             "ggprof-ggml",
+            "ggprof-peaks",
             "ggprof-report",
             "ggprof-spool",
             "ggprof-trace",

@@ -36,7 +36,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
 fn cell(cell: &Cell) -> String {
     match cell {
         Cell::Nothing => String::new(),
-        Cell::Text(text) | Cell::Named { name: text, .. } => field(text.trim()),
+        Cell::Text(text) | Cell::Code(text) | Cell::Named { name: text, .. } => field(text.trim()),
         other => other.json().to_string(),
     }
 }

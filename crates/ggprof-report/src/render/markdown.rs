@@ -1,7 +1,7 @@
 //! Documents as markdown, to be pasted into an issue.
 
 use super::console::printable;
-use crate::document::sentence;
+use crate::document::{Point, sentence};
 use crate::{Align, Block, Cell, Document, Table};
 use std::fmt::Write;
 
@@ -20,9 +20,22 @@ pub fn markdown(document: &Document) -> String {
                 let _ = writeln!(out, "> **Warning:** {}\n", escape(text));
             }
             Block::Table(table) => self::table(&mut out, table),
+            Block::Note { text, .. } => {
+                let _ = writeln!(out, "{}\n", escape(text));
+            }
+            Block::Points { points, .. } => self::points(&mut out, points),
         }
     }
     out
+}
+
+fn points(out: &mut String, points: &[Point]) {
+    for (number, point) in (1..).zip(points) {
+        let _ = writeln!(out, "{number}. {}", escape(&point.text));
+        for (title, line) in &point.lines {
+            let _ = writeln!(out, "   - {title}: {}", escape(line));
+        }
+    }
 }
 
 fn table(out: &mut String, table: &Table) {
@@ -39,8 +52,21 @@ fn table(out: &mut String, table: &Table) {
         Align::Right => "---:".to_owned(),
     };
     out.push_str(&line(shown.iter().map(rule).collect()));
-    for row in &words {
-        out.push_str(&line(shown.iter().map(|&at| escape(row[at].trim())).collect()));
+    for (row, words) in table.rows.iter().zip(&words) {
+        let cell = |&at: &usize| match &row[at] {
+            Cell::Code(text) if !text.is_empty() => code(text),
+            _ => escape(words[at].trim()),
+        };
+        out.push_str(&line(shown.iter().map(cell).collect()));
+    }
+}
+
+/// What can be copied as it is. In a span of code only its end and that of the cell mean something.
+fn code(text: &str) -> String {
+    let text = printable(text);
+    match text.contains(['`', '|']) {
+        true => escape(&text),
+        false => format!("`{text}`"),
     }
 }
 
@@ -85,6 +111,8 @@ mod tests {
             rows: vec![
                 vec![Cell::text("MUL_MAT"), Cell::Nothing, Cell::Count(1200)],
                 vec![Cell::text("a|b\n<img> @you"), Cell::Nothing, Cell::Nothing],
+                vec![Cell::Code("ADD(ne=[1,2])".into()), Cell::Nothing, Cell::Nothing],
+                vec![Cell::Code("a`|b".into()), Cell::Nothing, Cell::Nothing],
             ],
         });
         expect![[r#"
@@ -96,6 +124,8 @@ mod tests {
             | :--- | ---: |
             | MUL\_MAT | 1,200 |
             | a\|b\\u{a}&lt;img&gt; @&#8203;you |  |
+            | `ADD(ne=[1,2])` |  |
+            | a\`\|b |  |
         "#]]
         .assert_eq(&markdown(&document));
     }

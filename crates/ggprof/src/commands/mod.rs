@@ -1,10 +1,14 @@
 //! One file per subcommand.
 
 mod convert;
+mod diff;
+mod explain;
 mod generate;
 mod report;
 mod view;
 
+#[cfg(target_os = "linux")]
+mod bench;
 #[cfg(target_os = "linux")]
 mod ctl;
 #[cfg(target_os = "linux")]
@@ -16,14 +20,22 @@ mod env;
 #[cfg(not(target_os = "linux"))]
 mod only_on_linux;
 #[cfg(target_os = "linux")]
+mod peaks;
+#[cfg(target_os = "linux")]
 mod run;
 #[cfg(target_os = "linux")]
 mod top;
 
+#[cfg(target_os = "linux")]
+pub(crate) use bench::bench;
 pub(crate) use convert::convert;
+pub(crate) use diff::diff;
+pub(crate) use explain::explain;
 pub(crate) use generate::generate;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{ctl, deliver, doctor, env, run, top};
+pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, peaks, run, top};
+#[cfg(target_os = "linux")]
+pub(crate) use peaks::peaks;
 pub(crate) use report::report;
 pub(crate) use view::view;
 #[cfg(target_os = "linux")]

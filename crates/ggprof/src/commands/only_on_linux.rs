@@ -1,6 +1,6 @@
-//! Commands that record, on systems where ggprof only reads recordings.
+//! Commands that run programs or measure the machine, on systems where ggprof only reads recordings.
 
-use crate::cli::{CtlArgs, DeliverArgs, DoctorArgs, RunArgs, TopArgs};
+use crate::cli::{BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, PeaksArgs, RunArgs, TopArgs};
 use crate::exit::Outcome;
 use anyhow::bail;
 
@@ -28,6 +28,14 @@ pub(crate) fn doctor(_: &DoctorArgs) -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn deliver(_: &DeliverArgs) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn bench(_: &BenchArgs) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn peaks(_: &PeaksArgs) -> anyhow::Result<Outcome> {
     refuse()
 }
 

@@ -1,12 +1,13 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{ColorArg, FormatArg, ReportArgs};
+use crate::cli::{FormatArg, PrintArgs, ReportArgs};
+use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, output, terminal};
+use crate::{messages, output, printing};
+use ggprof_analysis::diff::Depth;
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
-use ggprof_report::render::{self, Style};
 use ggprof_report::{Block, Document, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
@@ -17,12 +18,15 @@ const INEFFICIENT_OPS: usize = 10;
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
+    if arguments.issue {
+        return issue(arguments, &recording);
+    }
     let exported = export(arguments, &recording)?;
     let documents = documents(arguments, &recording, exported);
     if !documents.is_empty() {
-        print(arguments, &documents)?;
+        printing::print(&arguments.print, &documents)?;
     }
-    if !documents.is_empty() && arguments.format == FormatArg::Csv {
+    if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
         recording.warn();
     } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
@@ -30,9 +34,22 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     Ok(recording.outcome())
 }
 
+/// What maintainers ask for, and what changed since another recording.
+fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcome> {
+    let since = arguments.since.as_deref().map(Recording::open).transpose()?;
+    let diff = since.map(|before| Sides::of_first(&before, recording).diff(Depth::Shape));
+    let document = documents::issue(&recording.trace, diff.as_ref());
+    let format = match arguments.print.format {
+        FormatArg::Table => FormatArg::Markdown,
+        other => other,
+    };
+    printing::print(&PrintArgs { format, ..arguments.print.clone() }, &[document])?;
+    Ok(recording.outcome())
+}
+
 /// Writes the files that were asked for; whether there were any.
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, peaks } = recording;
     if let Some(path) = &arguments.chrome_trace {
         let annotations = annotations(trace);
         output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
@@ -43,7 +60,7 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
     }
     if let Some(path) = &arguments.html_viewer {
         let drawn = Some(arguments.html_max_records).filter(|&most| most > 0);
-        output::to_file(path, |out| viewer::write(trace, name, drawn, out))?;
+        output::to_file(path, |out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
         messages::note(&format!("HTML page written to {}.", path.display()));
     }
     Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
@@ -61,13 +78,14 @@ fn annotations(trace: &Trace) -> Annotations {
 
 /// What to print: what was asked for, or the summary if nothing was.
 fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, peaks } = recording;
+    let peaks = peaks.as_ref();
     let mut documents = Vec::new();
     if let Some(by) = arguments.by {
-        documents.push(documents::by(trace, by.into()));
+        documents.push(documents::by(trace, by.into(), peaks));
     }
     if let Some(n) = arguments.top_ops {
-        documents.push(documents::top_ops(trace, n));
+        documents.push(documents::top_ops(trace, n, peaks));
     }
     if let Some(n) = arguments.top_kernels {
         documents.push(documents::top_kernels(trace, n));
@@ -76,45 +94,17 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents.push(documents::inefficiency(trace, INEFFICIENT_OPS));
     }
     if documents.is_empty() && !exported {
-        documents.push(match arguments.format {
+        documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
-            FormatArg::Csv => documents::by(trace, By::Op),
-            _ => documents::summary(trace, name),
+            FormatArg::Csv => documents::by(trace, By::Op, peaks),
+            _ => documents::summary(trace, name, peaks),
         });
     }
-    if arguments.format == FormatArg::Csv {
+    if arguments.print.format == FormatArg::Csv {
         let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
         documents = vec![Document { blocks }];
     }
     documents
-}
-
-fn print(arguments: &ReportArgs, documents: &[Document]) -> anyhow::Result<()> {
-    let all = |render: &dyn Fn(&Document) -> String| {
-        documents.iter().map(render).collect::<Vec<_>>().join("\n")
-    };
-    let text = match arguments.format {
-        FormatArg::Table => {
-            let style = style(arguments);
-            all(&|document| render::console(document, &style))
-        }
-        FormatArg::Markdown => all(&render::markdown),
-        FormatArg::Csv => all(&render::csv),
-        FormatArg::Json => render::json(documents),
-    };
-    match &arguments.output {
-        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes())),
-        None => output::to_stdout(|out| out.write_all(text.as_bytes())),
-    }
-}
-
-fn style(arguments: &ReportArgs) -> Style {
-    let style = if arguments.output.is_some() { Style::PLAIN } else { terminal::stdout_style() };
-    match arguments.color {
-        ColorArg::Auto => style,
-        ColorArg::Always => Style { colour: true, ..style },
-        ColorArg::Never => Style { colour: false, ..style },
-    }
 }
 
 /// Whether what is printed already says what is missing.

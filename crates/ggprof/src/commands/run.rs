@@ -8,8 +8,9 @@ use crate::input::Recording;
 use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
 use crate::{messages, output, terminal};
 use clap::ValueEnum;
+use ggprof_analysis::diff::{Fusions, ledger};
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
-use ggprof_report::{documents, render};
+use ggprof_report::{Document, documents, render};
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,41 @@ use std::sync::{Arc, Mutex};
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     let plan = Plan::new(arguments);
+    match arguments.repeat {
+        1 => once(arguments, &plan, &mut |_| ()),
+        runs => repeated(arguments, &plan, runs),
+    }
+}
+
+/// Runs the command several times, each into files of its own, and prints how much the runs differ. A
+/// run that fails is the last.
+fn repeated(arguments: &RunArgs, plan: &Plan, runs: u32) -> anyhow::Result<Outcome> {
+    let mut ledgers = Vec::new();
+    let mut outcome = Outcome::Done;
+    for number in 1..=runs {
+        messages::progress(&format!("run {number} of {runs}"));
+        let numbered = |path: &PathBuf| with_process(path, &number.to_string());
+        let outputs = plan.outputs.iter().map(numbered).collect();
+        let plan = Plan { outputs, prints_summary: false, ..plan.clone() };
+        let mut take = |recording: &Recording| {
+            ledgers.push(ledger(&recording.trace, &Fusions::default()));
+        };
+        outcome = once(arguments, &plan, &mut take)?;
+        if outcome != Outcome::Command(0) {
+            break;
+        }
+    }
+    messages::progress_is_over();
+    print_document(plan.summary_to, &documents::repeated(&ledgers))?;
+    Ok(outcome)
+}
+
+/// Runs the command; `take` sees what was recorded of each process.
+fn once(
+    arguments: &RunArgs,
+    plan: &Plan,
+    take: &mut dyn FnMut(&Recording),
+) -> anyhow::Result<Outcome> {
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
     let program = plan.command.first().and_then(|command| launch::examine(command, &agent));
@@ -33,7 +69,7 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
         ));
     }
     let ahead = launch::Ahead::of(spools.path());
-    let observer = launch::Observer::of(spools.path(), samples.clone(), orders(arguments, &plan));
+    let observer = launch::Observer::of(spools.path(), samples.clone(), orders(arguments, plan));
     let mut sensors = None;
     let ended = launch::run(&plan.command, &agent, &variables, || {
         let read = || Sensors::read_into(samples.clone());
@@ -43,7 +79,8 @@ pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
-    let recorded = deliver_all(&plan, spools, &samples, program.map(|program| program.path));
+    let program = program.map(|program| program.path);
+    let recorded = deliver_all(plan, spools, &samples, program, take);
     Ok(outcome(ended, recorded, arguments.strict))
 }
 
@@ -63,6 +100,7 @@ fn deliver_all(
     spools: Spools,
     samples: &Mutex<Samples>,
     program: Option<PathBuf>,
+    take: &mut dyn FnMut(&Recording),
 ) -> Recorded {
     let files = spools.files();
     let without_agent = spools.without_agent();
@@ -74,6 +112,7 @@ fn deliver_all(
     for file in &files {
         match deliver(plan, file, samples, files.len() > 1) {
             Ok(recording) => {
+                take(&recording);
                 any_events |= !recording.trace.events.is_empty();
                 any_losses |= !recording.trace.losses.is_empty();
             }
@@ -99,9 +138,12 @@ fn why_nothing(program: Option<&Path>) -> String {
 }
 
 /// What to run and what to make of it.
+#[derive(Clone)]
 struct Plan {
     command: Vec<OsString>,
     outputs: Vec<PathBuf>,
+    /// Where there are no outputs.
+    prints_summary: bool,
     summary_to: SummaryTo,
 }
 
@@ -128,7 +170,7 @@ impl Plan {
         if outputs.is_empty() {
             outputs.extend(output_of_environment());
         }
-        Self { command, outputs, summary_to: arguments.summary_to }
+        Self { command, outputs, prints_summary: true, summary_to: arguments.summary_to }
     }
 }
 
@@ -211,6 +253,10 @@ fn deliver(
     let named =
         |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
     let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
+    if outputs.is_empty() && !plan.prints_summary {
+        recording.warn_of_losses();
+        return Ok(recording);
+    }
     present(&recording, &completed, &outputs, plan.summary_to)?;
     Ok(recording)
 }
@@ -249,7 +295,11 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
 }
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
-    let document = documents::summary(&recording.trace, &recording.name);
+    let document = documents::summary(&recording.trace, &recording.name, recording.peaks.as_ref());
+    print_document(to, &document)
+}
+
+fn print_document(to: SummaryTo, document: &Document) -> anyhow::Result<()> {
     let is_for_stdout = match to {
         SummaryTo::Auto => std::io::stdout().is_terminal(),
         SummaryTo::Stdout => true,
@@ -257,11 +307,11 @@ pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Res
     };
     match is_for_stdout {
         true => {
-            let text = render::console(&document, &terminal::stdout_style());
+            let text = render::console(document, &terminal::stdout_style());
             output::to_stdout(|out| out.write_all(text.as_bytes()))
         }
         false => {
-            messages::note_styled(&render::console(&document, &terminal::stderr_style()));
+            messages::note_styled(&render::console(document, &terminal::stderr_style()));
             Ok(())
         }
     }

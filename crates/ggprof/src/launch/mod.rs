@@ -18,6 +18,7 @@ mod recorded;
 mod sensors;
 mod sockets;
 mod spools;
+mod trial;
 mod vulkan_layer;
 mod watched;
 
@@ -35,6 +36,7 @@ use recorded::{Recorded, Standing};
 pub(crate) use sensors::{Samples, Sensors};
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};
+pub(crate) use trial::Trial;
 pub(crate) use vulkan_layer::announce as announce_vulkan_layer;
 pub(crate) use watched::Watched;
 

@@ -1,5 +1,6 @@
 //! The command as users run it: real processes, real files.
 
 mod bad_conditions;
+mod diff;
 mod place;
 mod report;

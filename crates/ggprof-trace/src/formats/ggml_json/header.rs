@@ -16,6 +16,9 @@ pub(super) struct BackendEntry {
     pub(super) id: i32,
     pub(super) name: Option<String>,
     pub(super) device: Option<String>,
+    /// Of ggprof's files only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) description: String,
     #[serde(default)]
     pub(super) device_type: i64,
 }
@@ -73,6 +76,7 @@ pub(super) fn take_backends(entries: Vec<BackendEntry>, trace: &mut Trace) {
             id: entry.id,
             name: entry.name.unwrap_or_else(|| "unknown".to_owned()),
             device: entry.device.unwrap_or_else(|| "unknown".to_owned()),
+            description: entry.description,
             device_type: DeviceType::from_ggml(entry.device_type),
         };
     }

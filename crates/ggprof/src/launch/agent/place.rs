@@ -53,8 +53,7 @@ fn fit(place: &Path) -> Option<PathBuf> {
         .then_some(place)
 }
 
-/// Whether nobody else can put another directory in the place of ours. Who owns it is known, or
-/// unknown to this container.
+/// Whether nobody else can put another directory in the place of ours.
 fn is_safe(directory: &Path) -> bool {
     let user = rustix::process::geteuid().as_raw();
     directory.metadata().is_ok_and(|found| {

@@ -1,0 +1,252 @@
+//! Cuts a recording into phases that are compared, and these into blocks of consecutive steps.
+
+use super::key::Part;
+use crate::gaps::gaps;
+use crate::phases::{PhaseKind, Phases};
+use crate::steps::Step;
+use ggprof_trace::{Event, TaskKind, Trace};
+use hashbrown::HashMap;
+
+/// More different phases than this are taken together by their kind.
+const MOST_PHASES: usize = 8;
+
+/// Into so many stretches of steps a phase is cut, to see how much it varies.
+const MOST_BLOCKS: usize = 32;
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Phases with the same name, or of the same kind.
+pub(super) struct Group {
+    pub(super) kind: PhaseKind,
+    pub(super) label: Option<String>,
+    pub(super) wall_ns: u64,
+    /// Units of each step.
+    pub(super) steps: Vec<u64>,
+    pub(super) block_units: Vec<u64>,
+}
+
+pub(super) struct Cut<'p> {
+    phases: &'p Phases,
+    pub(super) groups: Vec<Group>,
+    group_of_phase: Vec<u32>,
+    block_of_run: Vec<u32>,
+    /// When each phase's steps begin, and their blocks.
+    steps_of_phase: Vec<Vec<(u64, u32)>>,
+}
+
+impl<'p> Cut<'p> {
+    pub(super) fn new(phases: &'p Phases) -> Self {
+        let (mut groups, group_of_phase) = groups(phases);
+        let mut steps_of_group: Vec<Vec<&Step>> = vec![Vec::new(); groups.len()];
+        let phase_of = |step: &Step| phases.phase_of_run[step.runs[0] as usize];
+        for step in &phases.steps {
+            let group = group_of_phase[phase_of(step) as usize];
+            if let Some(steps) = steps_of_group.get_mut(group as usize) {
+                steps.push(step);
+            }
+        }
+        let mut block_of_run = vec![NONE; phases.phase_of_run.len()];
+        let mut steps_of_phase = vec![Vec::new(); phases.phases.len()];
+        for (group, steps) in groups.iter_mut().zip(steps_of_group) {
+            let blocks = steps.len().min(MOST_BLOCKS);
+            group.block_units = vec![0; blocks];
+            for (at, step) in steps.iter().enumerate() {
+                let units = units(group.kind, step);
+                let block = at * blocks / steps.len();
+                group.steps.push(units);
+                group.block_units[block] += units;
+                step.runs.iter().for_each(|&run| block_of_run[run as usize] = block as u32);
+                steps_of_phase[phase_of(step) as usize].push((step.start_ns, block as u32));
+            }
+        }
+        Self { phases, groups, group_of_phase, block_of_run, steps_of_phase }
+    }
+
+    /// Which phase an event belongs to: that of its graph run, or the one it happened in.
+    pub(super) fn phase_of(&self, event: &Event) -> Option<u32> {
+        let phase = match event.graph_run {
+            Some(run) => *self.phases.phase_of_run.get(run.0 as usize)?,
+            None => self.phase_at(event.start_ns)?,
+        };
+        (self.group_of_phase[phase as usize] != NONE).then_some(phase)
+    }
+
+    fn phase_at(&self, ns: u64) -> Option<u32> {
+        let behind = self.phases.phases.partition_point(|phase| phase.start_ns <= ns);
+        let before = behind.checked_sub(1)?;
+        (ns < self.phases.phases[before].end_ns).then_some(before as u32)
+    }
+
+    pub(super) fn group_of(&self, phase: u32) -> u32 {
+        self.group_of_phase[phase as usize]
+    }
+
+    pub(super) fn block_of(&self, phase: u32, event: &Event) -> u32 {
+        match event.graph_run {
+            Some(run) => self.block_of_run[run.0 as usize],
+            None => self.block_at(phase, event.start_ns),
+        }
+    }
+
+    fn block_at(&self, phase: u32, ns: u64) -> u32 {
+        let steps = &self.steps_of_phase[phase as usize];
+        let behind = steps.partition_point(|(start_ns, _)| *start_ns <= ns);
+        steps.get(behind.saturating_sub(1)).map_or(0, |(_, block)| *block)
+    }
+
+    /// What was going on in each phase that is compared, apart from ops.
+    pub(super) fn backgrounds(&self, trace: &Trace) -> Vec<Background> {
+        let mut marks: Vec<Vec<Mark>> = vec![Vec::new(); self.phases.phases.len()];
+        let mut mark = |phase: u32, part: Going, start_ns: u64, end_ns: u64| {
+            if end_ns > start_ns {
+                let marks = &mut marks[phase as usize];
+                marks.push(Mark { ns: start_ns, part, begins: true });
+                marks.push(Mark { ns: end_ns, part, begins: false });
+            }
+        };
+        for (run, &phase) in trace.graph_runs.iter().zip(&self.phases.phase_of_run) {
+            mark(phase, Going::Run, run.start_ns, run.end_ns);
+        }
+        for step in self.phases.steps.iter().filter(|step| !step.is_guess) {
+            let phase = self.phases.phase_of_run[step.runs[0] as usize];
+            mark(phase, Going::Call, step.start_ns, step.end_ns);
+        }
+        for wait in trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait) {
+            let run = wait.graph_run.and_then(|run| self.phases.phase_of_run.get(run.0 as usize));
+            let phase = run.copied().or_else(|| self.phase_at(wait.start_ns));
+            let end_ns = wait.start_ns.saturating_add(wait.duration_ns);
+            phase.into_iter().for_each(|it| mark(it, Going::Wait, wait.start_ns, end_ns));
+        }
+        for gap in gaps(trace) {
+            if let Some(phase) = self.phase_at(gap.start_ns) {
+                mark(phase, Going::Unrecorded, gap.start_ns, gap.end_ns);
+            }
+        }
+        let steps = marks.into_iter().zip(&self.steps_of_phase);
+        steps.map(|(marks, steps)| Background::of(marks, steps)).collect()
+    }
+}
+
+fn groups(phases: &Phases) -> (Vec<Group>, Vec<u32>) {
+    let is_compared = |kind: PhaseKind| kind != PhaseKind::WarmUp;
+    let labels: Vec<String> = phases.phases.iter().map(|phase| phase.label()).collect();
+    let mut different: Vec<&String> = labels.iter().collect();
+    different.sort();
+    different.dedup();
+    let by_label = different.len() <= MOST_PHASES;
+    let mut places: HashMap<(PhaseKind, Option<&String>), u32> = HashMap::new();
+    let mut groups: Vec<Group> = Vec::new();
+    let mut group_of_phase = Vec::with_capacity(labels.len());
+    for (phase, label) in phases.phases.iter().zip(&labels) {
+        if !is_compared(phase.kind) {
+            group_of_phase.push(NONE);
+            continue;
+        }
+        let label = Some(label).filter(|_| by_label);
+        let place = *places.entry((phase.kind, label)).or_insert_with(|| {
+            let (wall_ns, steps, block_units) = (0, Vec::new(), Vec::new());
+            let label = label.cloned();
+            groups.push(Group { kind: phase.kind, label, wall_ns, steps, block_units });
+            groups.len() as u32 - 1
+        });
+        groups[place as usize].wall_ns += phase.wall_ns();
+        group_of_phase.push(place);
+    }
+    (groups, group_of_phase)
+}
+
+/// Tokens, or graph runs where there are no tokens.
+fn units(kind: PhaseKind, step: &Step) -> u64 {
+    match kind {
+        PhaseKind::Graph => step.runs.len() as u64,
+        _ => step.tokens.unwrap_or(0),
+    }
+}
+
+/// What may be going on; what comes first hides what comes later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Going {
+    Unrecorded,
+    Wait,
+    Run,
+    Call,
+}
+
+const GOING: [(Going, Option<Part>); 4] = [
+    (Going::Unrecorded, None),
+    (Going::Wait, Some(Part::Waiting)),
+    (Going::Run, Some(Part::InRun)),
+    (Going::Call, Some(Part::InCall)),
+];
+
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    ns: u64,
+    part: Going,
+    begins: bool,
+}
+
+/// What was going on in a phase, from moment to moment.
+pub(super) struct Background {
+    segments: Vec<Segment>,
+    next: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    start_ns: u64,
+    /// `None` where nothing was recorded.
+    part: Option<Part>,
+    block: u32,
+}
+
+impl Background {
+    fn of(mut marks: Vec<Mark>, steps: &[(u64, u32)]) -> Self {
+        marks.sort_by_key(|mark| mark.ns);
+        let mut steps = steps.iter().peekable();
+        let mut block = steps.peek().map_or(0, |(_, block)| *block);
+        let mut open = [0_u32; GOING.len()];
+        let mut segments = vec![Segment { start_ns: 0, part: Some(Part::Program), block }];
+        let mut push = |start_ns: u64, part, block| {
+            segments.push(Segment { start_ns, part, block });
+        };
+        let part = |open: &[u32; GOING.len()]| {
+            let going = open.iter().position(|&count| count > 0);
+            going.map_or(Some(Part::Program), |at| GOING[at].1)
+        };
+        for mark in marks {
+            while let Some((start_ns, next)) = steps.next_if(|step| step.0 <= mark.ns) {
+                block = *next;
+                push(*start_ns, part(&open), block);
+            }
+            let at = GOING.iter().position(|(going, _)| *going == mark.part).unwrap_or(0);
+            open[at] = if mark.begins { open[at] + 1 } else { open[at].saturating_sub(1) };
+            push(mark.ns, part(&open), block);
+        }
+        Self { segments, next: 0 }
+    }
+
+    /// Gives `take` what was going on between two moments; stretches come in order.
+    pub(super) fn between(
+        &mut self,
+        from_ns: u64,
+        to_ns: u64,
+        mut take: impl FnMut(Part, u32, u64),
+    ) {
+        let is_over = |next: Option<&Segment>| next.is_some_and(|next| next.start_ns <= from_ns);
+        while is_over(self.segments.get(self.next + 1)) {
+            self.next += 1;
+        }
+        let mut now_ns = from_ns;
+        for (at, segment) in self.segments.iter().enumerate().skip(self.next) {
+            if now_ns >= to_ns {
+                break;
+            }
+            let end_ns = self.segments.get(at + 1).map_or(to_ns, |next| next.start_ns.min(to_ns));
+            if let Some(part) = segment.part.filter(|_| end_ns > now_ns) {
+                take(part, segment.block, end_ns - now_ns);
+            }
+            now_ns = now_ns.max(end_ns);
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! Where the time of each phase of a recording went: every nanosecond from its start to its end under
+//! one key, so that the parts add up to the whole.
+
+use super::book::Book;
+use super::cut::{Background, Cut};
+use super::event_keys::EventKeys;
+use super::exclusive::{Span, divide};
+use super::fusions::Fusions;
+use super::interrupted::Usual;
+use super::key::Key;
+use super::whole_splits::WholeSplits;
+use crate::phases::{PhaseKind, phases};
+use crate::sampling::is_whole;
+use ggprof_trace::{Event, EventId, Trace};
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// One recording: its phases, without warm-ups.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ledger {
+    pub phases: Vec<PhaseLedger>,
+}
+
+/// Phases with the same name, or of the same kind.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PhaseLedger {
+    pub kind: PhaseKind,
+    /// `pp512`; `None` for all of its kind.
+    pub label: Option<String>,
+    /// Tokens, or graph runs where there are no tokens.
+    pub units: u64,
+    pub wall_ns: u64,
+    pub entries: Vec<Entry>,
+    /// Stretches of consecutive steps.
+    pub blocks: Vec<Block>,
+    /// The units of each step, to see whether two recordings did the same.
+    pub steps: Vec<u64>,
+}
+
+/// What one key comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    pub key: Key,
+    pub ns: u64,
+    pub calls: f64,
+    /// Of those, the ones that were interrupted.
+    pub interrupted: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Block {
+    pub units: u64,
+    pub wall_ns: u64,
+    /// One for each entry.
+    pub ns: Vec<u64>,
+}
+
+/// The ledger of a recording; what the other side computes together is taken together here, too.
+pub fn ledger(trace: &Trace, fused_there: &Fusions) -> Ledger {
+    let phases = phases(trace);
+    let cut = Cut::new(&phases);
+    let keys = EventKeys::new(trace, fused_there);
+    let mut books: Vec<Book> =
+        cut.groups.iter().map(|group| Book::new(keys.keys.len(), group)).collect();
+    let by_phase = Ordered::new(trace, &cut, phases.phases.len());
+    let mut exclusive_ns = vec![0; trace.events.len()];
+    for (phase, mut background) in (0u32..).zip(cut.backgrounds(trace)) {
+        let Some(book) = books.get_mut(cut.group_of(phase) as usize) else { continue };
+        let span = &phases.phases[phase as usize];
+        let within = (span.start_ns, span.end_ns);
+        by_phase.divide(trace, phase, within, &mut background, &mut exclusive_ns, book);
+    }
+    enter(trace, &cut, &keys, &exclusive_ns, &mut books);
+    let finished = cut.groups.into_iter().zip(books);
+    Ledger { phases: finished.map(|(group, book)| book.finish(group, &keys.keys)).collect() }
+}
+
+/// Enters the time of every event.
+fn enter(trace: &Trace, cut: &Cut<'_>, keys: &EventKeys, exclusive_ns: &[u64], books: &mut [Book]) {
+    let wholes = WholeSplits::of(trace, keys);
+    let calls = || {
+        trace.events.iter().zip(exclusive_ns).filter_map(|(event, &ns)| {
+            let phase = cut.phase_of(&event)?;
+            Some((event, phase, ns))
+        })
+    };
+    let column = |event: &Event, phase: u32| {
+        let group = cut.group_of(phase) as usize;
+        group * keys.keys.len() + keys.of_event[event.id.0 as usize] as usize
+    };
+    let columns = books.len() * keys.keys.len();
+    let usual =
+        Usual::of(columns, || calls().map(|(event, phase, ns)| (column(&event, phase), ns)));
+    for (event, phase, ns) in calls() {
+        let book = &mut books[cut.group_of(phase) as usize];
+        let block = cut.block_of(phase, &event);
+        let key = keys.of_event[event.id.0 as usize];
+        if is_whole(trace, &event) && wholes.spread(trace, &event, ns, block, book) {
+            continue;
+        }
+        let longer_ns = usual.longer_by(column(&event, phase), ns);
+        if longer_ns > 0 {
+            book.interrupt(block, key, longer_ns);
+        }
+        book.spend(block, key, ns - longer_ns);
+        book.call(key, if keys.is_call(event.id) { 1.0 } else { 0.0 });
+    }
+}
+
+/// The events of each phase.
+struct Ordered {
+    events: Vec<u32>,
+    /// Where those of each phase begin; one more at the end.
+    starts: Vec<usize>,
+}
+
+impl Ordered {
+    fn new(trace: &Trace, cut: &Cut<'_>, phases: usize) -> Self {
+        let mut counts = vec![0; phases + 1];
+        let phase_of = |event: &Event| cut.phase_of(event).map(|phase| phase as usize);
+        for phase in trace.events.iter().filter_map(|event| phase_of(&event)) {
+            counts[phase + 1] += 1;
+        }
+        for at in 1..counts.len() {
+            counts[at] += counts[at - 1];
+        }
+        let starts = counts.clone();
+        let mut events = vec![0; starts[phases]];
+        for event in trace.events.iter() {
+            if let Some(phase) = phase_of(&event) {
+                events[counts[phase]] = event.id.0;
+                counts[phase] += 1;
+            }
+        }
+        Self { events, starts }
+    }
+
+    /// Divides the time of a phase among its events and what happened between them.
+    fn divide(
+        &self,
+        trace: &Trace,
+        phase: u32,
+        (from_ns, to_ns): (u64, u64),
+        background: &mut Background,
+        exclusive_ns: &mut [u64],
+        book: &mut Book,
+    ) {
+        let of_phase = self.starts[phase as usize]..self.starts[phase as usize + 1];
+        let events = self.events[of_phase].iter().map(|&id| trace.events.get(EventId(id)));
+        let take = |owner: Option<u32>, from_ns: u64, to_ns: u64| match owner {
+            Some(event) => exclusive_ns[event as usize] += to_ns - from_ns,
+            None => background.between(from_ns, to_ns, |part, block, ns| {
+                book.spend_outside(block, part, ns);
+            }),
+        };
+        if trace.device_work.is_empty() && events.clone().is_sorted_by_key(|it| it.start_ns) {
+            divide(events.map(|event| whole(&event)), (from_ns, to_ns), take);
+        } else {
+            let mut spans: Vec<Span> = Vec::new();
+            events.for_each(|event| add_spans(trace, &event, &mut spans));
+            spans.sort_by_key(|span| span.start_ns);
+            divide(spans.into_iter(), (from_ns, to_ns), take);
+        }
+    }
+}
+
+fn whole(event: &Event) -> Span {
+    Span {
+        start_ns: event.start_ns,
+        end_ns: event.end_ns(),
+        weight: part(event.charged_ns, event.duration_ns),
+        is_copy: !event.is_op(),
+        owner: event.id.0,
+    }
+}
+
+/// Between its kernels an op does nothing.
+fn add_spans(trace: &Trace, event: &Event, spans: &mut Vec<Span>) {
+    let work = trace.work_for(event.id);
+    if work.is_empty() {
+        spans.push(whole(event));
+    }
+    spans.extend(work.iter().map(|work| Span {
+        start_ns: work.start_ns,
+        end_ns: work.start_ns.saturating_add(work.duration_ns),
+        weight: part(work.charged_ns, work.duration_ns),
+        is_copy: !event.is_op(),
+        owner: event.id.0,
+    }));
+}
+
+fn part(charged_ns: u64, duration_ns: u64) -> f64 {
+    if duration_ns == 0 { 0.0 } else { charged_ns as f64 / duration_ns as f64 }
+}
+
+impl PhaseLedger {
+    /// Its time by coarser keys, the longest first.
+    pub fn by(&self, cut: impl Fn(&Key) -> Key) -> Vec<(Key, u64)> {
+        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
+        for entry in &self.entries {
+            *sums.entry(cut(&entry.key)).or_default() += entry.ns;
+        }
+        let mut sums: Vec<(Key, u64)> = sums.into_iter().collect();
+        sums.sort_by_key(|(_, ns)| Reverse(*ns));
+        sums
+    }
+
+    /// Takes over what another one of the same kind has.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.label = None;
+        self.units += other.units;
+        self.wall_ns += other.wall_ns;
+        let keys = self.entries.iter().map(|entry| entry.key.clone());
+        let mut place: HashMap<Key, usize> = keys.zip(0..).collect();
+        let mut places = Vec::with_capacity(other.entries.len());
+        for entry in &other.entries {
+            let at = *place.entry(entry.key.clone()).or_insert(self.entries.len());
+            match self.entries.get_mut(at) {
+                Some(own) => own.add(entry),
+                None => self.entries.push(entry.clone()),
+            }
+            places.push(at);
+        }
+        for block in &mut self.blocks {
+            block.ns.resize(self.entries.len(), 0);
+        }
+        for block in &other.blocks {
+            let mut ns = vec![0; self.entries.len()];
+            places.iter().zip(&block.ns).for_each(|(&at, &of_it)| ns[at] += of_it);
+            self.blocks.push(Block { ns, ..*block });
+        }
+        self.steps.extend(&other.steps);
+    }
+}
+
+impl Entry {
+    fn add(&mut self, other: &Self) {
+        self.ns += other.ns;
+        self.calls += other.calls;
+        self.interrupted += other.interrupted;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::{Expect, expect};
+    use ggprof_trace::text_fixture;
+    use std::fmt::Write;
+
+    fn check(fixture: &str, expected: Expect) {
+        let trace = text_fixture::parse(fixture);
+        let mut text = String::new();
+        for phase in ledger(&trace, &Fusions::default()).phases {
+            let PhaseLedger { kind, label, units, wall_ns, entries, blocks, .. } = phase;
+            let label = label.unwrap_or_default();
+            let blocks = blocks.len();
+            writeln!(text, "{kind:?} {label}: {wall_ns} ns for {units}, {blocks} blocks").unwrap();
+            for Entry { key, ns, calls, .. } in entries {
+                writeln!(text, "  {key}: {ns} ns, {calls} calls").unwrap();
+            }
+        }
+        expected.assert_eq(&text);
+    }
+
+    #[test]
+    fn all_of_the_time_has_a_name() {
+        check(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             batch 0..100 0:0+3!1
+             run 10..90 batch=0
+             op CPU GET_ROWS 20..30 embd run=0 f32[8,3] <- f32[8,9] i32[3]
+             copy GPU H2D 25..40 96 embd run=0 f32[8,3]
+             op GPU MUL_MAT 50..80 Qcur-0 run=0 f32[8,3] <- f32[8,8] f32[8,3]
+             batch 110..150 0:3+1!1
+             run 110..120 batch=1
+             op GPU MUL_MAT 112..140 Qcur-0 run=1 f32[8] <- f32[8,8] f32[8] measured=device
+             kernel matvec 112..120
+             kernel matvec 130..140
+             wait 120..145 run=1
+             batch 170..200 0:4+1!1
+             run 170..200 batch=2
+             op GPU MUL_MAT 170..190 Qcur-0 run=2 f32[8] <- f32[8,8] f32[8] measured=device
+             kernel matvec 170..190",
+            expect![[r#"
+                Prompt pp3: 100 ns for 3, 1 blocks
+                  Op input GET_ROWS CPU: 10 ns, 1 calls
+                  Copy input copy_H2D GPU: 10 ns, 1 calls
+                  Op attention MUL_MAT GPU: 30 ns, 1 calls
+                  InRun: 30 ns, 0 calls
+                  InCall: 20 ns, 0 calls
+                Generation tg2: 90 ns for 2, 2 blocks
+                  Op attention MUL_MAT GPU matvec: 38 ns, 2 calls
+                  InRun: 12 ns, 0 calls
+                  Waiting: 15 ns, 0 calls
+                  InCall: 5 ns, 0 calls
+                  Program: 20 ns, 0 calls
+            "#]],
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! What changed between two sides of recordings, and what each change contributes.
+
+mod alike;
+mod book;
+mod comparison;
+mod cut;
+mod event_keys;
+mod exclusive;
+mod fusions;
+mod history;
+mod interrupted;
+mod key;
+mod ledger;
+mod matching;
+mod setting;
+mod spread;
+mod whole_splits;
+
+pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
+pub use fusions::{Fusions, fusions};
+pub use history::{Pair, pairs, usual};
+pub use key::{Depth, Key, Match, Part};
+pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
+pub use setting::{Difference, Setting, Settings, Value, differences, placement, settings};
+pub use spread::{Spread, spreads};

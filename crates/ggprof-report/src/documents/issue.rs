@@ -1,0 +1,249 @@
+//! What maintainers ask for, to be pasted into an issue: facts and tables, at most sixty lines, the same
+//! bytes for the same recording. No paths, arguments, names of hosts or users, which the recording
+//! does not have, and no names of files and tensors, which it may have.
+
+use super::diff_words as words;
+use super::op_string::op_string;
+use crate::caveat::caveats;
+use crate::document::{Block, Fact};
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::diff::{
+    Diff, Fusions, Key, Ledger, Part, PhaseLedger, PhaseName, ledger, placement,
+};
+use ggprof_analysis::{by_shape, model_facts, most_threads, phases};
+use ggprof_trace::{EventKind, Trace};
+use std::collections::BTreeSet;
+
+/// Rows of each table: all of them together stay below sixty lines.
+const PHASES: usize = 5;
+const SPENT_ON: usize = 4;
+const OPS: usize = 8;
+const OPS_BESIDE_DIFF: usize = 4;
+const CHANGES: usize = 4;
+const WARNINGS: usize = 2;
+
+const SPEED: [Column; 6] = [
+    Column::left("test", "test", 0),
+    Column::right("tokens_per_s", "t/s", 0),
+    Column::right("tokens_per_s_deviation", "±", 0),
+    Column::right("repetitions", "repetitions", 0),
+    Column::right("ns_per_token", "per token", 0),
+    Column::left("placement", "a graph run", 0),
+];
+
+const BUDGET: [Column; 4] = [
+    Column::left("phase", "phase", 0),
+    Column::right("ns", "per token", 0),
+    Column::right("share", "%", 0),
+    Column::left("spent_on", "spent on", 0),
+];
+
+const LONGEST: [Column; 5] = [
+    Column::right("share_of_wall", "% wall", 0),
+    Column::right("calls", "calls", 0),
+    Column::right("avg_ns", "avg", 0),
+    Column::left("backend", "backend", 0),
+    Column::left("op", "op", 0),
+];
+
+const CHANGED: [Column; 6] = [
+    Column::left("phase", "phase", 0),
+    Column::right("change_ns", "change", 0),
+    Column::right("change_share", "%", 0),
+    Column::left("noise", "?", 0),
+    Column::left("op", "operation", 0),
+    Column::left("shape", "sources and result", 0),
+];
+
+/// The report of a recording, and what changed since another one.
+pub fn issue(trace: &Trace, since: Option<&Diff>) -> Document {
+    let mut document = Document::default();
+    document.heading("recording", "Recording");
+    versions(&mut document, trace);
+    model(&mut document, trace);
+    let warnings = caveats(trace).into_iter().filter(|caveat| caveat.is_loss()).take(WARNINGS);
+    document.blocks.extend(warnings.map(|caveat| Block::Warning(caveat.sentence())));
+    let ledger = ledger(trace, &Fusions::default());
+    speed(&mut document, trace);
+    budget(&mut document, &ledger);
+    longest(&mut document, trace, if since.is_some() { OPS_BESIDE_DIFF } else { OPS });
+    since.into_iter().for_each(|diff| changes(&mut document, diff));
+    document
+}
+
+fn text(text: impl Into<String>) -> Cell {
+    match text.into() {
+        empty if empty.is_empty() => Cell::Nothing,
+        text => Cell::Text(text),
+    }
+}
+
+fn versions(document: &mut Document, trace: &Trace) {
+    let ours = Fact::new("ggprof", Cell::text(env!("CARGO_PKG_VERSION")), "ggprof {}");
+    let mut facts = vec![ours];
+    if let Some(provenance) = &trace.provenance {
+        let ggml = |value: &dyn Fn(&ggprof_trace::Ggml) -> String| {
+            let values: BTreeSet<String> = provenance.ggml.iter().map(value).collect();
+            text(values.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", "))
+        };
+        facts.push(Fact::new("program", text(&provenance.command), "program {}"));
+        facts.push(Fact::new("ggml", ggml(&|it| it.version.clone()), "ggml {}"));
+        facts.push(Fact::new("commit", ggml(&|it| it.commit.clone()), "commit {}"));
+    }
+    document.fact("versions", "versions", facts);
+    let used: BTreeSet<u16> = trace.events.iter().map(|event| event.backend.0).collect();
+    let device = |at: &u16| {
+        let backend = &trace.backends[usize::from(*at)];
+        let name = format!("{} ({})", backend.label(), backend.device_type.name());
+        Fact::listed("device", Cell::Text(name), "{}")
+    };
+    let mut facts: Vec<Fact> = used.iter().map(device).collect();
+    let cpu = trace.provenance.as_ref().map_or("", |provenance| &provenance.cpu);
+    facts.push(Fact::new("cpu", text(cpu), "{}"));
+    let threads = most_threads(trace).map(|threads| Cell::Count(threads.into()));
+    facts.push(Fact::new("threads", Cell::or_nothing(threads, |it| it), "{} threads"));
+    document.fact("devices", "devices", facts);
+}
+
+fn model(document: &mut Document, trace: &Trace) {
+    let facts = model_facts(trace);
+    let count =
+        |number: Option<i64>| Cell::or_nothing(number, |number| Cell::Count(number.max(0) as u128));
+    let types: Vec<String> = facts
+        .quantisation
+        .iter()
+        .map(|(name, share)| format!("{name} {}", Cell::Share(*share).words()))
+        .collect();
+    let flash = facts.flash_attention.map(|on| if on { "on" } else { "off" });
+    let values = vec![
+        Fact::new("layers", count(facts.layers.map(|it| it as i64)), "{} layers"),
+        Fact::new("embedding", count(facts.embedding), "width {}"),
+        Fact::new("vocabulary", count(facts.vocabulary), "vocabulary {}"),
+        Fact::new("quantisation", text(types.join(", ")), "{}"),
+        Fact::new("cache_k", text(facts.cache_k.unwrap_or_default()), "keys {}"),
+        Fact::new("cache_v", text(facts.cache_v.unwrap_or_default()), "values {}"),
+        Fact::new("flash_attention", text(flash.unwrap_or_default()), "flash attention {}"),
+    ];
+    if values.iter().any(|fact| fact.value != Cell::Nothing) {
+        document.fact("model", "model", values);
+    }
+}
+
+/// As llama-bench shows it, the longest phases first.
+fn speed(document: &mut Document, trace: &Trace) {
+    let phases = phases(trace);
+    let mut groups = phases.groups();
+    groups.retain(|group| group.tokens_per_second.is_some());
+    groups.sort_by_key(|group| std::cmp::Reverse(group.sum.wall_ns()));
+    let more = groups.len().saturating_sub(PHASES);
+    groups.truncate(PHASES);
+    if groups.is_empty() {
+        return;
+    }
+    let row = |group: &ggprof_analysis::PhaseGroup| {
+        let (speed, deviation) = group.tokens_per_second.unwrap_or_default();
+        let deviation = Some(deviation).filter(|_| group.count > 1);
+        let each = group.sum.wall_ns() as f64 / group.sum.tokens.max(1) as f64;
+        vec![
+            Cell::text(&group.first_label),
+            Cell::TokensPerSecond(speed),
+            Cell::or_nothing(deviation, Cell::TokensPerSecond),
+            Cell::Count(group.count.into()),
+            Cell::Nanos(each),
+            Cell::Text(words::placement(&placement(trace, &phases, group.sum.kind))),
+        ]
+    };
+    let rows = groups.iter().map(row).collect();
+    let title = match more {
+        0 => "Speed".to_owned(),
+        more => format!("Speed (the longest phases; {more} more)"),
+    };
+    document.heading("speed", title);
+    document.table(Table { key: "speed", columns: SPEED.to_vec(), rows });
+}
+
+/// Where the time of a token goes, of the two phases with most of it.
+fn budget(document: &mut Document, ledger: &Ledger) {
+    let mut phases: Vec<&PhaseLedger> = ledger.phases.iter().filter(|it| it.units > 0).collect();
+    phases.sort_by_key(|phase| std::cmp::Reverse(phase.wall_ns));
+    phases.truncate(2);
+    let rows: Vec<Vec<Cell>> = phases.iter().flat_map(|phase| spent_on(phase)).collect();
+    if !rows.is_empty() {
+        document.heading("budget", "Where the time goes");
+        document.table(Table { key: "budget", columns: BUDGET.to_vec(), rows });
+    }
+}
+
+fn spent_on(phase: &PhaseLedger) -> Vec<Vec<Cell>> {
+    let name = PhaseName { kind: phase.kind, label: phase.label.clone() };
+    let cut = |key: &Key| Key {
+        part: key.part,
+        module: key.module.filter(|_| key.part == Part::Op),
+        backend: key.backend.clone(),
+        ..Key::default()
+    };
+    let mut parts = phase.by(cut);
+    let rest = parts.split_off(SPENT_ON.min(parts.len()));
+    let row = |ns: u64, words: String| {
+        vec![
+            Cell::Text(words::phase(&name)),
+            Cell::Nanos(ns as f64 / phase.units as f64),
+            Cell::Share(ns as f64 / phase.wall_ns.max(1) as f64),
+            Cell::Text(words),
+        ]
+    };
+    let mut rows: Vec<Vec<Cell>> =
+        parts.iter().map(|(key, ns)| row(*ns, words::spent_on(key))).collect();
+    if !rest.is_empty() {
+        rows.push(row(rest.iter().map(|(_, ns)| ns).sum(), format!("{} others", rest.len())));
+    }
+    rows
+}
+
+fn longest(document: &mut Document, trace: &Trace, most: usize) {
+    let mut ops = by_shape(trace);
+    ops.retain(|row| row.kind == EventKind::Op);
+    ops.truncate(most);
+    let rows: Vec<Vec<Cell>> = ops
+        .iter()
+        .map(|row| {
+            let signature = trace.nodes.signature(row.signature);
+            vec![
+                Cell::Share(row.totals.share_of_wall),
+                Cell::Count(row.totals.calls().into()),
+                Cell::Nanos(row.totals.time_ns() / row.totals.calls().max(1) as f64),
+                Cell::text(trace.backend(row.backend).label()),
+                Cell::Code(op_string(trace, signature)),
+            ]
+        })
+        .collect();
+    if !rows.is_empty() {
+        document.heading("longest", "Longest operations");
+        document.table(Table { key: "longest", columns: LONGEST.to_vec(), rows });
+    }
+}
+
+fn changes(document: &mut Document, diff: &Diff) {
+    let mut rows = Vec::new();
+    for phase in &diff.phases {
+        let sign = |is_certain: bool| Cell::text(if is_certain { "" } else { "~" });
+        let share = |ns: f64| {
+            Cell::or_nothing(Some(phase.total.a_ns).filter(|&a| a > 0.0), |a| {
+                Cell::ShareChange(ns / a)
+            })
+        };
+        let row = |ns: f64, is_certain: bool, op: String, shape: String| {
+            let name = Cell::Text(words::phase(&phase.name));
+            vec![name, Cell::Change(ns), share(ns), sign(is_certain), text(op), text(shape)]
+        };
+        let (ns, is_certain) = (phase.total.ns(), phase.is_certain());
+        rows.push(row(ns, is_certain, "all".to_owned(), String::new()));
+        rows.extend(phase.rows.iter().take(CHANGES).map(|it| {
+            let (op, shape) = (words::operation(it), words::shape(it));
+            row(it.change.ns(), it.change.is_certain(), op, shape)
+        }));
+    }
+    rows.truncate(2 * (CHANGES + 1));
+    document.heading("changes", "Change of the time per token");
+    document.table(Table { key: "changes", columns: CHANGED.to_vec(), rows });
+}

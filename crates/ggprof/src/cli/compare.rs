@@ -1,0 +1,139 @@
+//! Words of the commands that compare.
+
+use super::{PartArgs, PrintArgs};
+use crate::fail_if::FailIf;
+use crate::quantity;
+use clap::{Args, ValueEnum};
+use ggprof_analysis::diff::Depth;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const DIFF_HELP: &str = "\
+Examples:
+  ggprof diff before.ggprof after.ggprof
+  ggprof diff a1.ggprof a2.ggprof a3.ggprof a4.ggprof --vs b1.ggprof b2.ggprof b3.ggprof b4.ggprof
+  ggprof diff --phase tg --by op before.json after.json --format markdown
+
+Times are per token of each phase. The rows add up to the change of the phase: a time in which several
+things happen is divided among them, and what belongs to no op has rows of its own. A row with ~ may be
+noise. docs/compare.md says how rows are matched and tested.";
+
+const BENCH_HELP: &str = "\
+Examples:
+  ggprof bench -- llama-bench -m model.gguf -fa 0 --vs -- llama-bench -m model.gguf -fa 1
+  ggprof bench -- build-a/bin/llama-bench -m model.gguf --vs -- build-b/bin/llama-bench -m model.gguf
+  ggprof bench -- llama-bench -m model.gguf --vs -- LD_LIBRARY_PATH=build-b/lib
+  ggprof bench -- llama-bench -m model.gguf --vs -- GGML_CUDA_DISABLE_GRAPHS=1
+  ggprof bench --fail-if 'tg > 3%' --baseline ~/.cache/ggprof -- ./old -m m.gguf --vs -- ./new -m m.gguf
+  ggprof bench -- llama-bench -m model.gguf         against itself: how noisy is this machine?
+
+A side begins with variables of its environment, if it needs any. A second side of nothing else is the
+first command with these variables. The two run in turns: A B, B A, A B. The first run of each is left
+out. After `--pairs` pairs, more follow until each phase has changed for certain, or a change of 1%
+(or what `--fail-if` asks about) would have been seen; at most `--max-pairs`. Looking several times
+does not make an alarm by chance more likely: each look has its part of the 2%.";
+
+#[derive(Debug, Args)]
+#[command(after_help = BENCH_HELP)]
+pub(crate) struct BenchArgs {
+    /// Pairs of runs to make at least (default: 5)
+    #[arg(long, value_name = "N", default_value_t = 5, hide_default_value = true)]
+    pub(crate) pairs: usize,
+    /// Pairs of runs to make at most (default: 20)
+    #[arg(long, value_name = "N", default_value_t = 20, hide_default_value = true)]
+    pub(crate) max_pairs: usize,
+    /// Begin no further pair after this time: 10min, 1h
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) max_time: Option<Duration>,
+    /// Keep the recordings in a directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) keep: Option<PathBuf>,
+    /// An option of `ggprof run` for both sides, may be repeated: --record=--cuda=full
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub(crate) record: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) judged: JudgedArgs,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+    /// The first command with its arguments, `--vs --`, and the second
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What becomes of a comparison.
+#[derive(Debug, Args)]
+pub(crate) struct JudgedArgs {
+    /// Exit with 4 if a phase takes longer for certain, may be repeated: 'tg > 3%', 'pp512 > 5%',
+    /// 'any > 200us' (per token)
+    #[arg(long, value_name = "CHANGE", value_parser = FailIf::parse)]
+    pub(crate) fail_if: Vec<FailIf>,
+    /// Use what this directory knows of how much runs of the same differ on this machine: a smaller
+    /// change is none. What the runs of each side add to it is kept there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) baseline: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = DIFF_HELP)]
+pub(crate) struct DiffArgs {
+    /// Two recordings, of ggprof or JSON of ggml's profiler; with `--vs`, those of the first side
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Recordings of the second side: several a side tell a change from noise
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) vs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) judged: JudgedArgs,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
+/// How a comparison is shown.
+#[derive(Debug, Args)]
+pub(crate) struct ShownArgs {
+    /// How finely rows are told apart (default: kernel)
+    #[arg(long, value_name = "WHAT", default_value = "kernel", hide_default_value = true)]
+    pub(crate) by: DepthArg,
+    /// Show the N largest rows of each phase, and the sum of the others; JSON and CSV have all
+    /// (default: 15)
+    #[arg(long, value_name = "N", default_value_t = 15, hide_default_value = true)]
+    pub(crate) top: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DepthArg {
+    /// Part of the model, operation, shapes, types, backend and kernel
+    Kernel,
+    /// The same without kernels
+    Shape,
+    /// Operation and backend
+    Op,
+    /// Part of the model
+    Part,
+    /// Backend
+    Backend,
+}
+
+impl From<DepthArg> for Depth {
+    fn from(depth: DepthArg) -> Self {
+        match depth {
+            DepthArg::Kernel => Self::Kernel,
+            DepthArg::Shape => Self::Shape,
+            DepthArg::Op => Self::Op,
+            DepthArg::Part => Self::Module,
+            DepthArg::Backend => Self::Backend,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! `ggprof bench`: two commands in turns, each recorded, until it is clear whether they differ.
+
+use super::diff;
+use crate::cli::BenchArgs;
+use crate::comparison::Sides;
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::launch::Trial;
+use crate::messages;
+use anyhow::{anyhow, bail};
+use ggprof_analysis::diff::{Depth, Diff};
+use ggprof_analysis::statistics::ALARMS;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A change worth knowing, where nobody says otherwise.
+const WORTH_KNOWING: f64 = 0.01;
+
+/// From one look to the next there are so many times as many pairs.
+const GROWTH: f64 = 1.4;
+
+pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
+    let commands = commands(&arguments.command)?;
+    if arguments.pairs == 0 {
+        bail!("--pairs 0 compares nothing. Make at least one pair; five tell a change from noise.");
+    }
+    let place = Place::new(arguments.keep.as_deref())?;
+    let looks = looks(arguments.pairs, arguments.max_pairs);
+    let mut bench = Bench { arguments, commands, place, began: Instant::now(), took: Vec::new() };
+    bench.warm_up()?;
+    let mut sides = bench.first_pair()?;
+    for pair in 2..=*looks.last().unwrap_or(&1) {
+        if looks.contains(&(pair - 1)) {
+            let diff = sides.diff(Depth::Backend);
+            let is_late = arguments.max_time.is_some_and(|most| bench.began.elapsed() > most);
+            if is_late || bench.is_decided(&diff, looks.len()) {
+                break;
+            }
+        }
+        bench.pair(pair, looks_until(&looks, pair), &mut sides)?;
+    }
+    messages::progress_is_over();
+    diff::conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
+}
+
+/// After how many pairs it is looked whether more are needed.
+fn looks(least: usize, most: usize) -> Vec<usize> {
+    let most = most.max(least);
+    let mut looks = vec![least];
+    while let Some(&last) = looks.last().filter(|&&last| last < most) {
+        let next = ((last as f64 * GROWTH).ceil() as usize).max(last + 1);
+        looks.push(next.min(most));
+    }
+    looks
+}
+
+fn looks_until(looks: &[usize], pair: usize) -> usize {
+    looks.iter().copied().find(|&look| look >= pair).unwrap_or(pair)
+}
+
+/// A command and what is set for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Side {
+    variables: Vec<(OsString, OsString)>,
+    command: Vec<OsString>,
+}
+
+/// The two sides: words before and behind `--vs`. Without it, the same command twice.
+fn commands(words: &[OsString]) -> anyhow::Result<[Side; 2]> {
+    let between = words.iter().position(|word| word == "--vs");
+    let (a, b) = match between {
+        Some(at) => (&words[..at], &words[at + 1..]),
+        None => (words, &[][..]),
+    };
+    let b = if b.first().is_some_and(|word| word == "--") { &b[1..] } else { b };
+    let a = side(a);
+    if a.command.is_empty() {
+        bail!("there is no command before --vs. Write: ggprof bench -- COMMAND --vs -- COMMAND.");
+    }
+    if between.is_some() && b.is_empty() {
+        bail!("there is nothing behind --vs. Name a command, or variables for the first one.");
+    }
+    let mut b = side(b);
+    if b.command.is_empty() {
+        b.command = a.command.clone();
+        b.variables = [&a.variables[..], &b.variables].concat();
+    }
+    Ok([a, b])
+}
+
+fn side(words: &[OsString]) -> Side {
+    let mut variables = Vec::new();
+    let mut rest = words;
+    while let Some(variable) = rest.first().and_then(|word| assignment(word)) {
+        variables.push(variable);
+        rest = &rest[1..];
+    }
+    Side { variables, command: rest.to_vec() }
+}
+
+/// `NAME=value`, as before a command in a shell.
+fn assignment(word: &OsStr) -> Option<(OsString, OsString)> {
+    let (name, value) = word.to_str()?.split_once('=')?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then(|| (name.into(), value.into()))
+}
+
+/// Where the recordings are.
+struct Place {
+    directory: PathBuf,
+    /// Removed at the end.
+    _temporary: Option<TempDir>,
+}
+
+impl Place {
+    fn new(keep: Option<&Path>) -> anyhow::Result<Self> {
+        if let Some(directory) = keep {
+            std::fs::create_dir_all(directory)
+                .map_err(|error| anyhow!(messages::cannot_write(directory, &error)))?;
+            return Ok(Self { directory: directory.to_owned(), _temporary: None });
+        }
+        let temporary = tempfile::Builder::new().prefix("ggprof-bench-").tempdir()?;
+        Ok(Self { directory: temporary.path().to_owned(), _temporary: Some(temporary) })
+    }
+}
+
+struct Bench<'a> {
+    arguments: &'a BenchArgs,
+    commands: [Side; 2],
+    place: Place,
+    began: Instant,
+    /// How long each pair took.
+    took: Vec<Duration>,
+}
+
+const NAMES: [&str; 2] = ["a", "b"];
+
+impl Bench<'_> {
+    /// Reads the model from the disk, and compiles what is compiled once.
+    fn warm_up(&mut self) -> anyhow::Result<()> {
+        for side in [0, 1] {
+            messages::progress(&format!("warming up {}", NAMES[side].to_uppercase()));
+            let file = self.place.directory.join("warm-up.ggprof");
+            self.trial(side, &file)?;
+            // It is left out.
+            let _ = std::fs::remove_file(file);
+        }
+        Ok(())
+    }
+
+    fn first_pair(&mut self) -> anyhow::Result<Sides> {
+        let began = Instant::now();
+        let until = self.arguments.pairs;
+        let [a, b] = [self.run(0, 1, until)?, self.run(1, 1, until)?];
+        self.took.push(began.elapsed());
+        Ok(Sides::of_first(&a, &b))
+    }
+
+    /// Each second pair the other way round, so that what changes with time favours neither side.
+    fn pair(&mut self, pair: usize, until: usize, sides: &mut Sides) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let order = if pair.is_multiple_of(2) { [1, 0] } else { [0, 1] };
+        for side in order {
+            let recording = self.run(side, pair, until)?;
+            sides.add(side, &recording);
+        }
+        self.took.push(began.elapsed());
+        Ok(())
+    }
+
+    fn run(&self, side: usize, pair: usize, until: usize) -> anyhow::Result<Recording> {
+        let name = NAMES[side];
+        let left = self.left(pair, until);
+        messages::progress(&format!("pair {pair} of {until}, {}{left}", name.to_uppercase()));
+        let file = self.place.directory.join(format!("{name}{pair}.ggprof"));
+        let made = self.trial(side, &file)?;
+        let mut recording = Recording::open(&made)?;
+        recording.name = format!("{name}{pair}");
+        Ok(recording)
+    }
+
+    /// How long it will take until then, as far as known.
+    fn left(&self, pair: usize, until: usize) -> String {
+        let Some(all) = self.took.iter().sum::<Duration>().checked_div(self.took.len() as u32)
+        else {
+            return String::new();
+        };
+        let seconds = all.as_secs_f64() * (until + 1 - pair) as f64;
+        match seconds < 90.0 {
+            true => format!(", {seconds:.0} s left"),
+            false => format!(", {:.0} min left", seconds / 60.0),
+        }
+    }
+
+    fn trial(&self, side: usize, file: &Path) -> anyhow::Result<PathBuf> {
+        let Side { variables, command } = &self.commands[side];
+        let trial = Trial { variables, options: &self.arguments.record, command };
+        trial.record(file)
+    }
+
+    /// Whether more pairs would tell nothing new. Each of several looks may be wrong by chance, so
+    /// each has its part.
+    fn is_decided(&self, diff: &Diff, looks: usize) -> bool {
+        let least = |phase| {
+            let asked = self.arguments.judged.fail_if.iter();
+            let asked = asked.filter_map(|condition| condition.least_share(phase));
+            asked.fold(None, |least: Option<f64>, it| Some(least.map_or(it, |other| other.min(it))))
+        };
+        diff.phases.iter().all(|phase| {
+            let wanted = least(phase).unwrap_or(WORTH_KNOWING) * phase.total.a_ns;
+            let would_have_been_seen =
+                phase.total.interval.is_some_and(|interval| interval.smallest_seen <= wanted);
+            phase.total.is_certain_at(ALARMS / looks as f64) || would_have_been_seen
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<OsString> {
+        text.split_whitespace().map(OsString::from).collect()
+    }
+
+    #[track_caller]
+    fn check(line: &str, expected: [(&str, &str); 2]) {
+        let found = commands(&words(line)).unwrap().map(|side| {
+            let variables: Vec<String> = side
+                .variables
+                .iter()
+                .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+                .collect();
+            (variables.join(" "), side.command.join(" ".as_ref()).into_string().unwrap())
+        });
+        let expected = expected.map(|(a, b)| (a.to_owned(), b.to_owned()));
+        assert_eq!(found, expected, "{line}");
+    }
+
+    #[test]
+    fn two_sides() {
+        check("x -m y --vs -- z -m y", [("", "x -m y"), ("", "z -m y")]);
+        check("x --vs z", [("", "x"), ("", "z")]);
+        check("x -m y", [("", "x -m y"), ("", "x -m y")]);
+        check("x --vs -- A=1 B=", [("", "x"), ("A=1 B=", "x")]);
+        check("A=1 x --vs -- A=2", [("A=1", "x"), ("A=1 A=2", "x")]);
+        check("A=1 x y=2 --vs -- B=3 z", [("A=1", "x y=2"), ("B=3", "z")]);
+        for wrong in ["--vs -- x", "x --vs", "x --vs --", "A=1 --vs -- x"] {
+            assert!(commands(&words(wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn looks_become_rarer() {
+        assert_eq!(looks(5, 20), [5, 7, 10, 14, 20]);
+        assert_eq!(looks(5, 5), [5]);
+        assert_eq!(looks(5, 1), [5]);
+        assert_eq!(looks(1, 4), [1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,106 @@
+//! Two sides of recordings on the way to a comparison.
+//!
+//! A ledger needs to know what the other side computes together. So the first recording of each side
+//! is read first, and all others one after the other: only what is compared stays in memory.
+
+use crate::cli::PartArgs;
+use crate::exit::Outcome;
+use crate::input::Recording;
+use ggprof_analysis::diff::{
+    self, Depth, Diff, Difference, Fusions, Ledger, Settings, compare, differences, fusions, ledger,
+};
+use ggprof_report::caveats;
+use std::path::PathBuf;
+
+/// The sides, of which each has at least one recording.
+pub(crate) struct Sides {
+    sides: [Side; 2],
+    /// What the other side computes together.
+    fused: [Fusions; 2],
+}
+
+/// One side.
+#[derive(Default)]
+struct Side {
+    ledgers: Vec<Ledger>,
+    settings: Vec<Settings>,
+    names: Vec<String>,
+    /// What is missing from its recordings, as sentences.
+    losses: Vec<String>,
+    is_incomplete: bool,
+}
+
+impl Side {
+    fn add(&mut self, recording: &Recording, fused_there: &Fusions) {
+        self.ledgers.push(ledger(&recording.trace, fused_there));
+        self.settings.push(diff::settings(&recording.trace));
+        self.names.push(recording.name.clone());
+        let losses = caveats(&recording.trace);
+        let losses = losses.iter().filter(|caveat| caveat.is_loss());
+        self.losses.extend(losses.map(|loss| format!("{}: {}", recording.name, loss.sentence())));
+        self.is_incomplete |= recording.outcome() == Outcome::Incomplete;
+    }
+}
+
+impl Sides {
+    pub(crate) fn of_first(a: &Recording, b: &Recording) -> Self {
+        let fused = [fusions(&b.trace), fusions(&a.trace)];
+        let mut sides = Self { sides: [Side::default(), Side::default()], fused };
+        sides.add(0, a);
+        sides.add(1, b);
+        sides
+    }
+
+    /// Takes a further recording of a side.
+    pub(crate) fn add(&mut self, side: usize, recording: &Recording) {
+        self.sides[side].add(recording, &self.fused[side]);
+    }
+
+    /// Reads the recordings of both sides.
+    pub(crate) fn read(a: &[PathBuf], b: &[PathBuf], part: &PartArgs) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| -> anyhow::Result<Recording> {
+            let mut recording = Recording::open(path)?;
+            recording.select(part)?;
+            Ok(recording)
+        };
+        let mut sides = Self::of_first(&open(&a[0])?, &open(&b[0])?);
+        for (side, paths) in [a, b].into_iter().enumerate() {
+            for path in &paths[1..] {
+                sides.add(side, &open(path)?);
+            }
+        }
+        Ok(sides)
+    }
+
+    /// What changed from the first side to the second.
+    pub(crate) fn diff(&self, depth: Depth) -> Diff {
+        let [a, b] = &self.sides;
+        compare(&a.ledgers, &b.ledgers, depth)
+    }
+
+    pub(crate) fn differences(&self) -> Vec<Difference> {
+        let [a, b] = &self.sides;
+        differences(&a.settings, &b.settings)
+    }
+
+    pub(crate) fn ledgers(&self) -> impl Iterator<Item = &[Ledger]> {
+        self.sides.iter().map(|side| &side.ledgers[..])
+    }
+
+    /// The name of the program, where it is known.
+    pub(crate) fn program(&self) -> &str {
+        self.sides[0].settings[0].program_name()
+    }
+
+    pub(crate) fn names(&self) -> [Vec<String>; 2] {
+        self.sides.each_ref().map(|side| side.names.clone())
+    }
+
+    pub(crate) fn losses(&self) -> Vec<String> {
+        self.sides.iter().flat_map(|side| side.losses.iter().cloned()).collect()
+    }
+
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.sides.iter().any(|side| side.is_incomplete)
+    }
+}

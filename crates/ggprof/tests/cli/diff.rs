@@ -1,0 +1,169 @@
+//! What `ggprof diff` prints, on the recording that ships with the project and on copies of it in
+//! which something takes longer.
+
+use crate::place::{Place, Ran, example};
+use expect_test::expect_file;
+use serde_json::Value;
+use std::io::Read;
+
+/// A product that each token of the example needs 16 of.
+const LONGER: &str = "Qcur-";
+
+fn original() -> Value {
+    let mut json = String::new();
+    let file = std::fs::File::open(example()).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut json).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// The example in which products of one shape take longer, and all that follows comes later. `more`
+/// tells by how much, given what it took and which of them it is. Also how long all of that is.
+fn slower(more: impl Fn(u64, u64) -> u64) -> (Value, u64) {
+    let mut profile = original();
+    let records = profile["records"].as_array_mut().unwrap();
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    order.sort_by_key(|&at| records[at]["start_ns"].as_u64());
+    let (mut later_ns, mut number) = (0, 0);
+    for at in order {
+        let record = &mut records[at];
+        record["start_ns"] = (record["start_ns"].as_u64().unwrap() + later_ns).into();
+        let is_meant = record["name"] == "MUL_MAT"
+            && record["tensor_name"].as_str().unwrap().starts_with(LONGER);
+        if is_meant {
+            let ns = record["duration_ns"].as_u64().unwrap();
+            let more_ns = more(ns, number);
+            record["duration_ns"] = (ns + more_ns).into();
+            later_ns += more_ns;
+            number += 1;
+        }
+    }
+    (profile, later_ns)
+}
+
+fn place_with(name: &str, profile: &Value) -> Place {
+    let place = Place::new();
+    std::fs::copy(example(), place.path("a.json.gz")).unwrap();
+    place.file(name, profile.to_string());
+    place
+}
+
+fn json(ran: Ran) -> Value {
+    serde_json::from_str(&ran.succeeded().out).expect("JSON")
+}
+
+#[test]
+fn a_slower_product_in_all_formats() {
+    let (profile, _) = slower(|ns, _| ns / 2);
+    let place = place_with("b.json", &profile);
+    let diff = |arguments: &[&str]| {
+        place
+            .run(&[&["diff", "a.json.gz", "b.json", "--top", "4"], arguments].concat())
+            .succeeded()
+            .out
+    };
+    expect_file!["golden/diff.txt"].assert_eq(&diff(&[]));
+    expect_file!["golden/diff.md"].assert_eq(&diff(&["--format", "markdown"]));
+    expect_file!["golden/diff.csv"].assert_eq(&diff(&["--format", "csv", "--by", "op"]));
+    expect_file!["golden/diff.json"].assert_eq(&diff(&["--format", "json", "--by", "part"]));
+}
+
+#[test]
+fn the_contribution_is_what_was_added_and_all_of_them_are_the_change() {
+    let (profile, added_ns) = slower(|ns, _| ns / 20);
+    let place = place_with("b.json", &profile);
+    let diff = json(place.run(&["diff", "a.json.gz", "b.json", "--format", "json"]));
+    let tokens = diff["phases"][0]["units_a"].as_f64().unwrap();
+    let added_ns = added_ns as f64 / tokens;
+    let rows = diff["contributions"].as_array().unwrap();
+    let change = |row: &Value| row["change_ns"].as_f64().unwrap();
+    assert_eq!((&rows[0]["op"], &rows[0]["noise"]), (&"MUL_MAT".into(), &"".into()), "{}", rows[0]);
+    // The first call of all took much longer, and what it took beyond the usual has its own row.
+    let interrupted = rows.iter().find(|row| row["op"] == "calls that were interrupted");
+    let found_ns = change(&rows[0]) + interrupted.map_or(0.0, change);
+    assert!((found_ns - added_ns).abs() < 1e-3, "{found_ns} of {added_ns}");
+    let all: f64 = rows.iter().map(change).sum();
+    assert!((all - change(&diff["phases"][0])).abs() < 1e-3, "{all}");
+}
+
+/// Five recordings a side, and the recordings of each side differ by more than the sides do, or not.
+#[test]
+fn several_recordings_a_side() {
+    let place = Place::new();
+    let write = |name: &str, percent: u64| {
+        let (profile, _) = slower(|ns, _| ns * percent / 100);
+        place.file(name, profile.to_string());
+    };
+    let a = ["a1.json", "a2.json", "a3.json", "a4.json", "a5.json"];
+    let b = ["b1.json", "b2.json", "b3.json", "b4.json", "b5.json"];
+    a.iter().zip([0, 2, 4, 1, 3]).for_each(|(name, percent)| write(name, percent));
+    b.iter().zip([9, 11, 7, 10, 8]).for_each(|(name, percent)| write(name, percent));
+    let diff = |a: &[&str], b: &[&str]| {
+        let words = [&["diff"], a, &["--vs"], b, &["--format", "json"]].concat();
+        json(place.run(&words))
+    };
+    let apart = diff(&a, &b);
+    assert_eq!(apart["phases"][0]["noise"], "", "{}", apart["phases"]);
+    assert_eq!(apart["contributions"][0]["noise"], "~", "one key of sixteen needs more recordings");
+    let mixed = diff(&[a[0], a[2], b[1], a[1], b[0]], &[a[3], b[3], a[4], b[4], b[2]]);
+    assert_eq!(mixed["phases"][0]["noise"], "~");
+    assert!(mixed["phases"][0]["smallest_seen_ns"].as_f64().unwrap() > 0.0);
+    // Smaller than the smallest chance that three against three can have.
+    assert_eq!(diff(&a[..3], &b[..3])["phases"][0]["noise"], "~");
+}
+
+#[test]
+fn sides_that_cannot_be_compared() {
+    let place = place_with("b.json", &original());
+    for arguments in [&["diff", "a.json.gz"][..], &["diff", "a.json.gz", "b.json", "b.json"]] {
+        place.run(arguments).failed_with_a_sentence();
+    }
+    place.run(&["diff", "a.json.gz", "c.json"]).failed_with_a_sentence();
+    place.run(&["diff", "a.json.gz", "b.json", "--phase", "pp"]).failed_with_a_sentence();
+}
+
+#[test]
+fn a_script_hears_of_a_change_by_the_exit_code() {
+    let (profile, _) = slower(|ns, _| ns);
+    let place = place_with("b.json", &profile);
+    let diff = |a: &str, b: &str, condition: &str| {
+        place.run(&["diff", a, b, "--by", "backend", "--fail-if", condition])
+    };
+    let slower = diff("a.json.gz", "b.json", "tg > 3%");
+    assert_eq!((slower.code, slower.err.as_str()), (Some(4), "ggprof: tg > 3% is true.\n"));
+    assert_eq!(diff("a.json.gz", "b.json", "tg24 > 100us").code, Some(4));
+    for (a, b, condition) in [
+        ("a.json.gz", "b.json", "tg > 50%"),
+        ("b.json", "a.json.gz", "any > 3%"),
+        ("a.json.gz", "a.json.gz", "any > 1%"),
+    ] {
+        assert_eq!(diff(a, b, condition).succeeded().err, "", "{condition}");
+    }
+    assert!(diff("a.json.gz", "b.json", "pp > 3%").err.contains("was not looked at"));
+    assert_eq!(diff("a.json.gz", "b.json", "tg > much").code, Some(2));
+}
+
+/// What is usual on a machine is learnt from the recordings of each side.
+#[test]
+fn a_baseline_knows_what_is_usual() {
+    let place = Place::new();
+    let names: Vec<String> = (0..12).map(|at| format!("{at}.json")).collect();
+    for (at, name) in names.iter().enumerate() {
+        let (profile, _) = slower(|ns, _| if at % 2 == 0 { ns } else { 0 });
+        place.file(name, profile.to_string());
+    }
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let diff = |a: &[&str], b: &[&str]| {
+        let options = ["--baseline", "known", "--format", "json"];
+        json(place.run(&[&["diff"], &options[..], a, &["--vs"], b].concat()))
+    };
+    let first = diff(&names[..6], &names[6..]);
+    assert!(first["phases"][0]["usual_share"].is_null());
+    // Now it is known that recordings differ by this much, which one of each side did not tell.
+    let second = diff(&names[1..2], &names[..1]);
+    let usual = second["phases"][0]["usual_share"].as_f64().unwrap();
+    let change = second["phases"][0]["change_share"].as_f64().unwrap();
+    assert!((usual - change).abs() < 1e-6 && second["phases"][0]["noise"] == "~", "{second}");
+    place.file("known/same-program.json", "{");
+    let words = ["diff", "0.json", "1.json", "--baseline", "known"];
+    assert!(place.run(&words).err.contains("is not what ggprof wrote"));
+}

@@ -1,0 +1,172 @@
+//! Comparing real programs. `GGPROF_COMPARISONS=40` makes as many comparisons as docs/compare.md has
+//! figures of; otherwise a few that say nothing about noise.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use ggprof_e2e::model::Model;
+use ggprof_e2e::node_llama::Generation;
+use ggprof_e2e::{built, published_ggml};
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn rows(diff: &Value) -> &Vec<Value> {
+    diff["contributions"].as_array().expect("rows")
+}
+
+fn number(row: &Value, key: &str) -> f64 {
+    row[key].as_f64().unwrap_or_else(|| panic!("no {key} in {row}"))
+}
+
+/// A program that computes longer for one shape, by so many parts of a thousand.
+fn longer(libraries: &Path, graphs: u32, permille: u32) -> Vec<String> {
+    let program = built::host_program("computes_longer.c");
+    let words = [program.to_str().unwrap(), libraries.to_str().unwrap()];
+    let numbers = [graphs.to_string(), permille.to_string()];
+    words.into_iter().map(str::to_owned).chain(numbers).collect()
+}
+
+fn bench(options: &[&str], a: &[String], b: &[String]) -> Output {
+    let mut command = Command::new(built::ggprof());
+    command.arg("bench").args(options).args(["--format", "json", "--"]).args(a);
+    command.args(["--vs", "--"]).args(b).output().unwrap()
+}
+
+/// What the comparison says of the shape that takes longer.
+fn of_shape(diff: &Value) -> &Value {
+    let is_meant = |row: &&Value| row["shape"].as_str().is_some_and(|it| it.contains("[300] f32"));
+    rows(diff).iter().find(is_meant).expect("a row of the shape")
+}
+
+/// Two pairs are too few to call anything certain, but twice the time is the largest change of an op.
+#[test]
+fn a_shape_that_takes_twice_as_long() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let directory = TempDir::new().unwrap();
+    let (keep, baseline) = (directory.path().join("kept"), directory.path().join("baseline"));
+    let places = ["--keep", keep.to_str().unwrap(), "--baseline", baseline.to_str().unwrap()];
+    let options = ["--pairs", "2", "--max-pairs", "2", "--fail-if", "graphs > 1%"];
+    let options = [&options[..], &places].concat();
+    let output = bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000));
+    let diff = json(&output);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("graphs > 1% cannot be told"), "{told}");
+    let ops = rows(&diff).iter().filter(|row| row["op"] == "MAP_CUSTOM1");
+    let largest = ops.max_by(|a, b| number(a, "change_ns").total_cmp(&number(b, "change_ns")));
+    assert_eq!(largest, Some(of_shape(&diff)), "{diff:#}");
+    assert_eq!(rows(&diff).iter().filter(|row| row["noise"] == "").count(), 1, "the remainder");
+    let all: f64 = rows(&diff).iter().map(|row| number(row, "change_ns")).sum();
+    assert!((all - number(&diff["phases"][0], "change_ns")).abs() < 1.0, "{all}");
+    assert!(baseline.join("same-program.json").exists());
+
+    // What was kept says the same, and one of it can be reported.
+    let kept = |name: &str| keep.join(name);
+    let mut again = Command::new(built::ggprof());
+    again.arg("diff").args([kept("a1.ggprof"), kept("a2.ggprof")]).arg("--vs");
+    again.args([kept("b1.ggprof"), kept("b2.ggprof")]).args(["--format", "json"]);
+    let again = json(&again.output().unwrap());
+    assert_eq!(number(of_shape(&again), "change_ns"), number(of_shape(&diff), "change_ns"));
+    let mut issue = Command::new(built::ggprof());
+    issue.args(["report", "--issue", "--since"]).args([kept("a1.ggprof"), kept("b1.ggprof")]);
+    let issue = String::from_utf8(issue.output().unwrap().stdout).unwrap();
+    assert!(issue.contains("`MAP_CUSTOM1(type=f32,ne=[300,1,1,1])`"), "{issue}");
+    assert!(issue.lines().count() <= 60 && !issue.contains(directory.path().to_str().unwrap()));
+}
+
+#[test]
+fn commands_that_fail_or_are_repeated() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let fails = bench(&[], &["false".to_owned()], &["true".to_owned()]);
+    assert_eq!(fails.status.code(), Some(1), "{fails:?}");
+    assert!(String::from_utf8_lossy(&fails.stderr).contains("false failed"), "{fails:?}");
+
+    let directory = TempDir::new().unwrap();
+    let mut run = Command::new(built::ggprof());
+    run.args(["run", "--repeat", "2", "-o"]).arg(directory.path().join("p.ggprof")).arg("--");
+    let output = run.args(longer(&libraries, 5, 0)).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("Time per token of 2 runs"), "{told}");
+    for name in ["p.1.ggprof", "p.2.ggprof"] {
+        assert!(directory.path().join(name).exists(), "{name}");
+    }
+}
+
+/// Two published versions of llama.cpp that differ in fusion and attention. Parts of the model are
+/// matched, and what they contribute is the change.
+#[test]
+fn versions_that_fuse_and_attend_otherwise() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let directory = TempDir::new().unwrap();
+    let record = |version: &str| {
+        let generation =
+            Generation { version, model: &model, tokens: 12, threads: 1, vulkan_layers: None };
+        let command = generation.command().unwrap();
+        let file = directory.path().join(format!("{version}.ggprof"));
+        let mut run = Command::new(built::ggprof());
+        run.args(["run", "-o"]).arg(&file).arg("--").arg(command.get_program());
+        let output = run.args(command.get_args()).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        file
+    };
+    let mut diff = Command::new(built::ggprof());
+    diff.arg("diff").args([record("3.1.1"), record("3.22.1")]).args(["--format", "json"]);
+    let diff = json(&diff.output().unwrap());
+    for phase in diff["phases"].as_array().unwrap() {
+        let of_phase = rows(&diff).iter().filter(|row| row["phase"] == phase["phase"]);
+        let of_phase: Vec<&Value> = of_phase.collect();
+        let all: f64 = of_phase.iter().map(|row| number(row, "change_ns")).sum();
+        let change = number(phase, "change_ns");
+        assert!((all - change).abs() <= 0.05 * change.abs(), "{all} of {change}");
+        let has = |op: &str, matched: &str| {
+            let is_it = |row: &&&Value| {
+                row["op"].as_str().is_some_and(|it| it.contains(op)) && row["matched"] == matched
+            };
+            of_phase.iter().any(|row| is_it(&row))
+        };
+        assert!(has("→ FLASH_ATTN_EXT", "same part of the model"), "{of_phase:#?}");
+        assert!(has("RMS_NORM+MUL", ""), "{of_phase:#?}");
+        assert!(has("MUL_MAT", ""), "{of_phase:#?}");
+    }
+    let differs = diff["differences"].as_array().unwrap();
+    assert!(differs.iter().any(|it| it["what"] == "flash attention"), "{differs:#?}");
+}
+
+/// The figures of docs/compare.md: how often the same is called different, and how well a shape that
+/// takes 5 % longer is found.
+#[test]
+fn alarms_and_discoveries() {
+    let wanted = std::env::var("GGPROF_COMPARISONS").ok().and_then(|it| it.parse::<u32>().ok());
+    let (Some(comparisons), Some(libraries)) =
+        (wanted, published_ggml::libraries(published_ggml::NEWEST))
+    else {
+        return;
+    };
+    let same = longer(&libraries, 150, 0);
+    let mut alarms = 0;
+    for _ in 0..comparisons {
+        let diff = json(&bench(&["--pairs", "5", "--max-pairs", "5"], &same, &same));
+        let phases = diff["phases"].as_array().unwrap().iter();
+        let is_alarm = |row: &&Value| row["noise"] == "" && !row["b_ns"].is_null();
+        alarms += u32::from(phases.chain(rows(&diff)).any(|row| is_alarm(&row)));
+    }
+    println!("{alarms} alarms in {comparisons} comparisons of the same");
+    let trials = comparisons / 4;
+    let mut found = 0;
+    for _ in 0..trials {
+        let slower = longer(&libraries, 200, 50);
+        let diff = json(&bench(&["--pairs", "6", "--max-pairs", "6"], &same, &slower));
+        let row = of_shape(&diff);
+        let of_truth = number(row, "change_ns") / (0.05 * number(row, "a_ns"));
+        let is_first = rows(&diff).first() == Some(row);
+        println!("first: {is_first}, {of_truth:.2} of what was added, noise {}", row["noise"]);
+        found += u32::from(is_first && (of_truth - 1.0).abs() <= 0.2);
+    }
+    println!("{found} of {trials} found");
+    assert!(alarms * 20 <= comparisons && found * 10 >= trials * 9);
+}
