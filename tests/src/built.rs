@@ -1,10 +1,14 @@
 //! What the tests run: the agent and the workload, built as users get them, and
 //! the small host programs.
 
+use crate::tool;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What the tests are built for, as Rust calls it.
+pub(crate) const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// The workspace's target directory.
 pub fn target_directory() -> PathBuf {
@@ -15,8 +19,10 @@ pub fn target_directory() -> PathBuf {
     }
 }
 
+/// The agent that was just built, or the one that `GGPROF_TEST_AGENT` names: as it is handed out.
 pub fn agent() -> PathBuf {
-    release_directory().join("libggprof_agent.so")
+    let named = std::env::var_os("GGPROF_TEST_AGENT").map(PathBuf::from);
+    named.unwrap_or_else(|| release_directory().join("libggprof_agent.so"))
 }
 
 /// The agent with its checks, and with steps that can be made to fail: not as users get it.
@@ -24,7 +30,7 @@ pub fn checked_agent() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let build = || {
         let arguments = ["build", "--quiet", "--profile", "checked", "-p", "ggprof-agent"];
-        cargo(&[&arguments[..], &["--features", "inject-faults"]].concat());
+        cargo(&[&arguments[..], &["--features", "inject-faults"]].concat(), &[]);
         let built = target_directory().join("checked/libggprof_agent.so");
         built.canonicalize().expect("cargo made it")
     };
@@ -34,6 +40,33 @@ pub fn checked_agent() -> PathBuf {
 /// The command; it finds the agent beside itself.
 pub fn ggprof() -> PathBuf {
     release_directory().join("ggprof")
+}
+
+/// The command with the agent inside, in a directory where there is nothing else.
+pub fn one_file() -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| carrying("one-file", &[(TARGET, agent())])).clone()
+}
+
+/// The command with these agents inside, each with its target. Not optimised: an optimised one takes
+/// minutes to build, and differs in nothing that is tested with it.
+pub(crate) fn carrying(name: &str, agents: &[(&str, PathBuf)]) -> PathBuf {
+    let directory = target_directory().join(name);
+    std::fs::create_dir_all(directory.join("bin")).expect("the target directory can be written");
+    let directory = directory.canonicalize().expect("it was just made");
+    let stripped = agents.iter().map(|(target, agent)| {
+        let file = directory.join(target);
+        let mut strip = Command::new("strip");
+        tool::output(strip.arg(agent).arg("-o").arg(&file)).expect("it can be stripped");
+        format!("{target}={}", file.display())
+    });
+    let named = stripped.collect::<Vec<_>>().join(":");
+    cargo(&["build", "--quiet", "-p", "ggprof"], &[("GGPROF_AGENTS", &named)]);
+    let fresh = directory.join(format!("ggprof.{}", std::process::id()));
+    std::fs::copy(target_directory().join("debug/ggprof"), &fresh).expect("it was built");
+    let command = directory.join("bin/ggprof");
+    std::fs::rename(fresh, &command).expect("it can be placed");
+    command
 }
 
 pub fn workload() -> PathBuf {
@@ -97,7 +130,12 @@ pub fn foreign_program(
 }
 
 /// Compiles with these flags behind the source.
-fn compile(source: &str, kind: &str, compiler: &str, flags: &[&str]) -> Result<PathBuf, String> {
+pub(crate) fn compile(
+    source: &str,
+    kind: &str,
+    compiler: &str,
+    flags: &[&str],
+) -> Result<PathBuf, String> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("host-programs");
     let directory = target_directory().join("host-programs");
     std::fs::create_dir_all(&directory).expect("the target directory can be written");
@@ -158,13 +196,15 @@ fn release_directory() -> &'static Path {
     BUILT.get_or_init(|| {
         let agent = ["build", "--quiet", "--release", "-p", "ggprof-agent"];
         let others = ["-p", "ggprof-workload", "-p", "ggprof", "-p", "ggml-profiler"];
-        cargo(&[&agent[..], &others].concat());
+        // The command takes the agent beside itself: nothing is built twice when the agent changes.
+        cargo(&[&agent[..], &others, &["--no-default-features"]].concat(), &[]);
         target_directory().join("release").canonicalize().expect("cargo made the directory")
     })
 }
 
-fn cargo(arguments: &[&str]) {
+fn cargo(arguments: &[&str], variables: &[(&str, &str)]) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
+    cargo.envs(variables.iter().copied());
     assert!(cargo.status().expect("cargo runs").success(), "the agent does not build");
 }

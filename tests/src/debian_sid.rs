@@ -1,6 +1,5 @@
-//! Programs of Debian sid, which packages the newest llama.cpp and whisper.cpp: fetched by apt into
-//! the target directory, and run there by sid's own dynamic loader. This needs no root and changes
-//! nothing on the machine, because apt gets separate directories.
+//! Programs of Debian sid, which packages the newest llama.cpp and whisper.cpp, run by sid's own
+//! dynamic loader.
 //!
 //! ggml looks for its backends in a directory of the system, which is not sid's here, and then
 //! beside the running executable, which is the loader. So the loader is copied, under the program's
@@ -13,7 +12,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use crate::built::target_directory;
-use crate::tool;
+use crate::{debian, tool};
 
 /// These and what they depend on.
 const PACKAGES: [&str; 6] = [
@@ -99,83 +98,5 @@ fn beside_backends(
 
 /// The directory with everything unpacked.
 fn root() -> Result<PathBuf, String> {
-    let directory = target_directory().join("debian-sid");
-    let (root, list) = (directory.join("root"), directory.join("packages"));
-    let wanted = [&PACKAGES[..], &ALONE].concat().join(" ");
-    if fs::read_to_string(&list).is_ok_and(|there| there == wanted) && root.is_dir() {
-        return root.canonicalize().map_err(|error| error.to_string());
-    }
-    let part = directory.join("part");
-    _ = fs::remove_dir_all(&part);
-    let text = |error: std::io::Error| error.to_string();
-    fs::create_dir_all(part.join("root")).map_err(text)?;
-    unpack(&part.canonicalize().map_err(text)?)?;
-    _ = fs::remove_dir_all(&root);
-    fs::rename(part.join("root"), &root).map_err(text)?;
-    fs::write(&list, wanted).map_err(text)?;
-    _ = fs::remove_dir_all(&part);
-    root.canonicalize().map_err(|error| error.to_string())
-}
-
-fn unpack(directory: &Path) -> Result<(), String> {
-    let apt = Apt::new(directory, &mirror()?).map_err(|error| error.to_string())?;
-    tool::output(&mut apt.command("update"))?;
-    tool::output(apt.command("install").args(PACKAGES))?;
-    let archives = directory.join("archives");
-    tool::output(apt.command("download").args(ALONE).current_dir(&archives))?;
-    for entry in fs::read_dir(&archives).map_err(|error| error.to_string())?.flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "deb") {
-            let to = directory.join("root");
-            tool::output(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(to))?;
-        }
-    }
-    Ok(())
-}
-
-/// Where this machine gets its Debian from.
-fn mirror() -> Result<String, String> {
-    let mut ask = Command::new("apt-get");
-    ask.args(["--option", "Debug::NoLocking=1", "--print-uris", "update"]);
-    let addresses = tool::output(&mut ask)?;
-    let archives =
-        addresses.lines().filter_map(|line| line.trim_start_matches('\'').split_once("/dists/"));
-    let debian = archives.map(|(archive, _)| archive).find(|archive| archive.ends_with("/debian"));
-    debian.map(str::to_owned).ok_or_else(|| "apt is not set up for Debian here".to_owned())
-}
-
-/// apt with nothing installed and directories of its own.
-struct Apt(Vec<String>);
-
-impl Apt {
-    fn new(directory: &Path, mirror: &str) -> std::io::Result<Apt> {
-        for name in ["lists/partial", "archives/partial"] {
-            fs::create_dir_all(directory.join(name))?;
-        }
-        let place = |name: &str| directory.join(name).to_string_lossy().into_owned();
-        let keys = "/usr/share/keyrings/debian-archive-keyring.gpg";
-        fs::write(place("sources.list"), format!("deb [signed-by={keys}] {mirror} sid main\n"))?;
-        fs::write(place("status"), "")?;
-        let settings = [
-            ("Dir::Etc::SourceList", place("sources.list")),
-            ("Dir::Etc::SourceParts", "/dev/null".to_owned()),
-            ("Dir::State", directory.to_string_lossy().into_owned()),
-            ("Dir::State::status", place("status")),
-            ("Dir::Cache", directory.to_string_lossy().into_owned()),
-            ("Debug::NoLocking", "1".to_owned()),
-            // Lists that only software centres read.
-            ("Acquire::Languages", "none".to_owned()),
-            ("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false".to_owned()),
-        ];
-        Ok(Apt(settings.map(|(name, value)| format!("{name}={value}")).to_vec()))
-    }
-
-    fn command(&self, verb: &str) -> Command {
-        let mut command = Command::new("apt-get");
-        command.args(["--quiet", "--yes", "--download-only", "--no-install-recommends"]);
-        for setting in &self.0 {
-            command.args(["--option", setting]);
-        }
-        command.arg(verb);
-        command
-    }
+    debian::unpacked("debian-sid", "sid", &PACKAGES, &ALONE)
 }

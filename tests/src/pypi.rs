@@ -12,13 +12,19 @@ static FETCHING: Mutex<()> = Mutex::new(());
 
 /// The folder with the contents of a package's wheel for Linux on x86-64 and Python 3.11.
 pub fn unpacked(name: &str, version: &str) -> Result<PathBuf, String> {
+    unpacked_for(name, version, "manylinux2014_x86_64")
+}
+
+/// The same of the wheel for another system.
+pub fn unpacked_for(name: &str, version: &str, platform: &str) -> Result<PathBuf, String> {
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let directory = target_directory().join("pypi").join(format!("{name}-{version}"));
+    let kind = if platform.starts_with("musl") { "-musl" } else { "" };
+    let directory = target_directory().join("pypi").join(format!("{name}-{version}{kind}"));
     let (wheels, contents) = (directory.join("wheels"), directory.join("contents"));
     if !contents.is_dir() {
         let mut download = Command::new("pip3");
         download.args(["download", "--quiet", "--no-deps", "--only-binary", ":all:"]);
-        download.args(["--python-version", "3.11", "--platform", "manylinux2014_x86_64"]);
+        download.args(["--python-version", "3.11", "--platform", platform]);
         download.arg(format!("{name}=={version}")).arg("--dest").arg(&wheels);
         tool::output(&mut download)?;
         let wheel = wheels.read_dir().map_err(|error| error.to_string())?.flatten().next();

@@ -5,6 +5,7 @@
 mod bench;
 mod chaos;
 mod demo;
+mod dist;
 mod fuzz;
 mod install;
 mod lint;
@@ -35,6 +36,11 @@ const TASKS: &[Task] = &[
         name: "install",
         help: "install ggprof [--root DIR, default ~/.local]",
         run: install::run,
+    },
+    Task {
+        name: "dist",
+        help: "make the packages that are handed out [--try: install them into clean systems]",
+        run: dist::run,
     },
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task {

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The project's directory, wherever the task was started.
 pub(crate) fn root() -> PathBuf {
@@ -34,6 +34,18 @@ pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
     run(&mut cargo_command(arguments))
 }
 
+/// Whether Rust's library for a target is installed, or rustup could install it now.
+pub(crate) fn has_library_for(target: &str) -> bool {
+    let is_there = || {
+        let mut ask = command("rustc", &["--print", "target-libdir", "--target", target]);
+        let answer = ask.output().map(|output| output.stdout).unwrap_or_default();
+        Path::new(String::from_utf8_lossy(&answer).trim()).is_dir()
+    };
+    let mut rustup = command("rustup", &["target", "add", target]);
+    let mut added = || rustup.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    is_there() || added().is_ok_and(|status| status.success() && is_there())
+}
+
 /// Shows the command, runs it, and fails if it fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let program = Path::new(command.get_program()).file_name().unwrap_or_default();
@@ -48,8 +60,9 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds the command and the agent as users get them, and returns the command's path.
+/// Builds the command and the agent, which lie beside each other, and returns the command's path.
 pub(crate) fn build_ggprof() -> anyhow::Result<PathBuf> {
-    cargo(&["build", "--release", "--package", "ggprof", "--package", "ggprof-agent"])?;
+    let packages = ["--package", "ggprof", "--package", "ggprof-agent"];
+    cargo(&[&["build", "--release", "--no-default-features"], &packages[..]].concat())?;
     Ok(target().join("release/ggprof"))
 }

@@ -55,7 +55,16 @@ const NEEDED: &[Needed] = &[
 
 /// Installs what is missing, or says which command does.
 pub(crate) fn install_needed() -> anyhow::Result<()> {
-    let missing = NEEDED.iter().filter(|needed| !needed.what.is_there());
+    install_missing(NEEDED)
+}
+
+/// The same for a program that one task needs.
+pub(crate) fn install(program: &'static str, package: &'static str) -> anyhow::Result<()> {
+    install_missing(&[Needed { what: What::Program(program), package }])
+}
+
+fn install_missing(needed: &[Needed]) -> anyhow::Result<()> {
+    let missing = needed.iter().filter(|needed| !needed.what.is_there());
     let packages: Vec<&str> = missing.map(|needed| needed.package).collect();
     if packages.is_empty() {
         return Ok(());
@@ -68,7 +77,7 @@ pub(crate) fn install_needed() -> anyhow::Result<()> {
     } else if succeeds("sudo", &["-n", "true"]) {
         shell::run(&mut shell::command("sudo", &["-n", "sh", "-c", &install]))
     } else {
-        bail!("the tests need {packages}; install them with: sudo sh -c '{install}'")
+        bail!("install {packages} with: sudo sh -c '{install}'")
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading the clock. The recording holds raw ticks; the reader converts them to nanoseconds, with
 //! the samples that are taken here.
 
+use std::ffi::c_long;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -74,7 +75,7 @@ pub(crate) fn sample() -> ClockSample {
 /// Lets this thread sleep. By system call number, because libc's function is a cancellation point.
 pub(crate) fn pause(length: Duration) {
     let length = libc::timespec {
-        tv_sec: length.as_secs() as libc::time_t,
+        tv_sec: length.as_secs() as c_long,
         tv_nsec: length.subsec_nanos().into(),
     };
     // SAFETY: reads the struct; a signal may end it early.

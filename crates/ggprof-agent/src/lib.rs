@@ -16,10 +16,11 @@
 //! `observe/serialize.rs`, which the user has to ask for, or which handles accelerators of the
 //! host.
 
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-compile_error!("the agent is written for Linux with glibc");
+#[cfg(not(all(target_os = "linux", any(target_env = "gnu", target_env = "musl"))))]
+compile_error!("the agent is written for Linux with glibc or musl");
 
 mod arch;
+mod c_library;
 mod clock;
 mod config;
 pub mod control;

@@ -5,10 +5,13 @@
 //! The functions that Rust's runtime calls for unwinding are defined here, for this library alone,
 //! and call those of libgcc. A program that throws exceptions has libgcc loaded already, and the
 //! agent uses the same one: an exception that passes through a hook is unwound by a single library.
+//! Packages that bring their own libgcc give it another name (musllinux wheels do); if there is none
+//! under the usual name, the functions are taken from whichever library shows them.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::patch::exports;
 use crate::{arch, lock};
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";
@@ -72,17 +75,19 @@ pub(crate) fn load() -> bool {
     lock::before_asking_the_loader();
     // SAFETY: a library that every system with a C++ compiler's programs has, opened for good.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY) };
-    if library.is_null() {
-        return false;
+    match library.is_null() {
+        // SAFETY: look-ups by C strings in an open library.
+        false => find_all(|name| unsafe { libc::dlsym(library, name.as_ptr()) } as usize),
+        true => find_all(|name| exports::first(name).unwrap_or(0)),
     }
+}
+
+/// Whether all functions are found.
+fn find_all(find: impl Fn(&CStr) -> usize) -> bool {
     // The first one last: it tells that all are there.
-    for (name, place) in NAMES.iter().zip(&FOUND).rev() {
-        // SAFETY: a look-up by a C string in an open library.
-        let found = unsafe { libc::dlsym(library, name.as_ptr()) } as usize;
-        if found == 0 {
-            return false;
-        }
+    NAMES.iter().zip(&FOUND).rev().all(|(name, place)| {
+        let found = find(name);
         place.store(found, Ordering::Release);
-    }
-    true
+        found != 0
+    })
 }

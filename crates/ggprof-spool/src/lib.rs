@@ -21,6 +21,7 @@ pub mod layer;
 pub mod layout;
 pub mod live;
 pub mod place;
+mod positioned;
 pub mod reader;
 pub mod record;
 pub mod writer;

@@ -6,10 +6,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::layout::{self, BLOCK_HEAD_BYTES, Control, HEADER_BYTES, UNIT, header as at};
+use crate::positioned;
 use crate::reader::{self, Header, NotASpool, Spool};
 
 /// How often a block is read again that changes its owner meanwhile.
@@ -56,7 +56,7 @@ impl LiveSpool {
     /// Asks the agent to record or not, from the next graph run on. When it was asked to stop
     /// and [`Header::active`] is 0, nothing is written any more.
     pub fn ask(&self, control: Control) -> io::Result<()> {
-        self.file.write_all_at(&(control as u64).to_le_bytes(), at::CONTROL as u64)
+        positioned::write_all_at(&self.file, &(control as u64).to_le_bytes(), at::CONTROL as u64)
     }
 
     /// Gives the recording as it is now, piece by piece: where in a file of its own the bytes
@@ -107,11 +107,11 @@ impl LiveSpool {
     ) -> io::Result<Option<usize>> {
         let (start, offset) = (bytes.len(), offset_of(index));
         bytes.resize(start + layout::BLOCK_BYTES - at, 0);
-        self.file.read_exact_at(&mut bytes[start..], offset + at as u64)?;
+        positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
         let whole = reader::whole_records(&bytes[start..]);
         bytes.truncate(start + whole);
         // What is appended meanwhile may be seen half: what was whole before is whole now.
-        self.file.read_exact_at(&mut bytes[start..], offset + at as u64)?;
+        positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
         if self.owner(index)? == Some((lane, sequence)) {
             return Ok(Some(at + whole));
         }
@@ -121,13 +121,13 @@ impl LiveSpool {
 
     fn page(&self) -> io::Result<Vec<u8>> {
         let mut page = vec![0; HEADER_BYTES];
-        self.file.read_exact_at(&mut page, 0)?;
+        positioned::read_exact_at(&self.file, &mut page, 0)?;
         Ok(page)
     }
 
     fn head(&self, offset: u64) -> io::Result<[u8; BLOCK_HEAD_BYTES]> {
         let mut head = [0; BLOCK_HEAD_BYTES];
-        self.file.read_exact_at(&mut head, offset)?;
+        positioned::read_exact_at(&self.file, &mut head, offset)?;
         Ok(head)
     }
 
@@ -137,9 +137,9 @@ impl LiveSpool {
     fn copy_block(&self, offset: u64, copy: &mut [u8]) -> io::Result<bool> {
         for _ in 0..MOST_TRIES {
             let head = self.head(offset)?;
-            self.file.read_exact_at(copy, offset)?;
+            positioned::read_exact_at(&self.file, copy, offset)?;
             let written = reader::committed_bytes(copy);
-            self.file.read_exact_at(copy, offset)?;
+            positioned::read_exact_at(&self.file, copy, offset)?;
             if head == self.head(offset)? && head == copy[..BLOCK_HEAD_BYTES] {
                 copy[written..].fill(0);
                 return Ok(head != [0; BLOCK_HEAD_BYTES]);

@@ -5,6 +5,7 @@ mod compare;
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 
 use crate::quantity::{self, Event, Graphs, Moment};
+use crate::version;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
@@ -70,7 +71,7 @@ A program that is killed leaves its recording in the temporary directory; `ggpro
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
 /// ggml programs take the time, on every backend, and which copies happen between them.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
+#[command(version, long_version = version::long(), after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -470,7 +471,11 @@ pub(crate) enum Generate {
         shell: Shell,
     },
     /// The manual page; save it as ggprof.1
-    Man,
+    Man {
+        /// Write the pages of all commands into this directory instead
+        #[arg(long, value_name = "DIR")]
+        directory: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -1,5 +1,6 @@
 //! What the exit code means; `ggprof --help` says the same.
 
+#[cfg(target_os = "linux")]
 use crate::launch::NotStarted;
 use std::io;
 use std::process::ExitCode;
@@ -32,8 +33,12 @@ impl Outcome {
 
 /// The code of a command that failed.
 pub(crate) fn of_failure(error: &anyhow::Error) -> ExitCode {
-    let not_started = error.downcast_ref::<NotStarted>();
-    ExitCode::from(not_started.map_or(FAILED, |command| command.code))
+    #[cfg(target_os = "linux")]
+    if let Some(command) = error.downcast_ref::<NotStarted>() {
+        return ExitCode::from(command.code);
+    }
+    let _ = error;
+    ExitCode::from(FAILED)
 }
 
 /// Whether the reader of our output has closed the pipe, which is not an error.

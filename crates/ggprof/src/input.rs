@@ -2,6 +2,7 @@
 
 use crate::cli::PartArgs;
 use crate::exit::Outcome;
+#[cfg(target_os = "linux")]
 use crate::launch::Completed;
 use crate::progress::Progress;
 use crate::quantity::Moment;
@@ -11,6 +12,7 @@ use ggprof_analysis::{Filter, Peaks, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
+#[cfg(target_os = "linux")]
 use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
@@ -24,6 +26,7 @@ pub(crate) struct Recording {
     pub(crate) peaks: Option<Peaks>,
 }
 
+#[cfg(target_os = "linux")]
 impl Recording {
     /// The recording of a process, under the name of its program.
     pub(crate) fn of_process(spool: &Path, process: &str) -> anyhow::Result<Self> {
@@ -54,7 +57,9 @@ impl Recording {
             Err(error) => Err(anyhow!(messages::cannot_read(&named("the recording"), &error))),
         }
     }
+}
 
+impl Recording {
     /// Reads the file, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let (name, result) = if path.as_os_str() == "-" {

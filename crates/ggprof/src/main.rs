@@ -1,25 +1,31 @@
 //! The command: arguments in, exit code out.
 
 #![deny(unsafe_code)]
+// On other systems there is nothing to record, and what only recording needs is left over.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
 
 mod baseline;
 mod cli;
 mod commands;
 mod comparison;
+#[cfg(target_os = "linux")]
 mod doctor;
 mod exit;
 mod fail_if;
 mod format;
 mod input;
 mod kept_peaks;
+#[cfg(target_os = "linux")]
 mod launch;
 mod messages;
 mod output;
 mod printing;
 mod progress;
 mod quantity;
+#[cfg(target_os = "linux")]
 mod screen;
 mod terminal;
+mod version;
 
 use clap::Parser;
 use cli::{Cli, Command};

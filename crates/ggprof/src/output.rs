@@ -2,9 +2,8 @@
 
 use crate::messages;
 use anyhow::anyhow;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Size of the buffer in front of a file.
@@ -59,15 +58,22 @@ fn fill(
 /// Writes into a file in the same directory, and so on the same disk, and renames it.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let part = tempfile::Builder::new()
-        .prefix(".ggprof-")
-        .suffix(".part")
-        // As any other file: the user's mask takes away what it shall.
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(directory.unwrap_or(Path::new(".")))
-        .map_err(without_its_name)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".ggprof-").suffix(".part");
+    // As any other file: the user's mask takes away what it shall.
+    with_mode(&mut builder, 0o666);
+    let part =
+        builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(without_its_name)?;
     fill(part.as_file(), write)?;
     part.persist(path).map(|_| ()).map_err(|failed| failed.error)
+}
+
+/// Sets who may open what is made, on systems that have such a mode.
+pub(crate) fn with_mode(builder: &mut tempfile::Builder<'_, '_>, mode: u32) {
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
+    #[cfg(not(unix))]
+    let _ = (builder, mode);
 }
 
 /// The name of the part says nothing to the user, who knows the file by another.

@@ -2,7 +2,10 @@
 
 use ggprof_report::render::Style;
 use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
+#[cfg(unix)]
+use std::os::fd::AsFd as AsStream;
+#[cfg(windows)]
+use std::os::windows::io::AsHandle as AsStream;
 
 pub(crate) fn stdout_style() -> Style {
     style(io::stdout())
@@ -14,7 +17,7 @@ pub(crate) fn stderr_style() -> Style {
 
 /// A terminal gets lines that fit and colours, unless `NO_COLOR` is set; a file and a pipe get
 /// everything.
-fn style(stream: impl IsTerminal + AsFd) -> Style {
+fn style(stream: impl IsTerminal + AsStream) -> Style {
     if !stream.is_terminal() {
         return Style::PLAIN;
     }

@@ -17,16 +17,17 @@ const MODULES: &[&[&str]] = &[
     &["observe"],
     &["recorder"],
     &["ffi"],
-    &["config"],
+    &["config", "unwinder"],
     &["patch"],
-    &["clock", "unwinder"],
-    &["arch", "digest", "fault", "lock", "quiet_log", "spawn"],
+    &["clock"],
+    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "spawn"],
 ];
 
 /// Each crate of the project with those of the others that it may depend on.
 const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-ggml", &[]),
     ("ggprof-spool", &[]),
+    ("ggprof-agents", &[]),
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
@@ -35,6 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
     (
         "ggprof",
         &[
+            "ggprof-agents",
             "ggprof-analysis",
             "ggprof-ggml",
             "ggprof-peaks",

@@ -3,6 +3,7 @@
 
 mod arrows;
 mod dependencies;
+mod elsewhere;
 mod map;
 mod source;
 mod words;
@@ -29,6 +30,7 @@ pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
     dependencies::ask_cargo_deny()?;
     shell::cargo(&["fmt", "--all", "--check"])?;
     shell::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    elsewhere::check()?;
     let mut doc = shell::cargo_command(&["doc", "--workspace", "--no-deps"]);
     shell::run(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "--deny warnings"))
 }

@@ -47,8 +47,8 @@ fn command(environment: &Environment) -> PathBuf {
     }
     let agent = loaded_object::own_path();
     let directory = agent.parent().unwrap_or(Path::new("/"));
-    // Beside it where it was built, as an agent under lib/ggprof, as part of a library in lib.
-    let places = ["ggprof", "../../bin/ggprof", "../bin/ggprof"].map(|place| directory.join(place));
+    // Beside it where it was built, or as part of a library in lib.
+    let places = ["ggprof", "../bin/ggprof"].map(|place| directory.join(place));
     let found = places.iter().find(|place| place.is_file());
     found.or(places.first()).cloned().unwrap_or_default()
 }

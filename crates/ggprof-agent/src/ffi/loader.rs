@@ -3,25 +3,17 @@
 //! that nobody will release. Programs whose children do not call the linker are fine even so; ld.so
 //! ends a process that calls it in the middle of a change.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_long, c_void};
 use std::ptr;
 
 use super::rehearsal;
+use crate::c_library;
 use crate::patch::scope::Scope;
-
-/// What it tells debuggers, at the beginning of `r_debug`.
-#[repr(C)]
-struct Told {
-    version: c_int,
-    first_object: *const c_void,
-    called_at_changes: usize,
-    state: c_int,
-}
 
 const CONSISTENT: c_int = 0;
 
 /// An answer takes microseconds.
-const LONGEST_MICROSECONDS: libc::suseconds_t = 200_000;
+const LONGEST_MICROSECONDS: c_long = 200_000;
 
 /// To be asked once in a child, as long as it has a single thread.
 pub(crate) fn can_be_asked() -> bool {
@@ -31,16 +23,13 @@ pub(crate) fn can_be_asked() -> bool {
 /// Whether this is what `dlopen` gives for the program itself.
 pub(crate) fn is_main_program(handle: usize) -> bool {
     // SAFETY: as below; the first object of the list is the program, and never leaves it.
-    handle != 0 && unsafe { (&raw const _r_debug.first_object).read_volatile() } as usize == handle
-}
-
-unsafe extern "C" {
-    static _r_debug: Told;
+    let first = unsafe { (&raw const (*c_library::told_debuggers()).first_object).read_volatile() };
+    handle != 0 && first as usize == handle
 }
 
 fn is_consistent() -> bool {
-    // SAFETY: ld.so keeps it for debuggers; glibc never changed these fields.
-    unsafe { (&raw const _r_debug.state).read_volatile() == CONSISTENT }
+    // SAFETY: the loader keeps it for debuggers; these fields have never changed.
+    unsafe { (&raw const (*c_library::told_debuggers()).state).read_volatile() == CONSISTENT }
 }
 
 /// Makes every kind of call that the agent needs, in a process that may wait for ever.
@@ -56,6 +45,7 @@ fn ask() {
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::dl_iterate_phdr(Some(pass), ptr::null_mut());
     }
+    // musl knows itself by this name, too.
     drop(Scope::of(c"libc.so.6"));
 }
 

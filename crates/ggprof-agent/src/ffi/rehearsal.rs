@@ -12,7 +12,7 @@
 //! The program does not notice the child: it gets no signal when the child ends, its `wait` does
 //! not see the child, its fork handlers do not run, and there is no output and no core file.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -128,7 +128,7 @@ fn be_unseen(time: Duration) {
     // SAFETY: system calls on constants and on memory of this single-threaded process.
     unsafe {
         let mut limit: libc::itimerval = std::mem::zeroed();
-        limit.it_value.tv_sec = time.as_secs() as libc::time_t;
+        limit.it_value.tv_sec = time.as_secs() as c_long;
         limit.it_value.tv_usec = time.subsec_micros().into();
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);

@@ -24,6 +24,7 @@ use crate::quiet_log;
 use crate::recorder::current;
 
 const SYMBOL: u32 = 0;
+#[cfg(target_env = "gnu")]
 const VERSIONED_SYMBOL: u32 = 1;
 const OPEN: u32 = 2;
 const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
@@ -50,6 +51,8 @@ arch::stand_in! {
     fn dlsym, asks before_symbol(first, second, stack, SYMBOL)
 }
 
+// musl has no versions, and a program that looks whether there is this function must find none.
+#[cfg(target_env = "gnu")]
 question!(dlvsym, VERSIONED_SYMBOL);
 question!(dlopen, OPEN);
 

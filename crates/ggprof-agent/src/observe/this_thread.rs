@@ -74,8 +74,8 @@ impl ThisThread {
 
     pub(crate) fn os_thread(&self) -> u32 {
         if self.os_thread.get() == 0 {
-            // SAFETY: a system call without arguments.
-            self.os_thread.set(unsafe { libc::gettid() } as u32);
+            // SAFETY: a system call without arguments. (glibc has a function for it only since 2.30.)
+            self.os_thread.set(unsafe { libc::syscall(libc::SYS_gettid) } as u32);
         }
         self.os_thread.get()
     }

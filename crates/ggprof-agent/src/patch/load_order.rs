@@ -16,6 +16,7 @@ use std::ffi::{CStr, c_int, c_void};
 
 use super::exports;
 use super::loaded_object::{self, LoadedObject};
+use crate::c_library;
 
 const DT_NEEDED: i64 = 1;
 const DT_STRTAB: i64 = 5;
@@ -28,19 +29,20 @@ pub(crate) fn came_with_program() -> bool {
 /// As what is preloaded does. Quick, because every process asks.
 fn stands_before_libc() -> bool {
     extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
-        let libc = libc::gnu_get_libc_version as *const () as usize;
         // SAFETY: the loader hands a valid `info`, and `out` are the words below.
         let (info, out) = unsafe { (&*info, &mut *out.cast::<[bool; 2]>()) };
-        let [is_program, stands_before] = out;
-        // SAFETY: the loader's name is a C string. The program's is empty, and first; in a
-        // namespace of its own (`dlmopen`) there is none.
-        let is_named = info.dlpi_name.is_null() || unsafe { *info.dlpi_name } != 0;
-        if !*is_program && is_named {
-            return 1;
+        let [is_past_first, stands_before] = out;
+        // In a namespace of its own (`dlmopen`) there is no program.
+        if !std::mem::replace(is_past_first, true) {
+            let has_name = !info.dlpi_name.is_null();
+            // SAFETY: the loader's name is a C string.
+            let name = has_name.then(|| unsafe { CStr::from_ptr(info.dlpi_name) });
+            if !name.is_some_and(|name| c_library::begins_with_program(name.to_bytes())) {
+                return 1;
+            }
         }
-        *is_program = true;
         *stands_before = exports::holds(info, stands_before_libc as *const () as usize);
-        c_int::from(*stands_before || exports::holds(info, libc))
+        c_int::from(*stands_before || exports::holds(info, c_library::address_inside()))
     }
     let mut found = [false; 2];
     // SAFETY: the callback matches, and only writes `found`.
@@ -54,9 +56,9 @@ fn is_needed() -> bool {
     if !objects.first().is_some_and(|first| first.name.is_empty()) {
         return false;
     }
-    let place = |function: *const ()| objects.iter().position(|one| one.holds(function as usize));
-    let ours = place(is_needed as *const ());
-    let libc = place(libc::gnu_get_libc_version as *const ());
+    let place = |address: usize| objects.iter().position(|one| one.holds(address));
+    let ours = place(is_needed as *const () as usize);
+    let libc = place(c_library::address_inside());
     let (Some(ours), Some(libc)) = (ours, libc) else { return false };
     ours <= last_needed(&objects, libc)
 }

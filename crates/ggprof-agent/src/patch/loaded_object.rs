@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::{exports, page_bytes};
-use crate::arch;
+use crate::{arch, c_library};
 
 /// A loaded library or program.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl LoadedObject {
         let [loader, vdso] =
             [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(|it| unsafe { libc::getauxval(it) });
         let [loader, vdso] = [loader as usize, vdso as usize];
-        self.holds(libc::gnu_get_libc_version as *const () as usize)
+        self.holds(c_library::address_inside())
             || (loader != 0 && self.base == loader)
             || (vdso != 0 && self.base == vdso)
     }
@@ -218,11 +218,12 @@ pub(crate) fn names() -> Vec<CString> {
 
 struct Search<'a> {
     wanted: &'a mut dyn FnMut(&LoadedObject) -> bool,
+    is_first: bool,
     found: Option<LoadedObject>,
 }
 
 fn find(wanted: &mut dyn FnMut(&LoadedObject) -> bool) -> Option<LoadedObject> {
-    let mut search = Search { wanted, found: None };
+    let mut search = Search { wanted, is_first: true, found: None };
     // SAFETY: the callback gets back the pointer to `search`, which outlives
     // the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
@@ -233,7 +234,12 @@ extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_vo
     // SAFETY: `data` is the `Search` handed to `dl_iterate_phdr` by `find`, and
     // the loader's `info` is valid during the callback.
     let (search, info) = unsafe { (&mut *data.cast::<Search<'_>>(), &*info) };
-    let object = describe(info);
+    let mut object = describe(info);
+    if std::mem::take(&mut search.is_first)
+        && c_library::begins_with_program(object.name.to_bytes())
+    {
+        object.name = CString::default();
+    }
     if (search.wanted)(&object) {
         search.found = Some(object);
         return 1;

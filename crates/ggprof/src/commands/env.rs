@@ -2,11 +2,18 @@
 
 use crate::exit::Outcome;
 use crate::{launch, output};
+use anyhow::bail;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 pub(crate) fn env() -> anyhow::Result<Outcome> {
     let agent = launch::find_agent()?;
+    if agent.is_in_memory() {
+        bail!(
+            "there is no directory for the recording agent from which programs can be run, and in \
+             memory it would be gone with this command. Set XDG_CACHE_HOME to such a directory."
+        );
+    }
     let variables = [
         ("LD_PRELOAD", launch::preload_with_agent(&agent)),
         ("GGPROF_COMMAND", std::env::current_exe()?.into_os_string()),

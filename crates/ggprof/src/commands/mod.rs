@@ -1,31 +1,42 @@
 //! One file per subcommand.
 
-mod bench;
 mod convert;
-mod ctl;
-mod deliver;
 mod diff;
-mod doctor;
-mod env;
 mod explain;
 mod generate;
-mod peaks;
 mod report;
-mod run;
-mod top;
 mod view;
 
+#[cfg(target_os = "linux")]
+mod bench;
+#[cfg(target_os = "linux")]
+mod ctl;
+#[cfg(target_os = "linux")]
+mod deliver;
+#[cfg(target_os = "linux")]
+mod doctor;
+#[cfg(target_os = "linux")]
+mod env;
+#[cfg(not(target_os = "linux"))]
+mod only_on_linux;
+#[cfg(target_os = "linux")]
+mod peaks;
+#[cfg(target_os = "linux")]
+mod run;
+#[cfg(target_os = "linux")]
+mod top;
+
+#[cfg(target_os = "linux")]
 pub(crate) use bench::bench;
 pub(crate) use convert::convert;
-pub(crate) use ctl::ctl;
-pub(crate) use deliver::deliver;
 pub(crate) use diff::diff;
-pub(crate) use doctor::doctor;
-pub(crate) use env::env;
 pub(crate) use explain::explain;
 pub(crate) use generate::generate;
+#[cfg(not(target_os = "linux"))]
+pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, peaks, run, top};
+#[cfg(target_os = "linux")]
 pub(crate) use peaks::peaks;
 pub(crate) use report::report;
-pub(crate) use run::run;
-pub(crate) use top::top;
 pub(crate) use view::view;
+#[cfg(target_os = "linux")]
+pub(crate) use {ctl::ctl, deliver::deliver, doctor::doctor, env::env, run::run, top::top};

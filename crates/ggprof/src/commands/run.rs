@@ -55,15 +55,18 @@ fn once(
 ) -> anyhow::Result<Outcome> {
     let agent = launch::find_agent()?;
     let spools = Spools::new()?;
-    let obstacle = plan.command.first().and_then(|command| launch::examine(command));
-    if let Some((program, Some(obstacle))) = &obstacle {
-        messages::warning(&obstacle.sentence(program));
+    let program = plan.command.first().and_then(|command| launch::examine(command, &agent));
+    if let Some(launch::Program { path, obstacle: Some(obstacle), .. }) = &program {
+        messages::warning(&obstacle.sentence(path));
     }
     let samples = Arc::<Mutex<Samples>>::default();
     let _control = launch::Control::listen(spools.path(), samples.clone());
     let mut variables = variables(arguments, &spools);
     if arguments.vulkan != VulkanArg::Off {
-        variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
+        variables.extend(launch::announce_vulkan_layer(
+            agent.library(program.as_ref().and_then(|program| program.libc)),
+            spools.path(),
+        ));
     }
     let ahead = launch::Ahead::of(spools.path());
     let observer = launch::Observer::of(spools.path(), samples.clone(), orders(arguments, plan));
@@ -76,7 +79,7 @@ fn once(
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
-    let program = obstacle.map(|(program, _)| program);
+    let program = program.map(|program| program.path);
     let recorded = deliver_all(plan, spools, &samples, program, take);
     Ok(outcome(ended, recorded, arguments.strict))
 }

@@ -6,8 +6,6 @@ use crate::input::Recording;
 use crate::{messages, output};
 use anyhow::Context;
 use ggprof_report::viewer;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -15,10 +13,11 @@ pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
     // Only the user can open the directory: a recording may hold what others must not see.
-    let only_mine = Permissions::from_mode(0o700);
-    let directory = tempfile::Builder::new().prefix("ggprof-").permissions(only_mine).tempdir();
-    let directory =
-        directory.context("no temporary directory can be written; set TMPDIR to one that can")?;
+    let mut builder = tempfile::Builder::new();
+    output::with_mode(builder.prefix("ggprof-"), 0o700);
+    let directory = builder
+        .tempdir()
+        .context("no temporary directory can be written; set TMPDIR to one that can")?;
     let page = directory.keep().join("timeline.html");
     let peaks = recording.peaks.as_ref();
     let name = &recording.name;
@@ -30,11 +29,26 @@ pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
     Ok(recording.outcome())
 }
 
+/// What opens a file with the user's browser.
+const OPENER: &[&str] = if cfg!(windows) {
+    &["cmd", "/C", "start", ""]
+} else if cfg!(target_os = "macos") {
+    &["open"]
+} else {
+    &["xdg-open"]
+};
+
 /// Whether a browser was asked to show the page. Without a screen there is none to ask.
 fn opened(page: &Path) -> bool {
-    let has_screen =
-        ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
-    let mut browser = Command::new("xdg-open");
-    browser.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let screens = ["DISPLAY", "WAYLAND_DISPLAY"];
+    let has_screen = cfg!(any(windows, target_os = "macos"))
+        || screens.iter().any(|name| std::env::var_os(name).is_some());
+    let mut browser = Command::new(OPENER[0]);
+    browser
+        .args(&OPENER[1..])
+        .arg(page)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     has_screen && browser.status().is_ok_and(|status| status.success())
 }

@@ -1,10 +1,15 @@
 //! Checks the installation and the machine.
 
 use crate::exit::Outcome;
-use crate::launch::{self, Spools};
+use crate::launch::{self, Agent, Spools};
 use ggprof_report::{Block, Cell, Document, Fact};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+const ONLY_IN_MEMORY: &str = "\
+The agent is in memory, because no directory is fit for its file: programs can load it while ggprof \
+runs, in the same container. Set XDG_CACHE_HOME to a directory of yours, on a file system from which \
+programs can be run.";
 
 pub(crate) fn examine() -> anyhow::Result<(Document, Outcome)> {
     let mut document = Document::default();
@@ -33,11 +38,18 @@ fn warn(document: &mut Document, words: impl Into<String>) {
 fn agent(document: &mut Document) -> Outcome {
     match launch::find_agent().and_then(|agent| Ok((loads(&agent)?, agent))) {
         Ok((None, agent)) => {
-            fact(document, "agent", &agent.display().to_string());
+            fact(document, "agent", &agent.path.display().to_string());
+            if let Some(musl) = &agent.musl {
+                fact(document, "agent for musl", &musl.display().to_string());
+            }
+            if agent.is_in_memory() {
+                warn(document, ONLY_IN_MEMORY);
+            }
             Outcome::Done
         }
         Ok((Some(problem), agent)) => {
-            warn(document, format!("the agent {} cannot be loaded: {problem}", agent.display()));
+            let path = agent.path.display();
+            warn(document, format!("the agent {path} cannot be loaded: {problem}"));
             Outcome::Incomplete
         }
         Err(error) => {
@@ -48,7 +60,7 @@ fn agent(document: &mut Document) -> Outcome {
 }
 
 /// What the dynamic linker has against the agent.
-fn loads(agent: &Path) -> anyhow::Result<Option<String>> {
+fn loads(agent: &Agent) -> anyhow::Result<Option<String>> {
     let list = launch::preload_with_agent(agent);
     let mut version = Command::new(std::env::current_exe()?);
     let output = version.arg("--version").env("LD_PRELOAD", list).output()?;

@@ -2,10 +2,11 @@
 
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::launch::{self, Look, Process, Spools};
+use crate::launch::{self, Look, Process, Program, Spools};
 use crate::messages;
+use ggprof_agents::Libc;
 use ggprof_report::{Block, Cell, Document, Fact, documents};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,14 +34,18 @@ pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Doc
     let spools = Spools::new()?;
     let mut document = Document::default();
     document.heading("program", format!("ggprof doctor: {}", command[0].to_string_lossy()));
-    file(&mut document, &command[0]);
+    let program = launch::examine(&command[0], &agent);
+    program.iter().for_each(|program| file(&mut document, program));
     preloaded(&mut document);
     messages::note(&format!(
         "Looking at {} until its first graph run, for at most {seconds} s; then ggprof ends it.",
         command[0].to_string_lossy()
     ));
     let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
-    variables.extend(launch::announce_vulkan_layer(&agent, spools.path()));
+    variables.extend(launch::announce_vulkan_layer(
+        agent.library(program.and_then(|program| program.libc)),
+        spools.path(),
+    ));
     let said = spools.beside("output");
     let patience = Duration::from_secs(seconds);
     let has_computed = || recordings(&spools).iter().any(has_graph_run);
@@ -73,12 +78,17 @@ fn has_graph_run(recording: &Recording) -> bool {
 }
 
 /// What the file tells.
-fn file(document: &mut Document, command: &OsStr) {
-    let Some((program, obstacle)) = launch::examine(command) else { return };
-    let path = Cell::text(program.display().to_string());
-    document.fact("file", "program", vec![Fact::new("path", path, "{}")]);
-    if let Some(obstacle) = obstacle {
-        document.blocks.push(Block::Warning(obstacle.sentence(&program)));
+fn file(document: &mut Document, program: &Program) {
+    let path = Cell::text(program.path.display().to_string());
+    let mut facts = vec![Fact::new("path", path, "{}")];
+    let libc = program.libc.map(|libc| match libc {
+        Libc::Glibc => "glibc",
+        Libc::Musl => "musl",
+    });
+    facts.extend(libc.map(|libc| Fact::new("libc", Cell::text(libc), "for {}")));
+    document.fact("file", "program", facts);
+    if let Some(obstacle) = program.obstacle {
+        document.blocks.push(Block::Warning(obstacle.sentence(&program.path)));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The program that is recorded. It keeps its own streams, terminal, signals and exit status.
 
-use super::{inherited, preload};
+use super::{Agent, inherited, preload};
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process};
@@ -14,7 +14,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 /// How the program ended.
@@ -69,7 +68,7 @@ impl std::error::Error for NotStarted {}
 /// opens, the program does not inherit.
 pub(crate) fn run(
     command: &[OsString],
-    agent: &Path,
+    agent: &Agent,
     variables: &[(&str, OsString)],
     once_started: impl FnOnce(),
 ) -> anyhow::Result<Ended> {

@@ -1,7 +1,7 @@
 //! A limited look at a program: until its first graph run, its end, or a time limit. It runs in its
 //! own process group, which is ended with it.
 
-use super::{Ended, preload};
+use super::{Agent, Ended, preload};
 use crate::messages;
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -40,7 +40,7 @@ pub(crate) struct Process {
 /// Runs the command with the agent, its output going to a file, until `is_enough`.
 pub(crate) fn look(
     command: &[OsString],
-    agent: &Path,
+    agent: &Agent,
     variables: &[(&str, OsString)],
     output: &Path,
     patience: Duration,

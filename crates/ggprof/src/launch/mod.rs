@@ -22,7 +22,7 @@ mod trial;
 mod vulkan_layer;
 mod watched;
 
-pub(crate) use agent::find as find_agent;
+pub(crate) use agent::{Agent, find as find_agent};
 pub(crate) use ahead::Ahead;
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
@@ -31,7 +31,7 @@ pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::with_agent as preload_with_agent;
-pub(crate) use program::{examine, hides_ggml};
+pub(crate) use program::{Program, examine, hides_ggml};
 use recorded::{Recorded, Standing};
 pub(crate) use sensors::{Samples, Sensors};
 pub(crate) use sockets::Launcher;

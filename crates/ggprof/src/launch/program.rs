@@ -1,6 +1,8 @@
 //! What a program's file says before the program is started: whether the agent can be loaded into
 //! it.
 
+use super::Agent;
+use ggprof_agents::Libc;
 use object::elf::{self, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind};
@@ -12,10 +14,11 @@ use std::path::{Path, PathBuf};
 
 /// Scripts that are interpreted by scripts end somewhere.
 const MOST_INTERPRETERS: usize = 4;
-/// Program headers lie at the beginning of a file.
-const HEAD_BYTES: u64 = 64 * 1024;
-/// A name that only glibc's loader shows.
-const LOADERS_OWN: &[u8] = b"\0_rtld_global\0";
+/// Program headers lie at the beginning of a file, and what a library shows not far behind.
+const HEAD_BYTES: u64 = 128 * 1024;
+/// Names that only the loaders show, among their first bytes.
+const GLIBCS_OWN: &[u8] = b"\0_rtld_global\0";
+const MUSLS_OWN: &[u8] = b"\0__dls3\0";
 
 /// Why the agent cannot get into a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +47,8 @@ impl Obstacle {
                  (-DBUILD_SHARED_LIBS=ON)."
             ),
             Self::Musl => format!(
-                "{name} is built for musl, and the agent for glibc: only programs that it starts \
-                 can be recorded. Use a build for glibc."
+                "{name} is built for musl, and this ggprof has no agent for musl: only programs \
+                 that it starts can be recorded. Use a build for glibc, or a released ggprof."
             ),
             Self::Bits32 => format!(
                 "{name} is a 32-bit program, and the agent is not: only programs that it starts \
@@ -73,9 +76,27 @@ pub(crate) fn find(command: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&places).map(|place| place.join(path)).find(is_program)
 }
 
-/// The program that a command really starts (of a script, its interpreter), and why the
-/// agent cannot get into it, if it cannot.
-pub(crate) fn examine(command: &OsStr) -> Option<(PathBuf, Option<Obstacle>)> {
+/// A program's file, as far as it concerns the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// The C library whose loader it names.
+    pub(crate) libc: Option<Libc>,
+    /// Why the agent cannot get into it.
+    pub(crate) obstacle: Option<Obstacle>,
+}
+
+/// The program that a command really starts: of a script, its interpreter.
+pub(crate) fn examine(command: &OsStr, agent: &Agent) -> Option<Program> {
+    let mut program = follow(command)?;
+    // An obstacle for an agent that is not there.
+    if program.obstacle == Some(Obstacle::Musl) && agent.musl.is_some() {
+        program.obstacle = None;
+    }
+    Some(program)
+}
+
+fn follow(command: &OsStr) -> Option<Program> {
     let mut program = find(command)?;
     for _ in 0..MOST_INTERPRETERS {
         let head = head_of(&program)?;
@@ -83,8 +104,9 @@ pub(crate) fn examine(command: &OsStr) -> Option<(PathBuf, Option<Obstacle>)> {
             Some(interpreter) => program = interpreter,
             None => {
                 let facts = program.metadata().ok()?;
-                let obstacle = more_rights(&program, &facts).or_else(|| loading(&head));
-                return Some((program, obstacle));
+                let (libc, obstacle) = loading(&head);
+                let obstacle = more_rights(&program, &facts).or(obstacle);
+                return Some(Program { path: program, libc, obstacle });
             }
         }
     }
@@ -133,27 +155,36 @@ fn more_rights(program: &Path, facts: &Metadata) -> Option<Obstacle> {
 }
 
 /// What the file's own headers say about loading a library into it.
-fn loading(head: &[u8]) -> Option<Obstacle> {
+fn loading(head: &[u8]) -> (Option<Libc>, Option<Obstacle>) {
     match FileKind::parse(head) {
-        Ok(FileKind::Elf64) => {}
-        Ok(FileKind::Elf32) => return Some(Obstacle::Bits32),
+        Ok(FileKind::Elf64) => loading_of_elf64(head).unwrap_or_default(),
+        Ok(FileKind::Elf32) => (None, Some(Obstacle::Bits32)),
         // A format the system knows and we do not is left to it.
-        _ => return None,
+        _ => (None, None),
     }
-    let file = FileHeader64::<Endianness>::parse(head).ok()?;
-    let endian = file.endian().ok()?;
+}
+
+fn loading_of_elf64(head: &[u8]) -> object::Result<(Option<Libc>, Option<Obstacle>)> {
+    let file = FileHeader64::<Endianness>::parse(head)?;
+    let endian = file.endian()?;
     if file.e_machine.get(endian) != elf::EM_X86_64 {
-        return Some(Obstacle::OtherProcessor);
+        return Ok((None, Some(Obstacle::OtherProcessor)));
     }
-    for segment in file.program_headers(endian, head).ok()? {
-        if let Some(loader) = segment.interpreter(endian, head).ok()? {
-            let is_musl = loader.windows(7).any(|part| part == b"ld-musl");
-            return is_musl.then_some(Obstacle::Musl);
+    for segment in file.program_headers(endian, head)? {
+        if let Some(loader) = segment.interpreter(endian, head)? {
+            return Ok(match loader.windows(7).any(|part| part == b"ld-musl") {
+                true => (Some(Libc::Musl), Some(Obstacle::Musl)),
+                false => (Some(Libc::Glibc), None),
+            });
         }
     }
-    // Started with another program as its argument, glibc's loader loads the agent into that.
-    let is_loader = head.windows(LOADERS_OWN.len()).any(|part| part == LOADERS_OWN);
-    (!is_loader).then_some(Obstacle::Static)
+    // Started with another program as its argument, a loader loads the agent into that.
+    let names = |name: &[u8]| head.windows(name.len()).any(|part| part == name);
+    Ok(match (names(GLIBCS_OWN), names(MUSLS_OWN)) {
+        (true, _) => (Some(Libc::Glibc), None),
+        (false, true) => (Some(Libc::Musl), Some(Obstacle::Musl)),
+        (false, false) => (None, Some(Obstacle::Static)),
+    })
 }
 
 #[cfg(test)]
@@ -169,18 +200,20 @@ mod tests {
     #[test]
     fn this_program_can_be_recorded() {
         let program = std::env::current_exe().unwrap();
-        assert_eq!(examine(program.as_os_str()), Some((program, None)));
-        assert_eq!(examine("sh".as_ref()).map(|(_, obstacle)| obstacle), Some(None));
-        assert_eq!(examine("no-such-command".as_ref()), None);
-        let loader = "/lib64/ld-linux-x86-64.so.2";
-        assert_eq!(examine(loader.as_ref()).map(|(_, obstacle)| obstacle), Some(None));
+        let found = Program { path: program.clone(), libc: Some(Libc::Glibc), obstacle: None };
+        assert_eq!(follow(program.as_os_str()), Some(found));
+        assert_eq!(follow("no-such-command".as_ref()), None);
+        for command in ["sh", "/lib64/ld-linux-x86-64.so.2"] {
+            let found = follow(command.as_ref()).map(|found| (found.libc, found.obstacle));
+            assert_eq!(found, Some((Some(Libc::Glibc), None)), "{command}");
+        }
     }
 
     #[test]
     fn cut_headers_are_no_reason() {
         let head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         for length in 0..600 {
-            let obstacle = loading(&head[..length]);
+            let (_, obstacle) = loading(&head[..length]);
             assert!(matches!(obstacle, None | Some(Obstacle::Static)), "{length}: {obstacle:?}");
         }
     }

@@ -86,8 +86,8 @@ fn is_in(list: &OsStr, part: &OsStr) -> bool {
 
 fn random() -> Option<u128> {
     let mut bytes = [0_u8; 16];
-    // SAFETY: sixteen bytes of ours.
-    let read = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // SAFETY: sixteen bytes of ours. (glibc has a function for it only since 2.25.)
+    let read = unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) };
     (read == 16).then_some(u128::from_ne_bytes(bytes))
 }
 

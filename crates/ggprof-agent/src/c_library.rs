@@ -1,0 +1,53 @@
+//! What differs between the C libraries that programs are linked to: glibc and musl. Everything else
+//! uses what both have.
+
+use std::ffi::{c_int, c_void};
+
+/// An address inside the C library: of a function for which no program puts another in its place.
+pub(crate) fn address_inside() -> usize {
+    #[cfg(target_env = "gnu")]
+    let function = libc::gnu_get_libc_version as *const ();
+    #[cfg(target_env = "musl")]
+    let function = libc::getauxval as *const ();
+    function as usize
+}
+
+/// Whether the loader's list begins with the program itself, given the first name in it. glibc has
+/// no name for the program, and other programs' names begin the lists of `dlmopen`. musl has neither
+/// such lists nor a rule for the name.
+pub(crate) fn begins_with_program(first_name: &[u8]) -> bool {
+    cfg!(target_env = "musl") || first_name.is_empty()
+}
+
+/// Before glibc 2.34, the loader's functions are in a library of their own, which a program may do
+/// without. The agent asks for them while it runs, but the linker adds the library only for the sake
+/// of a function that is named.
+#[used]
+static NEEDS_LIBDL: unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int = libc::dladdr;
+
+/// What the loader tells debuggers, at the beginning of `r_debug`.
+#[repr(C)]
+pub(crate) struct ToldDebuggers {
+    version: c_int,
+    pub(crate) first_object: *const c_void,
+    called_at_changes: usize,
+    pub(crate) state: c_int,
+}
+
+/// Where it tells that; it stays there.
+pub(crate) fn told_debuggers() -> *const ToldDebuggers {
+    #[cfg(target_env = "gnu")]
+    unsafe extern "C" {
+        static _r_debug: ToldDebuggers;
+    }
+    #[cfg(target_env = "gnu")]
+    return &raw const _r_debug;
+
+    #[cfg(target_env = "musl")]
+    unsafe extern "C" {
+        static _dl_debug_addr: *const ToldDebuggers;
+    }
+    // SAFETY: set by the loader before any other code runs, and not changed.
+    #[cfg(target_env = "musl")]
+    return unsafe { _dl_debug_addr };
+}

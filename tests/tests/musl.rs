@@ -1,0 +1,93 @@
+//! Programs for musl: recorded by an agent of their own, also among programs for glibc.
+
+use std::process::{Command, Stdio};
+
+use ggprof_e2e::musl::Musl;
+use ggprof_e2e::ran::{Ran, names_in};
+use ggprof_e2e::{built, published_ggml};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs it in a directory, which is also its cache.
+fn record(musl: &Musl, directory: &TempDir, command: &Command) -> Ran {
+    let mut ggprof = Command::new(&musl.ggprof);
+    ggprof.args(["run", "-o", "p.json", "--"]).arg(command.get_program()).args(command.get_args());
+    ggprof.current_dir(directory.path()).env("XDG_CACHE_HOME", directory.path().join("cache"));
+    Ran::of(ggprof.stdin(Stdio::null()).env_remove("LD_PRELOAD").output().unwrap())
+}
+
+/// The graph runs in each recording of the directory, fewest first.
+fn graph_runs(directory: &TempDir) -> Vec<usize> {
+    let names = names_in(directory.path());
+    let files = names.iter().filter(|name| name.ends_with(".json"));
+    let runs = files.map(|name| {
+        let profile = std::fs::read(directory.path().join(name)).unwrap();
+        let profile: Value = serde_json::from_slice(&profile).unwrap();
+        profile["ggprof"]["graph_runs"].as_array().unwrap().len()
+    });
+    let mut runs: Vec<usize> = runs.collect();
+    runs.sort();
+    runs
+}
+
+/// Forked children, threads, an exception through a hook, and an end without a normal exit.
+#[test]
+fn they_do_the_same_and_are_recorded() {
+    let Some(musl) = Musl::new() else { return };
+    for (source, runs) in [
+        ("throws_through_hook.cpp", vec![5]),
+        ("forks_workers.c", vec![3, 3, 3, 3, 4]),
+        ("exits_at_once.c", vec![3]),
+    ] {
+        let mut command = musl.command(source).unwrap();
+        let alone = Ran::of(command.output().unwrap());
+        let directory = TempDir::new().unwrap();
+        let ran = record(&musl, &directory, &command);
+        assert_eq!((ran.code, &ran.out), (alone.code, &alone.out), "{source}: {ran:?}");
+        assert_eq!(graph_runs(&directory), runs, "{source}: {ran:?}");
+    }
+}
+
+/// One list of libraries to preload serves both kinds, and those that start each other.
+#[test]
+fn each_kind_gets_its_own_agent() {
+    let Some(musl) = Musl::new() else { return };
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let words = |command: &Command| {
+        let words = std::iter::once(command.get_program()).chain(command.get_args());
+        let words: Vec<String> =
+            words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+        words.join(" ")
+    };
+    let mut workload = Command::new(built::workload());
+    workload.arg(libraries).args(["--threads", "1", "--graphs", "2"]);
+    let forking = words(&musl.command("forks_workers.c").unwrap());
+    let plain = built::foreign_program("no_ggml.c", "musl", "musl-gcc", &[]).unwrap();
+    let script = format!("{}; {forking}; '{}'; echo \"$?\"", words(&workload), plain.display());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]);
+    let directory = TempDir::new().unwrap();
+    let ran = record(&musl, &directory, &shell);
+    assert!(ran.out.ends_with("no ggml here\n3\n"), "{ran:?}");
+    assert_eq!(graph_runs(&directory), [2, 3, 3, 3, 3, 4], "{ran:?}");
+    assert!(!ran.err.contains("rror"), "{ran:?}");
+}
+
+#[test]
+fn doctor_knows_the_c_library() {
+    let Some(musl) = Musl::new() else { return };
+    let directory = TempDir::new().unwrap();
+    let doctor = |words: &[&str]| {
+        let mut ggprof = Command::new(&musl.ggprof);
+        ggprof.arg("doctor").args(words).env("XDG_CACHE_HOME", directory.path());
+        Ran::of(ggprof.stdin(Stdio::null()).env_remove("LD_PRELOAD").output().unwrap())
+    };
+    assert!(doctor(&[]).out.contains("agent for musl  "));
+    let command = musl.command("forks_workers.c").unwrap();
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<&str> = ["--"].into_iter().chain(words.map(|w| w.to_str().unwrap())).collect();
+    let ran = doctor(&words);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("libc.so · for musl\n"), "{ran:?}");
+    assert!(!ran.out.contains("is built for musl"), "{ran:?}");
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask dist`: what is handed out, in `target/dist`. The command carries the agents for both
+//! C libraries; it and everything else need glibc 2.17 only, so they run on systems from 2013 on.
+//! The same commit gives the same bytes.
+//!
+//! `--try` installs each package into clean systems and records published programs there.
+
+mod archive;
+mod built;
+pub(crate) mod contents;
+mod debian_package;
+mod linker;
+mod needs;
+mod trial;
+mod wheel;
+
+use anyhow::bail;
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::shell;
+use contents::Contents;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What the command is handed out for. Another processor gets a row here, and rows of its agents in
+/// `built.rs`.
+struct Platform {
+    /// As Rust, Debian and Python call it.
+    target: &'static str,
+    debian: &'static str,
+    libraries: &'static str,
+    wheel: &'static str,
+}
+
+const PLATFORMS: &[Platform] = &[Platform {
+    target: "x86_64-unknown-linux-gnu",
+    debian: "amd64",
+    libraries: "x86_64-linux-gnu",
+    wheel: "manylinux_2_17_x86_64.manylinux2014_x86_64",
+}];
+
+/// The packages of a platform.
+struct Packages {
+    tarball: PathBuf,
+    wheel: PathBuf,
+    debian: PathBuf,
+}
+
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let tries = match arguments {
+        [] => false,
+        [flag] if flag == "--try" => true,
+        _ => bail!("cargo xtask dist [--try]"),
+    };
+    let directory = shell::target().join("dist");
+    fs::create_dir_all(&directory)?;
+    let agents = built::agents()?;
+    for platform in PLATFORMS {
+        let built = built::command_and_library(platform, &agents)?;
+        let packages =
+            pack(platform, &Contents::gather(&built.command, &built.library)?, &directory)?;
+        if tries {
+            trial::try_packages(&packages, &built)?;
+        }
+    }
+    Ok(())
+}
+
+fn pack(platform: &Platform, contents: &Contents, directory: &Path) -> anyhow::Result<Packages> {
+    let processor = platform.target.split('-').next().unwrap_or_default();
+    let name = format!("ggprof-{VERSION}-{processor}-linux");
+    let write = |name: String, bytes: Vec<u8>| -> anyhow::Result<PathBuf> {
+        let path = directory.join(&name);
+        fs::write(&path, &bytes)?;
+        let hash: String =
+            Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        fs::write(directory.join(format!("{name}.sha256")), format!("{hash}  {name}\n"))?;
+        println!("{:>9} bytes  {}", bytes.len(), path.display());
+        Ok(path)
+    };
+    let tarball = contents.tarball(&name)?;
+    let (wheel, wheel_name) = wheel::make(contents, platform)?;
+    let debian = debian_package::make(contents, platform)?;
+    Ok(Packages {
+        tarball: write(format!("{name}.tar.gz"), tarball)?,
+        wheel: write(wheel_name, wheel)?,
+        debian: write(format!("ggprof_{VERSION}_{}.deb", platform.debian), debian)?,
+    })
+}

@@ -1,0 +1,19 @@
+//! Whether the command compiles for the systems on which recordings are only read, where Rust's
+//! library for them can be had.
+
+use crate::shell;
+
+const TARGETS: [&str; 2] = ["x86_64-pc-windows-gnu", "aarch64-apple-darwin"];
+
+pub(super) fn check() -> anyhow::Result<()> {
+    for target in TARGETS {
+        match shell::has_library_for(target) {
+            true => {
+                let words = ["clippy", "--package", "ggprof", "--target", target];
+                shell::cargo(&[&words[..], &["--", "--deny", "warnings"]].concat())?;
+            }
+            false => eprintln!("not checked: Rust's library for {target} cannot be had"),
+        }
+    }
+    Ok(())
+}
