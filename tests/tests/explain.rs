@@ -223,24 +223,31 @@ fn a_prompt_that_is_processed_again() {
     check(&explained, "R13", "pp", "cache_prompt");
 }
 
-/// On Mesa's software device, beside a stand-in for a driver that says at which clock it runs.
-#[test]
-fn pipelines_compiled_in_the_first_run_and_a_slow_clock() {
-    let Some((_, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
+/// A generation on Mesa's software device.
+fn on_vulkan(tokens: u32) -> Option<Command> {
+    let (_, environment) = published_ggml::vulkan_libraries(NEWEST)?;
     let model = Model::TINY.file("tiny").unwrap();
-    let generation = Generation {
-        version: NEWEST,
-        model: &model,
-        tokens: 64,
-        threads: 1,
-        vulkan_layers: Some(99),
-    };
-    let Some(mut command) = tool::fetched("node-llama-cpp", generation.command()) else { return };
+    let generation =
+        Generation { version: NEWEST, model: &model, tokens, threads: 1, vulkan_layers: Some(99) };
+    let mut command = tool::fetched("node-llama-cpp", generation.command())?;
+    command.envs(environment);
+    Some(command)
+}
+
+#[test]
+fn pipelines_compiled_in_the_first_run() {
+    let Some(command) = on_vulkan(4) else { return };
+    check(&Recorded::of(command).explained(), "R17", "pp", "warm up");
+}
+
+/// Beside a stand-in for a driver that says at which clock the device runs.
+#[test]
+fn a_clock_that_is_held_down() {
+    let Some(mut command) = on_vulkan(64) else { return };
     let driver = TempDir::new().unwrap();
     let library = built::host_library("nvml_stand_in.c");
     std::fs::copy(library, driver.path().join("libnvidia-ml.so.1")).unwrap();
-    command.envs(environment).env("LD_LIBRARY_PATH", driver.path()).env("STAND_IN_MHZ", "990");
-    let recorded = Recorded::of(command);
-    check(&recorded.explained(), "R17", "pp", "warm up");
-    check(&recorded.ask(&["explain", "--phase", "tg"]), "R16", "tg", "power and temperature");
+    command.env("LD_LIBRARY_PATH", driver.path()).env("STAND_IN_MHZ", "990");
+    let explained = Recorded::of(command).ask(&["explain", "--phase", "tg"]);
+    check(&explained, "R16", "tg", "power and temperature");
 }

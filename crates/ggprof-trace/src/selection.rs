@@ -28,12 +28,19 @@ impl Trace {
         }
         self.select_details(&old, &ids);
         self.expert_uses.select(place);
+        let runs = self.graph_runs.iter().zip(&places).filter(|(_, place)| place.is_some());
+        let runs: Vec<(u64, u64)> = runs.map(|(run, _)| (run.start_ns, run.end_ns)).collect();
+        // A pipeline is compiled inside the run that needs it first.
+        let is_in_run = |ns: u64| runs.iter().any(|&(start, end)| start <= ns && ns < end);
         self.host_tasks.retain_mut(|task| match task.graph_run {
             Some(run) => {
                 task.graph_run = place(run);
                 task.graph_run.is_some()
             }
-            None => is_within(task.start_ns, task.start_ns.saturating_add(task.duration_ns)),
+            None => {
+                let end_ns = task.start_ns.saturating_add(task.duration_ns);
+                is_within(task.start_ns, end_ns) || is_in_run(task.start_ns)
+            }
         });
         self.is_part = true;
         for (number, run) in (1..).zip(&mut self.graph_runs) {
@@ -109,7 +116,9 @@ mod tests {
              copy GPU H2D 6..9 4 x
              copy GPU H2D 16..19 4 y
              wait 15..18 run=1
-             wait 25..28 run=2",
+             wait 25..28 run=2
+             compile 2..4 early
+             compile 27..29 late",
         );
         trace.select(&[false, true, true], (10, 22));
         let events: Vec<_> = trace
@@ -120,7 +129,7 @@ mod tests {
             })
             .collect();
         assert_eq!(events, [("MUL", 10, Some(0)), ("ADD", 20, Some(1)), ("copy_H2D", 16, None)]);
-        assert_eq!((trace.graph_runs.len(), trace.host_tasks.len()), (2, 2));
+        assert_eq!((trace.graph_runs.len(), trace.host_tasks.len()), (2, 3));
         assert_eq!(trace.device_work[0].event.0, 0);
         assert_eq!(trace.host_tasks[1].graph_run.map(|run| run.0), Some(1));
     }

@@ -36,16 +36,18 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         certainty,
         what,
     };
+    let others = processors_of_others(scene.trace, &spans(scene, budget));
+    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
     let processors = processors(scene);
     if let Some(most) = processors.filter(|&processors| threads > processors) {
         let what = What::TooManyThreads { threads, processors, knee: knee(scene) };
         // The same work on fewer threads takes each of them longer.
         let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
-        return vec![finding(TOO_MANY, lost_ns.saturating_sub(more_ns), Certainty::Certain, what)];
+        // Among busy programs, more threads may get more of the processors.
+        let certainty = if is_explained { Certainty::Possible } else { Certainty::Certain };
+        return vec![finding(TOO_MANY, lost_ns.saturating_sub(more_ns), certainty, what)];
     }
     let shared = Shared::of(scene, tally);
-    let others = processors_of_others(scene.trace, &spans(scene, budget));
-    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
     // Where others take processors away, it is they who keep threads waiting, in whatever op.
     let unequal_ns = if is_explained { in_ops_ns } else { shared.unequal_ns.min(in_ops_ns) };
     let rest_ns = lost_ns - unequal_ns;
