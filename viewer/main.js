@@ -9,6 +9,7 @@ import { drawTimeline } from "./draw/timeline.js";
 import { Actions } from "./interact/actions.js";
 import { keepHash, readHash } from "./interact/hash.js";
 import { handleKeys } from "./interact/keyboard.js";
+import { isLinked, linkPages } from "./interact/link.js";
 import { handleMinimap } from "./interact/minimap.js";
 import { handlePointer } from "./interact/pointer.js";
 import { Scene } from "./layout/scene.js";
@@ -41,7 +42,9 @@ async function main() {
   draw(scene, store, surfaces);
   // The tables can wait until the timeline is on the screen.
   setTimeout(() => buildPanels(scene, store, actions), 0);
-  keepHash(store);
+  // A frame has no address of its own.
+  if (isLinked()) linkPages(recording, store, actions);
+  else keepHash(store);
   performance.mark("ggprof-drawn");
 }
 

@@ -58,7 +58,9 @@ pub struct Split {
 }
 
 impl Recording {
+    /// Of a file, whose budget must add up.
     pub fn read(path: &Path) -> Recording {
+        crate::budget::check(path);
         let bytes = std::fs::read(path).expect("the recording can be read");
         Recording::from_bytes(&bytes)
     }

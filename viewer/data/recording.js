@@ -153,10 +153,17 @@ export class Recording {
     return layer === 0 ? null : layer - 1;
   }
 
+  // The graph run that it belongs to; null for none.
+  /** @param {number} event */
+  run(event) {
+    const run = this.columns.run[event];
+    return run === 0 ? null : run - 1;
+  }
+
   /** @param {number} event */
   phase(event) {
-    const run = this.columns.run[event];
-    return run === 0 ? null : this.phases[this.runs.phase[run - 1]];
+    const run = this.run(event);
+    return run === null ? null : this.phases[this.runs.phase[run]];
   }
 
   // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.

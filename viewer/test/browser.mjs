@@ -34,6 +34,19 @@ export async function openPage(file, { overview, ...options } = {}) {
   return { page, faults, close: () => context.close() };
 }
 
+// A page with two recordings, each in a frame.
+export async function openPair(file) {
+  browser ??= launch();
+  const page = await (await browser).newPage({ viewport: { width: 1500, height: 950 } });
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
+  await page.goto(`file://${path.resolve(file)}`);
+  const frames = page.frames().slice(1);
+  await Promise.all(frames.map((frame) => frame.waitForSelector(".statistics")));
+  return { page, frames, faults };
+}
+
 export async function closeBrowser() {
   await (await browser)?.close();
   browser = null;

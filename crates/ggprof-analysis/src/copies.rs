@@ -153,12 +153,12 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
         let (row, runs) = row_of(trace, phases, &copy, class, &mut rows);
         row.copies += 1;
         row.bytes = row.bytes.saturating_add(copy.bytes);
-        row.exposed_ns += exposed(&computing, &copy);
+        row.exposed_ns = row.exposed_ns.saturating_add(exposed(&computing, &copy));
         if runs.insert(copy.graph_run) {
             row.graph_runs += 1;
         }
         if !matches!(copy.measured, Measured::HostCall | Measured::Unknown) {
-            row.timed_ns += copy.charged_ns;
+            row.timed_ns = row.timed_ns.saturating_add(copy.charged_ns);
             row.timed_bytes = row.timed_bytes.saturating_add(copy.bytes);
             if copy.bytes >= LARGE && copy.duration_ns > 0 {
                 let rate = copy.bytes as f64 * 1e9 / copy.duration_ns as f64;

@@ -11,6 +11,9 @@ use ggprof_trace::{Event, EventKind, GraphRunId, StringId, Trace};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
+/// More than any model has: a file that claims more is not believed.
+const MOST_EXPERTS: usize = 4096;
+
 /// What a layer's experts were known by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SeenBy {
@@ -151,7 +154,7 @@ fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer
         let found = entry(layers, key, part.experts);
         found.copied_bytes = found.copied_bytes.saturating_add(part.bytes);
         if tensors.insert((key, part.tensor)) {
-            found.expert_bytes += part.expert_bytes;
+            found.expert_bytes = found.expert_bytes.saturating_add(part.expert_bytes);
         }
         if runs.insert((key, part.run)) {
             found.graph_runs += 1;
@@ -202,7 +205,7 @@ fn entry(layers: &mut BTreeMap<Key, ExpertLayer>, key: Key, experts: usize) -> &
         expert_bytes: 0,
     });
     if found.uses.len() < experts {
-        found.uses.resize(experts, 0);
+        found.uses.resize(experts.min(MOST_EXPERTS), 0);
     }
     found
 }
@@ -228,10 +231,12 @@ pub fn savings(layers: &[ExpertLayer]) -> Vec<Saving> {
     let saving = |experts: usize| {
         let mut saving = Saving { experts, memory_bytes: 0, saved_bytes: 0, copied_bytes: 0 };
         for layer in copied.values() {
-            saving.memory_bytes += layer.expert_bytes.saturating_mul(experts as u64);
+            let memory = layer.expert_bytes.saturating_mul(experts as u64);
+            saving.memory_bytes = saving.memory_bytes.saturating_add(memory);
             saving.copied_bytes = saving.copied_bytes.saturating_add(layer.copied_bytes);
             let share = layer.share_of_hottest(experts).unwrap_or(0.0);
-            saving.saved_bytes += (layer.copied_bytes as f64 * share) as u64;
+            let saved = (layer.copied_bytes as f64 * share) as u64;
+            saving.saved_bytes = saving.saved_bytes.saturating_add(saved);
         }
         saving
     };

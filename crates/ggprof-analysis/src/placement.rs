@@ -44,13 +44,13 @@ pub struct Caused {
 impl PlacementRow {
     /// Its own time and that of the copies.
     pub fn cost_ns(&self) -> u64 {
-        self.own_ns + self.caused.copy_ns
+        self.own_ns.saturating_add(self.caused.copy_ns)
     }
 
     /// Counts another row to this one, which keeps its example.
     pub fn add(&mut self, other: &PlacementRow) {
         self.calls += other.calls;
-        self.own_ns += other.own_ns;
+        self.own_ns = self.own_ns.saturating_add(other.own_ns);
         self.caused = plus(self.caused, other.caused);
         self.layers.extend(&other.layers);
         self.layers.sort_unstable();
@@ -109,7 +109,7 @@ pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
     for (event, place) in trace.events.iter().zip(&places).filter(|(event, _)| event.is_op()) {
         let sum = sums.entry(node_key(phases, &event, *place)).or_default();
         sum.calls += 1;
-        sum.own_ns += event.charged_ns;
+        sum.own_ns = sum.own_ns.saturating_add(event.charged_ns);
         sum.longest_ns = sum.longest_ns.max(event.duration_ns);
     }
     for (event, caused) in caused::all(trace, &places) {
@@ -166,7 +166,7 @@ fn rows(trace: &Trace, sums: HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
             (row, 0)
         });
         row.calls += sum.calls;
-        row.own_ns += sum.own_ns;
+        row.own_ns = row.own_ns.saturating_add(sum.own_ns);
         row.caused = plus(row.caused, sum.caused);
         row.layers.extend(place.layer);
         // Whatever the order in which nodes come: the same one is the example.
@@ -191,7 +191,7 @@ fn map(sums: &HashMap<NodeKey, Sum>) -> Vec<MapCell> {
     let mut cells: HashMap<_, (u64, u64)> = HashMap::new();
     for ((phase, backend, _, place), sum) in sums {
         let cell = cells.entry((*phase, place.layer, place.module, *backend)).or_default();
-        *cell = (cell.0 + sum.calls, cell.1 + sum.own_ns);
+        *cell = (cell.0 + sum.calls, cell.1.saturating_add(sum.own_ns));
     }
     let mut cells: Vec<MapCell> = cells
         .into_iter()

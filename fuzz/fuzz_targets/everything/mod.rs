@@ -16,7 +16,9 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     charge(trace);
     let trace = &*trace;
     let mut all = vec![documents::summary(trace, "name", None), documents::inefficiency(trace, 3)];
-    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory] {
+    let totals = [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory];
+    let places = [By::Placement, By::Copy, By::Expert];
+    for by in totals.into_iter().chain(places) {
         all.push(documents::by(trace, by, None));
     }
     all.push(documents::top_ops(trace, 2, None));

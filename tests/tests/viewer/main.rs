@@ -57,6 +57,19 @@ fn the_page_does_what_people_ask_of_it() {
 }
 
 #[test]
+fn two_recordings_on_one_page_are_linked() {
+    let Some(mut checks) = browser::script("pair.mjs") else { return };
+    let place = tempfile::tempdir().expect("a directory for the page");
+    let page = place.path().join("pair.html");
+    let mut diff = Command::new(built::ggprof());
+    diff.arg("diff").args([example(), example()]).arg("--html").arg(&page);
+    assert!(diff.output().expect("ggprof runs").status.success());
+    let output = checks.arg(page).output().expect("node runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn the_types_of_the_scripts_agree() {
     let typescript = match npm::installed("typescript", &["typescript@5.9.2"]) {
         Ok(directory) => directory,

@@ -2,10 +2,10 @@
 //! fewer bytes.
 
 use super::Rate;
-use super::scene::Scene;
+use super::scene::{OpKey, Scene};
 use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
-use ggprof_trace::BackendIndex;
+use ggprof_trace::{BackendIndex, Signature};
 use hashbrown::HashMap;
 
 /// Weights smaller than this may come from a cache.
@@ -18,11 +18,7 @@ pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
             return None;
         }
         let backend = busiest(budget)?;
-        let ops = scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
-        let mut bytes = 0.0;
-        for (key, sum) in ops {
-            bytes += scene.work(key).bytes_moved()? as f64 * sum.count as f64;
-        }
+        let bytes = moved(scene, place, backend)?;
         let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
         Some(Rate {
             budget: place,
@@ -33,6 +29,24 @@ pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
         })
     };
     budgets.iter().enumerate().filter_map(of_budget).collect()
+}
+
+/// Bytes that the ops of a backend move. Splits that were timed as a whole are taken to move as much as
+/// those whose ops are known.
+fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex) -> Option<f64> {
+    let ops = || scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
+    let is_whole = |key: &OpKey| scene.op(key) == Signature::WHOLE_SPLIT;
+    let whole: u64 = ops().filter(|(key, _)| is_whole(key)).map(|(_, sum)| sum.count).sum();
+    let mut bytes = 0.0;
+    for (key, sum) in ops().filter(|(key, _)| !is_whole(key)) {
+        bytes += scene.work(key).bytes_moved()? as f64 * sum.count as f64;
+    }
+    if whole == 0 {
+        return Some(bytes);
+    }
+    // An op that is there once in each run tells how many runs were seen.
+    let seen = ops().filter(|(key, _)| !is_whole(key)).map(|(_, sum)| sum.count).min()?;
+    Some(bytes * (seen + whole) as f64 / seen as f64)
 }
 
 fn busiest(budget: &Budget) -> Option<BackendIndex> {
@@ -54,4 +68,34 @@ pub(super) fn best_seen(scene: &Scene<'_>, backend: BackendIndex) -> Option<f64>
             Some(bytes as f64 * sum.count as f64 / sum.ns as f64)
         });
     rates.reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::findings::staged::{explain, parse, tokens};
+
+    /// 64 x 64 and 2 x 64 numbers of four bytes in a microsecond.
+    const PRODUCT: &str =
+        "op GPU MUL_MAT 0..1000 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@ measured=device";
+
+    #[test]
+    fn bytes_over_the_time_of_the_phase() {
+        let explained = explain(&parse(&tokens(4, 1000, 1000, PRODUCT)));
+        assert_eq!(explained.rates[0].gb_per_s, (64 * 64 + 2 * 64) as f64 * 4.0 / 1000.0);
+    }
+
+    #[test]
+    fn whole_splits_move_what_the_sampled_ones_do() {
+        let sampled = tokens(4, 1000, 1000, PRODUCT);
+        let split = "op GPU SPLIT 0..1000 x f32[64] <- f32[64] run=@ measured=device";
+        let all = tokens(4, 1000, 1000, split);
+        // Two tokens of each.
+        let (calls, ops): (Vec<&str>, Vec<&str>) =
+            sampled.lines().partition(|line| !line.starts_with("op"));
+        let wholes = all.lines().filter(|line| line.starts_with("op")).skip(2);
+        let lines: Vec<&str> =
+            calls.into_iter().chain(ops.into_iter().take(2)).chain(wholes).collect();
+        let explained = explain(&parse(&lines.join("\n")));
+        assert_eq!(explained.rates[0].gb_per_s, (64 * 64 + 2 * 64) as f64 * 4.0 / 1000.0);
+    }
 }

@@ -4,7 +4,7 @@ use super::scene::Scene;
 use super::{Certainty, ClockShown, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::energy::device_name;
-use ggprof_trace::{DeviceType, Quantity, Sensor};
+use ggprof_trace::{Quantity, Sensor};
 
 pub(super) const RULE: Rule = Rule(16);
 
@@ -36,10 +36,7 @@ fn of_clock(scene: &Scene<'_>, place: usize, budget: &Budget, sensor: &Sensor) -
         return None;
     }
     let computing_ns = budget.sum(|spent| match spent {
-        Spent::Computing { backend, .. } => {
-            let is_gpu = scene.trace.backend(backend).device_type == DeviceType::Gpu;
-            is_gpu == is_of_devices
-        }
+        Spent::Computing { backend, .. } => scene.is_of_host(backend) != is_of_devices,
         _ => false,
     });
     let cost_ns = (computing_ns as f64 * (1.0 - median_hz as f64 / highest_hz as f64)) as u64;

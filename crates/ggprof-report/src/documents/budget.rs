@@ -4,7 +4,7 @@ use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::{Budget, Direction, Part, PhaseKind, Spent};
 use ggprof_trace::{BackendIndex, Trace};
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column::left("phase", "", 9),
     Column::left("spent", "", 9),
     Column::left("backend", "", 9),
@@ -14,6 +14,7 @@ const COLUMNS: [Column; 10] = [
     Column::right("ns", "in all", 1),
     Column::right("estimated_ns", "estimated", 2),
     Column::left("unit", "", 9),
+    Column::right("wall_ns", "", 9),
     Column::left("words", "went to", 0),
 ];
 
@@ -34,6 +35,7 @@ pub(super) fn tables(document: &mut Document, trace: &Trace, budgets: &[Budget])
                     Cell::Nanos(ns as f64)
                 }),
                 Cell::text(unit(budget)),
+                Cell::Nanos(budget.wall_ns as f64),
                 Cell::text(words(trace, row.spent)),
             ]
         });

@@ -91,7 +91,7 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
         let sum = sums.entry((cell.phase, cell.backend, cell.module)).or_default();
         sum.layers.extend(cell.layer);
         sum.calls += cell.calls;
-        sum.own_ns += cell.own_ns;
+        sum.own_ns = sum.own_ns.saturating_add(cell.own_ns);
     }
     let rows = sums.into_iter().map(|((phase, backend, module), sum)| {
         let Sum { mut layers, calls, own_ns } = sum;

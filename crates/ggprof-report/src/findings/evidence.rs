@@ -7,12 +7,16 @@ use ggprof_analysis::findings::{CopyRow, HostOp, RateFrom, What};
 use ggprof_analysis::placement::{Offload, Reason};
 use ggprof_trace::{Trace, shape_text};
 
+/// More of them would hide the first.
+const SHOWN: usize = 3;
+
 pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
     let each = |ns: u64| units::duration(ns as f64 / budget.units() as f64);
     let ns = |ns: u64| units::duration(ns as f64);
     match what {
         What::HostOps { device, ops, around_ns, on_device_ns, .. } => {
-            let longest: Vec<String> = ops.iter().map(|op| host_op(trace, budget, op)).collect();
+            let longest = ops.iter().take(SHOWN).map(|op| host_op(trace, budget, op));
+            let longest: Vec<String> = longest.collect();
             let device = trace.backend(*device).label();
             let there = on_device_ns
                 .map_or_else(String::new, |ns| format!("; {device} would need about {}", each(ns)));
@@ -138,7 +142,7 @@ fn host_op(trace: &Trace, budget: &Budget, op: &HostOp) -> String {
 }
 
 fn rows(copies: &[CopyRow], budget: &Budget) -> String {
-    let words = copies.iter().take(3).map(|row| {
+    let words = copies.iter().take(SHOWN).map(|row| {
         let more = match row.tensors {
             0 | 1 => String::new(),
             more => format!(" and {} more", more - 1),

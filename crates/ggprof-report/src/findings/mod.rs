@@ -3,6 +3,8 @@
 mod advice;
 mod evidence;
 mod sentence;
+#[cfg(test)]
+mod tests;
 
 use crate::Cell;
 use crate::document::Point;

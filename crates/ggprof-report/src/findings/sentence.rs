@@ -92,6 +92,9 @@ fn host_ops(which: &WhichHostOps, op: &str, device: &str) -> String {
             format!("the CPU computes the experts of {layers} of {of} layers while {device} waits")
         }
         WhichHostOps::Output => format!("the CPU computes the output while {device} waits"),
+        WhichHostOps::Op { layers: 1 } => {
+            format!("the CPU computes {op} in a layer that {device} computes otherwise")
+        }
         WhichHostOps::Op { layers } => {
             format!("the CPU computes {op} in {layers} layers that {device} computes otherwise")
         }

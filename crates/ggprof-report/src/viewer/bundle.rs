@@ -52,6 +52,7 @@ const MODULES: &[(&str, &str)] = modules![
     "interact/minimap.js",
     "interact/keyboard.js",
     "interact/hash.js",
+    "interact/link.js",
     "panels/element.js",
     "panels/head.js",
     "panels/histogram.js",

@@ -15,7 +15,10 @@ mod experts;
 mod levels;
 mod overview;
 mod page;
+mod pair;
 mod tables;
+
+pub use pair::write_pair;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

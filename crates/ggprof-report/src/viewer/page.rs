@@ -8,7 +8,6 @@ use std::io::{self, Write};
 /// Only this script and this style may run, and nothing may be loaded: names come from files
 /// that strangers made.
 fn policy(script: &str, style: &str) -> String {
-    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; \
          base-uri 'none'; form-action 'none'",
@@ -38,7 +37,11 @@ pub(super) fn write(
     write!(out, "</script>\n<script>{script}</script>\n</body>\n</html>\n")
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn hash(text: &str) -> String {
+    BASE64_STANDARD.encode(Sha256::digest(text))
+}
+
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

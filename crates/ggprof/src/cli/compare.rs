@@ -90,6 +90,10 @@ pub(crate) struct DiffArgs {
     /// Recordings of the second side: several a side tell a change from noise
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) vs: Vec<PathBuf>,
+    /// Write a page with both timelines, aligned by token or graph run, and the table; with several
+    /// recordings a side, of the first of each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]

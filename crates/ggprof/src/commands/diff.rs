@@ -5,16 +5,41 @@ use crate::cli::{DiffArgs, FormatArg, JudgedArgs, PrintArgs, ShownArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::fail_if::{FailIf, Found};
-use crate::{messages, printing};
+use crate::input::Recording;
+use crate::{messages, output, printing};
 use anyhow::bail;
 use ggprof_analysis::diff::Diff;
 use ggprof_report::documents::{self, Compared};
-use std::path::PathBuf;
+use ggprof_report::{Document, viewer};
+use std::path::{Path, PathBuf};
 
 pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     let (a, b) = sides(arguments)?;
     let sides = Sides::read(a, b, &arguments.part)?;
+    if let Some(path) = &arguments.html {
+        write_page(path, [&a[0], &b[0]], &sides, arguments)?;
+    }
     conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
+}
+
+/// Both timelines and the comparison.
+fn write_page(
+    path: &Path,
+    first: [&PathBuf; 2],
+    sides: &Sides,
+    arguments: &DiffArgs,
+) -> anyhow::Result<()> {
+    let open = |path: &PathBuf| -> anyhow::Result<Recording> {
+        let mut recording = Recording::open(path)?;
+        recording.select(&arguments.part)?;
+        Ok(recording)
+    };
+    let [a, b] = [open(first[0])?, open(first[1])?];
+    let document = document(sides, &sides.diff(arguments.shown.by.into()), None);
+    let recordings = [(&a.trace, &*a.name), (&b.trace, &*b.name)];
+    output::to_file(path, |out| viewer::write_pair(recordings, &document, out))?;
+    messages::note(&format!("HTML page written to {}.", path.display()));
+    Ok(())
 }
 
 /// The recordings of each side.
@@ -71,12 +96,15 @@ fn say(condition: &FailIf, found: Found) {
 
 fn show(sides: &Sides, diff: &Diff, shown: &ShownArgs, print: &PrintArgs) -> anyhow::Result<()> {
     let is_for_people = matches!(print.format, FormatArg::Table | FormatArg::Markdown);
-    let document = documents::diff(&Compared {
+    printing::print(print, &[document(sides, diff, is_for_people.then_some(shown.top))])
+}
+
+fn document(sides: &Sides, diff: &Diff, most: Option<usize>) -> Document {
+    documents::diff(&Compared {
         diff,
         differences: &sides.differences(),
         names: sides.names(),
         warnings: sides.losses(),
-        most: is_for_people.then_some(shown.top),
-    });
-    printing::print(print, &[document])
+        most,
+    })
 }

@@ -16,12 +16,13 @@ pub(super) struct PlacementEntries {
     /// `[record, memory of the output, [memory of each source], [[backend, supports, offloads]]]`.
     placements: Vec<PlacementEntry>,
     /// `[record, memory of the source, memory of the target, is an input, offset]`.
-    copy_ends: Vec<(u32, Option<u16>, Option<u16>, bool, Option<u64>)>,
+    copy_ends: Vec<EndsEntry>,
     /// `[record, graph run, experts, tokens, tokens read, [[expert, uses]]]`.
     expert_uses: Vec<ExpertEntry>,
 }
 
 type PlacementEntry = (u32, Option<u16>, Vec<Option<u16>>, Vec<(u16, bool, Option<bool>)>);
+type EndsEntry = (u32, Option<u16>, Option<u16>, bool, Option<u64>);
 type ExpertEntry = (u32, u32, u32, u32, u32, Vec<(u16, u16)>);
 
 impl PlacementEntries {
