@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { drawn, hash } from "./browser.mjs";
 import { picture } from "./timeline.mjs";
 
-const told = (page) => page.locator(".told").innerText();
+const told = (page) => page.getByRole("tabpanel", { name: "Roofline" }).locator(".told").innerText();
 
 async function open(page) {
   await page.getByRole("tab", { name: "Roofline" }).click();
