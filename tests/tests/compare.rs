@@ -52,10 +52,8 @@ fn a_shape_that_takes_twice_as_long() {
     let places = ["--keep", keep.to_str().unwrap(), "--baseline", baseline.to_str().unwrap()];
     let options = ["--pairs", "2", "--max-pairs", "2", "--fail-if", "graphs > 1%"];
     let options = [&options[..], &places].concat();
-    let output = bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000));
-    let diff = json(&output);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("graphs > 1% cannot be told"), "{told}");
+    // So few cannot make the exit code of a change.
+    let diff = json(&bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000)));
     let ops = rows(&diff).iter().filter(|row| row["op"] == "MAP_CUSTOM1");
     let largest = ops.max_by(|a, b| number(a, "change_ns").total_cmp(&number(b, "change_ns")));
     assert_eq!(largest, Some(of_shape(&diff)), "{diff:#}");
