@@ -15,10 +15,13 @@ import { handlePointer } from "./interact/pointer.js";
 import { Scene } from "./layout/scene.js";
 import { details } from "./panels/details.js";
 import { element } from "./panels/element.js";
+import { expertsPanel } from "./panels/experts.js";
 import { gapsPanel } from "./panels/gaps.js";
 import { head } from "./panels/head.js";
 import { helpDialog } from "./panels/help.js";
 import { legend } from "./panels/legend.js";
+import { overviewPanel } from "./panels/overview.js";
+import { depthPanel } from "./panels/depth.js";
 import { rooflinePanel } from "./panels/roofline.js";
 import { searchBox } from "./panels/search.js";
 import { statisticsPanel } from "./panels/statistics.js";
@@ -30,7 +33,7 @@ import { initialState, Store } from "./state.js";
 async function main() {
   const recording = new Recording(await readEmbedded(takeBlock()));
   const scene = new Scene(recording);
-  const store = new Store({ ...initialState(recording), ...readHash(recording) });
+  const store = new Store({ ...initialState(recording), collapsed: scene.folded, ...readHash(recording) });
   const actions = new Actions(store, scene);
   store.on(["colourBy", "peaks"], (state) => scene.setColours(state));
   store.on(["collapsed", "pinned", "hidden"], (state) => scene.setRows(state));
@@ -89,9 +92,12 @@ function buildPanels(scene, store, actions) {
   const detailPanel = element("aside", { class: "details", "aria-label": "Selected event", "aria-live": "polite" });
   details(detailPanel, scene, store);
   const lower = element("main", { class: "lower" }, tabs(store, [
+    { title: "Overview", panel: overviewPanel(scene, store, actions) },
     { title: "Statistics", panel: statisticsPanel(scene, store) },
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
+    ...(scene.recording.experts.length > 0 ? [{ title: "Experts", ...expertsPanel(scene.recording.experts) }] : []),
+    { title: "Depth", ...depthPanel(scene, store, actions) },
   ]), detailPanel);
   document.querySelector(".minimap")?.before(legend(scene, store));
   document.body.append(lower);
@@ -110,7 +116,7 @@ function draw(scene, store, { minimap, viewport, timeline, overlay }) {
   const all = () => [under, over, whole, part].forEach((draw) => draw());
   store.on(["colourBy", "peaks"], whole);
   store.on(["view", "range"], part);
-  store.on(DRAWN, under);
+  store.on([...DRAWN, "range"], under);
   store.on([...DRAWN, "range", "gap", "selected", "work", "hovered"], over);
   new ResizeObserver(all).observe(timeline);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);

@@ -18,12 +18,39 @@ type Columns = { [name: string]: Column };
 type Span = { start: number; end: number };
 
 type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
-type Backend = { label: string; name: string; type: string; busy: number | null; copying: number | null; idle: number | null };
+type Backend = {
+  label: string; name: string; type: string; busy: number | null; copying: number | null; idle: number | null;
+  /** What was measured of its device, in GB/s and GFLOP/s. */
+  peak: { bandwidth: number | null; compute: number | null } | null;
+};
+
+type BackendTimes = { busy: number; copying: number; idle: number; inRange: boolean };
+
+/** The wall time of a phase; its rows add up to it. */
+type Budget = { title: string; unit: string; units: number; wall: number; spans: [number, number][]; rows: { spent: string; backend: number | null; words: string; ns: number }[] };
+type Finding = { text: string; lines: [string, string][]; share: number; spans: [number, number][]; example: [number, number] | null };
+/** Layer, part of the model, backend, nanoseconds, calls. */
+type MapCell = [number | null, number, number, number, number];
+type Overview = { budgets: Budget[]; findings: Finding[]; healthy: string | null; placement: { kind: number | null; cells: MapCell[] }[] };
+/** Op, backend, nanoseconds, their standard error, calls. */
+type Estimate = [string, number, number, number | null, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type Task = { what: string; name: string; thread: number; run: number | null; start: number; duration: number };
 
 /** What became how much when, by time; it holds until the next. */
 type Levels = { group: string; label: string; unit: string; times: number[]; values: number[] };
+
+/** How often each expert of a layer was used; a use is a token or, where copies tell, a graph run. */
+type ExpertLayer = { phase: string | null; layer: number | null; byCopies: boolean; runs: number; tokens: number; read: number; evenness: number | null; uses: number[] };
+/** Graph runs of prompts or of a generation by their context. Slopes are nanoseconds for 1,000 tokens. */
+type Depth = {
+  label: string;
+  exact: boolean;
+  slope: { token: number | null; attention: number | null };
+  steps: { depth: number; text: string }[];
+  /** `parts`: by how much the time of a run was divided to get that of a token. */
+  points: { depth: number[]; start: number[]; parts: number[]; token: number[]; attention: (number | null)[] };
+};
 
 type Tables = {
   title: string;
@@ -42,7 +69,11 @@ type Tables = {
   signatures: Signature[];
   kernels: string[];
   tasks: Task[];
+  overview: Overview;
+  estimates: Estimate[];
   levels: Levels[];
+  experts: ExpertLayer[];
+  depth: Depth[];
   measured: string[];
   modules: string[];
 };
@@ -63,7 +94,7 @@ type Look = {
 
 /** A row of the timeline: of events (`lane`), of other things (`spans`), of rates (`lanes`), or of `levels`. */
 type Row = {
-  kind: "phases" | "runs" | "group" | "lane" | "thread" | "stream" | "counter";
+  kind: "phases" | "runs" | "group" | "fold" | "lane" | "thread" | "stream" | "counter";
   label: string;
   what?: string;
   key: string;
@@ -71,6 +102,13 @@ type Row = {
   top?: boolean;
   pinned?: boolean;
   collapsed?: boolean;
+  /** The row that opens and closes it. */
+  foldedBy?: string;
+  /** Where it is not that of its kind; and how many rows below go on with it. */
+  height?: number;
+  joined?: number;
+  /** Its name on the timeline, if that is another. */
+  shown?: string;
   group?: Group;
   lane?: Lane;
   spans?: Lane;
@@ -91,7 +129,7 @@ type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme
 /** A line of the statistics. */
 type Total = {
   name: string; level: Level; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
-  count: number; total: number; share: number; average: number; min: number; p50: number; p95: number; max: number;
+  count: number; total: number; isTimed: boolean; estimated: number; error: number | null; share: number; average: number; min: number; p50: number; p95: number; max: number;
   bandwidth: number | null; compute: number | null;
 };
 

@@ -35,7 +35,7 @@ static void * backend_like(void * backend, void * compute, void (*synchronize)(v
     return copy;
 }
 
-static void * open_in(const char * folder, const char * file) {
+static inline void * open_in(const char * folder, const char * file) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, file);
     void * library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -50,7 +50,7 @@ typedef void * (*one)(void *, void *);
 typedef void * (*two)(void *, void *, void *);
 
 // A norm with its factor, a reshape, a product, and sums.
-static void * build(struct tiny_session * session) {
+static inline void * build(struct tiny_session * session) {
     struct tiny_init_params params = {1 << 20, NULL, true};
     session->context = TINY(void * (*)(struct tiny_init_params), "ggml_init")(params);
     typedef void * (*new_2d)(void *, int, int64_t, int64_t);

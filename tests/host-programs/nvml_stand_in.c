@@ -2,6 +2,7 @@
 // 200 W and counts its energy, the second takes 90 W, does not count, and has no name to speak of.
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -33,11 +34,23 @@ int nvmlDeviceGetName(device *of, char *name, unsigned bytes) {
     return SUCCESS;
 }
 
-// Of the processors (1) it goes up and down, of the memory (2) it stays.
+// Of the processors (1) it goes up and down, unless STAND_IN_MHZ says otherwise; of the memory (2) it
+// stays.
 int nvmlDeviceGetClockInfo(device *of, unsigned which, unsigned *megahertz) {
     static unsigned calls;
     if (of->number == 1) return NOT_SUPPORTED;
+    const char *told = getenv("STAND_IN_MHZ");
+    if (told && which != 2) {
+        *megahertz = atoi(told);
+        return SUCCESS;
+    }
     *megahertz = which == 2 ? 2619 : calls++ % 2 == 0 ? 1980 : 1200;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMaxClockInfo(device *of, unsigned which, unsigned *megahertz) {
+    if (of->number == 1) return NOT_SUPPORTED;
+    *megahertz = which == 2 ? 2619 : 1980;
     return SUCCESS;
 }
 

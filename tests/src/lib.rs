@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod browser;
+pub mod budget;
 pub mod built;
 pub mod changed_ggml;
 pub mod chaos;

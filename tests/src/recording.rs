@@ -31,6 +31,17 @@ pub struct Recording {
     pub host_tasks: Vec<layout::HostTask>,
     /// The last that was said of each.
     pub buffers: BTreeMap<u32, layout::Buffer>,
+    pub memory_kinds: BTreeMap<u32, layout::MemoryKind>,
+    /// By node and by the backend that computed it.
+    pub placements: BTreeMap<(u32, u32), Placed>,
+    pub expert_uses: Vec<(layout::ExpertUse, Vec<layout::ExpertCount>)>,
+}
+
+/// The kinds of memory of a node's sources, and what devices say of it.
+#[derive(Debug)]
+pub struct Placed {
+    pub sources: Vec<u32>,
+    pub answers: Vec<layout::Answer>,
 }
 
 #[derive(Debug)]
@@ -47,7 +58,9 @@ pub struct Split {
 }
 
 impl Recording {
+    /// Of a file, whose budget must add up.
     pub fn read(path: &Path) -> Recording {
+        crate::budget::check(path);
         let bytes = std::fs::read(path).expect("the recording can be read");
         Recording::from_bytes(&bytes)
     }
@@ -72,6 +85,9 @@ impl Recording {
             device_clocks: Vec::new(),
             host_tasks: Vec::new(),
             buffers: BTreeMap::new(),
+            memory_kinds: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            expert_uses: Vec::new(),
         };
         let mut ops = Vec::new();
         for record in spool.records() {
@@ -125,6 +141,12 @@ impl Recording {
             Record::DeviceWork(work) => self.device_works.push(work),
             Record::DeviceClock(sample) => self.device_clocks.push(sample),
             Record::HostTask(task) => self.host_tasks.push(task),
+            Record::MemoryKind(kind) => _ = self.memory_kinds.insert(kind.memory, kind),
+            Record::Placement { placement, sources, answers } => {
+                let key = (placement.node, placement.backend);
+                self.placements.insert(key, Placed { sources, answers });
+            }
+            Record::ExpertUse { of, counts } => self.expert_uses.push((of, counts)),
             Record::Buffer { buffer, .. } => _ = self.buffers.insert(buffer.buffer, buffer),
             _ => {}
         }

@@ -57,6 +57,7 @@ fn shared_libraries_old_and_new_on_threads() {
     for libraries in [newest(), old(), ticking()] {
         check(workload(libraries.clone(), &small), &[("GGPROF_THREADS", "1")]);
         check(host("prints_results.c", libraries.clone(), &["2"]), &[]);
+        check(host("device_beside.c", newest(), &["2", "crashes"]), &[]);
         check(host("copies_a_backend.c", libraries, &[]), &[("GGPROF_SERIALIZE", "1")]);
     }
     check(host("distinct_graphs.c", newest(), &["3000"]), &[("GGPROF_MAX_BYTES", "4194304")]);

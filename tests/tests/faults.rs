@@ -226,6 +226,17 @@ fn a_program_on_a_vulkan_device() {
     check_faults_in(&program, "vulkan");
 }
 
+/// The device is asked about what the processor computes, which uses experts.
+#[test]
+fn a_program_on_the_processor_beside_a_device() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut program = Command::new(built::host_program("device_beside.c"));
+    program.arg(libraries).args(["1", "answers"]);
+    for file in ["placement.rs", "experts.rs", "memory_kinds.rs"] {
+        check_faults_in(&program, file);
+    }
+}
+
 /// With `GGML_PROFILE` the program itself has its profile written. What fails then leaves the
 /// recording behind.
 #[test]

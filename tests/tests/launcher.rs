@@ -119,6 +119,9 @@ fn outputs_by_extension_and_the_flags_of_the_in_tree_profiler() {
         Ran::of(command.output().unwrap()).out
     };
     assert_eq!(report("p.ggprof"), report("p.json"));
+    for name in ["p.ggprof", "p.json"] {
+        check_work_of_fused_norms(&run.file(name));
+    }
     assert!(std::fs::read_to_string(run.file("p.txt")).unwrap().contains("=== Per-Backend"));
 }
 
@@ -220,6 +223,28 @@ fn a_full_disk_is_not_told_as_an_end_of_the_program() {
     assert_eq!(ran.code, Some(3), "{ran:?}");
     assert!(ran.err.contains("! Recording stopped before the program did: the disk was full"));
     assert!(!ran.err.contains("normal exit"), "{}", ran.err);
+}
+
+/// A norm and its product read the row and the weights, and write the product alone.
+fn check_work_of_fused_norms(recording: &Path) {
+    let mut report = Command::new(built::ggprof());
+    report.arg("report").arg(recording).args(["--by", "shape", "--format", "json"]);
+    let report: Value = serde_json::from_slice(&report.output().unwrap().stdout).unwrap();
+    let shapes = report["shapes"].as_array().expect("a table");
+    let fused: Vec<&Value> = shapes.iter().filter(|row| row["fusion"] == "RMS_NORM+MUL").collect();
+    assert!(!fused.is_empty(), "{report}");
+    for row in fused {
+        // "[256, 5] f32"
+        let shape = row["shape"].as_str().unwrap();
+        let lengths = shape.trim_start_matches('[').split(']').next().unwrap().split(", ");
+        let lengths: Vec<u64> = lengths.map(|length| length.parse().unwrap()).collect();
+        let elements: u64 = lengths.iter().product();
+        let count = row["count"].as_u64().unwrap();
+        // Without rows there is nothing to do.
+        let read_and_written = if elements == 0 { 0 } else { 2 * elements + lengths[0] };
+        assert_eq!(row["moved_bytes"], count * 4 * read_and_written, "{row}");
+        assert_eq!(row["flops"], count * 4 * elements, "{row}");
+    }
 }
 
 /// Where only the first thread's progress is seen, nobody knows how long any of them waited.

@@ -32,6 +32,12 @@ export class Recording {
     this.tasks = tables.tasks;
     // What holds until it changes, such as memory.
     this.levels = tables.levels;
+    this.experts = tables.experts;
+    this.overview = tables.overview;
+    // What ops took where only whole splits were timed.
+    this.estimates = tables.estimates;
+    // How the time of a token grows with its context.
+    this.depth = tables.depth;
     /** @type {string[]} */
     this.opNames = [];
     /** @type {string[]} */
@@ -85,6 +91,7 @@ export class Recording {
   // gaps between an op's kernels not at all.
   /** @param {number} event */
   charged(event) {
+    if (this.isUntimed(event)) return 0;
     return this.columns.duration[event] - this.columns.uncharged[event];
   }
 
@@ -165,15 +172,23 @@ export class Recording {
     return this.columns.measured[event] !== this.hostCall;
   }
 
+  // Whether only the call that makes a copy was timed, which says nothing of the device.
+  /** @param {number} event */
+  isUntimed(event) {
+    return this.columns.untimed[event] === 1;
+  }
+
   // Bytes read and written; what a copy moves is its size. NaN if unknown.
   /** @param {number} event */
   moved(event) {
-    return this.isCopy(event) ? this.columns.bytes[event] : this.movedOfNode[this.columns.node[event]];
+    if (this.isCopy(event)) return this.columns.bytes[event];
+    return this.columns.attended_bytes[event] || this.movedOfNode[this.columns.node[event]];
   }
 
   /** @param {number} event */
   flops(event) {
-    return this.isCopy(event) ? 0 : this.flopsOfNode[this.columns.node[event]];
+    if (this.isCopy(event)) return 0;
+    return this.columns.attended_flops[event] || this.flopsOfNode[this.columns.node[event]];
   }
 }
 

@@ -24,7 +24,8 @@ export function workByShape(recording, range) {
   return [...found.values()].filter(({ total }) => total > 0);
 }
 
-// Per backend `{ bandwidth, compute }` in GB/s and GFLOP/s, and which of them were given.
+// Per backend `{ bandwidth, compute }` in GB/s and GFLOP/s: given by people, measured of the device, or
+// the best seen.
 /** @param {Recording} recording @param {ShapeWork[]} work @param {Peaks} given */
 export function roofs(recording, work, given) {
   const best = recording.backends.map(() => ({ bandwidth: 0, compute: 0 }));
@@ -32,5 +33,13 @@ export function roofs(recording, work, given) {
     best[backend].bandwidth = Math.max(best[backend].bandwidth, moved / total);
     best[backend].compute = Math.max(best[backend].compute, flops / total);
   }
-  return best.map((seen, at) => ({ seen, bandwidth: given[at]?.bandwidth ?? seen.bandwidth, compute: given[at]?.compute ?? seen.compute }));
+  return best.map((seen, at) => {
+    const { peak } = recording.backends[at];
+    return {
+      seen: { bandwidth: peak?.bandwidth ?? seen.bandwidth, compute: peak?.compute ?? seen.compute },
+      measured: peak !== null,
+      bandwidth: given[at]?.bandwidth ?? peak?.bandwidth ?? seen.bandwidth,
+      compute: given[at]?.compute ?? peak?.compute ?? seen.compute,
+    };
+  });
 }

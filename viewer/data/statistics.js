@@ -39,8 +39,33 @@ export function statistics(recording, grouping, range, keep) {
   const events = eventsIn(recording, range, keep);
   const wall = recording.recordedIn(range);
   const { levels } = GROUPINGS[grouping];
-  const rows = group(recording, levels, events, wall, []);
+  const grouped = group(recording, levels, events, wall, []);
+  // Estimates are of the whole recording, by operation and backend.
+  const rows = grouping === "op" && !range && !keep && recording.estimates.length > 0 ? estimated(recording, grouped, wall) : grouped;
   return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };
+}
+
+// Adds what ops took in splits that were timed as a whole; of the splits, the rest remains.
+/** @param {Recording} recording @param {Total[]} rows @param {number} wall */
+function estimated(recording, rows, wall) {
+  /** @param {Total} row @param {Estimate[]} of @returns {Total} */
+  const adjusted = (row, of) => {
+    if (of.length === 0) return row;
+    const [ns, calls] = [of.reduce((sum, one) => sum + one[2], 0), of.reduce((sum, one) => sum + one[4], 0)];
+    const errors = of.map((one) => one[3]);
+    const total = Math.max((row.isTimed ? row.total : 0) + ns, 0);
+    return {
+      ...row, total, share: wall > 0 ? total / wall : 0, count: row.count + Math.round(calls), estimated: Math.max(ns, 0),
+      error: errors.some((error) => error === null) ? null : Math.hypot(...errors.map(Number)),
+      name: ns < 0 ? `rest of ${row.name}s` : row.name,
+    };
+  };
+  const all = rows.map((row) => {
+    const of = recording.estimates.filter(([op]) => op === row.name);
+    const children = () => row.children().map((child) => adjusted(child, of.filter(([, backend]) => child.path.at(-1)?.key === backend)));
+    return { ...adjusted(row, of), children };
+  });
+  return all.sort((a, b) => b.total - a.total);
 }
 
 /** @param {Recording} recording @param {Span | null} range @param {Question | null} keep */
@@ -95,26 +120,34 @@ function partition(events, keyOf) {
   return [...parts].map(([key, part]) => [key, part.events]);
 }
 
-/** @param {Recording} recording @param {Uint32Array} events @param {number} wall */
-function summary(recording, events, wall) {
+/** @param {Recording} recording @param {Uint32Array} all @param {number} wall */
+function summary(recording, all, wall) {
   const { duration, uncharged } = recording.columns;
+  // What a call took that only starts a copy is not what the copy took: it counts where nothing else does.
+  const own = all.every((event) => !recording.isUntimed(event)) ? all : all.filter((event) => !recording.isUntimed(event));
+  const isTimed = own.length > 0;
+  const timed = isTimed ? own : all;
   // Whole numbers sort faster, and most recordings have no others.
-  const durations = duration instanceof Float64Array ? new Float64Array(events.length) : new Uint32Array(events.length);
+  const durations = duration instanceof Float64Array ? new Float64Array(timed.length) : new Uint32Array(timed.length);
   let [moved, flops, rated] = [0, 0, true];
-  for (let at = 0; at < events.length; at += 1) {
-    durations[at] = duration[events[at]] - uncharged[events[at]];
-    moved += recording.moved(events[at]);
-    flops += recording.flops(events[at]);
-    rated &&= recording.hasRate(events[at]);
+  for (let at = 0; at < timed.length; at += 1) {
+    durations[at] = duration[timed[at]] - uncharged[timed[at]];
+    moved += recording.moved(timed[at]);
+    flops += recording.flops(timed[at]);
+    rated &&= recording.hasRate(timed[at]);
   }
   durations.sort();
   let total = 0;
   for (let at = 0; at < durations.length; at += 1) total += durations[at];
   return {
-    count: events.length,
+    count: all.length,
     total,
-    share: wall > 0 ? total / wall : 0,
-    average: events.length > 0 ? total / events.length : 0,
+    isTimed,
+    estimated: 0,
+    /** @type {number | null} */
+    error: null,
+    share: wall > 0 && isTimed ? total / wall : 0,
+    average: timed.length > 0 ? total / timed.length : 0,
     min: durations[0] ?? 0,
     p50: percentile(durations, 50),
     p95: percentile(durations, 95),

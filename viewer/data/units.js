@@ -6,7 +6,7 @@ const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6
 /** @param {number | null} ns */
 export function duration(ns) {
   if (ns === null || !Number.isFinite(ns)) return "";
-  if (ns === 0) return "0";
+  if (ns === 0) return "0 ns";
   const { size, unit } = timeUnit(Math.abs(ns));
   return `${significant(ns / size)} ${unit}`;
 }
@@ -17,16 +17,34 @@ export function timeUnit(ns) {
   return TIMES.find(({ size }) => ns >= size) ?? TIMES[3];
 }
 
+// Powers of ten, as in GB/s.
 /** @param {number | null} count */
 export function bytes(count) {
-  if (count === null) return "";
-  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  return count === null ? "" : scaled(count, ["B", "KB", "MB", "GB", "TB", "PB"]);
+}
+
+// From bytes per nanosecond: `1.77 TB/s`.
+/** @param {number | null} perNs */
+export function bandwidth(perNs) {
+  return perNs === null || !Number.isFinite(perNs) ? "" : scaled(perNs * 1e9, ["B/s", "KB/s", "MB/s", "GB/s", "TB/s", "PB/s"]);
+}
+
+// From operations per nanosecond: `410 GFLOP/s`.
+/** @param {number | null} perNs */
+export function compute(perNs) {
+  return perNs === null || !Number.isFinite(perNs) ? "" : scaled(perNs * 1e9, ["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"]);
+}
+
+// The number in the largest unit that leaves it at least 1.
+/** @param {number} number @param {string[]} units */
+function scaled(number, units) {
   let at = 0;
-  while (count >= 1024 && at < units.length - 1) {
-    count /= 1024;
+  // 999.5 would be rounded to four digits.
+  while (Math.abs(number) >= 999.5 && at < units.length - 1) {
+    number /= 1000;
     at += 1;
   }
-  return `${significant(count)} ${units[at]}`;
+  return `${significant(number)} ${units[at]}`;
 }
 
 /** @param {number} number */
@@ -36,13 +54,7 @@ export function count(number) {
 
 /** @param {number} fraction */
 export function percent(fraction) {
-  return `${(fraction * 100).toFixed(1)} %`;
-}
-
-// A rate in billions per second: bytes or operations per nanosecond are just that.
-/** @param {number | null} perNs */
-export function rate(perNs) {
-  return perNs === null || !Number.isFinite(perNs) ? "" : significant(perNs);
+  return `${(fraction * 100).toFixed(1)}%`;
 }
 
 // Flops with their magnitude: `8.39 M`.
@@ -59,7 +71,8 @@ export function significant(number) {
   const size = Math.abs(number);
   if (size >= 1000) return count(number);
   if (size < 0.01 && size > 0) return size < 1e-4 ? number.toExponential(1) : number.toFixed(4);
-  return number.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2);
+  const text = number.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
 // `14:03:27.250`, where the reader is.

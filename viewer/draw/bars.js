@@ -6,6 +6,7 @@ import { visibleBars } from "../layout/visible.js";
 import { drawParts } from "./parts.js";
 
 const LABELLED = 28;
+const LOWEST_SKYLINE = 12;
 const FEWEST_LETTERS = 3;
 
 /** @param {CanvasRenderingContext2D} context @param {Lane} lane @param {Box} box @param {Span} view @param {Look} look */
@@ -19,11 +20,17 @@ export function drawBars(context, lane, box, view, look) {
       context.fillStyle = colour;
       current = colour;
     }
-    // Pixels that are mostly idle are pale, so that gaps show at any distance.
-    const alpha = look.alpha * (count === 1 && width > 1 ? look.shade?.(thing) ?? 1 : 0.25 + 0.75 * filled);
+    // Pixels that are mostly idle are low, so that gaps show at any distance and colours stay what they
+    // are; where there is no height for that, they are a little paler.
+    const alone = count === 1 && width > 1;
+    const low = box.height < LOWEST_SKYLINE;
+    const alpha = look.alpha * (alone ? look.shade?.(thing) ?? 1 : low ? 0.6 + 0.4 * filled : 1);
     if (context.globalAlpha !== alpha) context.globalAlpha = alpha;
     const shown = width > 3 ? width - 0.5 : Math.max(width, 1);
-    context.fillRect(box.x + x, box.y + 1, shown, box.height - 2);
+    const inset = low ? 0.5 : 1;
+    const most = box.height - 2 * inset;
+    const high = alone || low ? most : Math.max(most * (0.3 + 0.7 * filled), 2);
+    context.fillRect(box.x + x, box.y + inset + most - high, shown, high);
     if (lane.waits && width >= 1) drawWait(context, lane, lane.waits, at, box, view);
     if (width > LABELLED && look.labels && box.height > 12) {
       const left = Math.max(x, 0);

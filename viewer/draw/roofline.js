@@ -1,6 +1,6 @@
 // GFLOP/s over operations per byte, a dot for each op and shape, a roof for each backend.
 
-import { significant } from "../data/units.js";
+import { bandwidth, compute } from "../data/units.js";
 import { backendColour } from "../layout/colours.js";
 import { prepare, theme } from "./canvas.js";
 
@@ -8,7 +8,8 @@ import { prepare, theme } from "./canvas.js";
 /** @typedef {Roof & { backend: number, label: string, given: boolean }} NamedRoof */
 /** @typedef {ReturnType<typeof axis>} Axis */
 
-const MARGIN = { left: 64, right: 20, top: 26, bottom: 40 };
+const NAME_HEIGHT = 15;
+const MARGIN = { left: 84, right: 20, top: 26, bottom: 40 };
 
 // Draws and returns where the dots are.
 /** @param {HTMLCanvasElement} canvas @param {Dot[]} dots @param {NamedRoof[]} roofs */
@@ -16,14 +17,16 @@ export function drawRoofline(canvas, dots, roofs) {
   const { context, width, height } = prepare(canvas);
   if (dots.length === 0) return [];
   const colours = theme();
-  const x = axis([...dots.map((dot) => dot.intensity), ...roofs.map(({ compute, bandwidth }) => compute / bandwidth)], MARGIN.left, width - MARGIN.right);
-  const y = axis([...dots.map((dot) => dot.compute), ...roofs.map(({ compute }) => compute)], height - MARGIN.bottom, MARGIN.top);
+  const x = axis([...dots.map((dot) => dot.intensity), ...roofs.map((roof) => roof.compute / roof.bandwidth)], MARGIN.left, width - MARGIN.right);
+  const y = axis([...dots.map((dot) => dot.compute), ...roofs.map((roof) => roof.compute)], height - MARGIN.bottom, MARGIN.top);
   drawAxes(context, x, y, { width, height }, colours);
   context.save();
   context.beginPath();
   context.rect(MARGIN.left, 0, width - MARGIN.left, height - MARGIN.bottom);
   context.clip();
-  roofs.forEach((roof) => drawRoof(context, x, y, roof, colours));
+  /** @type {number[]} */
+  const named = [];
+  [...roofs].sort((a, b) => b.compute - a.compute).forEach((roof) => drawRoof(context, x, y, roof, named, colours));
   context.restore();
   return [...dots].sort((a, b) => b.share - a.share).map((dot) => drawDot(context, x, y, dot, colours));
 }
@@ -56,29 +59,32 @@ function drawAxes(context, x, y, { width, height }, colours) {
   context.textAlign = "right";
   for (const value of y.ticks) {
     context.strokeRect(MARGIN.left, y.place(value), width - MARGIN.left - MARGIN.right, 0);
-    context.fillText(String(value), MARGIN.left - 6, y.place(value));
+    context.fillText(compute(value), MARGIN.left - 6, y.place(value));
   }
   context.textAlign = "left";
-  context.fillText("GFLOP/s", 4, 8);
 }
 
-// Rising with the bandwidth, level at the computing rate; named at its right end.
-/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {NamedRoof} roof @param {Theme} colours */
-function drawRoof(context, x, y, { backend, label, compute, bandwidth, given }, colours) {
-  const colour = backendColour(backend);
-  const ridge = compute / bandwidth;
+// Rising with the bandwidth, level at the computing rate; named at its right end, below the names that
+// are there already.
+/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {NamedRoof} roof @param {number[]} named @param {Theme} colours */
+function drawRoof(context, x, y, roof, named, colours) {
+  const colour = backendColour(roof.backend);
+  const ridge = roof.compute / roof.bandwidth;
   context.strokeStyle = colour;
   context.lineWidth = 2;
-  context.setLineDash(given ? [] : [6, 4]);
+  context.setLineDash(roof.given ? [] : [6, 4]);
   context.beginPath();
-  context.moveTo(x.place(x.low), y.place(x.low * bandwidth));
-  context.lineTo(x.place(ridge), y.place(compute));
-  context.lineTo(x.place(x.high), y.place(compute));
+  context.moveTo(x.place(x.low), y.place(x.low * roof.bandwidth));
+  context.lineTo(x.place(ridge), y.place(roof.compute));
+  context.lineTo(x.place(x.high), y.place(roof.compute));
   context.stroke();
   context.setLineDash([]);
   context.fillStyle = colours.text;
   context.textAlign = "right";
-  context.fillText(`${label}: ${significant(bandwidth)} GB/s, ${significant(compute)} GFLOP/s`, x.place(x.high) - 4, y.place(compute) - 8);
+  let height = y.place(roof.compute) - 8;
+  for (const other of named) if (Math.abs(other - height) < NAME_HEIGHT) height = other + NAME_HEIGHT;
+  named.push(height);
+  context.fillText(`${roof.label}: ${bandwidth(roof.bandwidth)}, ${compute(roof.compute)}`, x.place(x.high) - 4, height);
   context.textAlign = "left";
 }
 

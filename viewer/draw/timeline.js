@@ -72,7 +72,7 @@ function drawRow(context, row, box, scene, state, colours) {
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
   let remark = "";
-  if (row.kind === "group") drawGroup(context, row, box, colours);
+  if (row.kind === "group") drawGroup(context, row, box, scene.timesOf(row, state.range), colours);
   else if (isCounter(row)) remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
@@ -94,30 +94,37 @@ function drawLane(context, row, box, scene, state) {
   drawBars(context, matching, box, state.view, look);
 }
 
-/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Theme} colours */
-function drawGroup(context, row, box, colours) {
-  const { busy, copying, idle } = row.group?.backend ?? {};
+// The times are those of the selected range, or of the whole recording.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {BackendTimes | null} times @param {Theme} colours */
+function drawGroup(context, row, box, times, colours) {
   context.fillStyle = colours.panel;
   context.fillRect(box.x, box.y, box.width, box.height);
-  if (typeof busy !== "number" || typeof copying !== "number" || typeof idle !== "number") return;
+  if (!times) return;
+  const { busy, copying, idle } = times;
   const wall = Math.max(busy + copying + idle, 1);
   context.fillStyle = colours.faint;
-  const parts = [`computing ${percent(busy / wall)}`, `copying ${percent(copying / wall)}`, `idle ${percent(idle / wall)}`];
-  context.fillText(parts.join("   "), box.x + 6, box.y + box.height / 2);
+  const parts = [`computing ${percent(busy / wall)}`, `copying ${percent(copying / wall)}`, `idle ${percent(idle / wall)}`, times.inRange ? "in the selected range" : ""];
+  context.fillText(parts.join("   ").trimEnd(), box.x + 6, box.y + box.height / 2);
 }
 
 /** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {string} remark @param {Theme} colours */
 function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group";
-  context.fillStyle = isGroup ? colours.panel : colours.back;
-  context.fillRect(0, box.y, GUTTER, box.height);
+  // Rows that share a height are named once, in the middle of all.
+  const height = box.height * (1 + (row.joined ?? 0));
+  const label = row.pinned ? row.label : row.shown ?? row.label;
+  if (label !== "") {
+    context.fillStyle = isGroup ? colours.panel : colours.back;
+    context.fillRect(0, box.y, GUTTER, height);
+  }
   context.fillStyle = isGroup ? colours.text : colours.faint;
-  const mark = isGroup ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
-  const name = row.label.length > 18 ? `${row.label.slice(0, 17)}…` : row.label;
-  context.fillText(mark + name, isGroup ? 6 : 20, box.y + box.height / 2);
+  const mark = isGroup || row.kind === "fold" ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
+  const name = label.length > 18 ? `${label.slice(0, 17)}…` : label;
+  context.fillText(mark + name, isGroup ? 6 : 20, box.y + height / 2);
   context.textAlign = "right";
   context.fillText(remark, GUTTER - 8, box.y + box.height / 2);
   context.textAlign = "left";
+  if (row.joined) return;
   context.fillStyle = colours.line;
   context.fillRect(0, box.y + box.height - 0.5, box.x + box.width, 0.5);
 }

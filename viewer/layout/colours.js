@@ -42,6 +42,20 @@ export function backendColour(backend) {
   return PALETTE[backend % PALETTE.length];
 }
 
+/** @type {{ [spent: string]: string }} */
+const SPENT = {
+  launching: "#d98c3f", first_use: "#b5651d", compiling: "#b3a1c9", scheduling: "#8f7fb0", building_graphs: "#a99bc4",
+  unequal_threads: "#cc6677", barriers: "#b35a6b", waiting_for_device: "#9aa3ad", program: "#7d8791", between_runs: "#7d8791",
+  other_runs: "#c2b280", unseen_run: "#bbbbbb",
+};
+
+// Of what a phase's time went to: computing has the backend's colour, paler for its later parts.
+/** @param {string} spent @param {number | null} backend @param {number} before */
+export function spentColour(spent, backend, before) {
+  if (spent === "computing" && backend !== null) return `color-mix(in srgb, ${backendColour(backend)} ${Math.max(100 - 17 * before, 32)}%, #fff)`;
+  return SPENT[spent] ?? (spent.startsWith("copying") ? "#e0b050" : UNKNOWN);
+}
+
 // What the colours mean where they are not those of ops: `{ colour, text }` each.
 /** @param {Recording} recording @param {string} by */
 export function colourKey(recording, by) {
@@ -50,7 +64,7 @@ export function colourKey(recording, by) {
       return recording.backends.map(({ label }, at) => ({ colour: backendColour(at), text: label }));
     case "efficiency": {
       const step = 100 / SCALE.length;
-      return [...SCALE.map((colour, at) => ({ colour, text: `${at * step}–${(at + 1) * step} %` })), { colour: UNKNOWN, text: "unknown" }];
+      return [...SCALE.map((colour, at) => ({ colour, text: `${at * step}–${(at + 1) * step}%` })), { colour: UNKNOWN, text: "unknown" }];
     }
     case "layer":
       return [{ colour: UNKNOWN, text: "no layer" }];

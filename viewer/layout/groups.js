@@ -7,6 +7,10 @@ import { flattened, lane, split } from "./lanes.js";
 import { levelGroups } from "./levels.js";
 import { hostGroup, streamRows } from "./streams.js";
 
+// Of all lanes of one name together, and of each at least.
+const SHARED_HEIGHT = 40;
+const THINNEST = 4;
+
 /** @typedef {{ all: Uint32Array, ops: Uint32Array, copies: Uint32Array }} Events */
 
 // `colour` is asked for an event's colour when it is drawn.
@@ -29,10 +33,12 @@ function threadRows(threads, backend) {
 // `parts` are the rows of who did the work: streams or threads.
 /** @param {Recording} recording @param {Backend} backend @param {number} at @param {Events} events @param {Row[]} parts @returns {Group} */
 function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
-  /** @param {Row["kind"]} kind @param {string} what @param {string} label @param {Lane} lane */
-  const row = (kind, what, label, lane) => ({ kind, what, label, lane, key: `${at}/${label}`, backend: at });
-  /** @param {Lane[]} lanes @param {string} what */
-  const named = (lanes, what) => lanes.map((one, number) => row("lane", what, lanes.length > 1 ? `${what} ${number + 1}` : what, one));
+  /** @param {string} what @param {string} label @param {Lane} lane @returns {LaneRow} */
+  const row = (what, label, lane) => ({ kind: "lane", what, label, lane, key: `${at}/${label}`, backend: at });
+  // Lanes that overlap share the height of a row, under one name.
+  /** @param {Lane[]} lanes @param {string} what @returns {LaneRow[]} */
+  const named = (lanes, what) => lanes.length < 2 ? lanes.map((one) => row(what, what, one)) : lanes.map((one, number) => (
+    { ...row(what, `${what} ${number + 1}`, one), shown: number === 0 ? what : "", height: Math.max(Math.floor(SHARED_HEIGHT / lanes.length), THINNEST), joined: lanes.length - number - 1 }));
   const working = [...named(split(recording, ops), "ops"), ...named(split(recording, copies), "copies")];
   const lanes = working.map(({ lane }) => lane);
   /** @type {(amount: (event: number) => number) => (event: number) => number} */
@@ -45,9 +51,30 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
     key: `${at}`,
     label: backend.label,
     backend,
-    summary: row("lane", "summary", "all", flattened(recording, all)),
-    rows: [...working, ...parts, ...counters.filter((counter) => counter !== null)],
+    summary: row("summary", "all", flattened(recording, all)),
+    rows: [...working, ...foldable(parts, at), ...counters.filter((counter) => counter !== null)],
   };
+}
+
+// Behind a row that opens them, one for each kind.
+/** @param {Row[]} parts @param {number} backend @returns {Row[]} */
+function foldable(parts, backend) {
+  return ["stream", "thread"].flatMap((what) => {
+    const rows = parts.filter((row) => row.what === what);
+    if (rows.length < (what === "stream" ? 1 : 2)) return rows;
+    const key = `${backend}/${what}s`;
+    const label = what === "thread" ? `${rows.length} threads` : rows.length === 1 ? rows[0].label : `streams, ${rows.length} lanes`;
+    return [{ kind: /** @type {const} */ ("fold"), what, label, key, backend }, ...rows.map((row) => ({ ...row, foldedBy: key }))];
+  });
+}
+
+// What is folded at first: streams, because the ops say the same in one row; and threads where other
+// backends would be out of sight.
+/** @param {Group[]} groups */
+export function foldedAtFirst(groups) {
+  const backends = groups.filter(({ backend }) => backend !== null).length;
+  const folds = groups.flatMap(({ rows }) => rows.filter(({ kind }) => kind === "fold"));
+  return new Set(folds.filter(({ what }) => what === "stream" || backends > 1).map(({ key }) => key));
 }
 
 /** @param {Recording} recording @param {number} drawn @returns {Events[]} */

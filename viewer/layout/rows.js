@@ -1,6 +1,6 @@
 // Which rows are shown, and where: the top rows and pinned ones stay, the others scroll.
 
-const HEIGHTS = { phases: 20, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
+const HEIGHTS = { fold: 16, phases: 20, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
 
 // The rows that are shown, with their places, pinned ones first.
 /** @param {Row[]} top @param {Group[]} groups @param {State} state */
@@ -11,9 +11,15 @@ export function arrange(top, groups, { collapsed, pinned }) {
   for (const group of groups) {
     const isCollapsed = collapsed.has(group.key);
     rows.push({ kind: "group", label: group.label, key: group.key, group, collapsed: isCollapsed });
-    rows.push(...(isCollapsed ? [group.summary] : group.rows));
+    rows.push(...(isCollapsed ? [group.summary] : unfolded(group.rows, collapsed)));
   }
   return place(rows);
+}
+
+/** @param {Row[]} rows @param {Set<string>} collapsed */
+function unfolded(rows, collapsed) {
+  const shown = rows.filter(({ foldedBy }) => foldedBy === undefined || !collapsed.has(foldedBy));
+  return shown.map((row) => (row.kind === "fold" ? { ...row, collapsed: collapsed.has(row.key) } : row));
 }
 
 /** @param {Row[]} rows */
@@ -21,7 +27,7 @@ function place(rows) {
   let y = 0;
   let fixed = 0;
   const placed = rows.map((row) => {
-    const height = HEIGHTS[row.kind];
+    const height = row.height ?? HEIGHTS[row.kind];
     const stays = row.top === true || row.pinned === true;
     const one = { ...row, y, height, fixed: stays };
     y += height;

@@ -4,9 +4,10 @@ import { parseQuery } from "../data/query.js";
 import { matches } from "../data/statistics.js";
 import { colouring } from "./colours.js";
 import { filter } from "./lanes.js";
-import { allGroups, leastDrawn } from "./groups.js";
+import { allGroups, foldedAtFirst, leastDrawn } from "./groups.js";
 import { arrange } from "./rows.js";
 import { topRows } from "./runs.js";
+import { timesIn } from "./times.js";
 import { lowerBound } from "./visible.js";
 
 const NO_LANE = 0xffff;
@@ -21,6 +22,7 @@ export class Scene {
     this.label = (event) => recording.label(event);
     /** @param {number} event */
     this.parts = (event) => recording.parts(event);
+    this.folded = foldedAtFirst(this.groups);
     this.lanes = this.groups.flatMap((group) => group.rows.filter(isLane));
     this.laneOfEvent = numberLanes(recording, this.lanes);
     this.links = linksByEvent(recording.columns);
@@ -33,6 +35,10 @@ export class Scene {
     this.rowByKey = new Map();
     this.height = 0;
     this.fixed = 0;
+    /** @type {Span | null} */
+    this.rangeOfTimes = null;
+    /** @type {Map<string, BackendTimes>} */
+    this.timesInRange = new Map();
     /** @type {Question | null} */
     this.keep = null;
     /** @type {Map<string, Lane | undefined>} */
@@ -74,6 +80,23 @@ export class Scene {
       this.found.set(row.key, part.lane ?? part.spans);
     }
     return this.found.get(row.key);
+  }
+
+  // How long a group's backend computed, copied and was idle in the range, or in the whole recording;
+  // null where that is not known.
+  /** @param {PlacedRow} row @param {Span | null} range @returns {BackendTimes | null} */
+  timesOf({ group }, range) {
+    const backend = group?.backend;
+    if (!group || !backend || backend.busy === null || backend.copying === null || backend.idle === null) return null;
+    const { busy, copying, idle } = backend;
+    if (!range) return { busy, copying, idle, inRange: false };
+    if (this.rangeOfTimes !== range) {
+      this.rangeOfTimes = range;
+      this.timesInRange.clear();
+    }
+    let times = this.timesInRange.get(group.key);
+    if (!times) this.timesInRange.set(group.key, (times = timesIn(this.recording, group, range)));
+    return times;
   }
 
   // The lane in which an event has its neighbours: that of its row, or if the group is collapsed

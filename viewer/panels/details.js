@@ -1,6 +1,6 @@
 // Everything about the selected event, and where it stands among calls of the same shape.
 
-import { bytes, duration, magnitude, percent, rate } from "../data/units.js";
+import { bandwidth, bytes, compute, duration, magnitude, percent } from "../data/units.js";
 import { colourOfName, textOn } from "../layout/colours.js";
 import { element } from "./element.js";
 import { histogram } from "./histogram.js";
@@ -71,7 +71,7 @@ function place(recording, event) {
     ["layer", layer === null ? "" : `${layer} · ${recording.modules[columns.module[event]]}`],
     ["phase", recording.phase(event)?.label ?? ""],
     ["graph run", columns.run[event] === 0 ? "" : String(columns.run[event] - 1)],
-    ["start", duration(recording.start(event)) || "0"],
+    ["start", duration(recording.start(event))],
     ["duration", duration(recording.duration(event))],
     ["of it counted", columns.uncharged[event] === 0 ? "" : `${duration(recording.charged(event))}, without gaps and what overlaps`],
   ];
@@ -89,12 +89,12 @@ function amounts(recording, event) {
   const { columns } = recording;
   const [moved, flops, ns] = [recording.moved(event), recording.flops(event), recording.charged(event)];
   /** @param {number} amount */
-  const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? rate(amount / ns) : "");
+  const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? amount / ns : null);
   return [
     ["bytes", Number.isNaN(moved) ? "" : bytes(moved)],
     ["operations", flops > 0 ? `${magnitude(flops)}FLOP` : ""],
-    ["GB/s", perTime(moved)],
-    ["GFLOP/s", perTime(flops)],
+    ["memory", bandwidth(perTime(moved))],
+    ["compute", compute(perTime(flops))],
     ["threads", threadText(columns, event)],
     ["measured by", MEASURED[recording.measured[columns.measured[event]]]],
   ];
@@ -120,7 +120,7 @@ function threadText(columns, event) {
   const threads = columns.threads[event];
   if (threads === 0) return "";
   const all = columns.busy_sum[event] + columns.wait_sum[event];
-  const waiting = all > 0 ? percent(columns.wait_sum[event] / all) : "0 %";
+  const waiting = all > 0 ? percent(columns.wait_sum[event] / all) : "0.0%";
   return `${threads}, busiest ${duration(columns.busy_max[event])}, ${waiting} of their time waiting`;
 }
 

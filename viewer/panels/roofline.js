@@ -2,12 +2,12 @@
 // backend or, where they give none, under the best that the recording itself reached.
 
 import { roofs, workByShape } from "../data/roofline.js";
-import { duration, significant } from "../data/units.js";
+import { bandwidth, compute, duration, significant } from "../data/units.js";
 import { drawRoofline } from "../draw/roofline.js";
 import { colourOfName } from "../layout/colours.js";
 import { element } from "./element.js";
 
-const HINT = "Each dot is an op with a shape, as large as its share of the time. Point at one; a click highlights its events. Dashed roofs are the best seen in this recording.";
+const HINT = "Each dot is an op with a shape, as large as its share of the time. Point at one; a click highlights its events. Solid roofs are what was measured of the machine, dashed ones the best seen in this recording.";
 const NOTHING = "No op here has a known amount of work and a measured time.";
 
 /** @param {Scene} scene @param {Store} store @returns {Panel} */
@@ -22,7 +22,7 @@ export function rooflinePanel(scene, store) {
     const { range, peaks } = store.state;
     const work = workByShape(recording, range);
     const shown = roofs(recording, work, peaks)
-      .map((roof, backend) => ({ ...roof, backend, label: recording.backends[backend].label, given: peaks[backend] !== undefined }))
+      .map((roof, backend) => ({ ...roof, backend, label: recording.backends[backend].label, given: roof.measured || peaks[backend] !== undefined }))
       .filter(({ backend }) => work.some((one) => one.backend === backend && one.flops > 0));
     if (!inputs.contains(document.activeElement)) inputs.replaceChildren(...shown.flatMap((roof) => peakInputs(store, roof)));
     const dots = allDots(recording, work, range);
@@ -54,7 +54,7 @@ function allDots(recording, work, range) {
     share: total / wall,
     path: [{ level: "op", key: op }, { level: "backend", key: backend }, { level: "shape", key: shape }],
     colour: colourOfName(recording.opNames[op]),
-    text: `${recording.opNames[op]} on ${recording.backends[backend].label} ${recording.shapes[shape]}: ${significant(flops / total)} GFLOP/s, ${significant(moved / total)} GB/s, ${duration(total)}`,
+    text: `${recording.opNames[op]} on ${recording.backends[backend].label} ${recording.shapes[shape]}: ${compute(flops / total)}, ${bandwidth(moved / total)}, ${duration(total)}`,
   }));
 }
 

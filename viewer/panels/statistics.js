@@ -2,38 +2,46 @@
 
 import { markdownTable } from "../data/markdown.js";
 import { GROUPINGS, statistics } from "../data/statistics.js";
-import { count, duration, percent, rate } from "../data/units.js";
+import { bandwidth, compute, count, duration, percent } from "../data/units.js";
 import { button, element } from "./element.js";
 
 /** @type {{ title: string, value: (row: Total) => string | number, text: (row: Total) => string }[]} */
-const COLUMNS = [
+const ALWAYS = [
   { title: "Name", value: (row) => row.name, text: (row) => row.name },
   { title: "% wall", value: (row) => row.share, text: (row) => percent(row.share) },
-  { title: "Total", value: (row) => row.total, text: (row) => duration(row.total) },
+  { title: "Total", value: (row) => row.total, text: (row) => `${row.estimated > 0 ? "≈ " : ""}${duration(row.total)}` },
   { title: "Count", value: (row) => row.count, text: (row) => count(row.count) },
   { title: "Avg", value: (row) => row.average, text: (row) => duration(row.average) },
   { title: "Min", value: (row) => row.min, text: (row) => duration(row.min) },
   { title: "p50", value: (row) => row.p50, text: (row) => duration(row.p50) },
   { title: "p95", value: (row) => row.p95, text: (row) => duration(row.p95) },
   { title: "Max", value: (row) => row.max, text: (row) => duration(row.max) },
-  { title: "GB/s", value: (row) => row.bandwidth ?? -1, text: (row) => rate(row.bandwidth) },
-  { title: "GFLOP/s", value: (row) => row.compute ?? -1, text: (row) => rate(row.compute) },
+  { title: "Memory", value: (row) => row.bandwidth ?? -1, text: (row) => bandwidth(row.bandwidth) },
+  { title: "Compute", value: (row) => row.compute ?? -1, text: (row) => compute(row.compute) },
 ];
+
+// Shown where something is estimated: the part of the total that was not measured.
+/** @type {(typeof ALWAYS)[0]} */
+const ESTIMATED = {
+  title: "Estimated", value: (row) => row.estimated,
+  text: (row) => (row.estimated > 0 ? `${duration(row.estimated)}${row.error === null ? "" : ` ± ${duration(row.error)}`}` : ""),
+};
 
 /** @param {Scene} scene @param {Store} store */
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };
+  const columns = scene.recording.estimates.length > 0 ? [...ALWAYS.slice(0, 3), ESTIMATED, ...ALWAYS.slice(3)] : ALWAYS;
   /** @type {Set<string>} */
   const open = new Set();
   /** @type {ReturnType<typeof statistics>} */
   let answer = { rows: [], total: 0, count: 0 };
   const caption = element("span", { class: "faint" });
   const table = element("table", { class: "statistics", role: "treegrid" });
-  const bar = element("div", { class: "bar" }, grouping(store), button("Copy as markdown", "Copy the table as markdown", () => copy(visibleRows())), caption);
+  const bar = element("div", { class: "bar" }, grouping(store), button("Copy as markdown", "Copy the table as markdown", () => copy(columns, visibleRows())), caption);
 
   /** @param {Total[]} rows */
   const sorted = (rows) => [...rows].sort((a, b) => {
-    const value = COLUMNS[sorting.column].value;
+    const value = columns[sorting.column].value;
     const order = value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0;
     return sorting.descending ? -order : order;
   });
@@ -57,7 +65,7 @@ export function statisticsPanel(scene, store) {
   }
 
   function header() {
-    const cells = COLUMNS.map(({ title }, at) => {
+    const cells = columns.map(({ title }, at) => {
       const direction = at === sorting.column ? (sorting.descending ? "descending" : "ascending") : "none";
       return element("th", { "aria-sort": direction, scope: "col" }, button(title, `Sort by ${title}`, () => {
         sorting.descending = at === sorting.column ? !sorting.descending : at !== 0;
@@ -77,7 +85,7 @@ export function statisticsPanel(scene, store) {
     });
     const name = element("td", { class: "name" }, toggle, row.name);
     name.style.paddingLeft = `${depth * 1.2 + (row.leaf ? 1.9 : 0.3)}em`;
-    const cells = COLUMNS.slice(1).map((column, at) => {
+    const cells = columns.slice(1).map((column, at) => {
       const cell = element("td", {}, column.text(row));
       if (at === 0) cell.style.setProperty("--share", `${Math.min(row.share * 100, 100)}%`);
       return cell;
@@ -113,8 +121,8 @@ function key({ path }) {
   return path.map(({ level, key }) => `${level}=${key}`).join("/");
 }
 
-/** @param {{ row: Total, depth: number }[]} rows */
-function copy(rows) {
-  const lines = rows.map(({ row, depth }) => COLUMNS.map(({ text }, at) => (at === 0 ? "\u2003".repeat(depth) : "") + text(row)));
-  navigator.clipboard?.writeText(markdownTable(COLUMNS.map(({ title }) => title), lines));
+/** @param {typeof ALWAYS} columns @param {{ row: Total, depth: number }[]} rows */
+function copy(columns, rows) {
+  const lines = rows.map(({ row, depth }) => columns.map(({ text }, at) => (at === 0 ? "\u2003".repeat(depth) : "") + text(row)));
+  navigator.clipboard?.writeText(markdownTable(columns.map(({ title }) => title), lines));
 }

@@ -7,7 +7,7 @@ import { picture, pixel, rowAt, stage } from "./timeline.mjs";
 export const colours = {
   "by operation, backend, layer and efficiency, with a key": async (page) => {
     const seen = new Set();
-    for (const [by, key] of [["op", ""], ["backend", "CUDA0"], ["layer", "no layer"], ["efficiency", "80–100 %"]]) {
+    for (const [by, key] of [["op", ""], ["backend", "CUDA0"], ["layer", "no layer"], ["efficiency", "80–100%"]]) {
       await page.getByLabel("Colour by").selectOption(by);
       await drawn(page);
       seen.add(await picture(page));

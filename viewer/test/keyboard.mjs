@@ -24,6 +24,7 @@ export const keyboard = {
   },
   "the tab key reaches everything, and one sees where it is": async (page) => {
     const reached = [];
+    await page.locator("h1").click();
     for (let times = 0; times < 60; times += 1) {
       await page.keyboard.press("Tab");
       const name = await focused(page);
@@ -40,6 +41,10 @@ export const keyboard = {
     assert.ok(await page.locator(".gaps").isVisible());
     await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".roofline").isVisible());
+    await page.keyboard.press("ArrowRight");
+    assert.ok(await page.locator(".depth").isVisible());
+    await page.keyboard.press("ArrowRight");
+    assert.ok(await page.locator(".overview").isVisible());
     await page.keyboard.press("ArrowRight");
     assert.ok(await page.locator(".statistics").isVisible());
     await page.locator(".statistics tbody tr").first().focus();

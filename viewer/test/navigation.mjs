@@ -107,7 +107,7 @@ export const navigation = {
     const before = await hash(page);
     for (const name of ["view", "range", "selected", "search"]) assert.notEqual(before.get(name), null, name);
     await page.reload();
-    await page.waitForSelector(".statistics tbody tr");
+    await page.waitForSelector(".statistics tbody tr", { state: "attached" });
     assert.equal(await page.getByLabel("Search events").inputValue(), "op:rope");
     assert.match(await page.locator(".details").innerText(), /^ROPE/);
     assert.equal(String(await hash(page)), String(before));
@@ -116,7 +116,7 @@ export const navigation = {
     const url = (await page.evaluate(() => location.href)).split("#")[0];
     await page.goto(`${url}#view=9-3&range=x&selected=99999999&peak=7:1:1&peak=a`);
     await page.reload();
-    await page.waitForSelector(".statistics tbody tr");
+    await page.waitForSelector(".statistics tbody tr", { state: "attached" });
     assert.deepEqual([...(await hash(page)).keys()], ["view"]);
     assert.equal((await viewOf(page)).start, 0);
   },

@@ -50,7 +50,7 @@ export const roofline = {
     assert.notEqual(given, before);
     assert.equal((await hash(page)).get("peak"), "0:4800:60000");
     await page.reload();
-    await page.waitForSelector(".statistics tbody tr");
+    await page.waitForSelector(".statistics tbody tr", { state: "attached" });
     await open(page);
     assert.equal(await page.getByLabel("Peak GB/s of CUDA0").inputValue(), "4800");
     assert.equal(await picture(page, ".roofline"), given);

@@ -7,10 +7,13 @@
 import assert from "node:assert/strict";
 import { closeBrowser, openPage } from "./browser.mjs";
 import { colours } from "./colours.mjs";
+import { depth } from "./depth.mjs";
+import { experts } from "./experts.mjs";
 import { keyboard } from "./keyboard.mjs";
 import { lanes, realLanes } from "./lanes.mjs";
 import { navigation, smallWindow, touch } from "./navigation.mjs";
 import { damaged, hostile, limited } from "./pages.mjs";
+import { overview } from "./overview.mjs";
 import { roofline } from "./roofline.mjs";
 import { selection } from "./selection.mjs";
 import { tables } from "./tables.mjs";
@@ -18,8 +21,9 @@ import { tables } from "./tables.mjs";
 const [, , example, everything, hostilePage, limitedPage, damagedPage, wanted = ""] = process.argv;
 
 const SUITES = [
-  [navigation, example], [selection, example], [tables, example], [roofline, example], [keyboard, example], [colours, example], [realLanes, example],
+  [overview, example, { overview: true, viewport: { width: 1440, height: 900 } }], [navigation, example], [selection, example], [tables, example], [roofline, example], [depth, example], [keyboard, example], [colours, example], [realLanes, example],
   [lanes, everything, { viewport: { width: 1500, height: 1600 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
+  [experts, everything],
   [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],
 ];
 

@@ -10,6 +10,7 @@ mod install;
 mod lint;
 mod matrix;
 mod picture;
+mod shaders;
 mod shell;
 mod soak;
 mod system;
@@ -62,6 +63,11 @@ const TASKS: &[Task] = &[
         run: chaos::run,
     },
     Task { name: "picture", help: "draw RECORDING for docs/images", run: picture::run },
+    Task {
+        name: "shaders",
+        help: "compile the shaders that measure Vulkan devices",
+        run: shaders::run,
+    },
     Task { name: "fuzz", help: "fuzz every reader [--seconds N each, default 60]", run: fuzz::run },
 ];
 

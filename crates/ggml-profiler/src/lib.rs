@@ -131,7 +131,7 @@ pub extern "C" fn ggml_profiler_last_error() -> *const c_char {
 
 fn summary(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {
     let name = trace.provenance.as_ref().map_or("", |facts| &facts.command);
-    out.write_all(render::console(&documents::summary(trace, name), &Style::PLAIN).as_bytes())
+    out.write_all(render::console(&documents::summary(trace, name, None), &Style::PLAIN).as_bytes())
 }
 
 fn json(trace: &Trace, out: &mut dyn Write) -> io::Result<()> {

@@ -86,7 +86,7 @@ impl Attended {
 
     /// The work of an event of attention; `None` if it is of another op, or if its positions are not
     /// known.
-    pub(crate) fn work(&self, trace: &Trace, event: &Event) -> Option<Work> {
+    pub fn work(&self, trace: &Trace, event: &Event) -> Option<Work> {
         let stretches = self.runs.get(event.graph_run?.0 as usize)?;
         let signature = trace.signature(event.node);
         if stretches.is_empty() || trace.text(signature.op) != ATTENTION {

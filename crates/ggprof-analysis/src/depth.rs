@@ -39,6 +39,9 @@ pub struct Depth {
     pub steps: Vec<DepthStep>,
 }
 
+/// A backend, and its kernel if kernels were recorded.
+type By = (BackendIndex, Option<StringId>);
+
 /// One graph run. Times are those of one token; of one step, if several sequences generate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
@@ -51,7 +54,7 @@ pub struct Point {
     /// `None` if the ops of the run are not known.
     pub attention_ns: Option<u64>,
     /// What computed attention: backends and kernels, in order.
-    by: Vec<(BackendIndex, Option<StringId>)>,
+    by: Vec<By>,
 }
 
 /// Points of about one depth.
@@ -122,7 +125,7 @@ struct Attention {
     ns: u64,
     /// Cells of the largest cache.
     cells: Option<u64>,
-    by: Vec<(BackendIndex, Option<StringId>)>,
+    by: Vec<By>,
 }
 
 fn attention_of_runs(trace: &Trace) -> HashMap<u32, Attention> {
@@ -238,7 +241,7 @@ fn steps(points: &[Point]) -> Vec<DepthStep> {
     let is_told = |point: &&Point| !point.by.is_empty() && Some(point.tokens) == usual;
     let known: Vec<&Point> = points.iter().filter(is_told).collect();
     // The first and the last place of each way.
-    let mut places: HashMap<&[(BackendIndex, Option<StringId>)], (usize, usize)> = HashMap::new();
+    let mut places: HashMap<&[By], (usize, usize)> = HashMap::new();
     for (at, point) in known.iter().enumerate() {
         places.entry(&point.by).or_insert((at, at)).1 = at;
     }

@@ -61,7 +61,7 @@ impl PhaseEnergy {
 pub fn energy(trace: &Trace, phases: &[Phase]) -> Vec<DevicePower> {
     let Some(span) = trace.span_ns() else { return Vec::new() };
     let mut devices: Vec<(Kind, Vec<&Sensor>)> = Vec::new();
-    for sensor in &trace.sensors {
+    for sensor in trace.sensors.iter().filter(|sensor| is_of_energy(sensor.quantity)) {
         let kind = Kind::of(sensor);
         match devices.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, sensors)) => sensors.push(sensor),
@@ -69,6 +69,17 @@ pub fn energy(trace: &Trace, phases: &[Phase]) -> Vec<DevicePower> {
         }
     }
     devices.iter().map(|(kind, sensors)| device_power(*kind, sensors, phases, span)).collect()
+}
+
+/// Whether a quantity is a clock, or has to do with energy.
+fn is_of_energy(quantity: Quantity) -> bool {
+    !matches!(
+        quantity,
+        Quantity::UsableProcessors
+            | Quantity::MachineTime
+            | Quantity::ProgramTime
+            | Quantity::StolenTime
+    )
 }
 
 /// Which sensors belong together.
@@ -85,7 +96,8 @@ impl Kind {
             Quantity::PackageEnergy => Kind::Package(sensor.device),
             Quantity::ProcessorClock
             | Quantity::LowestProcessorClock
-            | Quantity::HighestProcessorClock => Kind::Processors,
+            | Quantity::HighestProcessorClock
+            | Quantity::ProcessorClockLimit => Kind::Processors,
             _ => Kind::Device(sensor.device),
         }
     }

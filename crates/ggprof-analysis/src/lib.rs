@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod attention;
+pub mod budget;
 pub mod causality;
 pub mod charging;
+pub mod copies;
 pub mod copy_consumers;
 pub mod depth;
 pub mod device_kernels;
@@ -16,7 +18,9 @@ pub mod diff;
 pub mod done;
 pub mod energy;
 pub mod estimates;
+pub mod experts;
 pub mod filter;
+pub mod findings;
 pub mod gaps;
 pub mod grouping;
 pub mod inefficiency;
@@ -24,8 +28,12 @@ pub mod layers;
 pub mod live;
 pub mod memory;
 pub mod model_facts;
+pub mod peaks;
 pub mod phases;
+pub mod placement;
+pub mod processors;
 pub mod requests;
+pub mod roofs;
 pub mod sampling;
 pub mod seconds;
 pub mod sequences;
@@ -39,6 +47,7 @@ mod warm_up;
 pub mod work;
 
 pub use attention::Attended;
+pub use budget::{Budget, Direction, Part, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;
@@ -48,6 +57,7 @@ pub use done::done;
 pub use energy::energy;
 pub use estimates::{Estimate, estimates_by};
 pub use filter::Filter;
+pub use findings::{Explained, Finding, explained};
 pub use gaps::{Gap, gaps, missing_before};
 pub use grouping::{
     BackendRow, FusionRow, LayerRow, ModuleRow, OpRow, PhaseRow, ShapeRow, by_backend, by_layer,
@@ -57,8 +67,11 @@ pub use inefficiency::{Inefficiency, inefficiency};
 pub use layers::{Layer, Module, Place, places};
 pub use memory::memory;
 pub use model_facts::{ModelFacts, model_facts, most_threads};
+pub use peaks::Peaks;
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
+pub use placement::{Placements, placement};
 pub use requests::{Cause, Request, Wait};
+pub use roofs::{Roofs, roofs};
 pub use sampling::{SampledOp, Sampling, sampling};
 pub use seconds::{Second, seconds};
 pub use top_kernels::top_kernels;

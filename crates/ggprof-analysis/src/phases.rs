@@ -127,16 +127,33 @@ impl Phases {
 
     /// Repetitions together, in the order of the first of each.
     pub fn groups(&self) -> Vec<PhaseGroup> {
-        let mut places: HashMap<(PhaseKind, String), usize> = HashMap::new();
-        let mut groups: Vec<Vec<&Phase>> = Vec::new();
-        for phase in &self.phases {
-            let place = *places.entry((phase.kind, phase.label())).or_insert(groups.len());
-            if place == groups.len() {
+        let phases = |places: &Vec<u32>| -> Vec<&Phase> {
+            places.iter().map(|&place| &self.phases[place as usize]).collect()
+        };
+        self.group_places().iter().map(|places| group(&phases(places))).collect()
+    }
+
+    /// The places of the phases that are repetitions of each other.
+    pub fn group_places(&self) -> Vec<Vec<u32>> {
+        self.places_by(|phase| (phase.kind, phase.label()))
+    }
+
+    /// The places of the phases of each kind.
+    pub fn kind_places(&self) -> Vec<Vec<u32>> {
+        self.places_by(|phase| phase.kind)
+    }
+
+    fn places_by<K: std::hash::Hash + Eq>(&self, key: impl Fn(&Phase) -> K) -> Vec<Vec<u32>> {
+        let mut known: HashMap<K, usize> = HashMap::new();
+        let mut groups: Vec<Vec<u32>> = Vec::new();
+        for (place, phase) in self.phases.iter().enumerate() {
+            let group = *known.entry(key(phase)).or_insert(groups.len());
+            if group == groups.len() {
                 groups.push(Vec::new());
             }
-            groups[place].push(phase);
+            groups[group].push(place as u32);
         }
-        groups.iter().map(|phases| group(phases)).collect()
+        groups
     }
 
     pub fn kind_of_run(&self, run: Option<GraphRunId>) -> PhaseKind {

@@ -11,6 +11,12 @@ pub fn is_marked(flags: u32) -> bool {
     flags & FLAG_COMPUTE != 0
 }
 
+/// Whether the program fills a tensor with these flags before it computes the graph.
+pub fn is_input(flags: u32) -> bool {
+    const FLAG_INPUT: u32 = 1;
+    flags & FLAG_INPUT != 0
+}
+
 /// Whether a node with these flags is to be computed. Versions that mark nodes skip all others, so
 /// that depends on whether any node of the graph is marked.
 pub fn is_wanted(flags: u32, any_is_marked: bool) -> bool {

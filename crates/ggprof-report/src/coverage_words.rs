@@ -13,6 +13,8 @@ pub(crate) fn what(what: Covered) -> &'static str {
         Covered::Copies => "copies",
         Covered::Kernels => "kernels",
         Covered::Memory => "buffers",
+        Covered::Placement => "placement",
+        Covered::Experts => "experts",
     }
 }
 
@@ -29,6 +31,7 @@ pub(crate) fn how(how: CoveredHow) -> &'static str {
         CoveredHow::ActivityRecords => "activity records of the device",
         CoveredHow::InlineHook => "function entry",
         CoveredHow::NodeByNode => "node by node",
+        CoveredHow::Asked => "ggml was asked",
     }
 }
 
@@ -46,6 +49,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::CopiesCalledDirectly => "ggml calls its own copy directly",
         CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
         CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
+        CoveredWhy::NothingToAsk => "this ggml cannot be asked about nodes",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {
@@ -66,6 +70,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         | CoveredWhy::LayoutNotFound
         | CoveredWhy::DeviceWithoutTimes
         | CoveredWhy::TracingRefused
+        | CoveredWhy::AskingFailed
         | CoveredWhy::LeftToLibrary => &coverage.detail,
     }
 }

@@ -23,6 +23,26 @@ pub enum Block {
     /// A sentence that must not be overlooked.
     Warning(String),
     Table(Table),
+    /// Sentences in an order, each with what belongs to it.
+    Points {
+        key: &'static str,
+        points: Vec<Point>,
+    },
+    /// A sentence of its own, with its name in JSON.
+    Note {
+        key: &'static str,
+        text: String,
+    },
+}
+
+/// A sentence, and lines below it that say more.
+#[derive(Debug, Clone)]
+pub struct Point {
+    pub text: String,
+    /// What a line is about, and the line.
+    pub lines: Vec<(&'static str, String)>,
+    /// For programs.
+    pub values: Vec<(&'static str, Cell)>,
 }
 
 /// One value of a fact, in words and as JSON has it.
@@ -92,6 +112,8 @@ pub enum Cell {
     Share(f64),
     GigabytesPerSecond(f64),
     GigaflopsPerSecond(f64),
+    /// Of whole numbers.
+    GigaopsPerSecond(f64),
     NanosPerByte(f64),
     TokensPerSecond(f64),
     /// Operations per byte.
@@ -130,6 +152,7 @@ impl Cell {
             Self::Share(fraction) => units::share(*fraction),
             Self::GigabytesPerSecond(rate) => units::bandwidth(*rate),
             Self::GigaflopsPerSecond(rate) => units::compute(*rate),
+            Self::GigaopsPerSecond(rate) => units::integer_compute(*rate),
             Self::NanosPerByte(rate) => units::time_per_byte(*rate),
             Self::TokensPerSecond(rate) => units::token_rate(*rate),
             Self::Intensity(intensity) => format!("{intensity:.1}"),
@@ -168,6 +191,7 @@ impl Cell {
             | Self::Share(number)
             | Self::GigabytesPerSecond(number)
             | Self::GigaflopsPerSecond(number)
+            | Self::GigaopsPerSecond(number)
             | Self::NanosPerByte(number)
             | Self::TokensPerSecond(number)
             | Self::Intensity(number)
@@ -185,6 +209,14 @@ impl Document {
 
     pub fn fact(&mut self, key: &'static str, title: &'static str, values: Vec<Fact>) {
         self.blocks.push(Block::Fact { key, title, values });
+    }
+
+    pub fn points(&mut self, key: &'static str, points: Vec<Point>) {
+        self.blocks.push(Block::Points { key, points });
+    }
+
+    pub fn note(&mut self, key: &'static str, text: impl Into<String>) {
+        self.blocks.push(Block::Note { key, text: text.into() });
     }
 
     pub fn table(&mut self, table: Table) {

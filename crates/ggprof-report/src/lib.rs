@@ -10,6 +10,7 @@ mod caveat;
 mod coverage_words;
 mod document;
 pub mod documents;
+mod findings;
 pub mod live;
 pub mod render;
 pub mod text;

@@ -21,6 +21,11 @@ pub fn compute(gigaflops: f64) -> String {
     scaled(gigaflops * 1e9, 1e3, &units)
 }
 
+/// The same of whole numbers: `1.98 POP/s`.
+pub fn integer_compute(gigaops: f64) -> String {
+    scaled(gigaops * 1e9, 1e3, &["OP/s", "KOP/s", "MOP/s", "GOP/s", "TOP/s", "POP/s"])
+}
+
 /// From nanoseconds: `4.28 ns/B`, `310 ps/B`.
 pub fn time_per_byte(ns_per_byte: f64) -> String {
     scaled(ns_per_byte * 1e3, 1e3, &["ps/B", "ns/B", "µs/B", "ms/B", "s/B"])

@@ -47,6 +47,10 @@ numbered! {
         Kernels = 8,
         /// Buffers as they are made and freed.
         Memory = 10,
+        /// What other backends say of nodes that the processor computes.
+        Placement = 11,
+        /// Which experts were chosen.
+        Experts = 12,
     }
 
     /// How a coverage record's subject is observed.
@@ -71,6 +75,8 @@ numbered! {
         InlineHook = 9,
         /// Asked for one node at a time, as it would have taken them anyway.
         NodeByNode = 10,
+        /// ggml is asked.
+        Asked = 11,
     }
 
     /// Why a coverage record's subject is not observed, or not better, or what else is to be said
@@ -122,6 +128,11 @@ numbered! {
         BuffersMadeDirectly = 30,
         /// Seen as they are made; ggml frees its own by direct calls.
         FreesNotSeen = 31,
+        /// This ggml has no function to ask a backend about a node.
+        NothingToAsk = 32,
+        /// Asking a backend about a node was tried out in a child process, and the detail says what
+        /// happened there.
+        AskingFailed = 33,
     }
 }
 

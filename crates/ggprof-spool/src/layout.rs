@@ -8,7 +8,7 @@
 pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -192,6 +192,8 @@ pub const COPY_DEVICE_TO_DEVICE: u8 = 3;
 pub const COPY_ASYNC: u8 = 1 << 2;
 /// Part of a tensor only (runs of experts).
 pub const COPY_PARTIAL: u8 = 1 << 3;
+/// The tensor is one that the program fills before it computes the graph.
+pub const COPY_INPUT: u8 = 1 << 4;
 
 /// What a device did, in the flags of its work.
 pub const WORK_KERNEL: u8 = 0;
@@ -246,6 +248,16 @@ pub const CONTEXT_FREED: u8 = 6;
 pub const BUFFER_ON_HOST: u32 = 1;
 /// What a buffer is for, where ggml cannot be asked; otherwise ggml's own number.
 pub const BUFFER_USAGE_UNKNOWN: u8 = u8::MAX;
+
+/// A kind of memory is the host's.
+pub const MEMORY_ON_HOST: u32 = 1;
+
+/// A backend could compute the node.
+pub const ANSWER_SUPPORTS: u32 = 1;
+/// It would take the node over although its weights are in the host's memory.
+pub const ANSWER_OFFLOADS: u32 = 1 << 1;
+/// Whether it would take it over could not be asked.
+pub const ANSWER_OFFLOAD_UNKNOWN: u32 = 1 << 2;
 
 /// Nobody but the system's administrator may read the sensor.
 pub const SENSOR_FORBIDDEN: u32 = 1;
@@ -417,6 +429,11 @@ records! {
         what: u8, reserved: u16, context: u32, sequence: i32, first: i32, last: i32, other: i32,
         ticks: u64,
     }
+    /// A kind of memory that tensors are in.
+    MemoryKind = 0x18, 32 {
+        usage: u8, reserved: u16, memory: u32, type_name: u32, device: u32, flags: u32,
+        reserved2: [u32; 3],
+    }
     /// What a sensor said at a moment.
     Sample = 0x16, 32 {
         flags: u8, reserved: u16, sensor: u32, value: u64, monotonic_ns: u64, reserved2: u64,
@@ -441,8 +458,8 @@ records! {
     }
     CopyEvent = 0x84, 64 {
         flags: u8, units: u16, run: u32, source: u32, target: u32, source_backend: u32,
-        target_backend: u32, os_thread: u32, reserved: u32, bytes: u64, start: u64, end: u64,
-        offset: u64,
+        target_backend: u32, os_thread: u32, source_memory: u16, target_memory: u16, bytes: u64,
+        start: u64, end: u64, offset: u64,
     }
     /// One kernel, copy or fill of a device.
     DeviceWork = 0x85, 64 {
@@ -464,6 +481,62 @@ records! {
     Sensor = 0x88, 32 {
         quantity: u8, units: u16, sensor: u32, device: u32, flags: u32, name_bytes: u32,
         every_ns: u64, reserved: u32,
+    }
+    /// Where the tensors of a node are that the processor computed, and what other backends say
+    /// of it; followed by `sources` kinds of memory and `answers` times [`Answer`].
+    Placement = 0x89, 32 {
+        flags: u8, units: u16, node: u32, backend: u32, memory: u32, sources: u32, answers: u32,
+        reserved: [u32; 2],
+    }
+    /// Which experts a node chose from; followed by `count` times [`ExpertCount`].
+    ExpertUse = 0x8a, 32 {
+        flags: u8, units: u16, split: u32, position: u32, experts: u32, tokens: u32,
+        tokens_read: u32, count: u32, reserved: u32,
+    }
+}
+
+/// What a backend says of a node, inside its [`Placement`] record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    pub backend: u32,
+    /// `ANSWER_*`.
+    pub says: u32,
+}
+
+pub const ANSWER_BYTES: usize = 8;
+
+impl Answer {
+    pub fn encode(&self) -> [u8; ANSWER_BYTES] {
+        let mut out = [0; ANSWER_BYTES];
+        [self.backend, self.says].put(&mut out);
+        out
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let [backend, says] = Field::take(bytes)?;
+        Some(Answer { backend, says })
+    }
+}
+
+/// How often an expert was chosen, inside an [`ExpertUse`] record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpertCount {
+    pub expert: u16,
+    pub uses: u16,
+}
+
+pub const EXPERT_COUNT_BYTES: usize = 4;
+
+impl ExpertCount {
+    pub fn encode(&self) -> [u8; EXPERT_COUNT_BYTES] {
+        let mut out = [0; EXPERT_COUNT_BYTES];
+        [self.expert, self.uses].put(&mut out);
+        out
+    }
+
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let [expert, uses] = Field::take(bytes)?;
+        Some(ExpertCount { expert, uses })
     }
 }
 

@@ -61,6 +61,17 @@ pub enum Record {
         name: String,
     },
     Sample(layout::Sample),
+    MemoryKind(layout::MemoryKind),
+    Placement {
+        placement: layout::Placement,
+        /// The kind of memory that each of the node's sources is in, 0 where it is not known.
+        sources: Vec<u32>,
+        answers: Vec<layout::Answer>,
+    },
+    ExpertUse {
+        of: layout::ExpertUse,
+        counts: Vec<layout::ExpertCount>,
+    },
     /// A kind that is not read any more, or of a later format; its bytes are skipped.
     Unknown {
         kind: u8,
@@ -151,6 +162,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
             let tensor = tail_text(bytes, layout::Buffer::BYTES, buffer.name_bytes)?;
             Record::Buffer { buffer, tensor }
         }
+        layout::MemoryKind::KIND => Record::MemoryKind(layout::MemoryKind::decode(bytes)?),
+        layout::Placement::KIND => decode_placement(bytes)?,
+        layout::ExpertUse::KIND => decode_experts(bytes)?,
         kind => Record::Unknown { kind, bytes: bytes.len() },
     })
 }
@@ -182,6 +196,25 @@ fn decode_batch(bytes: &[u8]) -> Option<Record> {
     let tail = tail.get(..(batch.sequences as usize).checked_mul(BYTES)?)?;
     let sequences = tail.chunks_exact(BYTES).filter_map(layout::BatchSequence::decode).collect();
     Some(Record::BatchBegin { batch, sequences })
+}
+
+fn decode_placement(bytes: &[u8]) -> Option<Record> {
+    const FIXED: usize = layout::Placement::BYTES;
+    let placement = layout::Placement::decode(bytes)?;
+    let sources = numbers(bytes, FIXED, placement.sources)?;
+    let answers = bytes.get(FIXED + sources.len() * 4..)?;
+    let answers = answers.get(..(placement.answers as usize).checked_mul(layout::ANSWER_BYTES)?)?;
+    let answers = answers.chunks_exact(layout::ANSWER_BYTES).filter_map(layout::Answer::decode);
+    Some(Record::Placement { placement, sources, answers: answers.collect() })
+}
+
+fn decode_experts(bytes: &[u8]) -> Option<Record> {
+    const BYTES: usize = layout::EXPERT_COUNT_BYTES;
+    let of = layout::ExpertUse::decode(bytes)?;
+    let tail = bytes.get(layout::ExpertUse::BYTES..)?;
+    let tail = tail.get(..(of.count as usize).checked_mul(BYTES)?)?;
+    let counts = tail.chunks_exact(BYTES).filter_map(layout::ExpertCount::decode).collect();
+    Some(Record::ExpertUse { of, counts })
 }
 
 /// `count` numbers after a record's fixed part.

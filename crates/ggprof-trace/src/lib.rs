@@ -15,10 +15,11 @@ pub mod text_fixture;
 
 pub use model::shape_text;
 pub use model::{
-    Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer, BufferUsage,
-    ContextChange, ContextChangeKind, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType,
-    DeviceWork, Dropped, Event, EventId, EventKind, Events, Extent, Ggml, GraphRun, GraphRunId,
-    HostTask, Loss, LossKind, Measured, Member, NewEvent, Node, NodeId, Origin, Provenance,
-    Quantity, Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor,
-    ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
+    Answer, Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer,
+    BufferUsage, ContextChange, ContextChangeKind, CopyEnds, Coverage, Covered, CoveredHow,
+    CoveredWhy, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, ExpertUse,
+    ExpertUses, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, Member,
+    MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Provenance, Quantity,
+    Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
+    ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
 };

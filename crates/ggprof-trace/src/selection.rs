@@ -27,6 +27,7 @@ impl Trace {
             ids.push(stays.then(|| self.take_over(&old, event.id, run.flatten())));
         }
         self.select_details(&old, &ids);
+        self.expert_uses.select(place);
         self.host_tasks.retain_mut(|task| match task.graph_run {
             Some(run) => {
                 task.graph_run = place(run);
@@ -73,6 +74,13 @@ impl Trace {
             Some(crate::ThreadShare { event, ..*share })
         });
         self.events.thread_shares = shares.collect();
+        self.copy_ends.retain_mut(|ends| match id(ends.event) {
+            Some(event) => {
+                ends.event = event;
+                true
+            }
+            None => false,
+        });
         self.device_work.retain_mut(|work| match id(work.event) {
             Some(event) => {
                 work.event = event;

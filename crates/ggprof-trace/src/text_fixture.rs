@@ -1,7 +1,7 @@
 //! Traces written as text, so that a test shows what it is about.
 //!
 //! ```text
-//! backend 0 CUDA0 gpu
+//! backend 0 CUDA0 gpu NVIDIA H200
 //! run 0..100
 //! op CUDA0 MUL_MAT 0..50 Qcur-0 f32[64,2] <- q4_0[32,64] f32[32,2]
 //! copy CUDA0 H2D 50..60 8192 embd f32[2048,1]
@@ -14,7 +14,7 @@
 //!
 //! `kernel NAME 0..40` and `copied NAME 0..40` under an op or copy say what a device did for it;
 //! `concurrent`, `group=N` or `stream=N` after the times say how. `wait 10..20 run=N` says that the
-//! program waits for a run's results.
+//! program waits for a run's results, `compile 10..20 NAME` that it compiles a pipeline.
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
 //! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
@@ -24,15 +24,19 @@
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
-//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`. Graph runs are inferred
-//! unless `run` lines list them.
+//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`, `threads=4:70:20:10` (four
+//! threads that worked for 70 ns together, the busiest for 20, and waited for 10). Graph runs are
+//! inferred unless `run` lines list them. [`memory`] has the lines about memory, placement and
+//! experts.
+
+mod memory;
 
 use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
-    Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, Trace,
-    WorkKind, WorkOrigin,
+    Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, ThreadFold,
+    Trace, WorkKind, WorkOrigin,
 };
 
 /// Builds the trace that the text describes.
@@ -40,6 +44,7 @@ use crate::model::{
 /// # Panics
 /// On a line that is not understood: a fixture is part of a test.
 pub fn parse(text: &str) -> Trace {
+    let mut memories = memory::Names::new();
     let mut trace = Trace { writer: "ggml".to_owned(), ..Trace::default() };
     let lines: Vec<Vec<&str>> = text
         .lines()
@@ -60,7 +65,12 @@ pub fn parse(text: &str) -> Trace {
             "with" => {}
             "kernel" | "copied" => device_work(words, &mut trace),
             "wait" => wait(words, &mut trace),
+            "compile" => compile(words, &mut trace),
             "batch" => trace.batches.push(batch(words, trace.batches.len() as u32)),
+            "memory" => memory::kind(words, &mut memories, &mut trace),
+            "placed" => memory::placed(words, &memories, &mut trace),
+            "ends" => memory::ends(words, &memories, &mut trace),
+            "chosen" => memory::chosen(words, &mut trace),
             "change" => trace.context_changes.push(context_change(words)),
             other => panic!("a fixture line begins with {other}"),
         }
@@ -80,6 +90,7 @@ fn backend(words: &[&str]) -> Backend {
         id: words[1].parse().expect("a backend's number"),
         name: words[2].to_owned(),
         device: words[2].to_owned(),
+        description: words[4..].join(" "),
         device_type,
     }
 }
@@ -167,6 +178,26 @@ fn wait(words: &[&str], trace: &mut Trace) {
     });
 }
 
+fn compile(words: &[&str], trace: &mut Trace) {
+    let (start_ns, end_ns) = times(words[1]);
+    trace.host_tasks.push(HostTask {
+        what: TaskKind::PipelineCompile,
+        name: trace.strings.intern(words[2]),
+        thread: 1,
+        graph_run: None,
+        start_ns,
+        duration_ns: end_ns - start_ns,
+    });
+}
+
+fn thread_fold(text: &str) -> ThreadFold {
+    let numbers: Vec<u64> = text.split(':').map(|word| word.parse().expect("a number")).collect();
+    let [threads, busy_sum_ns, busy_max_ns, wait_sum_ns] = numbers[..] else {
+        panic!("{text} are not threads, their sum, the busiest and their waits")
+    };
+    ThreadFold { busy_sum_ns, wait_sum_ns, busy_max_ns, threads: threads as u32 }
+}
+
 fn times(word: &str) -> (u64, u64) {
     let (start, end) = word.split_once("..").expect("start..end");
     (start.parse().expect("a start"), end.parse().expect("an end"))
@@ -183,7 +214,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let mut tensor_name = None;
     let mut source_names = Vec::new();
     let mut bytes = 0;
-    let (mut split, mut run, mut measured) = (0, None, Measured::Unknown);
+    let (mut split, mut run, mut measured, mut threads) = (0, None, Measured::Unknown, None);
     let mut signature = Signature::of_op(trace.strings.intern(&name));
     let mut sources: Option<Vec<Source>> = None;
     for word in &words[4..] {
@@ -196,6 +227,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
             Some(("from", value)) => {
                 source_names = value.split(',').map(|name| trace.strings.intern(name)).collect();
             }
+            Some(("threads", value)) => threads = Some(thread_fold(value)),
             Some(("measured", value)) => measured = Measured::from_name(value).expect("a clock"),
             Some((other, _)) => panic!("a fixture says {other}="),
             None if *word == "<-" => sources = Some(Vec::new()),
@@ -222,7 +254,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
         duration_ns,
         bytes,
         measured,
-        threads: None,
+        threads,
     });
 }
 

@@ -2,8 +2,9 @@
 
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
-    BackendIndex, Buffer, BufferUsage, DeviceWork, EventId, GraphRunId, HostTask, NewEvent,
-    Quantity, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo, text_fixture,
+    Answer, BackendIndex, Buffer, BufferUsage, CopyEnds, DeviceWork, EventId, GraphRunId, HostTask,
+    MemoryIndex, MemoryKind, NewEvent, Placement, Quantity, Sensor, TaskKind, ThreadFold,
+    ThreadShare, Trace, TypeInfo, text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -74,6 +75,26 @@ fn rich_trace() -> Trace {
         times_ns: vec![1, 1, 5],
         values: vec![7, 0, u64::MAX],
     });
+    let kind = MemoryKind {
+        type_name: "CUDA_\"Host".into(),
+        device: String::new(),
+        usage: BufferUsage::Weights,
+        is_on_host: true,
+    };
+    trace.memory_kinds.push(kind);
+    let first = trace.events.get(EventId(0));
+    let memory = Some(MemoryIndex(0));
+    let answer = Answer { backend: first.backend, supports: true, offloads: None };
+    trace.placements.push(Placement {
+        node: first.node,
+        backend: first.backend,
+        output: None,
+        sources: vec![memory, None],
+        answers: vec![answer],
+    });
+    let offset = Some(u64::MAX);
+    trace.copy_ends.push(CopyEnds { event, source: memory, target: None, is_input: true, offset });
+    trace.expert_uses.push(first.node, GraphRunId(0), 8, (4, 2), [(7, 2), (0, 1)]);
     let share = ThreadShare { event, thread: 2, start_ns: 1, duration_ns: 2, wait_ns: 3 };
     trace.events.thread_shares.push(share);
     trace
@@ -95,6 +116,11 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(work(&read), work(&trace));
     assert_eq!(read.events.get(EventId(2)).charged_ns, 10);
     assert_eq!(read.types.name(77), "q9_9");
+    assert_eq!(read.memory_kinds, trace.memory_kinds);
+    assert_eq!(read.placements, trace.placements);
+    assert_eq!(read.copy_ends, trace.copy_ends);
+    let uses = |trace: &Trace| format!("{:?}", trace.expert_uses);
+    assert_eq!(uses(&read), uses(&trace));
     for (one, other) in trace.events.iter().zip(read.events.iter()) {
         let facts = |event: ggprof_trace::Event, trace: &Trace| {
             let name = trace.tensor_name(event.node).map(str::to_owned);

@@ -17,6 +17,8 @@ pub(crate) struct Arguments {
     pub(crate) contexts: usize,
     /// Put the weights of every second layer on the first other device.
     pub(crate) split: bool,
+    /// Put an op into each layer that devices do not have.
+    pub(crate) unsupported: bool,
     /// Let the devices take their weights from the host themselves.
     pub(crate) upload: bool,
     /// Open the libraries with RTLD_LOCAL, as plugins are.
@@ -27,7 +29,8 @@ pub(crate) struct Arguments {
 }
 
 const USAGE: &str = "usage: ggprof-workload DIRECTORY|LIBRARY… [--graphs N] [--threads N] \
-[--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] [--upload] \
+[--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] \
+[--unsupported] [--upload] \
 [--local] [--announce] [--result]";
 
 impl Arguments {
@@ -42,6 +45,7 @@ impl Arguments {
             experts: 0,
             contexts: 1,
             split: false,
+            unsupported: false,
             upload: false,
             local: false,
             announce: false,
@@ -58,6 +62,7 @@ impl Arguments {
                 "--experts" => parsed.experts = number(&word, words.next())?,
                 "--contexts" => parsed.contexts = number(&word, words.next())?,
                 "--split" => parsed.split = true,
+                "--unsupported" => parsed.unsupported = true,
                 "--upload" => parsed.upload = true,
                 "--local" => parsed.local = true,
                 "--announce" => parsed.announce = true,

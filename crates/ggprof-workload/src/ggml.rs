@@ -60,6 +60,7 @@ functions! {
     ggml_rms_norm: fn(Pointer, Pointer, f32) -> Pointer;
     ggml_silu: fn(Pointer, Pointer) -> Pointer;
     ggml_soft_max: fn(Pointer, Pointer) -> Pointer;
+    ggml_diag_mask_zero: fn(Pointer, Pointer, c_int) -> Pointer;
     ggml_scale: fn(Pointer, Pointer, f32) -> Pointer;
     ggml_rope: fn(Pointer, Pointer, Pointer, c_int, c_int) -> Pointer;
     ggml_cont: fn(Pointer, Pointer) -> Pointer;

@@ -208,6 +208,14 @@ impl<'a> Session<'a> {
             let kq = (ggml.ggml_mul_mat)(ctx, k, q);
             named(ggml, kq, &format!("kq-{number}"));
             let kq = (ggml.ggml_soft_max)(ctx, (ggml.ggml_scale)(ctx, kq, 0.125));
+            let kq = if self.arguments.unsupported {
+                // Nothing is masked; but of all backends only the processor's can do it.
+                let masked = (ggml.ggml_diag_mask_zero)(ctx, kq, tokens as c_int);
+                named(ggml, masked, &format!("kq_masked-{number}"));
+                masked
+            } else {
+                kq
+            };
             let kqv = (ggml.ggml_mul_mat)(ctx, v, kq);
             let kqv = (ggml.ggml_permute)(ctx, kqv, 0, 2, 1, 3);
             let kqv = (ggml.ggml_cont)(ctx, kqv);

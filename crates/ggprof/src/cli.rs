@@ -22,6 +22,7 @@ Examples:
   ggprof top                                        what it does, second by second
   ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
   ggprof profile.json                               summary of a recording
+  ggprof explain profile.json                       where the time goes, why, what to change
   ggprof view profile.json                          its timeline, in the browser
   ggprof report profile.json --top-ops 10 --inefficiency
   ggprof report profile.json --by layer --format markdown
@@ -29,6 +30,7 @@ Examples:
   ggprof diff before.ggprof after.ggprof            what contributes to a change
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
 Exit codes:
@@ -89,6 +91,8 @@ pub(crate) enum Command {
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
+    /// Say where each token's time goes, why, and what to change
+    Explain(ExplainArgs),
     /// Record two commands in turns, and say what differs
     Bench(BenchArgs),
     /// Say what changed between two recordings, or two sides of several
@@ -97,6 +101,8 @@ pub(crate) enum Command {
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Measure what this machine can do at most, so that reports say how close a recording comes
+    Peaks(PeaksArgs),
     /// Print shell completions or the manual page
     #[command(subcommand)]
     Generate(Generate),
@@ -348,6 +354,17 @@ pub(crate) struct ReportArgs {
     pub(crate) print: PrintArgs,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
+    /// input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
 /// How and where a report is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PrintArgs {
@@ -362,7 +379,15 @@ pub(crate) struct PrintArgs {
     pub(crate) color: ColorArg,
 }
 
-/// The part of a recording that is asked about: graph runs that all of these hold for.
+#[derive(Debug, Args)]
+pub(crate) struct PeaksArgs {
+    /// File to write (default: one for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// The part of a recording that is asked about: graph runs that all of these hold for. And what it is
+/// held against.
 #[derive(Debug, Args)]
 pub(crate) struct PartArgs {
     /// Only what began from then on: a clock time (14:03, 14:03:27.5) or the time since the start of
@@ -378,6 +403,10 @@ pub(crate) struct PartArgs {
     /// Only batches that a request had a part in, by its number in `--by request`
     #[arg(long, value_name = "N")]
     pub(crate) request: Option<u32>,
+    /// What the machine can do, from `ggprof peaks -o FILE` there (default: what is kept of the
+    /// machine of the recording)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) peaks: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -466,6 +495,12 @@ pub(crate) enum ByArg {
     Depth,
     /// Memory for tensors: its size at the end and its peak, by device and use
     Memory,
+    /// Parts of the model: where each was computed, why on the host, and what that costs
+    Placement,
+    /// Copies: which tensors, between which memory, how fast, and how much of it is exposed
+    Copy,
+    /// Experts of the model: which were used, how often and how evenly, layer by layer
+    Expert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -503,6 +538,9 @@ impl From<ByArg> for By {
             ByArg::Second => Self::Second,
             ByArg::Depth => Self::Depth,
             ByArg::Memory => Self::Memory,
+            ByArg::Placement => Self::Placement,
+            ByArg::Copy => Self::Copy,
+            ByArg::Expert => Self::Expert,
         }
     }
 }

@@ -30,11 +30,11 @@ impl Format {
 
     /// Writes what was read. The recording itself is gone by then, but JSON holds the same facts.
     pub(crate) fn write(self, recording: &Recording, out: &mut dyn Write) -> io::Result<()> {
-        let Recording { trace, name } = recording;
+        let Recording { trace, name, peaks } = recording;
         match self {
             Self::Text => out.write_all(text::text(trace).as_bytes()),
             Self::Csv => csv::write(trace, out),
-            Self::Html => viewer::write(trace, name, None, out),
+            Self::Html => viewer::write(trace, name, peaks.as_ref(), None, out),
             Self::Json | Self::Recording => ggml_json::write(trace, out),
         }
     }

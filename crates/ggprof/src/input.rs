@@ -3,11 +3,11 @@
 use crate::cli::PartArgs;
 use crate::exit::Outcome;
 use crate::launch::Completed;
-use crate::messages;
 use crate::progress::Progress;
 use crate::quantity::Moment;
+use crate::{kept_peaks, messages};
 use anyhow::{anyhow, bail};
-use ggprof_analysis::{Filter, PhaseKind};
+use ggprof_analysis::{Filter, Peaks, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, ReadError};
@@ -20,6 +20,8 @@ use std::path::Path;
 pub(crate) struct Recording {
     pub(crate) trace: Trace,
     pub(crate) name: String,
+    /// What the machine can do that it was made on, if that is known.
+    pub(crate) peaks: Option<Peaks>,
 }
 
 impl Recording {
@@ -46,7 +48,8 @@ impl Recording {
             Ok(trace) => {
                 let program = trace.provenance.as_ref().map_or("", |facts| &facts.command);
                 let name = named(program);
-                Ok(Self { trace, name })
+                let peaks = kept_peaks::kept(&trace);
+                Ok(Self { trace, name, peaks })
             }
             Err(error) => Err(anyhow!(messages::cannot_read(&named("the recording"), &error))),
         }
@@ -60,13 +63,14 @@ impl Recording {
             (path.display().to_string(), open_file(path))
         };
         match result {
-            Ok(trace) => Ok(Self { trace, name }),
+            Ok(trace) => Ok(Self { trace, name, peaks: None }),
             Err(error) => Err(anyhow!(messages::cannot_read(&name, &error))),
         }
     }
 
-    /// Leaves the part that was asked about.
+    /// Leaves the part that was asked about, and finds what to hold it against.
     pub(crate) fn select(&mut self, part: &PartArgs) -> anyhow::Result<()> {
+        self.peaks = kept_peaks::of_recording(&self.trace, part.peaks.as_deref())?;
         let moment = |wanted: Option<Moment>| wanted.map(|it| self.moment(it)).transpose();
         let filter = Filter {
             from_ns: moment(part.from)?,
@@ -109,9 +113,12 @@ impl Recording {
         }
     }
 
-    /// Says all that a report begins with, where the report is nothing but a table.
-    pub(crate) fn warn(&self) {
-        caveats(&self.trace).iter().for_each(|caveat| messages::warning(&caveat.sentence()));
+    /// Says all that a report begins with, where the report is nothing but a table and the
+    /// recording is not all that it should be.
+    pub(crate) fn warn_if_incomplete(&self) {
+        if self.outcome() == Outcome::Incomplete {
+            caveats(&self.trace).iter().for_each(|caveat| messages::warning(&caveat.sentence()));
+        }
     }
 
     /// Whether it is all that it should be.

@@ -11,6 +11,7 @@ mod exit;
 mod fail_if;
 mod format;
 mod input;
+mod kept_peaks;
 mod launch;
 mod messages;
 mod output;
@@ -35,10 +36,12 @@ fn main() -> ExitCode {
         Command::Env => commands::env(),
         Command::Deliver(arguments) => commands::deliver(arguments),
         Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
         Command::Bench(arguments) => commands::bench(arguments),
         Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };
     match outcome {

@@ -15,11 +15,13 @@ const PAGE_OF: usize = 16;
 pub fn ask(trace: &mut Trace, input: &[u8]) {
     charge(trace);
     let trace = &*trace;
-    let mut all = vec![documents::summary(trace, "name"), documents::inefficiency(trace, 3)];
-    for by in [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory] {
-        all.push(documents::by(trace, by));
+    let mut all = vec![documents::summary(trace, "name", None), documents::inefficiency(trace, 3)];
+    let totals = [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory];
+    let places = [By::Placement, By::Copy, By::Expert];
+    for by in totals.into_iter().chain(places) {
+        all.push(documents::by(trace, by, None));
     }
-    all.push(documents::top_ops(trace, 2));
+    all.push(documents::top_ops(trace, 2, None));
     all.push(documents::top_kernels(trace, 2));
     for document in &all {
         let text = render::console(document, &Style { width: Some(80), colour: false });
@@ -31,7 +33,7 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     ggprof_report::text::text(trace);
     phases(trace);
     if input.len().is_multiple_of(PAGE_OF) {
-        viewer::write(trace, "name", Some(100), &mut sink()).expect("a sink takes everything");
+        viewer::write(trace, "name", None, Some(100), &mut sink()).expect("a sink takes everything");
     }
     let links = copy_consumers(trace);
     let annotations = chrome::Annotations { phases: Vec::new(), links };

@@ -48,6 +48,10 @@ pub(crate) fn everything() -> String {
         "graph_run_facts": [[1, 0], [3, 1], [2, 2]],
         "batches": [batch(1, 0, (0, 1000), 0, 7), batch(2, 0, (1200, 2000), 7, 1), batch(3, 2, (500, 1500), 0, 1)],
         "thread_shares": [[4, 0, ns(650), 300_000, 0], [4, 1, ns(660), 150_000, 140_000]],
+        "placement": {"expert_uses": [
+            [1, 0, 8, 7, 7, [[0, 5], [3, 9]]],
+            [5, 1, 8, 1, 1, [[3, 1], [7, 1]]],
+        ]},
         "buffers": [
             buffer("GPU0", "Weights", 512, ns(0) - 5000, None),
             buffer("GPU0", "Compute", 256, ns(300), Some(ns(1200))),

@@ -80,6 +80,8 @@ functions! {
         ggml_backend_is_cpu: fn(Pointer) -> bool;
         ggml_backend_sched_get_n_backends: fn(Pointer) -> c_int;
         ggml_backend_sched_get_backend: fn(Pointer, c_int) -> Pointer;
+        ggml_backend_supports_op: fn(Pointer, Pointer) -> bool;
+        ggml_backend_offload_op: fn(Pointer, Pointer) -> bool;
         ggml_backend_get_device: fn(Pointer) -> Pointer;
         ggml_backend_dev_name: fn(Pointer) -> *const c_char;
         ggml_backend_dev_description: fn(Pointer) -> *const c_char;
@@ -90,6 +92,7 @@ functions! {
         ggml_backend_buft_get_device: fn(Pointer) -> Pointer;
         ggml_backend_buffer_get_type: fn(Pointer) -> Pointer;
         ggml_backend_buffer_is_host: fn(Pointer) -> bool;
+        ggml_backend_buffer_get_base: fn(Pointer) -> Pointer;
         ggml_backend_buffer_get_size: fn(Pointer) -> usize;
         ggml_backend_buffer_get_usage: fn(Pointer) -> c_int;
     }

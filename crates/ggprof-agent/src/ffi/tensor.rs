@@ -11,6 +11,8 @@ pub(crate) struct TensorLayout {
     pub(crate) type_id: usize,
     /// 0 when it could not be found (the type is at 0, so 0 is free).
     pub(crate) buffer: usize,
+    /// The same.
+    pub(crate) data: usize,
     pub(crate) ne: usize,
     pub(crate) nb: usize,
     pub(crate) op: usize,
@@ -124,6 +126,11 @@ impl<'l> Tensor<'l> {
 
     pub(crate) fn buffer(self) -> usize {
         if self.layout.buffer == 0 { 0 } else { self.field(self.layout.buffer) }
+    }
+
+    /// Where its data is; 0 where that could not be found.
+    pub(crate) fn data(self) -> usize {
+        if self.layout.data == 0 { 0 } else { self.field(self.layout.data) }
     }
 
     pub(crate) fn source(self, slot: usize) -> Option<Tensor<'l>> {

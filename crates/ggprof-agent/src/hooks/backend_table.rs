@@ -82,6 +82,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
         let copy = Copied {
             start,
             source,
+            data: std::ptr::null_mut(),
             target,
             source_backend,
             target_backend,

@@ -3,7 +3,7 @@
 //! process ends, because a hook must always find them.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use ggprof_spool::layout;
 
@@ -37,6 +37,12 @@ pub(crate) struct Adopted {
     instance: AtomicPtr<Instance>,
     device: AtomicUsize,
     is_cpu: AtomicBool,
+    /// It computes elsewhere than the processor.
+    is_device: AtomicBool,
+    /// Whether it can be asked about nodes (`observe::placement`).
+    asking: AtomicU8,
+    /// Whether its experts are seen was recorded (`observe::experts`).
+    experts_covered: AtomicBool,
     /// The API that its library hands work to: its place in the list of all, from 1 on.
     device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
@@ -134,6 +140,14 @@ pub(crate) fn behind_buffer(scheduler: usize, on_host: bool, device: Pointer) ->
     };
     let own = adopted().filter(fits).find(|entry| schedulers::may_hold(scheduler, entry.id()));
     own.or_else(|| adopted().find(fits)).map_or(layout::NONE, Adopted::id)
+}
+
+/// The devices of a scheduler whose backends are known.
+pub(super) fn devices_in(scheduler: usize) -> Vec<&'static Adopted> {
+    let members = schedulers::members(scheduler);
+    let is_one =
+        |entry: &&Adopted| entry.is_device.load(Ordering::Relaxed) && members.contains(&entry.id());
+    adopted().filter(is_one).collect()
 }
 
 /// Waits until every backend of the API with this name has nothing left to do. Called at a moment
@@ -243,6 +257,9 @@ impl Adopted {
             instance: AtomicPtr::new(std::ptr::null_mut()),
             device: AtomicUsize::new(0),
             is_cpu: AtomicBool::new(false),
+            is_device: AtomicBool::new(false),
+            asking: AtomicU8::new(0),
+            experts_covered: AtomicBool::new(false),
             device_api: AtomicUsize::new(0),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
@@ -341,11 +358,39 @@ impl Adopted {
     fn take_facts(&self, facts: &BackendFacts) {
         self.device.store(facts.device as usize, Ordering::Relaxed);
         self.is_cpu.store(facts.device_type == devices::CPU, Ordering::Relaxed);
+        let is_device = !matches!(facts.device_type, devices::CPU | devices::UNKNOWN)
+            && !facts.is_host_accelerator;
+        self.is_device.store(is_device, Ordering::Relaxed);
+        self.asking.store(0, Ordering::Relaxed);
+        self.experts_covered.store(false, Ordering::Relaxed);
         self.is_host_accelerator.store(facts.is_host_accelerator, Ordering::Relaxed);
         self.ops_seen.store(facts.ops_seen, Ordering::Relaxed);
         let setter = facts.tick_setter.map_or(0, |setter| setter as usize);
         self.tick_setter.store(setter, Ordering::Relaxed);
         self.asks_about_nodes.store(facts.asks_about_nodes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cpu(&self) -> bool {
+        self.is_cpu.load(Ordering::Relaxed)
+    }
+
+    /// Whether every node is seen as it is computed.
+    pub(super) fn sees_ops(&self) -> bool {
+        self.ops_seen.load(Ordering::Relaxed)
+    }
+
+    /// True once.
+    pub(super) fn is_new_to_experts(&self) -> bool {
+        !self.experts_covered.swap(true, Ordering::Relaxed)
+    }
+
+    pub(super) fn pointer(&self) -> Pointer {
+        self.backend.load(Ordering::Acquire) as Pointer
+    }
+
+    /// What is known of asking it about nodes: 0 at first.
+    pub(super) fn asking(&self) -> &AtomicU8 {
+        &self.asking
     }
 
     /// It computes a graph in the host's memory, and has finished when it returns: ggml's
@@ -394,6 +439,7 @@ impl Adopted {
     /// The program frees the backend: its number ends here.
     pub(crate) fn note_free(&self, this: &ThisThread) {
         self.is_cpu.store(false, Ordering::Relaxed);
+        self.is_device.store(false, Ordering::Relaxed);
         self.device.store(0, Ordering::Relaxed);
         ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();

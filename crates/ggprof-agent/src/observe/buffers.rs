@@ -9,6 +9,7 @@ use std::ffi::c_int;
 use ggprof_spool::layout::{self, BUFFER_ON_HOST, BUFFER_USAGE_UNKNOWN};
 
 use super::instance::Instance;
+use super::memory_kinds;
 use super::this_thread::ThisThread;
 use crate::clock;
 use crate::fault::fault_point;
@@ -45,12 +46,14 @@ struct Buffer {
 }
 
 /// What ggml says of a buffer.
-struct Facts {
+pub(super) struct Facts {
     bytes: u64,
-    usage: u8,
-    is_on_host: bool,
-    type_name: Vec<u8>,
-    device: Vec<u8>,
+    /// Where it is, of the host's memory; 0 where that is not known.
+    base: usize,
+    pub(super) usage: u8,
+    pub(super) is_on_host: bool,
+    pub(super) type_name: Vec<u8>,
+    pub(super) device: Vec<u8>,
 }
 
 static KNOWN: Ranked<{ rank::BUFFERS }, KnownBuffers> =
@@ -153,6 +156,17 @@ pub(crate) fn note_placed(this: &ThisThread, tensor: Pointer, real: usize) -> Op
     Some(())
 }
 
+/// The number of the kind of memory at an address of the host's; 0 where it is in no buffer that
+/// is known.
+pub(super) fn memory_at(lane: &HeldLane<'_>, address: usize) -> u16 {
+    let holds = |buffer: &&Buffer| {
+        let Facts { base, bytes, .. } = buffer.facts;
+        base != 0 && (address.wrapping_sub(base) as u64) < bytes
+    };
+    let known = KNOWN.lock();
+    known.live.iter().find(holds).map_or(0, |buffer| memory_kinds::number(lane, &buffer.facts))
+}
+
 /// The program frees a buffer.
 pub(crate) fn note_free(this: &ThisThread, buffer: Pointer) {
     let mut known = KNOWN.lock();
@@ -195,7 +209,7 @@ impl Buffer {
     }
 
     fn record(&self, lane: &HeldLane<'_>, died_ns: u64) -> Vec<u8> {
-        let Facts { bytes, usage, is_on_host, type_name, device } = &self.facts;
+        let Facts { bytes, usage, is_on_host, type_name, device, .. } = &self.facts;
         let mut interner = lane.recorder.interner();
         let head = layout::Buffer {
             usage: *usage,
@@ -214,9 +228,9 @@ impl Buffer {
 }
 
 impl Facts {
-    /// Of a buffer that ggml has just made; `None` for one without memory, which programs use to
+    /// Of a live buffer; `None` for one without memory, which programs use to
     /// try out what they would need.
-    fn of(api: &Api, buffer: Pointer) -> Option<Facts> {
+    pub(super) fn of(api: &Api, buffer: Pointer) -> Option<Facts> {
         let (size, get_type) =
             (api.ggml_backend_buffer_get_size?, api.ggml_backend_buffer_get_type?);
         // SAFETY: here and below a live buffer, its type and the type's device, which live longer
@@ -236,11 +250,15 @@ impl Facts {
         };
         // SAFETY: as above.
         let device = api.ggml_backend_buft_get_device.map(|ask| unsafe { ask(buffer_type) });
+        let is_on_host = is_on_host.unwrap_or(false);
+        let base = api.ggml_backend_buffer_get_base.filter(|_| is_on_host);
         Some(Facts {
             bytes,
+            // SAFETY: as above.
+            base: base.map_or(0, |base| unsafe { base(buffer) } as usize),
             usage: usage
                 .map_or(BUFFER_USAGE_UNKNOWN, |it| it.try_into().unwrap_or(BUFFER_USAGE_UNKNOWN)),
-            is_on_host: is_on_host.unwrap_or(false),
+            is_on_host,
             type_name: name(api.ggml_backend_buft_name, buffer_type),
             device: name(api.ggml_backend_dev_name, device.unwrap_or(std::ptr::null_mut())),
         })

@@ -2,12 +2,15 @@
 //! memory gives the direction; the device of the buffer gives the backend. A call that may return
 //! before the copy is done is marked so: its time is that of the host's call, not of the copy.
 
+use ggprof_ggml::{copied_tensor, is_input};
 use ggprof_spool::layout::{self, NONE};
 
 use super::backends;
+use super::buffers;
 use super::instance::Instance;
 use super::known_copies::{Ends, Key};
 use super::lane_memory::LaneMemory;
+use super::memory_kinds;
 use super::this_thread::ThisThread;
 use crate::clock;
 use crate::fault::fault_point;
@@ -57,6 +60,8 @@ pub(crate) struct Copied {
     pub(crate) start: u64,
     /// Null where the source is plain memory.
     pub(crate) source: Pointer,
+    /// Where that memory is.
+    pub(crate) data: Pointer,
     pub(crate) target: Pointer,
     /// Backends the call named, null where it named none.
     pub(crate) source_backend: Pointer,
@@ -99,7 +104,8 @@ pub(crate) fn note(
     let memory = lane.take_memory::<LaneMemory>();
     let known = memory.copies.find(&key);
     lane.return_memory(memory);
-    let mut record = known.unwrap_or_else(|| find_out(&lane, instance, key, sides)).event();
+    let ends = known.unwrap_or_else(|| find_out(&lane, instance, key, sides, copied));
+    let mut record = ends.event();
     if let Some((offset, bytes)) = copied.part {
         record.flags |= layout::COPY_PARTIAL;
         (record.offset, record.bytes) = (offset as u64, bytes as u64);
@@ -114,12 +120,25 @@ pub(crate) fn note(
 
 /// Finds the two backends of a copy that is not known, and remembers them for the next time.
 #[cold]
-fn find_out(lane: &HeldLane<'_>, instance: &Instance, key: Key, sides: [Side<'_>; 2]) -> Ends {
+fn find_out(
+    lane: &HeldLane<'_>,
+    instance: &Instance,
+    key: Key,
+    sides: [Side<'_>; 2],
+    copied: Copied,
+) -> Ends {
+    let mut memories = sides.map(|side| memory_kinds::of_buffer(lane, instance, side.buffer));
+    // The scheduler hands over a part of a weight as plain memory.
+    if sides[0].buffer_type == MEMORY && sides[1].is_copy_of_scheduler() {
+        memories[0] = buffers::memory_at(lane, copied.data as usize);
+    }
+    fault_point!();
     let found = sides.map(|side| side.found(instance, key.scheduler));
     let mut interner = lane.recorder.interner();
     fault_point!();
     let ends = Ends {
-        direction: direction(found[0].0, found[1].0),
+        flags: direction(found[0].0, found[1].0) | sides[0].input_flag(),
+        memories,
         names: sides.map(|side| interner.text(lane, side.name())),
         backends: found.map(|(_, backend)| backend),
         bytes: if key.shape == 0 { 0 } else { sides[1].bytes(instance) },
@@ -173,6 +192,16 @@ impl<'t> Side<'t> {
 
     fn name(self) -> &'t [u8] {
         self.tensor.map_or(b"", Tensor::name)
+    }
+
+    /// The scheduler names its copies after what they are copies of.
+    fn is_copy_of_scheduler(self) -> bool {
+        std::str::from_utf8(self.name()).is_ok_and(|name| copied_tensor(name).is_some())
+    }
+
+    fn input_flag(self) -> u8 {
+        let is_input = self.tensor.is_some_and(|tensor| is_input(tensor.flags()));
+        if is_input { layout::COPY_INPUT } else { 0 }
     }
 
     fn bytes(self, instance: &Instance) -> u64 {

@@ -61,7 +61,7 @@ fn begin_now(this: &ThisThread, params: *const ComputeParams, tensor: usize, now
     if let Some(log) = this.log.get()
         && let Some(position) = log.position_of(tensor)
     {
-        begin_at(log, tensor, position, now);
+        begin_at(this, log, tensor, position, now);
         return;
     }
     begin_elsewhere(this, params, tensor, now);
@@ -88,13 +88,17 @@ pub(crate) fn begin_unannounced(
     });
     let (log, position) = joined?;
     log.note_reach(position, others);
-    begin_at(log, tensor, position, now);
+    begin_at(this, log, tensor, position, now);
     log.set_fused(log.fused_behind(position, others));
     Some(true)
 }
 
 #[inline(always)]
-fn begin_at(log: &ThreadLog, tensor: usize, position: u32, now: u64) {
+fn begin_at(this: &ThisThread, log: &ThreadLog, tensor: usize, position: u32, now: u64) {
+    // SAFETY: this thread's own, which live until its split has ended and are then removed.
+    if let Some(choices) = unsafe { this.choices.get().as_ref() } {
+        choices.meet(position);
+    }
     if !log.begin(tensor, position, now) {
         lose(LossKind::LogFull);
     }
@@ -111,7 +115,7 @@ fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize
         Err(why) => lose(why),
         Ok(log) => {
             if let Some(position) = log.position_of(tensor) {
-                begin_at(log, tensor, position, now);
+                begin_at(this, log, tensor, position, now);
             }
         }
     }

@@ -270,6 +270,11 @@ impl KnownNodes {
         described.collect()
     }
 
+    /// The numbers of a shape's nodes, if it is the one described last.
+    pub(super) fn nodes_of(&self, shape: u32) -> &[u32] {
+        if self.last_shape.1 == shape { &self.ids } else { &[] }
+    }
+
     /// Whether the shape's fusions are written: they do not change from run to
     /// run, so only the first run of a shape need look.
     pub(crate) fn fusions_are_written(&self, shape: u32) -> bool {

@@ -22,10 +22,13 @@ pub(crate) struct Key {
 /// What is remembered: these fields of the event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
-    pub(crate) direction: u8,
+    /// The direction, and whether it is an input.
+    pub(crate) flags: u8,
     /// Numbers of the names, valid within the lane's epoch.
     pub(crate) names: [u32; 2],
     pub(crate) backends: [u32; 2],
+    /// Numbers of the kinds of memory.
+    pub(crate) memories: [u16; 2],
     /// Of a target that is copied whole.
     pub(crate) bytes: u64,
 }
@@ -34,13 +37,16 @@ impl Ends {
     /// An event between these ends.
     pub(crate) fn event(self) -> CopyEvent {
         let ([source, target], [source_backend, target_backend]) = (self.names, self.backends);
-        let (flags, bytes) = (self.direction, self.bytes);
+        let (flags, bytes) = (self.flags, self.bytes);
+        let [source_memory, target_memory] = self.memories;
         CopyEvent {
             flags,
             source,
             target,
             source_backend,
             target_backend,
+            source_memory,
+            target_memory,
             bytes,
             ..Default::default()
         }

@@ -1,11 +1,15 @@
 //! What a thread remembers of nodes and copies that repeat. It is kept by the lane with which the
 //! thread writes (`recorder::lane`), as long as the numbers in it are valid.
 
+use super::experts::KnownChoosers;
 use super::graph::KnownNodes;
 use super::known_copies::KnownCopies;
+use super::placement::KnownPlacements;
 
 #[derive(Debug, Default)]
 pub(super) struct LaneMemory {
     pub(super) nodes: KnownNodes,
     pub(super) copies: KnownCopies,
+    pub(super) placements: KnownPlacements,
+    pub(super) choosers: KnownChoosers,
 }

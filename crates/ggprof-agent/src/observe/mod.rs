@@ -14,6 +14,9 @@
 //! * `device_api`: the interface to the APIs with which devices get their work;
 //! * `budget`: how much time sampling may take;
 //! * `visits`: the node a device's library works on;
+//! * `experts`: which experts the processor uses;
+//! * `memory_kinds`: what sort of memory a tensor is in;
+//! * `placement`: why the processor computes a node and not a device;
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
 //! * `serialize`: one node at a time, when asked for.
 
@@ -29,12 +32,15 @@ pub(crate) mod copies;
 pub(crate) mod cpu_op;
 pub(crate) mod device_api;
 mod devices;
+mod experts;
 pub(crate) mod fail_open;
 pub(crate) mod graph;
 pub(crate) mod instance;
 pub(crate) mod known_copies;
 mod lane_memory;
+mod memory_kinds;
 pub(crate) mod node;
+mod placement;
 pub(crate) mod run;
 pub(crate) mod schedulers;
 pub(crate) mod serialize;

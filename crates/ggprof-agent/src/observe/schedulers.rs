@@ -124,6 +124,13 @@ pub(crate) fn may_hold(scheduler: usize, backend: u32) -> bool {
     members.is_none_or(|members| members.is_empty() || members.contains(&backend))
 }
 
+/// The numbers of its backends; none where they are not known.
+pub(super) fn members(scheduler: usize) -> Vec<u32> {
+    let known = SCHEDULERS.lock();
+    let live = known.live.iter().find(|live| live.at == scheduler);
+    live.map(|live| live.members.clone()).unwrap_or_default()
+}
+
 /// The program frees a scheduler; whether it is the last that we know of.
 pub(crate) fn note_free(this: &ThisThread, scheduler: Pointer) -> bool {
     let mut known = SCHEDULERS.lock();

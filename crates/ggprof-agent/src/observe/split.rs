@@ -5,10 +5,12 @@ use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
 use super::device_api::{self, DeviceSplit};
+use super::experts::Choosing;
 use super::fail_open;
 use super::instance::Instance;
 use super::lane_memory::LaneMemory;
 use super::node;
+use super::placement;
 use super::run::{Run, UNWOUND};
 use super::this_thread::ThisThread;
 use super::ticking::Ticking;
@@ -55,6 +57,8 @@ struct UnderWay {
     visiting: Option<Visiting>,
     /// Where the device's API watches it.
     device: Option<DeviceSplit>,
+    /// Where the processor uses experts.
+    choosing: Option<Choosing>,
     _running: RunningGraph<'static>,
     lane: HeldLane<'static>,
 }
@@ -132,7 +136,7 @@ impl Recorded {
         (backend, graph): (Pointer, Pointer),
         entered: u64,
     ) -> Recorded {
-        let (shape, nodes) = describe(&lane, adopted, graph);
+        let (shape, nodes) = describe(this, &lane, adopted, graph);
         fault_point!();
         let id = lane.recorder.next_split();
         let index = this.splits_in_run.get();
@@ -157,7 +161,9 @@ impl Recorded {
             unsafe { Ticking::begin(this, setter, backend, nodes + 1) }
         });
         fault_point!();
-        let under_way = UnderWay { ticking, visiting, device, _running: running, lane };
+        let choosing = choose(this, &lane, adopted, (graph, shape));
+        fault_point!();
+        let under_way = UnderWay { ticking, visiting, device, choosing, _running: running, lane };
         let start = clock::ticks();
         let begin = SplitBegin {
             index: u16::try_from(index).unwrap_or(u16::MAX),
@@ -183,6 +189,10 @@ impl Recorded {
         let folded = self.write_ops(status, end);
         if let Some(ticking) = self.under_way.ticking.take().filter(|_| status == UNWOUND) {
             ticking.end_unwound();
+        }
+        fault_point!();
+        if let Some(choosing) = self.under_way.choosing.take().filter(|_| status == 0) {
+            choosing.write(&self.under_way.lane, self.id);
         }
         fault_point!();
         let record = SplitEnd {
@@ -252,7 +262,12 @@ impl Recorded {
 }
 
 /// The graph's shape and how many of its nodes were taken up.
-fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usize) {
+fn describe(
+    this: &ThisThread,
+    lane: &HeldLane<'_>,
+    adopted: &Adopted,
+    graph: Pointer,
+) -> (u32, usize) {
     let Some(instance) = adopted.instance() else { return (layout::NONE, 0) };
     let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
     let (nodes, uid) = nodes_of(instance, graph);
@@ -268,8 +283,31 @@ fn describe(lane: &HeldLane<'_>, adopted: &Adopted, graph: Pointer) -> (u32, usi
     fault_point!();
     let shape = memory.nodes.shape_of(lane, instance, tensor_layout, nodes, uid);
     fault_point!();
+    if adopted.is_cpu() && this.scheduler.get() != 0 {
+        placement::note(this, lane, adopted, (shape, nodes), &mut memory);
+    }
+    fault_point!();
     lane.return_memory(memory);
     (shape, nodes.len())
+}
+
+/// Prepares to read which experts the processor uses.
+fn choose(
+    this: &ThisThread,
+    lane: &HeldLane<'_>,
+    adopted: &Adopted,
+    (graph, shape): (Pointer, u32),
+) -> Option<Choosing> {
+    let instance = adopted.instance().filter(|_| adopted.is_cpu() && shape != layout::NONE)?;
+    let (tensor_layout, _) = instance.layouts.as_ref()?;
+    let (nodes, _) = nodes_of(instance, graph);
+    let mut memory = lane.take_memory::<LaneMemory>();
+    fault_point!();
+    let choosers = memory.choosers.of(shape, instance, tensor_layout, nodes);
+    let choosing = Choosing::begin(this, lane, adopted, nodes, choosers);
+    fault_point!();
+    lane.return_memory(memory);
+    choosing
 }
 
 /// The graph's nodes, and ggml's number for it.

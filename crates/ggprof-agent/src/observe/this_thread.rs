@@ -6,6 +6,7 @@ use std::cell::Cell;
 use ggprof_spool::layout::NONE;
 
 use super::batches::Call;
+use super::experts::Choices;
 use super::instance::LastInstance;
 use super::visits::Visits;
 use crate::arch;
@@ -30,6 +31,8 @@ pub(crate) struct ThisThread {
     pub(crate) scheduler: Cell<usize>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
+    /// The choices of experts in the processor's split, null without (`observe::experts`).
+    pub(crate) choices: Cell<*const Choices>,
     /// What is being copied by ggml's own call (`observe::copies`), and since when.
     pub(crate) copying: Cell<u8>,
     pub(crate) copy_start: Cell<u64>,

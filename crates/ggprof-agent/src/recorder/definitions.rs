@@ -20,6 +20,7 @@ pub(crate) enum Owner {
     Backend(u32),
     Scheduler(u32),
     Buffer(u32),
+    MemoryKind(u32),
 }
 
 /// A description that is kept.

@@ -23,6 +23,10 @@ pub(crate) struct Interner {
     nodes: Numbers,
     shapes: Numbers,
     types: HashSet<(u32, u32)>,
+    /// Nodes by the backend that computed them, for which others were asked.
+    placements: HashSet<(u32, u32)>,
+    /// Digests of the kinds of memory; they last, so their places are their numbers.
+    memory_kinds: Vec<u64>,
     /// Texts that lasting descriptions refer to, with their numbers.
     lasting: Vec<(u32, Box<[u8]>)>,
 }
@@ -64,7 +68,8 @@ impl Interner {
     /// the first epoch begins.
     pub(crate) fn heir(&self) -> Interner {
         let texts = Numbers { last: self.texts.last, ..Numbers::default() };
-        Interner { texts, lasting: self.lasting.clone(), ..Interner::default() }
+        let (lasting, memory_kinds) = (self.lasting.clone(), self.memory_kinds.clone());
+        Interner { texts, lasting, memory_kinds, ..Interner::default() }
     }
 
     /// Forgets everything but what lasts, and writes that again.
@@ -73,6 +78,7 @@ impl Interner {
             numbers.known = HashMap::default();
         }
         self.types = HashSet::new();
+        self.placements = HashSet::new();
         for (id, text) in &self.lasting {
             self.texts.known.insert(digest(text), *id);
             definitions.put_long(recorder, &mut text_head(*id, text), text);
@@ -97,6 +103,23 @@ impl Interner {
     /// Whether a type of an instance still has to be written.
     pub(crate) fn is_new_type(&mut self, instance: u32, type_id: u32) -> bool {
         self.types.insert((instance, type_id))
+    }
+
+    /// Whether it still has to be written where a node that a backend computed has its tensors.
+    pub(crate) fn is_new_placement(&mut self, node: u32, backend: u32) -> bool {
+        node != layout::NONE && self.placements.insert((node, backend))
+    }
+
+    /// The number of a kind of memory and whether it must be described now. There are few;
+    /// those beyond what a number holds have none.
+    pub(crate) fn memory_kind(&mut self, digest: u64) -> (u16, bool) {
+        let known = self.memory_kinds.iter().position(|&known| known == digest);
+        let place = known.unwrap_or(self.memory_kinds.len());
+        let Ok(number) = u16::try_from(place + 1) else { return (0, false) };
+        if known.is_none() {
+            self.memory_kinds.push(digest);
+        }
+        (number, known.is_none())
     }
 }
 

@@ -69,13 +69,17 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     }
 }
 
-fn label(depth: &Depth) -> Cell {
+/// `generation`, `generation x 4`.
+pub(crate) fn depth_label(depth: &Depth) -> String {
     let name = kind_name(depth.kind);
-    let words = match depth.sequences {
+    match depth.sequences {
         1 => name.to_owned(),
         several => format!("{name} x {several}"),
-    };
-    Cell::Named { words, name: name.to_owned() }
+    }
+}
+
+fn label(depth: &Depth) -> Cell {
+    Cell::Named { words: depth_label(depth), name: kind_name(depth.kind).to_owned() }
 }
 
 fn stretches(depth: &Depth) -> Vec<Vec<Cell>> {

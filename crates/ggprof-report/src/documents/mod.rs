@@ -1,18 +1,24 @@
 //! What each report says.
 
 mod backends;
+pub(crate) mod budget;
 mod columns;
+mod copies;
 mod depth;
 mod diff;
 mod diff_words;
 mod energy;
+mod experts;
+mod explain;
 mod issue;
 mod layers;
 mod memory;
 mod observation;
 mod op_string;
 mod operations;
+mod peaks;
 mod phases;
+mod placement;
 mod rankings;
 mod repeated;
 mod requests;
@@ -20,16 +26,23 @@ mod runs;
 mod sampling;
 mod shapes;
 mod summary;
+mod what_if;
 
+pub(crate) use budget::unit;
+pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};
+pub use explain::explain;
 pub use issue::issue;
 pub use observation::observation;
+pub use peaks::peaks;
+pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub use repeated::repeated;
 pub(crate) use summary::head;
 pub use summary::summary;
 
 use crate::Document;
+use ggprof_analysis::Peaks;
 use ggprof_trace::Trace;
 
 /// What a table has one row for.
@@ -45,14 +58,17 @@ pub enum By {
     Second,
     Depth,
     Memory,
+    Placement,
+    Copy,
+    Expert,
 }
 
-/// All totals by one criterion.
-pub fn by(trace: &Trace, by: By) -> Document {
+/// All totals by one criterion, held against what the machine can do where that is known.
+pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
     let mut document = Document::default();
     summary::warn(&mut document, trace);
     match by {
-        By::Op => operations::all(&mut document, trace),
+        By::Op => operations::all(&mut document, trace, peaks),
         By::Backend => backends::all(&mut document, trace),
         By::Shape => shapes::all(&mut document, trace),
         By::Layer => layers::all(&mut document, trace),
@@ -62,6 +78,9 @@ pub fn by(trace: &Trace, by: By) -> Document {
         By::Second => runs::by_second(&mut document, trace),
         By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
+        By::Placement => placement::all(&mut document, trace),
+        By::Copy => copies::all(&mut document, trace),
+        By::Expert => experts::all(&mut document, trace),
     }
     document
 }

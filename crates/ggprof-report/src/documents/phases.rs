@@ -146,7 +146,7 @@ fn beside(document: &mut Document, phases: &Phases) {
     }
 }
 
-pub(super) fn kind_name(kind: PhaseKind) -> &'static str {
+pub(crate) fn kind_name(kind: PhaseKind) -> &'static str {
     match kind {
         PhaseKind::WarmUp => "warm-up",
         PhaseKind::Prompt => "prompt",

@@ -4,8 +4,8 @@ use super::{columns, operations, sampling};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
 use ggprof_analysis::{
-    DeviceKernel, OpRow, by_op, device_kernels as by_kernel, inefficiency as rank_inefficiency,
-    top_kernels as longest,
+    DeviceKernel, OpRow, Peaks, by_op, device_kernels as by_kernel,
+    inefficiency as rank_inefficiency, roofs, top_kernels as longest,
 };
 use ggprof_trace::{EventId, Measured, Trace};
 
@@ -47,13 +47,13 @@ const INEFFICIENT: [Column; 6] = [
 ];
 
 /// The `n` ops that took longest in all.
-pub fn top_ops(trace: &Trace, n: usize) -> Document {
+pub fn top_ops(trace: &Trace, n: usize, peaks: Option<&Peaks>) -> Document {
     let mut document = Document::default();
     let mut ops = by_op(trace);
     ops.truncate(n);
     document.heading("top_ops", format!("Top {n} operations by total time"));
     sampling::note(&mut document, trace);
-    document.table(operations::table("top_ops", trace, &ops));
+    document.table(operations::table("top_ops", trace, &ops, &roofs(trace, peaks)));
     document
 }
 

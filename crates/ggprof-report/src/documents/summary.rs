@@ -1,37 +1,55 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, energy, memory, operations, phases, rankings, sampling};
+use super::{backends, energy, explain, memory, operations, phases, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
 use ggprof_analysis::{
-    ModelFacts, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
-    phases as find_phases, wall,
+    ModelFacts, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
+    phases as find_phases, roofs, wall,
 };
 use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
 
 const RANKED: usize = 5;
 
 /// The summary of a recording that people know as `name`.
-pub fn summary(trace: &Trace, name: &str) -> Document {
+pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     let wall = wall(trace);
     let mut document = head(trace, name, &wall);
+    held_against(&mut document, peaks);
     warn(&mut document, trace);
     if trace.events.is_empty() {
         return document;
     }
     let ops = by_op(trace);
     backends::wall_times(&mut document, trace, &wall);
-    phases::overview(&mut document, &find_phases(trace));
+    let phases = find_phases(trace);
+    phases::overview(&mut document, &phases);
     document.heading("operations", "Operations by total time");
     sampling::note(&mut document, trace);
-    document.table(operations::table("operations", trace, &ops));
+    document.table(operations::table("operations", trace, &ops, &roofs(trace, peaks)));
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
     memory::overview(&mut document, trace);
     energy::overview(&mut document, trace);
+    explain::overview(&mut document, trace, &phases, peaks);
     document
+}
+
+/// Which machine's peaks the figures are shares of.
+fn held_against(document: &mut Document, peaks: Option<&Peaks>) {
+    let Some(peaks) = peaks else { return };
+    let at_unix_ns = peaks.measured_at_unix_s.saturating_mul(1_000_000_000);
+    document.fact(
+        "peaks",
+        "peaks",
+        vec![
+            Fact::new("measured_at_unix_ns", Cell::Date(at_unix_ns), "measured {}"),
+            Fact::new("cpu", Cell::text(&peaks.cpu.name), "on {}"),
+            Fact::new("processors", Cell::Count(peaks.cpu.processors.into()), "{} processors"),
+        ],
+    );
 }
 
 /// What one must know before believing the figures.

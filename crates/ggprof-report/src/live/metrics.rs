@@ -45,7 +45,7 @@ pub fn open_metrics(counters: &Counters, readings: &[Reading]) -> String {
     out
 }
 
-/// Energies are counters of the devices, the others are as they are now.
+/// Energies and times are counters, the others are as they are now.
 fn sensors(out: &mut String, readings: &[Reading]) {
     let mut families: BTreeMap<(&str, &str), Vec<(String, f64)>> = BTreeMap::new();
     for reading in readings {
@@ -56,7 +56,7 @@ fn sensors(out: &mut String, readings: &[Reading]) {
     for ((name, unit), samples) in families {
         let name = format!("ggprof_{name}_{unit}");
         let help = "What a sensor of the machine says, whoever uses the device.";
-        if unit == "joules" {
+        if ["joules", "seconds"].contains(&unit) {
             counter(out, &format!("{name}_total"), help, &samples);
             continue;
         }

@@ -45,6 +45,12 @@ fn quantity(quantity: Quantity) -> (&'static str, &'static str, f64) {
         Quantity::LowestProcessorClock => ("lowest_processor_clock", "hertz", 1.0),
         Quantity::HighestProcessorClock => ("highest_processor_clock", "hertz", 1.0),
         Quantity::PackageEnergy => ("package_energy", "joules", 1e6),
+        Quantity::DeviceClockLimit => ("device_clock_limit", "hertz", 1.0),
+        Quantity::ProcessorClockLimit => ("processor_clock_limit", "hertz", 1.0),
+        Quantity::UsableProcessors => ("usable", "processors", 1.0),
+        Quantity::MachineTime => ("machine_processor_time", "seconds", 1e6),
+        Quantity::ProgramTime => ("program_processor_time", "seconds", 1e6),
+        Quantity::StolenTime => ("stolen_processor_time", "seconds", 1e6),
     }
 }
 

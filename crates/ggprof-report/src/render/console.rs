@@ -1,6 +1,6 @@
 //! Documents for a terminal: aligned, no wider than the terminal, and without control characters.
 
-use crate::document::{Fact, sentence};
+use crate::document::{Fact, Point, sentence};
 use crate::{Align, Block, Cell, Column, Document, Table};
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -33,6 +33,10 @@ pub fn console(document: &Document, style: &Style) -> String {
             Block::Fact { title, values, .. } => fact(&mut out, title, values, style),
             Block::Warning(text) => warning(&mut out, text, style),
             Block::Table(table) => self::table(&mut out, table, style),
+            Block::Note { text, .. } => {
+                paragraph(&mut out, "  ", text, style);
+            }
+            Block::Points { points, .. } => self::points(&mut out, points, style),
         }
     }
     out
@@ -58,6 +62,35 @@ fn warning(out: &mut String, text: &str, style: &Style) {
         let mark = if at == 0 { "! " } else { "  " };
         let _ = writeln!(out, "{}", style.paint(YELLOW, &format!("{mark}{line}")));
     }
+}
+
+fn points(out: &mut String, points: &[Point], style: &Style) {
+    for (number, point) in (1..).zip(points) {
+        let mark = format!("{number:>2}. ");
+        paragraph(out, &style.paint(BOLD, &mark), &point.text, style);
+        for (title, line) in &point.lines {
+            let mark = format!("    {}  ", style.paint(DIM, &format!("{title:>7}")));
+            paragraph(out, &mark, line, style);
+        }
+    }
+}
+
+/// Text behind a mark, which later lines leave room for.
+fn paragraph(out: &mut String, mark: &str, text: &str, style: &Style) {
+    let indent = visible(mark);
+    let width = style.width.unwrap_or(usize::MAX).saturating_sub(indent).max(20);
+    for (at, line) in wrap(&printable(text), width).iter().enumerate() {
+        match at {
+            0 => _ = writeln!(out, "{mark}{line}"),
+            _ => _ = writeln!(out, "{}{line}", " ".repeat(indent)),
+        }
+    }
+}
+
+/// How many columns text takes whose colours are ours.
+fn visible(text: &str) -> usize {
+    let codes = [BOLD, DIM, RESET];
+    length(&codes.iter().fold(text.to_owned(), |text, code| text.replace(code, "")))
 }
 
 /// Breaks text between words, so that no line is longer than `width`.

@@ -1,6 +1,6 @@
 //! Documents as JSON: the same facts and tables, with raw numbers.
 
-use crate::document::Fact;
+use crate::document::{Fact, Point};
 use crate::{Block, Cell, Document, Table};
 use serde_json::{Map, Value};
 
@@ -11,6 +11,12 @@ pub fn json(documents: &[Document]) -> String {
     for block in documents.iter().flat_map(|document| &document.blocks) {
         match block {
             Block::Heading { .. } => {}
+            Block::Note { key, text } => {
+                members.insert((*key).to_owned(), Value::from(text.as_str()));
+            }
+            Block::Points { key, points } => {
+                members.insert((*key).to_owned(), points.iter().map(point).collect());
+            }
             Block::Warning(text) => {
                 let text = Value::from(text.as_str());
                 if !warnings.contains(&text) {
@@ -20,15 +26,27 @@ pub fn json(documents: &[Document]) -> String {
             Block::Fact { key, values, .. } => {
                 members.insert((*key).to_owned(), fact(values));
             }
-            Block::Table(table) => {
-                members.insert(table.key.to_owned(), rows(table));
-            }
+            Block::Table(table) => match (members.get_mut(table.key), rows(table)) {
+                // A table in several parts.
+                (Some(Value::Array(before)), Value::Array(more)) => before.extend(more),
+                (_, rows) => {
+                    members.insert(table.key.to_owned(), rows);
+                }
+            },
         }
     }
     members.insert("warnings".to_owned(), Value::Array(warnings));
     let mut text = serde_json::to_string_pretty(&members).unwrap_or_default();
     text.push('\n');
     text
+}
+
+fn point(point: &Point) -> Value {
+    let values = point.values.iter().map(|(key, cell)| ((*key).to_owned(), cell.json()));
+    let lines =
+        point.lines.iter().map(|(key, line)| ((*key).to_owned(), Value::from(line.as_str())));
+    let text = [("text".to_owned(), Value::from(point.text.as_str()))];
+    text.into_iter().chain(values).chain(lines).collect()
 }
 
 /// Values with one key are a list: always where there may be several, else if there are.

@@ -1,7 +1,7 @@
 //! Documents as markdown, to be pasted into an issue.
 
 use super::console::printable;
-use crate::document::sentence;
+use crate::document::{Point, sentence};
 use crate::{Align, Block, Cell, Document, Table};
 use std::fmt::Write;
 
@@ -20,9 +20,22 @@ pub fn markdown(document: &Document) -> String {
                 let _ = writeln!(out, "> **Warning:** {}\n", escape(text));
             }
             Block::Table(table) => self::table(&mut out, table),
+            Block::Note { text, .. } => {
+                let _ = writeln!(out, "{}\n", escape(text));
+            }
+            Block::Points { points, .. } => self::points(&mut out, points),
         }
     }
     out
+}
+
+fn points(out: &mut String, points: &[Point]) {
+    for (number, point) in (1..).zip(points) {
+        let _ = writeln!(out, "{number}. {}", escape(&point.text));
+        for (title, line) in &point.lines {
+            let _ = writeln!(out, "   - {title}: {}", escape(line));
+        }
+    }
 }
 
 fn table(out: &mut String, table: &Table) {

@@ -2,7 +2,8 @@
 
 use super::columns::Columns;
 use super::device::device_work;
-use ggprof_analysis::{Place, copy_consumers, places};
+use ggprof_analysis::estimates::CopyTimes;
+use ggprof_analysis::{Attended, Place, copy_consumers, places};
 use ggprof_trace::{Event, EventId, Trace};
 
 /// All events and, where they were recorded, what each thread did.
@@ -47,6 +48,18 @@ fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     columns.plain("module", each().map(|event| places[event.id.0 as usize].module as u64));
     columns.plain("bytes", each().map(|event| event.bytes));
     columns.plain("measured", each().map(|event| event.measured as u64));
+    // Copies of which only the call is known: their time is not the device's.
+    let copies = CopyTimes::of(trace);
+    columns.plain("untimed", each().map(|event| u64::from(copies.is_untimed(&event))));
+    // What is attended to, where that is less than the shapes say; nothing for all other ops.
+    let attended = Attended::of(trace);
+    let work = |event: &Event| attended.work(trace, event);
+    let moved = |event: Event| work(&event).and_then(|work| work.bytes_moved()).unwrap_or(0);
+    columns.plain("attended_bytes", each().map(moved));
+    columns.plain(
+        "attended_flops",
+        each().map(|event| work(&event).and_then(|work| work.flops).unwrap_or(0)),
+    );
     let threads = || each().map(|event| trace.events.threads(event.id).unwrap_or_default());
     columns.plain("threads", threads().map(|fold| fold.threads.into()));
     columns.plain("busy_sum", threads().map(|fold| fold.busy_sum_ns));

@@ -7,13 +7,13 @@ use ggprof_analysis::memory;
 use ggprof_trace::{Quantity, Sensor, Trace};
 use serde_json::{Value, json};
 
-const MEBIBYTE: f64 = 1024.0 * 1024.0;
+const MEGABYTE: f64 = 1e6;
 
 /// A row for each, in groups: when it became what, in its unit.
 pub(super) fn levels(trace: &Trace, start_ns: u64) -> Vec<Value> {
     let memory = memory(trace).devices.into_iter().map(|device| {
-        let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEBIBYTE));
-        row(("Memory", device.device), "MiB", steps, start_ns)
+        let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEGABYTE));
+        row(("Memory", device.device), "MB", steps, start_ns)
     });
     let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor, start_ns));
     memory.chain(sensors).collect()
@@ -46,7 +46,7 @@ fn of_sensor(trace: &Trace, sensor: &Sensor, start_ns: u64) -> Option<Value> {
         Quantity::DevicePower => ("W", scaled(1e6)),
         Quantity::PackageEnergy => ("W", watts_of_counter(sensor)),
         Quantity::DeviceEnergy if !has_power() => ("W", watts_of_counter(sensor)),
-        Quantity::DeviceMemory => ("MiB in use", scaled(MEBIBYTE)),
+        Quantity::DeviceMemory => ("MB in use", scaled(MEGABYTE)),
         _ => return None,
     };
     // Nothing is known behind the last reading.

@@ -8,9 +8,12 @@
 
 mod bundle;
 mod columns;
+mod depth;
 mod device;
 mod events;
+mod experts;
 mod levels;
+mod overview;
 mod page;
 mod pair;
 mod tables;
@@ -21,6 +24,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use ggprof_analysis::Peaks;
 use ggprof_trace::Trace;
 use std::io::{self, Write};
 
@@ -28,18 +32,24 @@ use std::io::{self, Write};
 pub fn write(
     trace: &Trace,
     name: &str,
+    peaks: Option<&Peaks>,
     drawn: Option<usize>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let data = BASE64_STANDARD.encode(pack(trace, name, drawn)?);
+    let data = BASE64_STANDARD.encode(pack(trace, name, peaks, drawn)?);
     page::write(name, &bundle::script(), bundle::STYLE, &data, out)
 }
 
 /// The length of the JSON in four bytes, the JSON, and the columns that it describes.
-fn pack(trace: &Trace, name: &str, drawn: Option<usize>) -> io::Result<Vec<u8>> {
+fn pack(
+    trace: &Trace,
+    name: &str,
+    peaks: Option<&Peaks>,
+    drawn: Option<usize>,
+) -> io::Result<Vec<u8>> {
     let start_ns = trace.span_ns().map_or(0, |(start, _)| start);
     let (described, bytes) = events::columns(trace, start_ns).finish();
-    let mut tables = tables::tables(trace, name, drawn);
+    let mut tables = tables::tables(trace, name, peaks, drawn);
     tables["columns"] = described;
     let json = serde_json::to_vec(&tables)?;
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());

@@ -1,15 +1,25 @@
 //! What repeats, as JSON: nodes, signatures, backends, phases, and the words of the head.
 
+use super::depth::depth;
 use super::device::{host_tasks, kernel_names};
+use super::experts::expert_layers;
 use super::levels::levels;
+use super::overview::overview;
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
-use ggprof_analysis::{Gap, Module, Phases, Wall, done, gaps, phases, wall, work_of};
+use ggprof_analysis::{
+    Estimate, Gap, Module, OpRow, Peaks, Phases, Wall, by_op, done, gaps, phases, wall, work_of,
+};
 use ggprof_trace::{Measured, Trace, shape_text};
 use serde_json::{Value, json};
 
-pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
+pub(super) fn tables(
+    trace: &Trace,
+    name: &str,
+    peaks: Option<&Peaks>,
+    drawn: Option<usize>,
+) -> Value {
     let (wall, phases) = (wall(trace), phases(trace));
     json!({
         "title": name,
@@ -19,14 +29,18 @@ pub(super) fn tables(trace: &Trace, name: &str, drawn: Option<usize>) -> Value {
         "unrecorded": unrecorded(trace, wall.start_ns),
         "clock": trace.unix_ns(wall.start_ns).map(|unix_ns| unix_ns as f64 / 1e6),
         "drawn": drawn,
-        "backends": backends(trace, &wall),
+        "backends": backends(trace, &wall, peaks),
         "phases": phase_list(&phases, wall.start_ns),
         "runs": runs(trace, &phases, wall.start_ns),
         "nodes": nodes(trace),
         "signatures": signatures(trace),
         "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
         "tasks": host_tasks(trace, wall.start_ns),
+        "experts": expert_layers(trace, &phases),
+        "overview": overview(trace, &phases, peaks, wall.start_ns),
+        "estimates": estimates(trace),
         "levels": levels(trace, wall.start_ns),
+        "depth": depth(trace, &phases, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),
     })
@@ -54,7 +68,7 @@ fn warnings(trace: &Trace) -> Vec<Value> {
     caveats.iter().map(|one| json!({"text": one.sentence(), "loss": one.is_loss()})).collect()
 }
 
-fn backends(trace: &Trace, wall: &Wall) -> Vec<Value> {
+fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
     let backends = trace.backends.iter().enumerate().map(|(at, backend)| {
         let time = wall.backends.iter().find(|time| usize::from(time.backend.0) == at);
         json!({
@@ -64,6 +78,10 @@ fn backends(trace: &Trace, wall: &Wall) -> Vec<Value> {
             "busy": time.map(|time| time.busy_ns),
             "copying": time.map(|time| time.copying_ns),
             "idle": time.map(|time| time.idle_ns),
+            "peak": peaks.and_then(|peaks| peaks.roof_of(backend)).map(|roof| json!({
+                "bandwidth": roof.read_bytes_per_s.map(|rate| rate / 1e9),
+                "compute": roof.most_ops_per_s().map(|rate| rate / 1e9),
+            })),
         })
     });
     backends.collect()
@@ -132,4 +150,15 @@ fn signatures(trace: &Trace) -> Vec<Value> {
         })
     };
     trace.nodes.signatures().map(|(_, one)| signature(one)).collect()
+}
+
+/// What ops took where only whole splits were timed, by op and backend: `[op, backend, ns, error_ns,
+/// calls]`. It is below zero for the splits themselves.
+fn estimates(trace: &Trace) -> Vec<Value> {
+    let ops = by_op(trace);
+    let estimated = ops.iter().filter_map(|op| Some((op, op.totals.estimate?)));
+    let one = |(op, it): (&OpRow, Estimate)| {
+        json!([trace.text(op.op), op.backend.0, it.ns, it.error_ns, it.calls])
+    };
+    estimated.map(one).collect()
 }

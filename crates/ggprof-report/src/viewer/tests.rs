@@ -9,7 +9,7 @@ const HOSTILE: &str = "</script><img>'\"&";
 
 fn page(trace: &Trace, name: &str) -> String {
     let mut page = Vec::new();
-    write(trace, name, Some(3), &mut page).unwrap();
+    write(trace, name, None, Some(3), &mut page).unwrap();
     String::from_utf8(page).unwrap()
 }
 

@@ -73,6 +73,13 @@ fn fill(writer: &mut BlockWriter) {
     long(&mut copy.encode(), &[]);
     let work = layout::DeviceWork { split: 1, position: 2, name: 1, end: 9, ..Default::default() };
     long(&mut work.encode(), &[]);
+    let placement =
+        layout::Placement { node: 1, backend: 1, sources: 2, answers: 1, ..Default::default() };
+    let answer = layout::Answer { backend: 2, says: layout::ANSWER_SUPPORTS };
+    let tail = [&1_u32.to_le_bytes()[..], &0_u32.to_le_bytes(), &answer.encode()].concat();
+    long(&mut placement.encode(), &tail);
+    let chosen = layout::ExpertUse { split: 1, experts: 8, count: 1, ..Default::default() };
+    long(&mut chosen.encode(), &layout::ExpertCount { expert: 7, uses: 2 }.encode());
     let batch = layout::BatchBegin { call: 3, tokens: 5, sequences: 2, ..Default::default() };
     let sequence = layout::BatchSequence { sequence: 1, first: 7, last: 9, tokens: 3, outputs: 1 };
     let without = layout::BatchSequence { sequence: 2, first: -1, last: -1, tokens: 2, outputs: 0 };
@@ -124,6 +131,7 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::ContextChange { what: 1, sequence: -1, last: -1, ticks: 8, ..Default::default() }
             .encode(),
         layout::Sample { sensor: 1, value: 7, monotonic_ns: 2_100, ..Default::default() }.encode(),
+        layout::MemoryKind { usage: 1, memory: 1, type_name: 3, ..Default::default() }.encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),
     ]
 }

@@ -10,6 +10,8 @@ pub struct Backend {
     pub id: i32,
     pub name: String,
     pub device: String,
+    /// What the device is called by its maker ("NVIDIA H200"); empty where it is not known.
+    pub description: String,
     pub device_type: DeviceType,
 }
 
@@ -20,6 +22,7 @@ impl Backend {
             id,
             name: format!("backend {id}"),
             device: String::new(),
+            description: String::new(),
             device_type: DeviceType::Unknown,
         }
     }

@@ -19,7 +19,7 @@ pub struct Buffer {
 }
 
 /// What the program told ggml that a buffer is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BufferUsage {
     Any,
     Weights,

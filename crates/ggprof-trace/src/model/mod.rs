@@ -6,9 +6,11 @@ mod buffer;
 mod coverage;
 mod device_work;
 mod event;
+mod experts;
 mod graph_run;
 mod loss;
 mod node;
+mod placement;
 mod provenance;
 mod sensor;
 pub mod shape_text;
@@ -21,9 +23,11 @@ pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
+pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
+pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
@@ -53,6 +57,14 @@ pub struct Trace {
     pub host_tasks: Vec<HostTask>,
     /// Memory for tensors, in the order in which it was had.
     pub buffers: Vec<Buffer>,
+    /// The kinds of memory that copies and placements speak of.
+    pub memory_kinds: Vec<MemoryKind>,
+    /// By node and backend; none where nodes were not asked about.
+    pub placements: Vec<Placement>,
+    /// What is known of copies beside their events, in the order of the events.
+    pub copy_ends: Vec<CopyEnds>,
+    /// Choices of experts that the processor read.
+    pub expert_uses: ExpertUses,
     /// What was read of the machine's devices meanwhile.
     pub sensors: Vec<Sensor>,
     pub graph_runs: Vec<GraphRun>,
@@ -124,6 +136,23 @@ impl Trace {
         let from = self.device_work.partition_point(|work| work.event < event);
         let rest = &self.device_work[from..];
         &rest[..rest.partition_point(|work| work.event == event)]
+    }
+
+    pub fn memory_kind(&self, index: MemoryIndex) -> &MemoryKind {
+        &self.memory_kinds[usize::from(index.0)]
+    }
+
+    /// Why a node is where it was computed; `None` where that is not known.
+    pub fn placement(&self, node: NodeId, backend: BackendIndex) -> Option<&Placement> {
+        let key = |placement: &Placement| (placement.node, placement.backend);
+        let at = self.placements.binary_search_by_key(&(node, backend), key).ok()?;
+        self.placements.get(at)
+    }
+
+    /// What is known of a copy beside its event.
+    pub fn ends_of(&self, copy: EventId) -> Option<&CopyEnds> {
+        let at = self.copy_ends.binary_search_by_key(&copy, |ends| ends.event).ok()?;
+        self.copy_ends.get(at)
     }
 
     /// Nanoseconds since 1970 at a moment of this recording; `None` where that is not known.

@@ -39,6 +39,16 @@ pub enum Quantity {
     HighestProcessorClock,
     /// In µJ, since some moment.
     PackageEnergy,
+    /// In Hz: the highest that the clock can be set to.
+    DeviceClockLimit,
+    ProcessorClockLimit,
+    /// How many processors the program may use.
+    UsableProcessors,
+    /// In µs, since some moment: time that processors worked for anybody, for the program and what it
+    /// started, and time that the machine did not get from its host.
+    MachineTime,
+    ProgramTime,
+    StolenTime,
 }
 
 impl Quantity {
@@ -55,6 +65,12 @@ impl Quantity {
             8 => Self::LowestProcessorClock,
             9 => Self::HighestProcessorClock,
             10 => Self::PackageEnergy,
+            11 => Self::DeviceClockLimit,
+            12 => Self::ProcessorClockLimit,
+            13 => Self::UsableProcessors,
+            14 => Self::MachineTime,
+            15 => Self::ProgramTime,
+            16 => Self::StolenTime,
             _ => return None,
         })
     }

@@ -27,7 +27,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
         printing::print(&arguments.print, &documents)?;
     }
     if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
-        recording.warn();
+        recording.warn_if_incomplete();
     } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
     }
@@ -49,7 +49,7 @@ fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcom
 
 /// Writes the files that were asked for; whether there were any.
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, peaks } = recording;
     if let Some(path) = &arguments.chrome_trace {
         let annotations = annotations(trace);
         output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
@@ -60,7 +60,7 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
     }
     if let Some(path) = &arguments.html_viewer {
         let drawn = Some(arguments.html_max_records).filter(|&most| most > 0);
-        output::to_file(path, |out| viewer::write(trace, name, drawn, out))?;
+        output::to_file(path, |out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
         messages::note(&format!("HTML page written to {}.", path.display()));
     }
     Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
@@ -78,13 +78,14 @@ fn annotations(trace: &Trace) -> Annotations {
 
 /// What to print: what was asked for, or the summary if nothing was.
 fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> Vec<Document> {
-    let Recording { trace, name } = recording;
+    let Recording { trace, name, peaks } = recording;
+    let peaks = peaks.as_ref();
     let mut documents = Vec::new();
     if let Some(by) = arguments.by {
-        documents.push(documents::by(trace, by.into()));
+        documents.push(documents::by(trace, by.into(), peaks));
     }
     if let Some(n) = arguments.top_ops {
-        documents.push(documents::top_ops(trace, n));
+        documents.push(documents::top_ops(trace, n, peaks));
     }
     if let Some(n) = arguments.top_kernels {
         documents.push(documents::top_kernels(trace, n));
@@ -95,8 +96,8 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
     if documents.is_empty() && !exported {
         documents.push(match arguments.print.format {
             // A file of comma-separated values holds one table.
-            FormatArg::Csv => documents::by(trace, By::Op),
-            _ => documents::summary(trace, name),
+            FormatArg::Csv => documents::by(trace, By::Op, peaks),
+            _ => documents::summary(trace, name, peaks),
         });
     }
     if arguments.print.format == FormatArg::Csv {

@@ -292,7 +292,8 @@ fn with_process(path: &Path, process: &str) -> PathBuf {
 }
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
-    print_document(to, &documents::summary(&recording.trace, &recording.name))
+    let document = documents::summary(&recording.trace, &recording.name, recording.peaks.as_ref());
+    print_document(to, &document)
 }
 
 fn print_document(to: SummaryTo, document: &Document) -> anyhow::Result<()> {

@@ -20,7 +20,9 @@ pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
     let directory =
         directory.context("no temporary directory can be written; set TMPDIR to one that can")?;
     let page = directory.keep().join("timeline.html");
-    output::to_file(&page, |out| viewer::write(&recording.trace, &recording.name, None, out))?;
+    let peaks = recording.peaks.as_ref();
+    let name = &recording.name;
+    output::to_file(&page, |out| viewer::write(&recording.trace, name, peaks, None, out))?;
     output::to_stdout(|out| writeln!(out, "{}", page.display()))?;
     if !opened(&page) {
         messages::note("No browser could be started; open this page in a browser yourself.");

@@ -2,5 +2,6 @@
 
 mod bad_conditions;
 mod diff;
+mod peaks;
 mod place;
 mod report;

@@ -49,6 +49,8 @@ impl Place {
     /// `ggprof` with these arguments, run here.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(GGPROF);
+        // What is kept of this machine must not change what is printed.
+        command.env("XDG_CACHE_HOME", self.dir.path());
         command.current_dir(self.dir.path()).args(arguments);
         command.env_remove("NO_COLOR").stdin(Stdio::null());
         command

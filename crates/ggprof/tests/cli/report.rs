@@ -8,9 +8,13 @@ use std::io::Read;
 use std::process::Command;
 
 fn report(arguments: &[&str]) -> Ran {
+    asked("report", arguments).succeeded()
+}
+
+fn asked(command: &str, arguments: &[&str]) -> Ran {
     let place = Place::new();
     std::fs::copy(example(), place.path("example.json.gz")).unwrap();
-    place.run(&[&["report", "example.json.gz"], arguments].concat()).succeeded()
+    place.run(&[&[command, "example.json.gz"], arguments].concat())
 }
 
 #[test]
@@ -18,7 +22,21 @@ fn summary() {
     expect_file!["golden/summary.txt"].assert_eq(&report(&[]).out);
     expect_file!["golden/summary.md"].assert_eq(&report(&["--format", "markdown"]).out);
     expect_file!["golden/summary.json"].assert_eq(&report(&["--format", "json"]).out);
-    expect_file!["golden/summary.csv"].assert_eq(&report(&["--format", "csv"]).out);
+    let csv = asked("report", &["--format", "csv"]);
+    expect_file!["golden/summary.csv"].assert_eq(&csv.out);
+    assert!(csv.err.contains("estimates"), "a table has no place for warnings: {}", csv.err);
+}
+
+#[test]
+fn explanation() {
+    let explain = |arguments: &[&str]| asked("explain", arguments).succeeded().out;
+    expect_file!["golden/explain.txt"].assert_eq(&explain(&[]));
+    expect_file!["golden/explain.md"].assert_eq(&explain(&["--format", "markdown"]));
+    let json: Value = serde_json::from_str(&explain(&["--format", "json"])).unwrap();
+    let rows = json["budget"].as_array().unwrap();
+    let sum: u64 = rows.iter().map(|row| row["ns"].as_u64().unwrap()).sum();
+    assert_eq!(Some(sum), json["phases"][0]["wall_ns"].as_u64());
+    assert_eq!(json["findings"][0]["rule"], "R6");
 }
 
 #[test]

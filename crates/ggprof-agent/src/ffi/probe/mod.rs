@@ -45,7 +45,8 @@ fn find_layouts(makers: &Makers) -> Result<(TensorLayout, GraphLayout), &'static
     Ok((tensors::find(&bench, &graph)?, graph))
 }
 
-fn why(failure: Failure) -> &'static str {
+/// In words.
+pub(crate) fn why(failure: Failure) -> &'static str {
     match failure {
         Failure::NoChild => {
             "the system could not create the child process in which ggml is tried out"

@@ -25,10 +25,12 @@ pub(super) fn find(
     let type_id = find_type(bench, ne, nb)?;
     let (name, name_bytes) = find_name(bench)?;
     let (src, view_src) = find_sources(bench)?;
+    let (buffer, data) = find_buffer(bench).unwrap_or_default();
     let layout = TensorLayout {
         bytes: bench.tensor_bytes,
         type_id,
-        buffer: find_buffer(bench).unwrap_or(0),
+        buffer,
+        data,
         ne,
         nb,
         op: find_op(bench)?,
@@ -154,8 +156,9 @@ fn find_flags(bench: &Workbench<'_>) -> Result<usize, &'static str> {
     words::only(changed).ok_or("flags not found")
 }
 
-/// Not every build has what this needs; copies then lack a direction.
-fn find_buffer(bench: &Workbench<'_>) -> Option<usize> {
+/// The buffer and the data in it. Not every build has what this needs; copies then lack a
+/// direction, and experts are not seen.
+fn find_buffer(bench: &Workbench<'_>) -> Option<(usize, usize)> {
     let makers = bench.makers;
     let make = makers.ggml_backend_cpu_buffer_from_ptr?;
     let (new, alloc) = (makers.ggml_new_tensor_1d?, makers.ggml_backend_tensor_alloc?);
@@ -172,6 +175,8 @@ fn find_buffer(bench: &Workbench<'_>) -> Option<usize> {
             return None;
         }
         alloc(buffer, tensor, aligned);
-        look_at(bench, tensor).find_run(&[buffer as u64])
+        let words = look_at(bench, tensor);
+        let data = words.offsets().filter(|&at| words.u64_at(at) == aligned as u64);
+        Some((words.find_run(&[buffer as u64])?, words::only(data).unwrap_or(0)))
     }
 }

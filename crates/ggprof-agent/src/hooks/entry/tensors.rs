@@ -28,6 +28,7 @@ fn tensor_copy(real: Real<impl FnOnce()>, source: Pointer, target: Pointer) {
         let copy = Copied {
             start,
             source,
+            data: std::ptr::null_mut(),
             target,
             source_backend: std::ptr::null_mut(),
             target_backend: std::ptr::null_mut(),
@@ -40,7 +41,7 @@ fn tensor_copy(real: Real<impl FnOnce()>, source: Pointer, target: Pointer) {
 
 passing_all_on!(ggml_backend_tensor_set_async, tensor_set_async_real:
 tensor_set_async(
-    backend: Pointer, target: Pointer, _data: Pointer, offset: usize, bytes: usize
+    backend: Pointer, target: Pointer, data: Pointer, offset: usize, bytes: usize
 ));
 
 /// Runs of experts are copied through this: each call is one event.
@@ -48,7 +49,7 @@ fn tensor_set_async(
     real: Real<impl FnOnce()>,
     backend: Pointer,
     target: Pointer,
-    _data: Pointer,
+    data: Pointer,
     offset: usize,
     bytes: usize,
 ) {
@@ -61,6 +62,7 @@ fn tensor_set_async(
         let copy = Copied {
             start,
             source: std::ptr::null_mut(),
+            data,
             target,
             source_backend: std::ptr::null_mut(),
             target_backend: backend,

@@ -57,6 +57,8 @@ fn what_key(what: Covered) -> &'static str {
         Covered::Copies => "copies",
         Covered::Kernels => "kernels",
         Covered::Memory => "buffers",
+        Covered::Placement => "placement",
+        Covered::Experts => "experts",
     }
 }
 
@@ -73,6 +75,7 @@ fn how_key(how: CoveredHow) -> &'static str {
         CoveredHow::ActivityRecords => "activity records of the device",
         CoveredHow::InlineHook => "function entry",
         CoveredHow::NodeByNode => "node by node",
+        CoveredHow::Asked => "asked",
     }
 }
 

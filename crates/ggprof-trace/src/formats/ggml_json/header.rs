@@ -1,6 +1,7 @@
 //! The parts of the file around the records: backends, and what ggprof adds.
 
 use super::coverage::CoverageEntry;
+use super::placement::PlacementEntries;
 use crate::EventId;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork, GraphRun,
@@ -16,6 +17,9 @@ pub(super) struct BackendEntry {
     pub(super) id: i32,
     pub(super) name: Option<String>,
     pub(super) device: Option<String>,
+    /// Of ggprof's files only.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) description: String,
     #[serde(default)]
     pub(super) device_type: i64,
 }
@@ -44,6 +48,8 @@ pub(super) struct Additions {
     pub(super) buffers: Vec<Buffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sensors: Vec<Sensor>,
+    #[serde(skip_serializing_if = "PlacementEntries::is_empty")]
+    pub(super) placement: PlacementEntries,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -73,6 +79,7 @@ pub(super) fn take_backends(entries: Vec<BackendEntry>, trace: &mut Trace) {
             id: entry.id,
             name: entry.name.unwrap_or_else(|| "unknown".to_owned()),
             device: entry.device.unwrap_or_else(|| "unknown".to_owned()),
+            description: entry.description,
             device_type: DeviceType::from_ggml(entry.device_type),
         };
     }
@@ -128,6 +135,7 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         trace.host_tasks.push(HostTask { what, name, thread, graph_run, start_ns, duration_ns });
     }
     take_device_work(additions.device_work, &additions.kernels, trace);
+    additions.placement.take(trace);
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
@@ -248,6 +256,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             .collect(),
         buffers: trace.buffers.clone(),
         sensors: trace.sensors.clone(),
+        placement: PlacementEntries::of(trace),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

@@ -12,6 +12,7 @@ mod coverage;
 mod fast_record;
 mod fusion;
 mod header;
+mod placement;
 mod reader;
 mod record;
 mod scan;

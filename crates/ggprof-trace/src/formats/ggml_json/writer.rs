@@ -20,6 +20,10 @@ pub fn write(trace: &Trace, mut out: impl Write) -> io::Result<()> {
         string(&mut out, &backend.name)?;
         out.write_all(b", \"device\": ")?;
         string(&mut out, &backend.device)?;
+        if !backend.description.is_empty() {
+            out.write_all(b", \"description\": ")?;
+            string(&mut out, &backend.description)?;
+        }
         let last = at + 1 == trace.backends.len();
         let device_type = backend.device_type.to_ggml();
         writeln!(out, ", \"device_type\": {device_type}}}{}", if last { "" } else { "," })?;

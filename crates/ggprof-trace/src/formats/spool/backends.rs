@@ -25,6 +25,7 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
             id,
             name: name.to_owned(),
             device: device.to_owned(),
+            description: tables.text(record.description).to_owned(),
             device_type: match record.device_type {
                 u8::MAX => DeviceType::Unknown,
                 number => DeviceType::from_ggml(number.into()),

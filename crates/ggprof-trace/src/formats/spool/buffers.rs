@@ -39,7 +39,7 @@ fn device<'t>(tables: &'t Tables, buffer: &layout::Buffer) -> &'t str {
 }
 
 /// By ggml's numbers.
-fn usage(number: u8) -> BufferUsage {
+pub(super) fn usage(number: u8) -> BufferUsage {
     match number {
         0 => BufferUsage::Any,
         1 => BufferUsage::Weights,

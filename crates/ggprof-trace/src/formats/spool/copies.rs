@@ -41,6 +41,7 @@ impl Builder<'_> {
                 measured,
                 threads: None,
             });
+            trace.copy_ends.extend(self.memories.ends(copy, event));
             device::attach((self.tables, &mut self.kernel_names), trace, event, &work);
         }
     }

@@ -8,6 +8,7 @@ use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
 use super::kernel_name::KernelNames;
 use super::nodes::{self, Nodes};
+use super::placement::{self, Memories};
 use super::tables::{Split, Tables};
 use super::unseen;
 use crate::model::{
@@ -46,6 +47,7 @@ pub(super) fn all(
         ops: HashMap::new(),
         device,
         waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
+        memories: Memories::take(tables, trace),
     };
     builder.splits(trace);
     builder.copies(trace);
@@ -53,6 +55,8 @@ pub(super) fn all(
     builder.host_tasks(trace);
     builder.waits(trace);
     builder.shares(trace);
+    builder.experts(trace);
+    placement::take(tables, backends, &builder.memories, &builder.nodes, trace);
     Ok(())
 }
 
@@ -90,6 +94,7 @@ pub(super) struct Builder<'a> {
     /// Backends whose threads were seen to wait. How long the threads of others worked is not
     /// known.
     waits_seen: HashSet<u32>,
+    pub(super) memories: Memories,
 }
 
 /// Backends of which this was observed, and in none of these ways.
@@ -194,6 +199,19 @@ impl Builder<'_> {
         });
         if !self.tables.shares.is_empty() {
             self.ops.insert((op.split, op.position), event);
+        }
+    }
+
+    fn experts(&mut self, trace: &mut Trace) {
+        for (of, counts) in &self.tables.expert_uses {
+            let Some(begin) = self.tables.splits.get(&of.split).map(|split| &split.begin) else {
+                continue;
+            };
+            let Some(&run) = self.runs.get(&begin.run) else { continue };
+            let key = (begin.shape, of.position);
+            let Some(node) = self.nodes.at(self.tables, trace, key, false) else { continue };
+            let counts = counts.iter().map(|count| (count.expert, count.uses));
+            trace.expert_uses.push(node, run, of.experts, (of.tokens, of.tokens_read), counts);
         }
     }
 

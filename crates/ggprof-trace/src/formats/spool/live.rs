@@ -16,7 +16,7 @@ use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
 use ggprof_spool::record::Record;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -39,6 +39,8 @@ pub struct Live {
     call_of_run: HashMap<u32, u32>,
     /// Ends that were read before their begins: lanes are read one after the other.
     early: Vec<Record>,
+    /// Backends whose devices time their own copies: the calls of others tell too much.
+    timing_copies: HashSet<BackendIndex>,
     missed_blocks: u64,
 }
 
@@ -112,6 +114,7 @@ impl Live {
             call_of_thread: HashMap::new(),
             call_of_run: HashMap::new(),
             early: Vec::new(),
+            timing_copies: HashSet::new(),
             missed_blocks: 0,
         })
     }
@@ -284,6 +287,7 @@ impl Live {
                 let bytes = if work.cause == 0 { work.bytes } else { 0 };
                 let copy = LiveCopy { backend, start_ns, end_ns, bytes, is_timed: true };
                 news.copies.push(copy);
+                self.timing_copies.insert(backend);
                 continue;
             }
             news.busy.push((backend, start_ns, start_ns + duration_ns));
@@ -309,7 +313,8 @@ impl Live {
                 start_ns: clock.ns(copy.start),
                 end_ns: clock.ns(copy.end.max(copy.start)),
                 bytes: copy.bytes,
-                is_timed: copy.flags & layout::COPY_ASYNC == 0,
+                is_timed: copy.flags & layout::COPY_ASYNC == 0
+                    && !self.timing_copies.contains(&backend),
             });
         }
     }
@@ -328,7 +333,7 @@ impl Live {
         });
         tables.runs.retain(|_, run| run.end.is_none());
         let (runs, splits) = (&tables.runs, &tables.splits);
-        let wanted: hashbrown::HashSet<u32> = splits.values().map(|it| it.begin.run).collect();
+        let wanted: HashSet<u32> = splits.values().map(|it| it.begin.run).collect();
         self.call_of_run.retain(|run, _| runs.contains_key(run) || wanted.contains(run));
         tables.shares.clear();
         tables.host_tasks.clear();

@@ -20,6 +20,7 @@ mod fusions;
 mod kernel_name;
 mod live;
 mod nodes;
+mod placement;
 mod sensors;
 mod tables;
 mod unseen;

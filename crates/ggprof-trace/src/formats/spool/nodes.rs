@@ -83,6 +83,21 @@ impl Nodes {
         Some(node)
     }
 
+    /// The nodes of the file that each node of the trace stands for.
+    pub(super) fn members(&self, tables: &Tables) -> Vec<(NodeId, Vec<u32>)> {
+        let alone = self.alone.iter().map(|(&number, &node)| (node, vec![number]));
+        let shapes = self.place_of_shape.iter();
+        let fused = shapes.flat_map(|(&shape, &place)| {
+            let nodes = (0_u32..).zip(&self.places[place].fused);
+            nodes.filter_map(move |(position, node)| {
+                let members = tables.fusions.get(&(shape, position))?.iter();
+                let numbers = members.filter_map(|&member| tables.node_at(shape, member));
+                Some(((*node)?, numbers.collect()))
+            })
+        });
+        alone.chain(fused).collect()
+    }
+
     fn fusion(
         &mut self,
         tables: &Tables,

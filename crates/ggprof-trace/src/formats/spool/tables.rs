@@ -41,6 +41,10 @@ pub(super) struct Tables {
     /// Each with its device's name.
     pub(super) sensors: BTreeMap<u32, (layout::Sensor, String)>,
     pub(super) samples: Vec<layout::Sample>,
+    pub(super) memory_kinds: BTreeMap<u32, layout::MemoryKind>,
+    /// By node and by the backend that computed it.
+    pub(super) placements: HashMap<(u32, u32), Placed>,
+    pub(super) expert_uses: Vec<(layout::ExpertUse, Vec<layout::ExpertCount>)>,
 }
 
 #[derive(Debug)]
@@ -53,6 +57,14 @@ pub(super) struct Run {
 pub(super) struct Split {
     pub(super) begin: layout::SplitBegin,
     pub(super) end: Option<layout::SplitEnd>,
+}
+
+/// Where a node's tensors are, and what devices say of it.
+#[derive(Debug)]
+pub(super) struct Placed {
+    pub(super) record: layout::Placement,
+    pub(super) sources: Vec<u32>,
+    pub(super) answers: Vec<layout::Answer>,
 }
 
 #[derive(Debug)]
@@ -95,6 +107,7 @@ impl Tables {
         self.runs.retain(|&run, records| selection.holds(run, records.begin.scheduler));
         self.splits.retain(|_, split| self.runs.contains_key(&split.begin.run));
         self.ops.retain(|op| self.splits.contains_key(&op.split));
+        self.expert_uses.retain(|(of, _)| self.splits.contains_key(&of.split));
         self.shares.retain(|share| self.splits.contains_key(&share.split));
         self.device_work.retain(|work| self.splits.contains_key(&work.split));
         self.host_tasks.retain(|task| self.splits.contains_key(&task.split));
@@ -172,6 +185,12 @@ impl Tables {
                     call.end = Some(end);
                 }
             }
+            Record::MemoryKind(kind) => _ = self.memory_kinds.insert(kind.memory, kind),
+            Record::Placement { placement: record, sources, answers } => {
+                let key = (record.node, record.backend);
+                self.placements.insert(key, Placed { record, sources, answers });
+            }
+            Record::ExpertUse { of, counts } => self.expert_uses.push((of, counts)),
             Record::ContextChange(change) => self.context_changes.push(change),
             Record::Buffer { buffer, tensor } => {
                 self.buffers.insert(buffer.buffer, (buffer, tensor));

@@ -12,6 +12,8 @@ const MOST: usize = 32;
 #[derive(Debug)]
 pub(super) struct CpuFreq {
     files: Vec<File>,
+    /// The highest clock of any processor.
+    limit_khz: Option<u64>,
 }
 
 impl CpuFreq {
@@ -19,10 +21,13 @@ impl CpuFreq {
     pub(super) fn below(root: &Path) -> Option<CpuFreq> {
         let directory = root.join("sys/devices/system/cpu");
         let entries = std::fs::read_dir(directory).ok()?.flatten();
+        let mut limit_khz = None;
         let mut processors: Vec<(u32, File)> = entries
             .filter_map(|entry| {
                 let number = entry.file_name().to_str()?.strip_prefix("cpu")?.parse().ok()?;
                 let file = File::open(entry.path().join("cpufreq/scaling_cur_freq")).ok()?;
+                let limit = File::open(entry.path().join("cpufreq/cpuinfo_max_freq"));
+                limit_khz = limit.ok().and_then(|file| kilohertz(&file)).max(limit_khz);
                 kilohertz(&file).map(|_| (number, file))
             })
             .collect();
@@ -30,7 +35,7 @@ impl CpuFreq {
         let apart = processors.len().div_ceil(MOST).max(1);
         let files: Vec<File> =
             processors.into_iter().step_by(apart).map(|(_, file)| file).collect();
-        (!files.is_empty()).then_some(CpuFreq { files })
+        (!files.is_empty()).then_some(CpuFreq { files, limit_khz })
     }
 }
 
@@ -40,6 +45,7 @@ impl Source for CpuFreq {
             Quantity::ProcessorClock,
             Quantity::LowestProcessorClock,
             Quantity::HighestProcessorClock,
+            Quantity::ProcessorClockLimit,
         ];
         let sensor = |quantity| Described {
             quantity,
@@ -56,7 +62,8 @@ impl Source for CpuFreq {
         let sum = clocks.iter().fold(0, |sum: u64, clock| sum.saturating_add(*clock));
         let mean = sum.checked_div(clocks.len() as u64);
         let [lowest, highest] = [clocks.iter().min(), clocks.iter().max()];
-        [mean, lowest.copied(), highest.copied()].map(|clock| clock.map(hertz)).to_vec()
+        let clocks = [mean, lowest.copied(), highest.copied(), self.limit_khz];
+        clocks.map(|clock| clock.map(hertz)).to_vec()
     }
 }
 
@@ -80,10 +87,11 @@ mod tests {
         {
             fs::create_dir_all(cpus.join(name).join("cpufreq")).unwrap();
             fs::write(cpus.join(name).join("cpufreq/scaling_cur_freq"), text).unwrap();
+            fs::write(cpus.join(name).join("cpufreq/cpuinfo_max_freq"), "4000000\n").unwrap();
         }
         fs::create_dir_all(cpus.join("cpuidle")).unwrap();
         let mut source = CpuFreq::below(root.path()).unwrap();
-        let gigahertz = [2.0, 1.0, 3.5].map(|clock| Some((clock * 1e9) as u64));
+        let gigahertz = [2.0, 1.0, 3.5, 4.0].map(|clock| Some((clock * 1e9) as u64));
         assert_eq!(source.read(), gigahertz);
         // The same files again, as they are now.
         fs::write(cpus.join("cpu1/cpufreq/scaling_cur_freq"), "500000\n").unwrap();

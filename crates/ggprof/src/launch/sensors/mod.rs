@@ -9,6 +9,7 @@ mod cpufreq;
 // Calls a vendor's library, which is loaded if there is one.
 #[allow(unsafe_code)]
 mod nvml;
+mod processors;
 mod rapl;
 mod samples;
 
@@ -40,6 +41,12 @@ enum Quantity {
     LowestProcessorClock = 8,
     HighestProcessorClock = 9,
     PackageEnergy = 10,
+    DeviceClockLimit = 11,
+    ProcessorClockLimit = 12,
+    UsableProcessors = 13,
+    MachineTime = 14,
+    ProgramTime = 15,
+    StolenTime = 16,
 }
 
 /// A sensor as it is described in the recording.
@@ -101,10 +108,11 @@ impl Drop for Sensors {
 
 /// All sources below this root, in the order of the report.
 fn all(root: &Path) -> Vec<Box<dyn Source>> {
-    let sources: [Option<Box<dyn Source>>; 3] = [
+    let sources: [Option<Box<dyn Source>>; 4] = [
         nvml::Nvml::load().map(|source| Box::new(source) as _),
         cpufreq::CpuFreq::below(root).map(|source| Box::new(source) as _),
         rapl::Rapl::below(root).map(|source| Box::new(source) as _),
+        processors::Processors::below(root).map(|source| Box::new(source) as _),
     ];
     sources.into_iter().flatten().collect()
 }

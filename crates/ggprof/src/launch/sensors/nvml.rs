@@ -31,10 +31,13 @@ struct Utilisation {
     _memory: c_uint,
 }
 
+type AskClock = unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int;
+
 /// The functions that are asked for figures; each may be missing.
 #[derive(Clone, Copy)]
 struct Functions {
-    clock: Option<unsafe extern "C" fn(Device, c_uint, *mut c_uint) -> c_int>,
+    clock: Option<AskClock>,
+    highest_clock: Option<AskClock>,
     milliwatts: Option<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>,
     millijoules: Option<unsafe extern "C" fn(Device, *mut u64) -> c_int>,
     memory: Option<unsafe extern "C" fn(Device, *mut Memory) -> c_int>,
@@ -73,6 +76,7 @@ impl Nvml {
                 )?,
                 Functions {
                     clock: function(library, c"nvmlDeviceGetClockInfo"),
+                    highest_clock: function(library, c"nvmlDeviceGetMaxClockInfo"),
                     milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
                     millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
                     memory: function(library, c"nvmlDeviceGetMemoryInfo"),
@@ -109,6 +113,7 @@ impl Nvml {
             Quantity::DeviceEnergy,
             Quantity::DeviceMemory,
             Quantity::DeviceUtilisation,
+            Quantity::DeviceClockLimit,
         ];
         let has = |quantity: &Quantity| self.functions.ask(device, *quantity).is_some();
         let sensors = quantities.into_iter().filter(has).map(|quantity| {
@@ -124,8 +129,9 @@ impl Functions {
     /// In the units of the recording; `None` where the device does not say.
     fn ask(&self, device: Device, quantity: Quantity) -> Option<u64> {
         match quantity {
-            Quantity::DeviceClock => self.hertz(device, CLOCKS[0]),
-            Quantity::DeviceMemoryClock => self.hertz(device, CLOCKS[1]),
+            Quantity::DeviceClock => hertz(self.clock?, device, CLOCKS[0]),
+            Quantity::DeviceMemoryClock => hertz(self.clock?, device, CLOCKS[1]),
+            Quantity::DeviceClockLimit => hertz(self.highest_clock?, device, CLOCKS[0]),
             Quantity::DevicePower => {
                 // SAFETY: here and below a device that NVML gave, which lives as long as NVML, and
                 // a value that the function fills in.
@@ -150,12 +156,12 @@ impl Functions {
             _ => None,
         }
     }
+}
 
-    fn hertz(&self, device: Device, clock: c_uint) -> Option<u64> {
-        // SAFETY: as in `ask`.
-        let megahertz = answer(|value| unsafe { Some(self.clock?(device, clock, value)) })?;
-        Some(u64::from(megahertz) * 1_000_000)
-    }
+fn hertz(ask: AskClock, device: Device, clock: c_uint) -> Option<u64> {
+    // SAFETY: as in `Functions::ask`.
+    let megahertz = answer(|value| unsafe { Some(ask(device, clock, value)) })?;
+    Some(u64::from(megahertz) * 1_000_000)
 }
 
 /// What a function has filled in, if it says so.

@@ -1,0 +1,161 @@
+use super::*;
+use crate::layers::places;
+use crate::phases::phases;
+use ggprof_trace::text_fixture;
+
+/// The rows of the only phase, longest first; they add up to its wall time.
+#[track_caller]
+fn check(text: &str, expected: &[(Spent, u64)]) {
+    let trace = text_fixture::parse(&format!("backend 0 GPU gpu\nbackend 1 CPU cpu\n{text}"));
+    let phases = phases(&trace);
+    let budgets = budgets(&trace, &phases, &places(&trace));
+    let rows: Vec<(Spent, u64)> = budgets[0].rows.iter().map(|row| (row.spent, row.ns)).collect();
+    assert_eq!(rows, expected);
+    for (budget, phase) in budgets.iter().zip(&phases.phases) {
+        assert_eq!(budget.rows.iter().map(|row| row.ns).sum::<u64>(), phase.wall_ns());
+    }
+}
+
+const GPU: BackendIndex = BackendIndex(0);
+const CPU: BackendIndex = BackendIndex(1);
+
+fn on(backend: BackendIndex, part: Part) -> Spent {
+    Spent::Computing { backend, part }
+}
+
+#[test]
+fn each_instant_counts_once() {
+    check(
+        "batch 0..90 0:5+1!1
+         batch 120..200 0:6+1!1
+         run 10..80 batch=0
+         run 125..190 batch=1
+         op CPU GET_ROWS 10..14 embd run=0 measured=host
+         copy GPU H2D 15..25 64 embd run=0
+         op GPU MUL_MAT 20..70 Qcur-0 run=0 measured=device
+         op CPU ADD 60..75 ffn_out-0 run=0 measured=host
+         op GPU MUL_MAT 130..190 result_output run=1 measured=device",
+        &[
+            (on(GPU, Part::Output), 60),
+            (on(GPU, Part::Attention), 50),
+            // 0..10, 80..90, 120..125, 190..200.
+            (Spent::BuildingGraphs, 35),
+            // From the call's return to the next call.
+            (Spent::Program, 30),
+            // 14..15 and 125..130: what comes next is the device's.
+            (Spent::Launching { backend: GPU }, 6),
+            (on(CPU, Part::FeedForward), 5),
+            (Spent::Copying(Direction::HostToDevice), 5),
+            (Spent::Scheduling, 5),
+            (on(CPU, Part::Rest), 4),
+        ],
+    );
+}
+
+#[test]
+fn threads_that_wait_do_not_compute() {
+    check(
+        "run 0..100
+         op CPU MUL_MAT 0..40 Qcur-0 run=0 measured=host threads=4:120:40:40
+         op CPU MUL_MAT 50..90 ffn_out-0 run=0 measured=host threads=4:160:40:0
+         op CPU MUL_MAT 92..100 result_output run=0 split=1 measured=host threads=4:32:8:0",
+        &[
+            (on(CPU, Part::FeedForward), 40),
+            (on(CPU, Part::Attention), 30),
+            (Spent::UnequalThreads, 10),
+            (Spent::Barriers, 10),
+            (on(CPU, Part::Output), 8),
+            // Between two splits.
+            (Spent::Scheduling, 2),
+        ],
+    );
+}
+
+#[test]
+fn what_is_only_called_or_waited_for_is_said_to_be() {
+    check(
+        "batch 0..20 0:5+1!1
+         run 0..15 batch=0
+         op GPU SPLIT 0..10 run=0 measured=host_call
+         compile 2..6 matvec
+         wait 25..60 run=0",
+        &[
+            (Spent::WaitingForDevice, 35),
+            (Spent::Launching { backend: GPU }, 6),
+            (Spent::Scheduling, 5),
+            (Spent::BuildingGraphs, 5),
+            (Spent::Program, 5),
+            (Spent::CompilingPipelines, 4),
+        ],
+    );
+}
+
+#[test]
+fn other_contexts_gaps_and_unseen_runs() {
+    check(
+        "batch 0..20 0:5+1!1
+         batch 20..50 0:1+1!1 context=2
+         batch 60..80 0:6+1!1
+         batch 90..99 0:7+1!1
+         run 0..20 batch=0 number=1
+         run 25..45 batch=1 number=2
+         run 60..80 batch=2 number=3
+         run 90..99 batch=3 number=4
+         op GPU MUL_MAT 0..20 Qcur-0 run=0 measured=device
+         op GPU MUL_MAT 25..45 Qcur-0 run=1 measured=device
+         op GPU MUL_MAT 60..80 Qcur-0 run=2 measured=device",
+        &[
+            (on(GPU, Part::Attention), 40),
+            (Spent::Program, 30),
+            (Spent::OtherRuns, 20),
+            (Spent::UnseenRun, 9),
+        ],
+    );
+}
+
+/// The wall time of a phase leaves gaps out.
+#[test]
+fn gaps_are_in_no_budget() {
+    check(
+        "run 0..20 number=1
+         run 60..80 number=3
+         op GPU MUL_MAT 0..20 Qcur-0 f32[64] run=0
+         op GPU MUL_MAT 60..80 Qcur-0 f32[64] run=1",
+        &[(on(GPU, Part::Attention), 20)],
+    );
+}
+
+#[test]
+fn between_its_kernels_an_op_does_nothing() {
+    check(
+        "run 0..100
+         op GPU MUL_MAT 0..100 Qcur-0 run=0 measured=device
+         kernel quantize 0..20
+         kernel matvec 70..100",
+        &[(on(GPU, Part::Attention), 50), (Spent::Launching { backend: GPU }, 50)],
+    );
+}
+
+/// As in the sampled run of the same kind: 30 of 40 ns for attention.
+#[test]
+fn splits_timed_as_a_whole_are_shared_out_by_samples() {
+    let text = "backend 0 GPU gpu
+         run 0..100
+         run 100..200
+         op GPU MUL_MAT 0..60 Qcur-0 f32[8,1] run=0 measured=device
+         op GPU MUL_MAT 60..80 ffn_out-0 f32[32,1] run=0 measured=device
+         op GPU SPLIT 100..200 x f32[32,1] <- f32[8,1] run=1 measured=device";
+    let trace = text_fixture::parse(text);
+    let phases = phases(&trace);
+    let budgets = budgets(&trace, &phases, &places(&trace));
+    let rows: Vec<_> =
+        budgets[0].rows.iter().map(|row| (row.spent, row.ns, row.estimated_ns)).collect();
+    assert_eq!(
+        rows,
+        [
+            (on(GPU, Part::Attention), 135, 75),
+            (on(GPU, Part::FeedForward), 45, 25),
+            (Spent::Scheduling, 20, 0),
+        ]
+    );
+}

@@ -1,0 +1,58 @@
+//! Time of splits that were timed as a whole, shared out among the parts of the model as in the splits of
+//! the same kind whose ops are known.
+
+use super::{Budget, Part, Row, Spent};
+use crate::estimates::estimates_by;
+use crate::layers::Place;
+use crate::phases::Phases;
+use ggprof_trace::{BackendIndex, Signature, Trace};
+use hashbrown::HashMap;
+
+pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &[Place], budgets: &mut [Budget]) {
+    let is_undivided = |row: &Row| undivided(row).is_some();
+    if !budgets.iter().any(|budget| budget.rows.iter().any(is_undivided)) {
+        return;
+    }
+    let estimates = estimates_by(trace, |event| {
+        let phase = *phases.phase_of_run.get(event.graph_run?.0 as usize)?;
+        let is_split = trace.op_name(event.node) == Signature::WHOLE_SPLIT;
+        let part = Part::of(places[event.id.0 as usize].module);
+        (event.is_op() && !is_split).then_some((phase, event.backend, part))
+    });
+    let mut parts: HashMap<(u32, BackendIndex), Vec<(Part, f64)>> = HashMap::new();
+    for ((phase, backend, part), estimate) in estimates {
+        if estimate.ns > 0.0 {
+            parts.entry((phase, backend)).or_default().push((part, estimate.ns));
+        }
+    }
+    for (phase, budget) in (0u32..).zip(budgets) {
+        share(budget, |backend| parts.get(&(phase, backend)).map(Vec::as_slice));
+    }
+}
+
+fn undivided(row: &Row) -> Option<BackendIndex> {
+    match row.spent {
+        Spent::Computing { backend, part: Part::Undivided } => Some(backend),
+        _ => None,
+    }
+}
+
+/// What rounding leaves over stays undivided.
+fn share<'p>(budget: &mut Budget, parts_of: impl Fn(BackendIndex) -> Option<&'p [(Part, f64)]>) {
+    for row in budget.rows.clone() {
+        let Some((backend, parts)) = undivided(&row).and_then(|it| Some((it, parts_of(it)?)))
+        else {
+            continue;
+        };
+        let all: f64 = parts.iter().map(|(_, ns)| ns).sum();
+        let mut left_ns = row.ns;
+        for &(part, weight) in parts {
+            let ns = ((row.ns as f64 * (weight / all)) as u64).min(left_ns);
+            left_ns -= ns;
+            budget.add_row(Row { spent: Spent::Computing { backend, part }, ns, estimated_ns: ns });
+        }
+        budget.rows.iter_mut().filter(|it| it.spent == row.spent).for_each(|it| it.ns = left_ns);
+    }
+    budget.rows.retain(|row| row.ns > 0);
+    budget.rows.sort_by_key(|row| (std::cmp::Reverse(row.ns), row.spent));
+}

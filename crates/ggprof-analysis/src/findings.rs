@@ -1,0 +1,169 @@
+//! What makes a phase slower than it could be, ranked by what it costs. One rule a file.
+//!
+//! A rule looks at the budget of a phase and at what was tallied of it, and gives back what it found
+//! with the time that would be saved. Words are the report's business.
+
+mod bubbles;
+mod copied;
+mod copied_weights;
+mod depth;
+mod draft;
+mod exposed_copies;
+mod first_use;
+mod host_ops;
+mod launches;
+mod limit;
+mod program;
+mod prompt_again;
+mod scene;
+mod slow_clock;
+mod slow_copies;
+mod small_batches;
+mod splits;
+#[cfg(test)]
+mod staged;
+mod threads;
+mod what;
+mod what_if;
+
+use crate::budget::{Budget, Divided, summed};
+use crate::layers::Place;
+use crate::peaks::Peaks;
+use crate::phases::{PhaseKind, Phases};
+use ggprof_trace::Trace;
+use scene::Scene;
+use std::cmp::Reverse;
+
+pub use copied::CopyRow;
+pub use what::{BusyDevice, ClockShown, DepthPoint, HostOp, Rate, RateFrom, What, WhichHostOps};
+pub use what_if::LayerCosts;
+
+/// From this part of a phase's wall time on, something found is worth a change.
+pub const LEAST_SHARE: f64 = 0.05;
+
+/// A rule, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Rule(pub u8);
+
+/// Something that takes time in a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub rule: Rule,
+    /// Whose phase, as a place among the budgets.
+    pub budget: usize,
+    /// What would be saved of the phase's wall time.
+    pub cost_ns: u64,
+    /// The cost follows from a comparison, not from a measurement alone.
+    pub is_estimate: bool,
+    pub certainty: Certainty,
+    pub what: What,
+}
+
+/// How certain it is that a change of what was found brings the time back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// The recording says so.
+    Certain,
+    /// All that was recorded fits, and other reasons are rare.
+    Likely,
+    /// It is worth trying.
+    Possible,
+}
+
+/// What a recording tells of itself.
+#[derive(Debug)]
+pub struct Explained {
+    /// Of the phases, repetitions together.
+    pub budgets: Vec<Budget>,
+    /// The most expensive first.
+    pub findings: Vec<Finding>,
+    /// How far phases are from what their devices can do.
+    pub rates: Vec<Rate>,
+    /// Of phases whose layers are divided between the host and a device.
+    pub layer_costs: Vec<LayerCosts>,
+}
+
+impl Explained {
+    /// Those that a change is worth for.
+    pub fn worth_a_change(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|finding| self.share(finding) >= LEAST_SHARE)
+    }
+
+    /// The part of its phase that it costs.
+    pub fn share(&self, finding: &Finding) -> f64 {
+        self.budgets[finding.budget].share(finding.cost_ns)
+    }
+}
+
+type Find = fn(&Scene<'_>, usize, &Budget) -> Vec<Finding>;
+
+const RULES: &[Find] = &[
+    host_ops::find,
+    splits::find,
+    exposed_copies::find,
+    slow_copies::find,
+    copied_weights::find,
+    program::find,
+    threads::find,
+    launches::find,
+    prompt_again::find,
+    depth::find,
+    draft::find,
+    slow_clock::find,
+    first_use::find,
+    bubbles::find,
+    small_batches::find,
+];
+
+/// What a rule finds may be part of what another one finds: the first of each pair goes where the
+/// second one is more expensive, in the same phase.
+const PART_OF: &[(Rule, Rule)] = &[
+    (splits::RULE, host_ops::RULE),
+    (exposed_copies::RULE, copied_weights::RULE),
+    (exposed_copies::RULE, slow_copies::RULE),
+    (exposed_copies::RULE, host_ops::RULE),
+    (slow_copies::RULE, copied_weights::RULE),
+    (launches::SMALL_KERNELS, host_ops::RULE),
+    (launches::SMALL_KERNELS, copied_weights::RULE),
+    (launches::GRAPHS_OFF, host_ops::RULE),
+    (threads::BARRIERS, host_ops::RULE),
+    (threads::UNEQUAL, host_ops::RULE),
+    (bubbles::RULE, host_ops::RULE),
+];
+
+pub fn explained(
+    trace: &Trace,
+    phases: &Phases,
+    places: &[Place],
+    divided: &Divided,
+    peaks: Option<&Peaks>,
+) -> Explained {
+    let budgets = summed(phases, &divided.budgets);
+    let scene = Scene::new(trace, phases, places, &budgets, &divided.exposed, peaks);
+    let mut findings: Vec<Finding> = Vec::new();
+    for (place, budget) in budgets.iter().enumerate().filter(|(_, budget)| is_work(budget)) {
+        findings.extend(RULES.iter().flat_map(|find| find(&scene, place, budget)));
+    }
+    findings.retain(|finding| finding.cost_ns > 0);
+    leave_parts_out(&mut findings);
+    findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+    let rates = limit::rates(&scene, &budgets);
+    let layer_costs = what_if::layer_costs(&scene, &budgets);
+    Explained { budgets, findings, rates, layer_costs }
+}
+
+fn is_work(budget: &Budget) -> bool {
+    budget.kind != PhaseKind::WarmUp && budget.wall_ns > 0
+}
+
+fn leave_parts_out(findings: &mut Vec<Finding>) {
+    let all = findings.clone();
+    findings.retain(|finding| {
+        let is_part_of = |other: &Finding| {
+            other.budget == finding.budget
+                && other.cost_ns >= finding.cost_ns
+                && PART_OF.contains(&(finding.rule, other.rule))
+        };
+        !all.iter().any(is_part_of)
+    });
+}

@@ -1,0 +1,61 @@
+//! R3: copies under which nothing computes. Those of weights are R5's.
+
+use super::copied::CopyRow;
+use super::scene::Scene;
+use super::{Certainty, Finding, Rule, What};
+use crate::budget::{Budget, Direction};
+use crate::copies::TensorClass;
+
+pub(super) const RULE: Rule = Rule(3);
+
+/// Of the phase's wall time.
+const LEAST: f64 = 0.1;
+const SHOWN: usize = 5;
+
+pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
+    let directions = [
+        Direction::HostToDevice,
+        Direction::DeviceToHost,
+        Direction::DeviceToDevice,
+        Direction::HostToHost,
+    ];
+    let is_weights =
+        |row: &&CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
+    let of_direction = |direction: Direction| {
+        let copies: Vec<CopyRow> = scene
+            .copies_of(place)
+            .filter(|row| row.direction == direction && row.exposed_ns > 0 && !is_weights(row))
+            .take(SHOWN)
+            .cloned()
+            .collect();
+        let cost_ns = copies.iter().map(|row| row.exposed_ns).sum();
+        (budget.share(cost_ns) >= LEAST).then_some(Finding {
+            rule: RULE,
+            budget: place,
+            cost_ns,
+            is_estimate: false,
+            certainty: Certainty::Likely,
+            what: What::ExposedCopies { direction, copies },
+        })
+    };
+    directions.into_iter().filter_map(of_direction).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::staged::{check, tokens};
+
+    #[test]
+    fn copies_are_hidden_or_not() {
+        let copied = |times: &str| {
+            tokens(
+                3,
+                1000,
+                1000,
+                &format!("op GPU MUL_MAT 0..600 Qcur-0 run=@\ncopy GPU H2D {times} 64 inp_x run=@"),
+            )
+        };
+        check(RULE, &copied("500..1000"), 3 * 400, &copied("100..600"));
+    }
+}

@@ -1,0 +1,264 @@
+//! R1: ops on the host beside a device that computes the rest.
+
+use super::copied::is_between_ops;
+use super::scene::{OpKey, OpSum, Scene};
+use super::{Certainty, Finding, HostOp, Rule, What, WhichHostOps};
+use crate::budget::{Budget, Part, Spent};
+use crate::placement::{Reason, reason_of};
+use ggprof_trace::BackendIndex;
+use hashbrown::{HashMap, HashSet};
+use std::cmp::Reverse;
+
+pub(super) const RULE: Rule = Rule(1);
+
+/// Evidence is the longest ops.
+const SHOWN: usize = 5;
+
+/// Which of the cases of [`WhichHostOps`] an op is one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Case {
+    Layers,
+    Experts,
+    Output,
+    Op,
+}
+
+pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
+    let Some(device) = main_device(scene, place) else { return Vec::new() };
+    let tally = &scene.tallies[place];
+    let layers = Layers::of(scene, place);
+    let mut cases: HashMap<Case, Vec<(OpKey, OpSum)>> = HashMap::new();
+    for (key, sum) in tally.ops.iter().filter(|(key, _)| scene.is_of_host(key.backend)) {
+        if !is_input(scene, key) {
+            cases.entry(layers.case(key)).or_default().push((*key, *sum));
+        }
+    }
+    let host_ns: u64 = cases.values().flatten().map(|(_, sum)| sum.ns).sum();
+    let around_ns = around(scene, place, budget);
+    let of_case = |(case, ops): (Case, Vec<(OpKey, OpSum)>)| {
+        let own_ns: u64 = ops.iter().map(|(_, sum)| sum.ns).sum();
+        // What lies between the ops is shared out by their time.
+        let around_ns =
+            (u128::from(around_ns) * u128::from(own_ns) / u128::from(host_ns.max(1))) as u64;
+        let on_device_ns = on_device(scene, place, device, &ops);
+        let what = What::HostOps {
+            device,
+            which: layers.which(case, &ops),
+            ops: shown(scene, ops),
+            around_ns,
+            on_device_ns,
+        };
+        let whole_ns = (own_ns + around_ns).min(budget.wall_ns);
+        let cost_ns = whole_ns.saturating_sub(on_device_ns.unwrap_or(0));
+        let certainty = certainty(&what);
+        Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }
+    };
+    cases.into_iter().map(of_case).collect()
+}
+
+/// The device that computes at least half of the nodes, if there is one.
+fn main_device(scene: &Scene<'_>, place: usize) -> Option<BackendIndex> {
+    let tally = &scene.tallies[place];
+    let mut counts: HashMap<BackendIndex, u64> = HashMap::new();
+    let (mut on_host, mut on_devices) = (0, 0);
+    for (key, sum) in &tally.ops {
+        let is_whole_split = scene.op(key) == ggprof_trace::Signature::WHOLE_SPLIT;
+        match scene.is_of_host(key.backend) {
+            true => on_host += sum.count,
+            false => {
+                // A split stands for as many nodes as there may be.
+                let count = if is_whole_split { u64::from(u32::MAX) } else { sum.count };
+                on_devices += count;
+                *counts.entry(key.backend).or_default() += count;
+            }
+        }
+    }
+    let main = counts.into_iter().max_by_key(|(backend, count)| (*count, Reverse(*backend)));
+    main.map(|(backend, _)| backend).filter(|_| on_devices >= on_host)
+}
+
+/// Looking up embeddings stays on the host, whatever is asked for.
+fn is_input(scene: &Scene<'_>, key: &OpKey) -> bool {
+    key.layer.is_none() && scene.op(key) == "GET_ROWS"
+}
+
+/// What the scheduler and copies of activations take, all because work changes sides.
+fn around(scene: &Scene<'_>, place: usize, budget: &Budget) -> u64 {
+    let copies = scene.copies_of(place).filter(|row| is_between_ops(row));
+    let copied_ns: u64 = copies.map(|row| row.exposed_ns).sum();
+    let waiting = |spent: Spent| matches!(spent, Spent::Scheduling | Spent::Barriers);
+    copied_ns + budget.sum(waiting)
+}
+
+/// Which layers are where.
+struct Layers {
+    on_device: HashSet<u32>,
+    on_host: HashSet<u32>,
+    all: HashSet<u32>,
+}
+
+impl Layers {
+    fn of(scene: &Scene<'_>, place: usize) -> Self {
+        let mut layers =
+            Self { on_device: HashSet::new(), on_host: HashSet::new(), all: HashSet::new() };
+        // Of other phases as well: in samples, few splits of a device show their layers.
+        for (at, tally) in scene.tallies.iter().enumerate() {
+            for key in tally.ops.keys() {
+                let Some(layer) = key.layer else { continue };
+                layers.all.insert(layer.0);
+                let is_product = scene.op(key) == "MUL_MAT";
+                if is_product && at == place {
+                    let is_of_host = scene.is_of_host(key.backend);
+                    let there =
+                        if is_of_host { &mut layers.on_host } else { &mut layers.on_device };
+                    there.insert(layer.0);
+                }
+            }
+        }
+        layers
+    }
+
+    fn case(&self, key: &OpKey) -> Case {
+        match key.layer {
+            None => Case::Output,
+            Some(layer) if self.is_whole(layer.0) => Case::Layers,
+            Some(_) if key.part() == Part::Experts => Case::Experts,
+            Some(_) => Case::Op,
+        }
+    }
+
+    /// Whether all of a layer is on the host.
+    fn is_whole(&self, layer: u32) -> bool {
+        self.on_host.contains(&layer) && !self.on_device.contains(&layer)
+    }
+
+    fn which(&self, case: Case, ops: &[(OpKey, OpSum)]) -> WhichHostOps {
+        let layers: HashSet<u32> = ops.iter().filter_map(|(key, _)| Some(key.layer?.0)).collect();
+        let (count, of) = (layers.len() as u32, self.all.len() as u32);
+        match case {
+            Case::Layers => WhichHostOps::Layers {
+                first: layers.iter().copied().min().unwrap_or(0),
+                last: layers.iter().copied().max().unwrap_or(0),
+                count,
+                of,
+            },
+            Case::Experts => WhichHostOps::Experts { layers: count, of },
+            Case::Output => WhichHostOps::Output,
+            Case::Op => WhichHostOps::Op { layers: count },
+        }
+    }
+}
+
+/// What the device would take for the ops: as long as for the same ops of other layers, or else as
+/// long as it takes to read their bytes at the best rate that was seen of it.
+fn on_device(
+    scene: &Scene<'_>,
+    place: usize,
+    device: BackendIndex,
+    ops: &[(OpKey, OpSum)],
+) -> Option<u64> {
+    let mut known: HashMap<_, (u64, u64)> = HashMap::new();
+    for (key, sum) in scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == device) {
+        let entry = known.entry(key.signature).or_default();
+        *entry = (entry.0 + sum.ns, entry.1 + sum.count);
+    }
+    let best = super::limit::best_seen(scene, device);
+    let mut all_ns = 0.0;
+    for (key, sum) in ops {
+        let each_ns = match known.get(&key.signature) {
+            Some((ns, count)) => *ns as f64 / *count as f64,
+            None => scene.work(key).bytes_moved().unwrap_or(0) as f64 / best?,
+        };
+        all_ns += each_ns * sum.count as f64;
+    }
+    Some(all_ns as u64)
+}
+
+/// Ops of one kind and reason together, the longest first.
+fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>) -> Vec<HostOp> {
+    let mut shown: Vec<HostOp> = Vec::new();
+    for (key, sum) in ops {
+        let (op, part) = (scene.signature(&key).op, key.part());
+        let node = scene.trace.events.get(sum.example).node;
+        let reason = reason_of(scene.trace, key.backend, node, key.module);
+        let same = |it: &&mut HostOp| (it.op, it.part, it.reason) == (op, part, reason);
+        match shown.iter_mut().find(same) {
+            Some(known) => {
+                known.count += sum.count;
+                known.ns += sum.ns;
+                known.example = known.example.min(sum.example);
+            }
+            None => shown.push(HostOp {
+                op,
+                part,
+                example: sum.example,
+                count: sum.count,
+                ns: sum.ns,
+                reason,
+            }),
+        }
+    }
+    shown.sort_by_key(|it| (Reverse(it.ns), it.example));
+    shown.truncate(SHOWN);
+    shown
+}
+
+/// Where the scheduler's reasons were recorded, there is nothing to guess.
+fn certainty(what: &What) -> Certainty {
+    match what {
+        What::HostOps { ops, .. } if ops.iter().any(|op| op.reason != Reason::Unknown) => {
+            Certainty::Certain
+        }
+        _ => Certainty::Likely,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::staged::{check, tokens};
+
+    /// Two layers of which the host has one.
+    #[test]
+    fn a_layer_on_the_host() {
+        let on = |backend: &str| {
+            tokens(
+                3,
+                1000,
+                1000,
+                &format!(
+                    "op GPU MUL_MAT 0..100 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                     op GPU MUL_MAT 100..200 ffn_out-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                     op GPU ADD 200..210 l_out-0 f32[64] run=@ split=0
+                     op {backend} MUL_MAT 300..600 Qcur-1 f32[64] <- f32[64,64] f32[64] run=@ split=1
+                     op {backend} MUL_MAT 600..900 ffn_out-1 f32[64] <- f32[64,64] f32[64] run=@ split=1
+                     op GPU MUL_MAT 950..1000 result_output f32[64] <- f32[64,64] f32[64] run=@ split=2"
+                ),
+            )
+        };
+        // 600 ns on the host and 90 ns until it has the layer; the device needs 2 x 83 ns, which is
+        // the mean of its three products.
+        let found = check(RULE, &on("CPU"), 3 * (600 + 90) - 3 * 2 * 83 - 2, &on("GPU"));
+        let What::HostOps { which, .. } = &found.what else { panic!("{found:?}") };
+        assert_eq!(*which, WhichHostOps::Layers { first: 1, last: 1, count: 1, of: 2 });
+    }
+
+    #[test]
+    fn experts_on_the_host() {
+        let on = |backend: &str| {
+            tokens(
+                3,
+                1000,
+                1000,
+                &format!(
+                    "op GPU MUL_MAT 0..100 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@
+                     op {backend} MUL_MAT_ID 100..900 ffn_moe_up-0 f32[64] run=@ split=1
+                     op GPU MUL_MAT 900..1000 result_output f32[64] <- f32[64,64] f32[64] run=@ split=2"
+                ),
+            )
+        };
+        let found = check(RULE, &on("CPU"), 3 * 800, &on("GPU"));
+        let What::HostOps { which, .. } = &found.what else { panic!("{found:?}") };
+        assert_eq!(*which, WhichHostOps::Experts { layers: 1, of: 1 });
+    }
+}

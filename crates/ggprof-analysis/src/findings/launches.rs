@@ -1,0 +1,88 @@
+//! R11, R12: a device that waits for the host between kernels, because they are small, or because
+//! CUDA graphs are off.
+
+use super::scene::Scene;
+use super::{Certainty, Finding, Rule, What};
+use crate::budget::{Budget, Spent};
+use crate::phases::PhaseKind;
+use ggprof_trace::BackendIndex;
+
+pub(super) const SMALL_KERNELS: Rule = Rule(11);
+pub(super) const GRAPHS_OFF: Rule = Rule(12);
+
+/// Of the phase's wall time.
+const LEAST: f64 = 0.1;
+/// Kernels longer than this hide the launch of the next one.
+const SMALL_NS: u64 = 50_000;
+/// Fewer are no reason to wait.
+const MANY: u64 = 32;
+/// Between kernels of a CUDA graph the device waits for about one microsecond.
+const GRAPH_GAP_NS: u64 = 2_000;
+
+pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
+    if !matches!(budget.kind, PhaseKind::Generation | PhaseKind::Graph) {
+        return Vec::new();
+    }
+    let launching = budget.rows.iter().filter_map(|row| match row.spent {
+        Spent::Launching { backend } => Some((backend, row.ns)),
+        _ => None,
+    });
+    launching.filter_map(|(backend, ns)| of_backend(scene, place, budget, backend, ns)).collect()
+}
+
+fn of_backend(
+    scene: &Scene<'_>,
+    place: usize,
+    budget: &Budget,
+    backend: BackendIndex,
+    cost_ns: u64,
+) -> Option<Finding> {
+    let on_it = || scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
+    let kernels: u64 = on_it().map(|(_, sum)| sum.kernels).sum();
+    let ns: u64 = on_it().filter(|(_, sum)| sum.kernels > 0).map(|(_, sum)| sum.ns).sum();
+    // Of a usual run: where graphs are captured, the host takes longer.
+    let mut gaps_ns = scene.tallies[place].gaps_ns.clone();
+    gaps_ns.sort_unstable();
+    let gap_ns = *gaps_ns.get(gaps_ns.len() / 2)?;
+    let kernel_ns = ns / kernels.max(1);
+    let kernels_per_run = kernels / budget.runs.max(1);
+    if budget.share(cost_ns) < LEAST || kernel_ns > SMALL_NS || kernels_per_run < MANY {
+        return None;
+    }
+    let has_graphs = scene.trace.backend(backend).label().starts_with("CUDA");
+    let (rule, what) = if has_graphs && gap_ns >= GRAPH_GAP_NS {
+        (GRAPHS_OFF, What::GraphsOff { backend, kernels_per_run, gap_ns })
+    } else {
+        (SMALL_KERNELS, What::SmallKernels { backend, kernels_per_run, kernel_ns, gap_ns })
+    };
+    let certainty = Certainty::Likely;
+    Some(Finding { rule, budget: place, cost_ns, is_estimate: false, certainty, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::staged::{check, found_in, tokens};
+    use ggprof_trace::text_fixture;
+
+    /// Forty kernels a token.
+    fn kernels(each_ns: u64, gap_ns: u64) -> String {
+        let every_ns = each_ns + gap_ns;
+        let op = |at: u64| {
+            let (start, end) = (at * every_ns, at * every_ns + each_ns);
+            format!("op GPU MUL_MAT {start}..{end} Qcur-{at} run=@\nkernel matvec {start}..{end}\n")
+        };
+        let ops: String = (0..40).map(op).collect();
+        tokens(3, 40 * every_ns, 40 * every_ns, &ops)
+    }
+
+    #[test]
+    fn a_device_that_waits_between_kernels() {
+        let waits = kernels(4_000, 4_000);
+        // Not after the last kernel of a token.
+        check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 100));
+        let cuda =
+            text_fixture::parse(&format!("backend 0 GPU gpu\n{waits}").replace("GPU", "CUDA0"));
+        assert_eq!(found_in(&cuda)[0].rule, GRAPHS_OFF);
+    }
+}

@@ -1,0 +1,162 @@
+//! R7, R8, R9: threads of the host that wait for each other, because there is little to share, because
+//! one of them is slower, or because there are too many of them.
+
+use super::scene::{OpKey, Scene, Tally};
+use super::{Certainty, Finding, Rule, What};
+use crate::budget::{Budget, Spent};
+use crate::processors::{processors_of_others, usable_processors};
+use ggprof_trace::StringId;
+use hashbrown::HashMap;
+
+pub(super) const BARRIERS: Rule = Rule(7);
+pub(super) const UNEQUAL: Rule = Rule(8);
+pub(super) const TOO_MANY: Rule = Rule(9);
+
+/// Of the phase's wall time, at barriers or in ops that one thread computes.
+const LEAST_BARRIERS: f64 = 0.2;
+/// Processors that others use.
+const BUSY_OTHERS: f64 = 0.3;
+/// The same in ops that all threads share evenly, if they get the same time.
+const LEAST_UNEQUAL: f64 = 0.15;
+
+pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
+    let tally = &scene.tallies[place];
+    let threads = tally.threads;
+    if threads < 2 {
+        return Vec::new();
+    }
+    let between_ns = budget.sum(|spent| spent == Spent::Barriers);
+    let in_ops_ns = budget.sum(|spent| spent == Spent::UnequalThreads);
+    let lost_ns = between_ns + in_ops_ns;
+    let finding = |rule: Rule, cost_ns: u64, certainty: Certainty, what: What| Finding {
+        rule,
+        budget: place,
+        cost_ns,
+        is_estimate: true,
+        certainty,
+        what,
+    };
+    let processors = processors(scene);
+    if let Some(most) = processors.filter(|&processors| threads > processors) {
+        let what = What::TooManyThreads { threads, processors, knee: knee(scene) };
+        // The same work on fewer threads takes each of them longer.
+        let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
+        return vec![finding(TOO_MANY, lost_ns.saturating_sub(more_ns), Certainty::Certain, what)];
+    }
+    let shared = Shared::of(scene, tally);
+    let others = processors_of_others(scene.trace, &spans(scene, budget));
+    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
+    // Where others take processors away, it is they who keep threads waiting, in whatever op.
+    let unequal_ns = if is_explained { in_ops_ns } else { shared.unequal_ns.min(in_ops_ns) };
+    let rest_ns = lost_ns - unequal_ns;
+    let mut found = Vec::new();
+    if let Some((worst, worst_share)) = shared.worst
+        && budget.share(unequal_ns) >= LEAST_UNEQUAL
+    {
+        let certainty = if is_explained { Certainty::Certain } else { Certainty::Possible };
+        let what = What::UnequalThreads { threads, worst, worst_share, others };
+        found.push(finding(UNEQUAL, unequal_ns, certainty, what));
+    }
+    if budget.share(rest_ns) >= LEAST_BARRIERS {
+        let what = What::Barriers { threads, between_ns, in_ops_ns: in_ops_ns - unequal_ns };
+        found.push(finding(BARRIERS, rest_ns, Certainty::Likely, what));
+    }
+    found
+}
+
+/// What the host computes, on average of its threads.
+fn computing(scene: &Scene<'_>, budget: &Budget) -> u64 {
+    budget.sum(|spent| match spent {
+        Spent::Computing { backend, .. } => scene.is_of_host(backend),
+        _ => false,
+    })
+}
+
+fn spans(scene: &Scene<'_>, budget: &Budget) -> Vec<(u64, u64)> {
+    let phases = budget.phases.iter().map(|&phase| &scene.phases.phases[phase as usize]);
+    phases.map(|phase| (phase.start_ns, phase.end_ns)).collect()
+}
+
+/// As the launcher saw it, or as the machine was measured.
+fn processors(scene: &Scene<'_>) -> Option<u32> {
+    usable_processors(scene.trace).or(scene.peaks.map(|peaks| peaks.cpu.processors))
+}
+
+fn knee(scene: &Scene<'_>) -> Option<u32> {
+    scene.peaks.and_then(|peaks| peaks.cpu.knee()).map(|rate| rate.threads)
+}
+
+/// Ops whose work ggml divides evenly among all threads.
+struct Shared {
+    unequal_ns: u64,
+    /// The op that lost most, and which part of its time.
+    worst: Option<(StringId, f64)>,
+}
+
+impl Shared {
+    fn of(scene: &Scene<'_>, tally: &Tally) -> Self {
+        let mut by_op: HashMap<StringId, (u64, u64)> = HashMap::new();
+        for (key, sum) in &tally.ops {
+            if is_shared(scene, key) {
+                let entry = by_op.entry(scene.signature(key).op).or_default();
+                *entry = (entry.0 + sum.unequal_ns, entry.1 + sum.ns);
+            }
+        }
+        let worst =
+            by_op.iter().max_by_key(|(op, (unequal_ns, _))| (*unequal_ns, scene.trace.text(**op)));
+        Self {
+            unequal_ns: by_op.values().map(|(unequal_ns, _)| unequal_ns).sum(),
+            worst: worst
+                .map(|(op, (unequal_ns, ns))| (*op, *unequal_ns as f64 / (*ns).max(1) as f64)),
+        }
+    }
+}
+
+fn is_shared(scene: &Scene<'_>, key: &OpKey) -> bool {
+    matches!(scene.op(key), "MUL_MAT" | "MUL_MAT_ID")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::findings::staged::{check, found_in, parse, tokens};
+    use ggprof_trace::{Quantity, Sensor};
+
+    fn with_threads(op: &str, fold: &str) -> String {
+        tokens(3, 1000, 1000, &format!("op CPU {op} 0..1000 Qcur-0 run=@ threads={fold}"))
+    }
+
+    #[test]
+    fn one_thread_is_slower() {
+        let unequal = with_threads("MUL_MAT", "4:2500:1000:1500");
+        let equal = with_threads("MUL_MAT", "4:3900:1000:100");
+        let found = check(UNEQUAL, &unequal, 3 * 375, &equal);
+        let What::UnequalThreads { threads, worst_share, .. } = found.what else { panic!() };
+        assert_eq!((threads, worst_share), (4, 0.375));
+    }
+
+    #[test]
+    fn nothing_to_share() {
+        let alone = with_threads("SOFT_MAX", "4:1000:1000:3000");
+        check(BARRIERS, &alone, 3 * 750, &with_threads("SOFT_MAX", "4:3900:1000:100"));
+    }
+
+    #[test]
+    fn more_threads_than_processors() {
+        let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
+        trace.sensors.push(Sensor {
+            quantity: Quantity::UsableProcessors,
+            device: 0,
+            name: String::new(),
+            is_forbidden: false,
+            every_ns: 1,
+            times_ns: vec![0],
+            values: vec![2],
+        });
+        // 250 ns of work on four threads are 500 ns on two.
+        let first = &found_in(&trace)[0];
+        assert_eq!((first.rule, first.cost_ns), (TOO_MANY, 3 * (750 - 250)));
+        trace.sensors[0].values = vec![4];
+        assert_eq!(found_in(&trace)[0].rule, UNEQUAL);
+    }
+}

@@ -1,0 +1,272 @@
+//! What a machine can do at most, as it was measured there, and which of it a recording can be held
+//! against. Measuring is the business of `ggprof-peaks`, keeping and finding that of the command.
+//!
+//! Rates are bytes and operations per second; a multiplication and an addition are two operations,
+//! as everywhere. Only reading counts for a memory's rate, because inference reads: weights and
+//! caches are read as often as anything is written once.
+
+use ggprof_trace::{Backend, DeviceType, Trace};
+use serde::{Deserialize, Serialize};
+
+/// The version of the file that is written; readers take what they know of others.
+pub const VERSION: u32 = 1;
+
+/// With this part of the best rate, more threads are not worth having.
+const KNEE: f64 = 0.95;
+
+/// What one machine can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Peaks {
+    pub version: u32,
+    /// Seconds since 1970.
+    pub measured_at_unix_s: u64,
+    pub cpu: CpuPeaks,
+    /// A device that two APIs reach is here twice.
+    #[serde(default)]
+    pub devices: Vec<DevicePeaks>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpuPeaks {
+    /// As recordings have it.
+    pub name: String,
+    /// How many of them a program may use at once.
+    pub processors: u32,
+    /// By number of threads, from one on.
+    pub read: Vec<ReadRate>,
+    /// With all processors.
+    pub compute: Vec<ComputeRate>,
+}
+
+/// How fast so many threads together read memory that no cache holds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ReadRate {
+    pub threads: u32,
+    pub bytes_per_s: f64,
+}
+
+/// How fast products are summed up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComputeRate {
+    pub operands: Operands,
+    /// The instructions that did it: `AVX-512 VNNI`, `wgmma`.
+    pub by: String,
+    pub ops_per_s: f64,
+}
+
+/// What is multiplied. Sums are of 32 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Operands {
+    F32,
+    F16,
+    Int8,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DevicePeaks {
+    pub api: DeviceApi,
+    /// Among the devices of its API, as that counts them.
+    pub number: u32,
+    /// As its driver calls it, which is what recordings have as the device's description.
+    pub name: String,
+    /// `None` here and below where it could not be measured; `missing` says why.
+    pub read_bytes_per_s: Option<f64>,
+    #[serde(default)]
+    pub copies: Vec<CopyRate>,
+    #[serde(default)]
+    pub compute: Vec<ComputeRate>,
+    /// A sentence for each thing that could not be measured.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceApi {
+    Cuda,
+    Vulkan,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CopyRate {
+    pub direction: Direction,
+    pub memory: HostMemory,
+    pub bytes_per_s: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    HostToDevice,
+    DeviceToHost,
+}
+
+/// The memory of the host that a copy reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostMemory {
+    /// The device reaches it by itself.
+    Pinned,
+    /// The driver copies through memory of its own.
+    Pageable,
+}
+
+/// What one backend's device can do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Roof<'p> {
+    pub read_bytes_per_s: Option<f64>,
+    pub compute: &'p [ComputeRate],
+}
+
+impl Peaks {
+    /// What a backend's work can be held against; `None` where its device was not measured.
+    pub fn roof_of(&self, backend: &Backend) -> Option<Roof<'_>> {
+        if backend.device_type == DeviceType::Cpu {
+            let read_bytes_per_s = self.cpu.best_read().map(|best| best.bytes_per_s);
+            return Some(Roof { read_bytes_per_s, compute: &self.cpu.compute });
+        }
+        let device = self.device_of(backend)?;
+        Some(Roof { read_bytes_per_s: device.read_bytes_per_s, compute: &device.compute })
+    }
+
+    /// The device of a backend, by the API it uses and the name that the driver gives it; of several
+    /// equal ones that with the same number.
+    pub fn device_of(&self, backend: &Backend) -> Option<&DevicePeaks> {
+        let (api, number) = api_of(backend)?;
+        let is_it = |device: &&DevicePeaks| {
+            let is_named = backend.description.is_empty() || backend.description == device.name;
+            device.api == api && is_named
+        };
+        let mut alike = self.devices.iter().filter(is_it);
+        let same_number = alike.clone().find(|device| device.number == number);
+        same_number.or_else(|| alike.next())
+    }
+
+    /// How many of a recording's devices these are the peaks of, its processor being one of them;
+    /// `None` if it was made on another machine, or does not say where.
+    pub fn fit(&self, trace: &Trace) -> Option<usize> {
+        let provenance = trace.provenance.as_ref()?;
+        if provenance.cpu.is_empty() || provenance.cpu != self.cpu.name {
+            return None;
+        }
+        let devices = trace.backends.iter().filter(|backend| self.device_of(backend).is_some());
+        Some(1 + devices.count())
+    }
+}
+
+/// ggml names its devices by API and number.
+fn api_of(backend: &Backend) -> Option<(DeviceApi, u32)> {
+    let apis = [("CUDA", DeviceApi::Cuda), ("Vulkan", DeviceApi::Vulkan)];
+    let of = |(word, api)| Some((api, backend.label().strip_prefix(word)?.parse().ok()?));
+    apis.into_iter().find_map(of)
+}
+
+impl CpuPeaks {
+    /// The fewest threads that reach the highest rate.
+    pub fn best_read(&self) -> Option<ReadRate> {
+        self.read.iter().copied().reduce(|best, rate| match rate.bytes_per_s > best.bytes_per_s {
+            true => rate,
+            false => best,
+        })
+    }
+
+    /// From how many threads on reading gets no faster.
+    pub fn knee(&self) -> Option<ReadRate> {
+        let best = self.best_read()?;
+        self.read.iter().copied().find(|rate| rate.bytes_per_s >= KNEE * best.bytes_per_s)
+    }
+
+    /// The rate of so many threads, as measured for the next lower number.
+    pub fn read_with(&self, threads: u32) -> Option<f64> {
+        let fewer = self.read.iter().rev().find(|rate| rate.threads <= threads);
+        fewer.map(|rate| rate.bytes_per_s)
+    }
+}
+
+impl DevicePeaks {
+    pub fn copy_rate(&self, direction: Direction, memory: HostMemory) -> Option<f64> {
+        let is_it = |rate: &&CopyRate| rate.direction == direction && rate.memory == memory;
+        self.copies.iter().find(is_it).map(|rate| rate.bytes_per_s)
+    }
+}
+
+impl Roof<'_> {
+    pub fn ops_per_s(&self, operands: Operands) -> Option<f64> {
+        let of = self.compute.iter().filter(|rate| rate.operands == operands);
+        of.map(|rate| rate.ops_per_s).reduce(f64::max)
+    }
+
+    /// The highest of all, which nothing can exceed.
+    pub fn most_ops_per_s(&self) -> Option<f64> {
+        self.compute.iter().map(|rate| rate.ops_per_s).reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::{Provenance, text_fixture};
+
+    fn cpu(rates: &[f64]) -> CpuPeaks {
+        let read =
+            (1..).zip(rates).map(|(threads, &bytes_per_s)| ReadRate { threads, bytes_per_s });
+        CpuPeaks { name: "A CPU".into(), processors: 4, read: read.collect(), compute: Vec::new() }
+    }
+
+    fn device(api: DeviceApi, number: u32, name: &str) -> DevicePeaks {
+        DevicePeaks {
+            api,
+            number,
+            name: name.to_owned(),
+            read_bytes_per_s: Some(f64::from(number)),
+            copies: Vec::new(),
+            compute: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_knee_is_where_more_threads_give_little() {
+        let peaks = cpu(&[10e9, 19e9, 20e9, 19.5e9]);
+        assert_eq!(peaks.best_read().map(|rate| rate.threads), Some(3));
+        assert_eq!(peaks.knee().map(|rate| rate.threads), Some(2));
+        assert_eq!(peaks.read_with(16), Some(19.5e9));
+        assert_eq!(peaks.read_with(0), None);
+        assert_eq!(cpu(&[]).knee(), None);
+    }
+
+    #[test]
+    fn a_backend_finds_its_device() {
+        let devices = vec![
+            device(DeviceApi::Cuda, 0, "NVIDIA H200"),
+            device(DeviceApi::Cuda, 1, "NVIDIA H200"),
+            device(DeviceApi::Cuda, 2, "NVIDIA L4"),
+            device(DeviceApi::Vulkan, 5, "NVIDIA H200"),
+        ];
+        let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
+        let found = |backend: &str| {
+            let trace = text_fixture::parse(&format!("backend 0 {backend}"));
+            peaks.roof_of(&trace.backends[0]).and_then(|roof| roof.read_bytes_per_s)
+        };
+        assert_eq!(found("CUDA1 gpu NVIDIA H200"), Some(1.0));
+        // Programs may hide devices, which changes the numbers of the others.
+        assert_eq!(found("CUDA0 gpu NVIDIA L4"), Some(2.0));
+        assert_eq!(found("Vulkan0 gpu NVIDIA H200"), Some(5.0));
+        assert_eq!(found("CUDA0 gpu NVIDIA A100"), None);
+        assert_eq!(found("ROCm0 gpu NVIDIA H200"), None);
+        assert_eq!(found("CPU cpu whatever"), Some(1.0));
+    }
+
+    #[test]
+    fn peaks_of_another_machine_do_not_fit() {
+        let devices = vec![device(DeviceApi::Cuda, 0, "NVIDIA H200")];
+        let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
+        let mut trace = text_fixture::parse("backend 0 CUDA0 gpu NVIDIA H200\nbackend 1 CPU cpu");
+        assert_eq!(peaks.fit(&trace), None);
+        trace.provenance = Some(Provenance { cpu: "A CPU".into(), ..Provenance::default() });
+        assert_eq!(peaks.fit(&trace), Some(2));
+        trace.provenance = Some(Provenance { cpu: "B CPU".into(), ..Provenance::default() });
+        assert_eq!(peaks.fit(&trace), None);
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+use crate::phases::phases;
+use expect_test::{Expect, expect};
+use ggprof_trace::text_fixture;
+use std::fmt::Write as _;
+
+#[track_caller]
+fn check(events: &str, expected: Expect) {
+    let trace = text_fixture::parse(&format!(
+        "backend 0 GPU gpu
+         backend 1 CPU cpu
+         memory w CPU_Mapped weights host
+         memory c CPU compute host
+         memory kv CPU any host
+         memory d GPU compute device
+         memory gw GPU weights device
+         {events}"
+    ));
+    let found = placement(&trace, &phases(&trace));
+    let mut text = String::new();
+    for row in &found.rows {
+        let Caused { copies, copy_bytes, copy_ns, splits } = row.caused;
+        let layers: Vec<u32> = row.layers.iter().map(|layer| layer.0).collect();
+        writeln!(
+            text,
+            "{} {} {} {layers:?} {:?} own {} copies {copies} of {copy_bytes} in {copy_ns} splits {splits}",
+            trace.backend(row.backend).label(),
+            row.module.name(),
+            row.op,
+            row.reason,
+            row.own_ns,
+        )
+        .unwrap();
+    }
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn an_unsupported_op_pays_for_the_copies_around_it() {
+    check(
+        "run 0..100
+         op GPU MUL_MAT 0..10 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         copy CPU D2H 10..14 32 Qcur-0 run=0 split=1
+         ends d c
+         op CPU ADD 14..15 node_1 f32[8] <- f32[8] f32[8] run=0 split=1
+         placed c,c out=c GPU=yes
+         op CPU FLASH_ATTN_EXT 15..55 kqv_out-0 f32[8] <- f32[8] q8_0[32] run=0 split=1
+         placed c,c out=c GPU=no
+         copy GPU H2D 55..60 32 kqv_out-0 run=0 split=2
+         ends c d
+         copy GPU H2D 60..61 4 inp_pos run=0 split=2
+         ends c d input
+         op GPU MUL_MAT 61..80 ffn_out-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=2",
+        expect![[r#"
+            CPU attention FLASH_ATTN_EXT [0] Unsupported own 40 copies 2 of 64 in 9 splits 1
+            GPU ffn MUL_MAT [0] OnDevice own 19 copies 0 of 0 in 0 splits 0
+            GPU attention MUL_MAT [0] OnDevice own 10 copies 0 of 0 in 0 splits 0
+            CPU other ADD [] Neighbours own 1 copies 0 of 0 in 0 splits 0
+        "#]],
+    );
+}
+
+#[test]
+fn weights_caches_and_inputs_in_host_memory() {
+    check(
+        "run 0..100
+         op CPU GET_ROWS 0..1 inp_embd f32[32] <- q4_0[32,8] i32[1] run=0 split=0
+         placed w,c out=c GPU=no
+         op CPU MUL_MAT 1..11 ffn_out-1 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         placed w,c out=c GPU=yes
+         op CPU MUL_MAT 11..20 ffn_up-1 f32[8,64] <- q4_0[32,8] f32[32,64] run=0 split=0
+         placed w,c out=c GPU=offloads
+         op CPU SET_ROWS 20..22 cache_k_l1 f32[8] <- f32[8] run=0 split=0
+         placed c out=kv GPU=yes
+         op CPU SOFT_MAX 22..24 kq_soft-1 f32[8] <- f32[8] f32[8] from=kq-1,cache_k_l1 run=0 split=0
+         placed c,kv out=c GPU=yes
+         op CPU MUL_MAT_ID 24..26 ffn_moe_up-2 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         placed gw,c out=c GPU=yes",
+        expect![[r#"
+            CPU ffn MUL_MAT [1] WeightOnHost { memory: MemoryIndex(0), offload: Declined } own 10 copies 0 of 0 in 0 splits 1
+            CPU ffn MUL_MAT [1] WeightOnHost { memory: MemoryIndex(0), offload: SwitchedOff } own 9 copies 0 of 0 in 0 splits 0
+            CPU experts MUL_MAT_ID [2] Neighbours own 2 copies 0 of 0 in 0 splits 0
+            CPU attention SET_ROWS [1] CacheOnHost { memory: MemoryIndex(2) } own 2 copies 0 of 0 in 0 splits 0
+            CPU attention SOFT_MAX [1] CacheOnHost { memory: MemoryIndex(2) } own 2 copies 0 of 0 in 0 splits 0
+            CPU input GET_ROWS [] GraphInput own 1 copies 0 of 0 in 0 splits 0
+        "#]],
+    );
+}
+
+#[test]
+fn a_copied_weight_belongs_to_the_device_that_took_the_op_over() {
+    check(
+        "run 0..100
+         copy GPU H2D 0..50 4096 blk.3.ffn_up.weight <- q4_0[32,8] run=0 split=0
+         ends w d
+         op GPU MUL_MAT 50..60 ffn_up-3 f32[8,64] <- q4_0[32,8] f32[32,64] run=0 split=0",
+        expect![[r#"
+            GPU ffn MUL_MAT [3] OnDevice own 10 copies 1 of 4096 in 50 splits 0
+        "#]],
+    );
+}
+
+#[test]
+fn nothing_is_guessed_where_nothing_was_asked() {
+    check(
+        "run 0..100
+         op CPU MUL_MAT 50..60 ffn_up-3 f32[8,64] <- q4_0[32,8] f32[32,64] run=0 split=0",
+        expect![[r#"
+            CPU ffn MUL_MAT [3] Unknown own 10 copies 0 of 0 in 0 splits 1
+        "#]],
+    );
+    let trace = text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 0..1 a");
+    let found = placement(&trace, &phases(&trace));
+    assert_eq!(found.rows[0].reason, Reason::OnlyBackend);
+    assert!(found.on_host(&trace).next().is_none() && !found.has_device);
+}

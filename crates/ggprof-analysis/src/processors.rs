@@ -1,0 +1,75 @@
+//! The processors of the machine: how many the program may use, and what others used meanwhile.
+
+use ggprof_trace::{Quantity, Sensor, Trace};
+
+/// How many processors the program may use at once; `None` where nobody looked.
+pub fn usable_processors(trace: &Trace) -> Option<u32> {
+    let sensor = sensor(trace, Quantity::UsableProcessors)?;
+    sensor.values.iter().copied().min().and_then(|count| u32::try_from(count).ok())
+}
+
+/// How many processors other programs, or other machines on the same hardware, used on average in
+/// some stretches of time; `None` where the readings are too far apart to tell.
+pub fn processors_of_others(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> {
+    let machine = used(sensor(trace, Quantity::MachineTime)?, spans)?;
+    let program = used(sensor(trace, Quantity::ProgramTime)?, spans)?;
+    let stolen = sensor(trace, Quantity::StolenTime).and_then(|sensor| used(sensor, spans));
+    Some((machine - program).max(0.0) + stolen.unwrap_or(0.0))
+}
+
+fn sensor(trace: &Trace, quantity: Quantity) -> Option<&Sensor> {
+    let is_it = |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole();
+    trace.sensors.iter().find(is_it).filter(|sensor| !sensor.values.is_empty())
+}
+
+/// Processors in use, from a counter of microseconds: between the first and the last reading of each
+/// stretch.
+fn used(sensor: &Sensor, spans: &[(u64, u64)]) -> Option<f64> {
+    let (mut used_us, mut ns) = (0, 0);
+    for &(start_ns, end_ns) in spans {
+        let first = sensor.times_ns.partition_point(|&time| time < start_ns);
+        let behind = sensor.times_ns.partition_point(|&time| time <= end_ns);
+        if behind > first + 1 {
+            used_us += sensor.values[behind - 1].saturating_sub(sensor.values[first]);
+            ns += sensor.times_ns[behind - 1] - sensor.times_ns[first];
+        }
+    }
+    (ns > 0).then(|| used_us as f64 * 1e3 / ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counter(quantity: Quantity, values: &[u64]) -> Sensor {
+        Sensor {
+            quantity,
+            device: 0,
+            name: String::new(),
+            is_forbidden: false,
+            every_ns: 1_000_000,
+            times_ns: (0..values.len() as u64).map(|at| at * 1_000_000).collect(),
+            values: values.to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_the_program_did_not_use_others_did() {
+        let mut trace = Trace::default();
+        assert_eq!(
+            (usable_processors(&trace), processors_of_others(&trace, &[(0, 1)])),
+            (None, None)
+        );
+        trace.sensors = vec![
+            counter(Quantity::UsableProcessors, &[4, 2]),
+            counter(Quantity::MachineTime, &[0, 2000, 4000, 5000]),
+            counter(Quantity::ProgramTime, &[0, 1500, 3000, 4000]),
+        ];
+        assert_eq!(usable_processors(&trace), Some(2));
+        assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.5));
+        // No two readings in it.
+        assert_eq!(processors_of_others(&trace, &[(100, 200)]), None);
+        trace.sensors.push(counter(Quantity::StolenTime, &[0, 250, 500, 700]));
+        assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.75));
+    }
+}

@@ -1,0 +1,190 @@
+//! How close work comes to what its backend's device can do: to what was measured of the device, or
+//! else to the best that the recording itself shows. The two are never mixed up.
+
+use crate::grouping::by_shape;
+use crate::peaks::{Operands, Peaks};
+use crate::totals::Totals;
+use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
+
+/// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
+const LEAST_SHARE: f64 = 0.01;
+
+/// What a roof was taken from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Basis {
+    Measured,
+    BestSeen,
+}
+
+/// What a backend can do at most, in bytes and operations per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BackendRoof {
+    pub basis: Basis,
+    pub bytes_per_s: Option<f64>,
+    pub f32_ops_per_s: Option<f64>,
+    pub f16_ops_per_s: Option<f64>,
+    pub int8_ops_per_s: Option<f64>,
+}
+
+/// One for each backend of the recording.
+#[derive(Debug)]
+pub struct Roofs(Vec<BackendRoof>);
+
+pub fn roofs(trace: &Trace, peaks: Option<&Peaks>) -> Roofs {
+    let measured = |backend| {
+        let roof = peaks?.roof_of(backend)?;
+        let of = |operands| roof.ops_per_s(operands);
+        Some(BackendRoof {
+            basis: Basis::Measured,
+            bytes_per_s: roof.read_bytes_per_s,
+            f32_ops_per_s: of(Operands::F32),
+            f16_ops_per_s: of(Operands::F16),
+            int8_ops_per_s: of(Operands::Int8),
+        })
+    };
+    let measured: Vec<_> = trace.backends.iter().map(measured).collect();
+    if measured.iter().all(Option::is_some) {
+        return Roofs(measured.into_iter().flatten().collect());
+    }
+    let seen = best_seen(trace);
+    Roofs(measured.into_iter().zip(seen).map(|(measured, seen)| measured.unwrap_or(seen)).collect())
+}
+
+impl Roofs {
+    pub fn of(&self, backend: BackendIndex) -> &BackendRoof {
+        &self.0[usize::from(backend.0)]
+    }
+}
+
+impl BackendRoof {
+    /// The part of the time that the work had to take at least; `None` for copies, and where the work or
+    /// the roof is not known. Reading and computing may happen at the same time, so the longer of the two counts.
+    pub fn share(&self, trace: &Trace, totals: &Totals) -> Option<f64> {
+        let longest = trace.events.get(totals.longest);
+        if longest.kind != EventKind::Op {
+            return None;
+        }
+        let ops_per_s = self.ops_per_s(operands_of(trace, trace.signature(longest.node)));
+        let memory = Some(totals.gigabytes_per_second()? * 1e9 / self.bytes_per_s?);
+        let compute = totals.gigaflops_per_second().zip(ops_per_s);
+        let compute = compute.map(|(rate, most)| rate * 1e9 / most);
+        memory.into_iter().chain(compute).reduce(f64::max)
+    }
+
+    /// Small operands may be widened, so what is faster for wider ones is within reach too.
+    pub fn ops_per_s(&self, operands: Operands) -> Option<f64> {
+        let all = [self.f32_ops_per_s, self.f16_ops_per_s, self.int8_ops_per_s];
+        let usable = match operands {
+            Operands::F32 => 1,
+            Operands::F16 => 2,
+            Operands::Int8 => 3,
+        };
+        all[..usable].iter().copied().flatten().reduce(f64::max)
+    }
+}
+
+/// What an op multiplies: weights that are packed in blocks are multiplied as bytes.
+pub fn operands_of(trace: &Trace, signature: &Signature) -> Operands {
+    let place = match trace.text(signature.op) {
+        "MUL_MAT" | "MUL_MAT_ID" => 0,
+        "FLASH_ATTN_EXT" => 1,
+        _ => return Operands::F32,
+    };
+    let source = signature.sources.get(place).map(|source| source.tensor.type_id);
+    let kind = source.and_then(|type_id| trace.types.get(type_id));
+    match kind {
+        Some(kind) if kind.block_elements > 1 => Operands::Int8,
+        Some(kind) if kind.block_bytes == 2 => Operands::F16,
+        _ => Operands::F32,
+    }
+}
+
+/// The best rates of ops of one shape, over all their calls.
+fn best_seen(trace: &Trace) -> Vec<BackendRoof> {
+    let nothing = BackendRoof {
+        basis: Basis::BestSeen,
+        bytes_per_s: None,
+        f32_ops_per_s: None,
+        f16_ops_per_s: None,
+        int8_ops_per_s: None,
+    };
+    let mut best = vec![nothing; trace.backends.len()];
+    let rows = by_shape(trace);
+    let mut busy_ns = vec![0u128; trace.backends.len()];
+    for row in &rows {
+        busy_ns[usize::from(row.backend.0)] += row.totals.total_ns;
+    }
+    for row in rows.iter().filter(|row| row.kind == EventKind::Op) {
+        let place = usize::from(row.backend.0);
+        if (row.totals.total_ns as f64) < LEAST_SHARE * busy_ns[place] as f64 {
+            continue;
+        }
+        let best = &mut best[place];
+        raise(&mut best.bytes_per_s, row.totals.gigabytes_per_second());
+        // Of whatever operands: most ops never come near what their device can compute.
+        raise(&mut best.f32_ops_per_s, row.totals.gigaflops_per_second());
+    }
+    best
+}
+
+fn raise(best: &mut Option<f64>, giga_per_s: Option<f64>) {
+    let rate = giga_per_s.map(|rate| rate * 1e9);
+    *best = best.iter().copied().chain(rate).reduce(f64::max);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grouping::by_op;
+    use crate::peaks::{ComputeRate, CpuPeaks, ReadRate};
+    use ggprof_trace::text_fixture;
+
+    /// 56 bytes and 16 operations in 56 ns, then the same in half of the time; 12 bytes in 12 ns.
+    const EVENTS: &str = "backend 0 CPU cpu\nbackend 1 CUDA0 gpu NVIDIA H200
+        op CPU MUL_MAT 0..56 a f32[2,1] <- f32[4,2] f32[4,1]
+        op CPU ADD 100..112 x f32[1] <- f32[1] f32[1]
+        op CUDA0 MUL_MAT 0..28 a f32[2,1] <- f32[4,2] f32[4,1]";
+
+    fn shares(peaks: Option<&Peaks>) -> Vec<(String, Basis, Option<f64>)> {
+        let trace = text_fixture::parse(EVENTS);
+        let roofs = roofs(&trace, peaks);
+        let row = |row: &crate::OpRow| {
+            let roof = roofs.of(row.backend);
+            let name = format!("{} {}", trace.backend(row.backend).label(), trace.text(row.op));
+            (name, roof.basis, roof.share(&trace, &row.totals))
+        };
+        by_op(&trace).iter().map(row).collect()
+    }
+
+    #[test]
+    fn without_peaks_the_best_seen_counts() {
+        let best = |name: &str| (name.to_owned(), Basis::BestSeen, Some(1.0));
+        assert_eq!(shares(None), [best("CPU MUL_MAT"), best("CUDA0 MUL_MAT"), best("CPU ADD")]);
+    }
+
+    #[test]
+    fn the_longer_of_reading_and_computing_counts() {
+        let rate = |ops_per_s| ComputeRate { operands: Operands::F32, by: "".into(), ops_per_s };
+        let cpu = |ops_per_s| CpuPeaks {
+            name: "".into(),
+            processors: 1,
+            read: vec![ReadRate { threads: 1, bytes_per_s: 4e9 }],
+            compute: vec![rate(ops_per_s)],
+        };
+        let peaks = |ops_per_s| Peaks {
+            version: 1,
+            measured_at_unix_s: 0,
+            cpu: cpu(ops_per_s),
+            devices: Vec::new(),
+        };
+        let of_cpu = |peaks: &Peaks| shares(Some(peaks))[0].clone();
+        assert_eq!(
+            of_cpu(&peaks(100e9)),
+            ("CPU MUL_MAT".to_owned(), Basis::Measured, Some(56.0 / 56.0 / 4.0))
+        );
+        let (_, _, share) = of_cpu(&peaks(1e9));
+        assert!((share.unwrap() - 16.0 / 56.0).abs() < 1e-9, "{share:?}");
+        // Nothing was measured of the device.
+        assert_eq!(shares(Some(&peaks(1e9)))[1].1, Basis::BestSeen);
+    }
+}

@@ -1,0 +1,167 @@
+//! Where the time of a token goes, phase by phase.
+
+use crate::{Cell, Column, Document, Table, units};
+use ggprof_analysis::{Budget, Direction, Part, PhaseKind, Spent};
+use ggprof_trace::{BackendIndex, Trace};
+
+const COLUMNS: [Column; 11] = [
+    Column::left("phase", "", 9),
+    Column::left("spent", "", 9),
+    Column::left("backend", "", 9),
+    Column::left("part", "", 9),
+    Column::right("share", "%", 0),
+    Column::right("ns_per_unit", "each", 0),
+    Column::right("ns", "in all", 1),
+    Column::right("estimated_ns", "estimated", 2),
+    Column::left("unit", "", 9),
+    Column::right("wall_ns", "", 9),
+    Column::left("words", "went to", 0),
+];
+
+/// One table for each phase that the program was run for. Its rows add up to the phase's wall time.
+pub(super) fn tables(document: &mut Document, trace: &Trace, budgets: &[Budget]) {
+    for budget in budgets.iter().filter(|it| is_shown(it, budgets)) {
+        document.heading("budget", title(budget));
+        let rows = budget.rows.iter().map(|row| {
+            vec![
+                Cell::text(&budget.label),
+                Cell::text(key(row.spent)),
+                Cell::or_nothing(backend_name(trace, row.spent), Cell::text),
+                Cell::or_nothing(part(row.spent), |part| Cell::text(part_name(part))),
+                Cell::Share(budget.share(row.ns)),
+                Cell::Nanos(row.ns as f64 / budget.units() as f64),
+                Cell::Nanos(row.ns as f64),
+                Cell::or_nothing(Some(row.estimated_ns).filter(|&ns| ns > 0), |ns| {
+                    Cell::Nanos(ns as f64)
+                }),
+                Cell::text(unit(budget)),
+                Cell::Nanos(budget.wall_ns as f64),
+                Cell::text(words(trace, row.spent)),
+            ]
+        });
+        document.table(Table { key: "budget", columns: COLUMNS.to_vec(), rows: rows.collect() });
+    }
+}
+
+/// A trial is of interest only where there is nothing else.
+pub(crate) fn is_shown(budget: &Budget, all: &[Budget]) -> bool {
+    let is_work = |it: &Budget| it.kind != PhaseKind::WarmUp && it.wall_ns > 0;
+    is_work(budget) || !all.iter().any(is_work)
+}
+
+/// `tg63: 5.38 ms a token, 339 ms in all`.
+pub(crate) fn title(budget: &Budget) -> String {
+    let each = units::duration(budget.wall_ns as f64 / budget.units() as f64);
+    let all = units::duration(budget.wall_ns as f64);
+    let name = match budget.phases.len() {
+        1 => budget.label.clone(),
+        count => format!("{} x {count}", budget.label),
+    };
+    format!("{name}: {each} a {}, {all} in all", unit(budget))
+}
+
+/// What the time of a phase is counted for.
+pub(crate) fn unit(budget: &Budget) -> &'static str {
+    if budget.tokens > 0 { "token" } else { "graph run" }
+}
+
+pub(crate) fn key(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Computing { .. } => "computing",
+        Spent::UnequalThreads => "unequal_threads",
+        Spent::Barriers => "barriers",
+        Spent::Copying(Direction::HostToDevice) => "copying_host_to_device",
+        Spent::Copying(Direction::DeviceToHost) => "copying_device_to_host",
+        Spent::Copying(Direction::DeviceToDevice) => "copying_device_to_device",
+        Spent::Copying(Direction::HostToHost) => "copying_host_to_host",
+        Spent::Copying(Direction::Unknown) => "copying",
+        Spent::CompilingPipelines => "compiling",
+        Spent::OtherRuns => "other_runs",
+        Spent::Launching { .. } => "launching",
+        Spent::FirstUse { .. } => "first_use",
+        Spent::WaitingForDevice => "waiting_for_device",
+        Spent::Scheduling => "scheduling",
+        Spent::UnseenRun => "unseen_run",
+        Spent::BuildingGraphs => "building_graphs",
+        Spent::Program => "program",
+        Spent::BetweenRuns => "between_runs",
+    }
+}
+
+/// The backend that something went to, or that waited.
+pub(crate) fn backend(spent: Spent) -> Option<BackendIndex> {
+    match spent {
+        Spent::Computing { backend, .. }
+        | Spent::Launching { backend }
+        | Spent::FirstUse { backend } => Some(backend),
+        _ => None,
+    }
+}
+
+fn backend_name(trace: &Trace, spent: Spent) -> Option<&str> {
+    backend(spent).map(|backend| trace.backend(backend).label())
+}
+
+fn part(spent: Spent) -> Option<Part> {
+    match spent {
+        Spent::Computing { part, .. } => Some(part),
+        _ => None,
+    }
+}
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Attention => "attention",
+        Part::FeedForward => "feed-forward",
+        Part::Experts => "experts",
+        Part::Recurrent => "recurrent",
+        Part::Output => "output",
+        Part::Rest => "the rest",
+        Part::Undivided => "not told apart",
+    }
+}
+
+pub(crate) fn words(trace: &Trace, spent: Spent) -> String {
+    let name = backend_name(trace, spent).unwrap_or_default();
+    match spent {
+        Spent::Computing { part: Part::Undivided, .. } => format!("computing on {name}"),
+        Spent::Computing { part, .. } => format!("computing on {name}: {}", part_name(part)),
+        Spent::Launching { .. } => format!("{name} waiting for the host to launch work"),
+        Spent::FirstUse { .. } => format!("{name} waiting for kernels to be loaded or compiled"),
+        Spent::Copying(direction) => {
+            format!("copies {}while nothing computes", direction_words(direction))
+        }
+        other => plain_words(other).to_owned(),
+    }
+}
+
+fn direction_words(direction: Direction) -> &'static str {
+    match direction {
+        Direction::HostToDevice => "to the device ",
+        Direction::DeviceToHost => "from the device ",
+        Direction::DeviceToDevice => "between devices ",
+        Direction::HostToHost => "in the host's memory ",
+        Direction::Unknown => "",
+    }
+}
+
+fn plain_words(spent: Spent) -> &'static str {
+    match spent {
+        Spent::UnequalThreads => "threads waiting for the slowest one in an op",
+        Spent::Barriers => "threads at barriers between ops",
+        Spent::CompilingPipelines => "compiling pipelines",
+        Spent::OtherRuns => "other graphs of the program, such as another context's",
+        Spent::WaitingForDevice => "waiting for a device that was not seen to compute",
+        Spent::Scheduling => "ggml's scheduler, before and between ops",
+        Spent::UnseenRun => "graph runs whose ops were not recorded",
+        Spent::BuildingGraphs => {
+            "libllama outside of graph runs: building graphs, preparing batches"
+        }
+        Spent::Program => "the program between calls: sampling, grammar, text, I/O",
+        Spent::BetweenRuns => "between graph runs: building graphs, sampling, I/O",
+        Spent::Computing { .. }
+        | Spent::Launching { .. }
+        | Spent::FirstUse { .. }
+        | Spent::Copying(_) => "",
+    }
+}

@@ -1,0 +1,116 @@
+//! What was copied between backends.
+
+use super::phases::kind_name;
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::copies::{Copies, CopyRow, HostMemory, RepeatedWeight, TensorClass, copies};
+use ggprof_analysis::{Phases, phases};
+use ggprof_trace::{MemoryIndex, Trace};
+
+const COPIES: [Column; 19] = [
+    Column::left("phase", "phase", 0),
+    Column::left("tensors", "tensors", 0),
+    Column::left("direction", "direction", 1),
+    Column::left("source_backend", "from", 0),
+    Column::left("backend", "to", 0),
+    Column::left("source_memory", "source memory", 2),
+    Column::left("target_memory", "target memory", 2),
+    Column::left("host_memory", "host end", 1),
+    Column::right("copies", "copies", 1),
+    Column::right("graph_runs", "", 9),
+    Column::right("bytes", "bytes", 0),
+    Column::right("bytes_per_run", "per run", 2),
+    Column::right("bytes_per_token", "per token", 3),
+    Column::right("timed_ns", "time", 0),
+    Column::right("timed_bytes", "", 9),
+    Column::right("gb_per_s", "rate", 0),
+    Column::right("best_gb_per_s", "best seen", 3),
+    Column::right("exposed_ns", "exposed", 0),
+    Column::right("exposed_share_of_phase", "% phase", 0),
+];
+
+const REPEATED: [Column; 5] = [
+    Column::left("tensor", "tensor", 0),
+    Column::left("backend", "to", 0),
+    Column::left("tensors", "is", 1),
+    Column::right("graph_runs", "graph runs", 0),
+    Column::right("bytes", "bytes", 0),
+];
+
+/// Names are enough to know which weights; programs get all of them.
+pub(super) fn all(document: &mut Document, trace: &Trace) {
+    of_phases(document, trace, &phases(trace));
+}
+
+pub(super) fn of_phases(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let Copies { rows, repeated } = copies(trace, phases);
+    document.heading("copies", "Copies by tensors and memory");
+    let rows = rows.iter().map(|row| copy_row(trace, phases, row)).collect();
+    document.table(Table { key: "copies", columns: COPIES.to_vec(), rows });
+    if !repeated.is_empty() {
+        document.heading("repeated_weights", "Weights copied in more than one graph run");
+        let rows = repeated.iter().map(|weight| repeated_row(trace, weight)).collect();
+        document.table(Table { key: "repeated_weights", columns: REPEATED.to_vec(), rows });
+    }
+}
+
+fn copy_row(trace: &Trace, phases: &Phases, row: &CopyRow) -> Vec<Cell> {
+    let label = |backend| Cell::text(trace.backend(backend).label());
+    let memory = |memory: Option<MemoryIndex>| {
+        Cell::or_nothing(memory, |memory| Cell::text(&trace.memory_kind(memory).type_name))
+    };
+    let phase = row.phase.and_then(|phase| phases.sum(phase)).map(|group| group.sum);
+    let tokens = phase.as_ref().map(|phase| phase.tokens).filter(|&tokens| tokens > 0);
+    let wall = phase.as_ref().map(|phase| phase.wall_ns()).filter(|&wall| wall > 0);
+    let per = |count: u64| Cell::Bytes((row.bytes / count.max(1)).into());
+    let direction = trace.text(row.direction);
+    vec![
+        Cell::or_nothing(row.phase, |phase| Cell::text(kind_name(phase))),
+        Cell::text(class(row.class)),
+        Cell::text(direction.strip_prefix("copy_").unwrap_or(direction)),
+        Cell::or_nothing(row.source_backend, label),
+        label(row.backend),
+        memory(row.source),
+        memory(row.target),
+        Cell::or_nothing(row.host_memory(trace), |memory| Cell::text(host_memory(memory))),
+        Cell::Count(row.copies.into()),
+        Cell::Count(row.graph_runs.into()),
+        Cell::Bytes(row.bytes.into()),
+        per(row.graph_runs),
+        Cell::or_nothing(tokens, per),
+        Cell::Nanos(row.timed_ns as f64),
+        Cell::Bytes(row.timed_bytes.into()),
+        Cell::or_nothing(row.rate(), |rate| Cell::GigabytesPerSecond(rate / 1e9)),
+        Cell::or_nothing(row.best_rate, |rate| Cell::GigabytesPerSecond(rate / 1e9)),
+        Cell::Nanos(row.exposed_ns as f64),
+        Cell::or_nothing(wall, |wall| Cell::Share(row.exposed_ns as f64 / wall as f64)),
+    ]
+}
+
+fn repeated_row(trace: &Trace, weight: &RepeatedWeight) -> Vec<Cell> {
+    vec![
+        Cell::text(trace.text(weight.tensor)),
+        Cell::text(trace.backend(weight.backend).label()),
+        Cell::text(class(weight.class)),
+        Cell::Count(weight.graph_runs.into()),
+        Cell::Bytes(weight.bytes.into()),
+    ]
+}
+
+fn class(class: TensorClass) -> &'static str {
+    match class {
+        TensorClass::Weights => "weights",
+        TensorClass::Experts => "experts",
+        TensorClass::Cache => "KV cache",
+        TensorClass::Input => "inputs",
+        TensorClass::Activations => "activations",
+        TensorClass::Unknown => "not known",
+    }
+}
+
+fn host_memory(memory: HostMemory) -> &'static str {
+    match memory {
+        HostMemory::Pinned => "pinned",
+        HostMemory::Pageable => "pageable",
+        HostMemory::Unknown => "not known",
+    }
+}

@@ -1,0 +1,89 @@
+//! What was found, in sentences: what it is, what it costs, how one knows, what to try.
+
+mod advice;
+mod evidence;
+mod sentence;
+#[cfg(test)]
+mod tests;
+
+use crate::Cell;
+use crate::document::Point;
+use crate::documents::unit;
+use crate::units;
+use ggprof_analysis::findings::{Certainty, Explained, Finding, Rate};
+use ggprof_trace::Trace;
+
+/// From this part of the roof on, a phase is at the limit.
+const AT_THE_LIMIT: f64 = 0.8;
+
+/// A finding as a point of a list.
+pub(crate) fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
+    let budget = &explained.budgets[finding.budget];
+    let share = explained.share(finding);
+    let each_ns = finding.cost_ns as f64 / budget.units() as f64;
+    let sentence = sentence::of(trace, &finding.what);
+    let evidence = evidence::of(trace, budget, &finding.what);
+    let advice = advice::of(trace, budget, &finding.what);
+    let about = if finding.is_estimate { "about " } else { "" };
+    let cost = format!("{about}{} a {}", units::duration(each_ns), unit(budget));
+    Point {
+        text: format!("{} {}: {sentence} ({cost})", budget.label, units::share(share)),
+        values: vec![
+            ("rule", Cell::Text(format!("R{}", finding.rule.0))),
+            ("phase", Cell::text(&budget.label)),
+            ("sentence", Cell::text(&sentence)),
+            ("cost_ns", Cell::Nanos(finding.cost_ns as f64)),
+            ("cost_ns_per_unit", Cell::Nanos(each_ns)),
+            ("unit", Cell::text(unit(budget))),
+            ("share", Cell::Share(share)),
+            ("is_estimate", Cell::Number(finding.is_estimate.into())),
+            ("certainty", Cell::text(certainty(finding.certainty))),
+        ],
+        lines: vec![
+            ("because", evidence),
+            ("try", format!("{advice} ({})", certainty(finding.certainty))),
+        ],
+    }
+}
+
+fn certainty(certainty: Certainty) -> &'static str {
+    match certainty {
+        Certainty::Certain => "certain",
+        Certainty::Likely => "likely",
+        Certainty::Possible => "worth a try",
+    }
+}
+
+/// What to say where nothing is worth a change.
+pub(crate) fn healthy(trace: &Trace, explained: &Explained) -> String {
+    let nothing = "No single cause takes 5% or more of a phase";
+    let rate = explained.rates.iter().max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s));
+    match rate {
+        Some(rate) => format!("{nothing}. {}", limit(trace, explained, rate)),
+        None => format!("{nothing}."),
+    }
+}
+
+/// How near a phase is to what its device can do.
+pub(crate) fn limit(trace: &Trace, explained: &Explained, rate: &Rate) -> String {
+    let label = &explained.budgets[rate.budget].label;
+    let backend = trace.backend(rate.backend).label();
+    let read = units::bandwidth(rate.gb_per_s);
+    match (rate.of_roof(), rate.best_seen) {
+        (Some(share), _) if share >= AT_THE_LIMIT => format!(
+            "{label} on {backend} is at {} of the memory bandwidth of this machine ({read}): nothing \
+             to gain but fewer bytes (a smaller quantisation, fewer experts, a smaller cache).",
+            units::share(share)
+        ),
+        (Some(share), _) => format!(
+            "{label} on {backend} moves {read}, {} of the memory bandwidth of this machine.",
+            units::share(share)
+        ),
+        (None, Some(best)) => format!(
+            "{label} on {backend} moves {read}; its best op reached {}. What the machine can do is \
+             not known: `ggprof peaks` measures it.",
+            units::bandwidth(best)
+        ),
+        (None, None) => format!("{label} on {backend} moves {read}."),
+    }
+}

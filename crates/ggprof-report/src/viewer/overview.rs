@@ -1,0 +1,103 @@
+//! What the page opens on: where each phase's time went, what costs time and what to change, and
+//! which layers ran where.
+
+use super::tables::since;
+use crate::documents::budget as budget_words;
+use crate::findings;
+use ggprof_analysis::findings::What;
+use ggprof_analysis::placement::MapCell;
+use ggprof_analysis::{
+    Budget, Explained, Finding, Peaks, PhaseKind, Phases, divided, explained, placement, places,
+};
+use ggprof_trace::Trace;
+use serde_json::{Value, json};
+
+/// As many as a screen holds; all of them are in `ggprof explain`.
+const FINDINGS: usize = 8;
+
+pub(super) fn overview(
+    trace: &Trace,
+    phases: &Phases,
+    peaks: Option<&Peaks>,
+    start_ns: u64,
+) -> Value {
+    let places = places(trace);
+    let explained = explained(trace, phases, &places, &divided(trace, phases, &places), peaks);
+    let is_shown = |budget: &&Budget| budget_words::is_shown(budget, &explained.budgets);
+    let budgets = explained.budgets.iter().filter(is_shown);
+    let worth = explained.worth_a_change().take(FINDINGS);
+    let is_healthy = explained.worth_a_change().next().is_none();
+    json!({
+        "budgets": budgets.map(|one| budget(trace, phases, one, start_ns)).collect::<Vec<_>>(),
+        "findings": worth.map(|it| finding(trace, phases, &explained, it, start_ns)).collect::<Vec<_>>(),
+        "healthy": is_healthy.then(|| findings::healthy(trace, &explained)),
+        "placement": map(trace, phases),
+    })
+}
+
+fn budget(trace: &Trace, phases: &Phases, budget: &Budget, start_ns: u64) -> Value {
+    let rows = budget.rows.iter().map(|row| {
+        json!({
+            "spent": budget_words::key(row.spent),
+            "backend": budget_words::backend(row.spent).map(|backend| backend.0),
+            "words": budget_words::words(trace, row.spent),
+            "ns": row.ns,
+        })
+    });
+    json!({
+        "title": budget_words::title(budget),
+        "unit": budget_words::unit(budget),
+        "units": budget.units(),
+        "wall": budget.wall_ns,
+        "spans": spans(phases, budget, start_ns),
+        "rows": rows.collect::<Vec<_>>(),
+    })
+}
+
+/// When its phases were: `[start, end]` each.
+fn spans(phases: &Phases, budget: &Budget, start_ns: u64) -> Vec<Value> {
+    let of = budget.phases.iter().filter_map(|&place| phases.phases.get(place as usize));
+    of.map(|it| json!([since(it.start_ns, start_ns), since(it.end_ns, start_ns)])).collect()
+}
+
+fn finding(
+    trace: &Trace,
+    phases: &Phases,
+    explained: &Explained,
+    finding: &Finding,
+    start_ns: u64,
+) -> Value {
+    let point = findings::point(trace, explained, finding);
+    let budget = &explained.budgets[finding.budget];
+    let example = match &finding.what {
+        What::HostOps { ops, .. } => ops.first().map(|op| trace.events.get(op.example)),
+        _ => None,
+    };
+    json!({
+        "text": point.text,
+        "lines": point.lines,
+        "share": explained.share(finding),
+        "spans": spans(phases, budget, start_ns),
+        "example": example.map(|event| {
+            let end_ns = event.start_ns + event.duration_ns;
+            json!([since(event.start_ns, start_ns), since(end_ns, start_ns)])
+        }),
+    })
+}
+
+/// For each kind of phase how long each backend computed each part of each layer.
+fn map(trace: &Trace, phases: &Phases) -> Vec<Value> {
+    let map = placement(trace, phases).map;
+    let mut kinds: Vec<Option<PhaseKind>> = map.iter().map(|cell| cell.phase).collect();
+    kinds.dedup();
+    let of_kind = |kind: Option<PhaseKind>| {
+        let cell = |cell: &MapCell| {
+            let layer = cell.layer.map(|layer| layer.0);
+            json!([layer, cell.module as u8, cell.backend.0, cell.own_ns, cell.calls])
+        };
+        let cells = map.iter().filter(|cell| cell.phase == kind).map(cell);
+        json!({ "kind": kind.map(|kind| kind as u8), "cells": cells.collect::<Vec<_>>() })
+    };
+    let work = kinds.into_iter().filter(|kind| *kind != Some(PhaseKind::WarmUp));
+    work.map(of_kind).collect()
+}

@@ -1,0 +1,135 @@
+//! The processors' time: how much of it all programs of the machine use, how much of it the recorded
+//! one, and how many processors that may use.
+
+use super::{Described, Quantity, Source};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The kernel counts processor time in this unit, on every system.
+const TICK_US: u64 = 10_000;
+/// More descendants than this are not followed.
+const MOST_PROCESSES: usize = 256;
+
+#[derive(Debug)]
+pub(super) struct Processors {
+    proc: PathBuf,
+    usable: u64,
+    /// Whose descendants the program and all it starts are.
+    launcher: u32,
+}
+
+impl Processors {
+    /// `None` where the kernel tells nothing.
+    pub(super) fn below(root: &Path) -> Option<Processors> {
+        let usable = std::thread::available_parallelism().ok()?.get() as u64;
+        let source = Processors { proc: root.join("proc"), usable, launcher: std::process::id() };
+        source.machine().map(|_| source)
+    }
+
+    /// Busy and stolen time of all processors, in ticks.
+    fn machine(&self) -> Option<(u64, u64)> {
+        let text = fs::read_to_string(self.proc.join("stat")).ok()?;
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal.
+        let [user, nice, system, _, _, irq, softirq, stolen, ..] = ticks[..] else { return None };
+        Some((user + nice + system + irq + softirq, stolen))
+    }
+
+    /// Of the program and what it started, in ticks.
+    fn program(&self) -> Option<u64> {
+        let mut processes = self.children(self.launcher)?;
+        let mut at = 0;
+        let mut ticks = 0;
+        while at < processes.len().min(MOST_PROCESSES) {
+            let process = processes[at];
+            ticks += self.used(process).unwrap_or(0);
+            processes.extend(self.children(process).unwrap_or_default());
+            at += 1;
+        }
+        Some(ticks)
+    }
+
+    fn children(&self, process: u32) -> Option<Vec<u32>> {
+        let mut children = Vec::new();
+        for thread in fs::read_dir(self.proc.join(process.to_string()).join("task")).ok()? {
+            let text = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+            children.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+        }
+        Some(children)
+    }
+
+    /// By a process and those that it has waited for.
+    fn used(&self, process: u32) -> Option<u64> {
+        let text = fs::read_to_string(self.proc.join(process.to_string()).join("stat")).ok()?;
+        // The second field is the program's name in parentheses, which may hold anything.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        fields.get(11..15)?.iter().map(|word| word.parse::<u64>().ok()).sum()
+    }
+}
+
+impl Source for Processors {
+    fn sensors(&self) -> Vec<Described> {
+        let quantities = [
+            Quantity::UsableProcessors,
+            Quantity::MachineTime,
+            Quantity::ProgramTime,
+            Quantity::StolenTime,
+        ];
+        let sensor = |quantity| Described {
+            quantity,
+            device: 0,
+            name: "CPU".to_owned(),
+            is_forbidden: false,
+        };
+        quantities.map(sensor).to_vec()
+    }
+
+    fn read(&mut self) -> Vec<Option<u64>> {
+        let microseconds = |ticks: u64| ticks.saturating_mul(TICK_US);
+        let (machine, stolen) = self.machine().unzip();
+        let times = [machine, self.program(), stolen].map(|ticks| ticks.map(microseconds));
+        [Some(self.usable)].into_iter().chain(times).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(root: &Path, file: &str, text: &str) {
+        let path = root.join("proc").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn the_program_and_what_it_started() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "stat", "cpu  10 1 20 500 5 2 3 7 0 0\ncpu0 1 2 3\n");
+        let me = std::process::id();
+        put(root.path(), &format!("{me}/task/{me}/children"), "1000001 ");
+        put(root.path(), "1000001/task/1000001/children", "");
+        put(root.path(), "1000001/task/1000002/children", "1000003\n");
+        put(root.path(), "1000003/task/1000003/children", "");
+        let stat = |name: &str, times: &str| {
+            format!("1 ({name}) S 1 1 1 0 -1 4194560 1 2 3 4 {times} 20 0 4 0 100")
+        };
+        put(root.path(), "1000001/stat", &stat("a) (b", "5 6 1 0"));
+        put(root.path(), "1000003/stat", &stat("c", "100 0 0 0"));
+        let mut source = Processors::below(root.path()).unwrap();
+        let usable = source.usable;
+        let read = [usable, 36 * TICK_US, 112 * TICK_US, 7 * TICK_US].map(Some);
+        assert_eq!(source.read(), read);
+        assert_eq!(source.sensors().len(), read.len());
+    }
+
+    #[test]
+    fn where_the_kernel_tells_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(Processors::below(root.path()).is_none());
+        put(root.path(), "stat", "cpu  10 1 20 500 5 2 3 7 0 0\n");
+        assert_eq!(Processors::below(root.path()).unwrap().read()[2], None);
+    }
+}
