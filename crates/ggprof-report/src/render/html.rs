@@ -15,6 +15,11 @@ pub fn html(document: &Document) -> String {
             }
             Block::Warning(text) => writeln!(out, "<p><strong>{}</strong></p>", escape(text)),
             Block::Table(table) => writeln!(out, "{}", self::table(table)),
+            Block::Note { text, .. } => writeln!(out, "<p>{}</p>", escape(text)),
+            Block::Points { points, .. } => {
+                let points = points.iter().map(|point| format!("<li>{}</li>", escape(&point.text)));
+                writeln!(out, "<ol>{}</ol>", points.collect::<String>())
+            }
         };
     }
     out

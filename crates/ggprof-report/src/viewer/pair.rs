@@ -50,7 +50,7 @@ pub fn write_pair(
     )?;
     for (side, (trace, name)) in ["A", "B"].into_iter().zip(recordings) {
         let mut page = Vec::new();
-        write(trace, &format!("{side}: {name}"), None, &mut page)?;
+        write(trace, &format!("{side}: {name}"), None, None, &mut page)?;
         let page = escape(&String::from_utf8_lossy(&page));
         writeln!(
             out,
