@@ -1,7 +1,7 @@
 //! Documents as HTML without a script, for the part of a page that only says something.
 
 use super::console::printable;
-use crate::document::sentence;
+use crate::document::{Point, sentence};
 use crate::{Align, Block, Cell, Document, Table};
 use std::fmt::Write;
 
@@ -16,13 +16,19 @@ pub fn html(document: &Document) -> String {
             Block::Warning(text) => writeln!(out, "<p><strong>{}</strong></p>", escape(text)),
             Block::Table(table) => writeln!(out, "{}", self::table(table)),
             Block::Note { text, .. } => writeln!(out, "<p>{}</p>", escape(text)),
-            Block::Points { points, .. } => {
-                let points = points.iter().map(|point| format!("<li>{}</li>", escape(&point.text)));
-                writeln!(out, "<ol>{}</ol>", points.collect::<String>())
-            }
+            Block::Points { points, .. } => writeln!(out, "{}", self::points(points)),
         };
     }
     out
+}
+
+fn points(points: &[Point]) -> String {
+    let line = |(title, line): &(&str, String)| format!("<br>{title}: {}", escape(line));
+    let point = |point: &Point| {
+        let lines: String = point.lines.iter().map(line).collect();
+        format!("<li>{}{lines}</li>\n", escape(&point.text))
+    };
+    format!("<ol>\n{}</ol>", points.iter().map(point).collect::<String>())
 }
 
 fn table(table: &Table) -> String {
