@@ -57,7 +57,7 @@ fn a_shape_that_takes_twice_as_long() {
     let ops = rows(&diff).iter().filter(|row| row["op"] == "MAP_CUSTOM1");
     let largest = ops.max_by(|a, b| number(a, "change_ns").total_cmp(&number(b, "change_ns")));
     assert_eq!(largest, Some(of_shape(&diff)), "{diff:#}");
-    assert_eq!(rows(&diff).iter().filter(|row| row["noise"] == "").count(), 1, "the remainder");
+    assert!(rows(&diff).iter().all(|row| row["noise"] != ""), "{diff:#}");
     let all: f64 = rows(&diff).iter().map(|row| number(row, "change_ns")).sum();
     assert!((all - number(&diff["phases"][0], "change_ns")).abs() < 1.0, "{all}");
     assert!(baseline.join("same-program.json").exists());
