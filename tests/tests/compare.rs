@@ -52,14 +52,12 @@ fn a_shape_that_takes_twice_as_long() {
     let places = ["--keep", keep.to_str().unwrap(), "--baseline", baseline.to_str().unwrap()];
     let options = ["--pairs", "2", "--max-pairs", "2", "--fail-if", "graphs > 1%"];
     let options = [&options[..], &places].concat();
-    let output = bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000));
-    let diff = json(&output);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("graphs > 1% cannot be told"), "{told}");
+    // So few cannot make the exit code of a change.
+    let diff = json(&bench(&options, &longer(&libraries, 60, 0), &longer(&libraries, 60, 1000)));
     let ops = rows(&diff).iter().filter(|row| row["op"] == "MAP_CUSTOM1");
     let largest = ops.max_by(|a, b| number(a, "change_ns").total_cmp(&number(b, "change_ns")));
     assert_eq!(largest, Some(of_shape(&diff)), "{diff:#}");
-    assert_eq!(rows(&diff).iter().filter(|row| row["noise"] == "").count(), 1, "the remainder");
+    assert!(rows(&diff).iter().all(|row| row["noise"] != ""), "{diff:#}");
     let all: f64 = rows(&diff).iter().map(|row| number(row, "change_ns")).sum();
     assert!((all - number(&diff["phases"][0], "change_ns")).abs() < 1.0, "{all}");
     assert!(baseline.join("same-program.json").exists());

@@ -43,7 +43,7 @@ export async function openPair(file) {
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
   await page.goto(`file://${path.resolve(file)}`);
   const frames = page.frames().slice(1);
-  await Promise.all(frames.map((frame) => frame.waitForSelector(".statistics")));
+  await Promise.all(frames.map((frame) => frame.waitForSelector(".statistics", { state: "attached" })));
   return { page, frames, faults };
 }
 
