@@ -12,6 +12,7 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::patch::exports;
+use crate::patch::loaded_object::LoadedObject;
 use crate::{arch, lock};
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";
@@ -78,8 +79,16 @@ pub(crate) fn load() -> bool {
     match library.is_null() {
         // SAFETY: look-ups by C strings in an open library.
         false => find_all(|name| unsafe { libc::dlsym(library, name.as_ptr()) } as usize),
-        true => find_all(|name| exports::first(name).unwrap_or(0)),
+        true => of_one_library(),
     }
+}
+
+/// Two unwinders must not be mixed.
+fn of_one_library() -> bool {
+    let first = exports::first(NAMES[0]).and_then(LoadedObject::containing);
+    first.is_some_and(|library| {
+        find_all(|name| exports::first(name).filter(|it| library.holds(*it)).unwrap_or(0))
+    })
 }
 
 /// Whether all functions are found.

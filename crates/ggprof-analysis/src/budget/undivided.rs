@@ -1,5 +1,6 @@
 //! Time of splits that were timed as a whole, shared out among the parts of the model as in the splits of
-//! the same kind whose ops are known.
+//! the same kind whose ops are known. What their kernels do not take is time in which the device waited
+//! for the next one.
 
 use super::{Budget, Part, Row, Spent};
 use crate::estimates::estimates_by;
@@ -15,9 +16,12 @@ pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &[Place], budget
     }
     let estimates = estimates_by(trace, |event| {
         let phase = *phases.phase_of_run.get(event.graph_run?.0 as usize)?;
-        let is_split = trace.op_name(event.node) == Signature::WHOLE_SPLIT;
-        let part = Part::of(places[event.id.0 as usize].module);
-        (event.is_op() && !is_split).then_some((phase, event.backend, part))
+        // Splits have a key of their own, so that those of each phase are shared out in it.
+        let part = match trace.op_name(event.node) == Signature::WHOLE_SPLIT {
+            true => Part::Undivided,
+            false => Part::of(places[event.id.0 as usize].module),
+        };
+        event.is_op().then_some((phase, event.backend, part))
     });
     let mut parts: HashMap<(u32, BackendIndex), Vec<(Part, f64)>> = HashMap::new();
     for ((phase, backend, part), estimate) in estimates {
@@ -37,7 +41,6 @@ fn undivided(row: &Row) -> Option<BackendIndex> {
     }
 }
 
-/// What rounding leaves over stays undivided.
 fn share<'p>(budget: &mut Budget, parts_of: impl Fn(BackendIndex) -> Option<&'p [(Part, f64)]>) {
     for row in budget.rows.clone() {
         let Some((backend, parts)) = undivided(&row).and_then(|it| Some((it, parts_of(it)?)))
@@ -45,13 +48,17 @@ fn share<'p>(budget: &mut Budget, parts_of: impl Fn(BackendIndex) -> Option<&'p 
             continue;
         };
         let all: f64 = parts.iter().map(|(_, ns)| ns).sum();
+        // Something else may have counted for a part of the splits' time.
+        let scale = (row.ns as f64 / all).min(1.0);
         let mut left_ns = row.ns;
-        for &(part, weight) in parts {
-            let ns = ((row.ns as f64 * (weight / all)) as u64).min(left_ns);
+        for &(part, ns) in parts {
+            let ns = ((ns * scale).round() as u64).min(left_ns);
             left_ns -= ns;
             budget.add_row(Row { spent: Spent::Computing { backend, part }, ns, estimated_ns: ns });
         }
-        budget.rows.iter_mut().filter(|it| it.spent == row.spent).for_each(|it| it.ns = left_ns);
+        let waiting = Spent::Launching { backend };
+        budget.add_row(Row { spent: waiting, ns: left_ns, estimated_ns: left_ns });
+        budget.rows.iter_mut().filter(|it| it.spent == row.spent).for_each(|it| it.ns = 0);
     }
     budget.rows.retain(|row| row.ns > 0);
     budget.rows.sort_by_key(|row| (std::cmp::Reverse(row.ns), row.spent));

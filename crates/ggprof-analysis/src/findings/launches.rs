@@ -47,8 +47,10 @@ fn of_backend(
     gaps_ns.sort_unstable();
     let gap_ns = *gaps_ns.get(gaps_ns.len() / 2)?;
     let kernel_ns = ns / kernels.max(1);
-    let kernels_per_run = kernels / budget.runs.max(1);
+    // Kernels may be known of some runs only.
+    let kernels_per_run = kernels / gaps_ns.len() as u64;
     // The device also waits while kernels begin to be recorded, which is not the program's.
+    let kernels = kernels_per_run.saturating_mul(budget.runs);
     let cost_ns = cost_ns.min(gap_ns.saturating_mul(kernels));
     if budget.share(cost_ns) < LEAST || kernel_ns > SMALL_NS || kernels_per_run < MANY {
         return None;
