@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::built::target_directory;
 use crate::tool;
@@ -16,6 +17,8 @@ pub(crate) fn unpacked(
     packages: &[&str],
     alone: &[&str],
 ) -> Result<PathBuf, String> {
+    static FETCHING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let directory = target_directory().join(name);
     let (root, list) = (directory.join("root"), directory.join("packages"));
     let wanted = [packages, alone].concat().join(" ");

@@ -51,6 +51,8 @@ fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
     let file = place.path().join("p.ggprof");
     let mut run = Command::new(built::ggprof());
     run.env("LD_LIBRARY_PATH", driver(place.path())).arg("run").arg("-o").arg(&file).arg("--");
+    // Apart from what other tests record.
+    run.env("XDG_RUNTIME_DIR", place.path());
     let output = run.arg(bench.get_program()).args(bench.get_args()).output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     // Without the driver: the recording has it all.

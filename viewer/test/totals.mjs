@@ -9,10 +9,8 @@ import { statistics } from "../data/statistics.js";
 const page = await readFile(process.argv[2], "utf8");
 const [, embedded] = /id="recording">([^<]*)<\/script>/.exec(page) ?? [];
 const recording = new Recording(await readEmbedded(embedded));
-const rows = statistics(recording, "op", null, null).rows.flatMap((op) => op.children().map((row) => ({
-  op: op.name,
-  backend: row.name,
-  count: row.count,
+// Of calls that only start a copy, the reports have no times of the copy.
+const times = (row) => ({
   total_ns: row.total,
   avg_ns: row.average,
   min_ns: row.min,
@@ -22,5 +20,11 @@ const rows = statistics(recording, "op", null, null).rows.flatMap((op) => op.chi
   share_of_wall: row.share,
   gb_per_s: row.bandwidth,
   gflop_per_s: row.compute,
+});
+const rows = statistics(recording, "op", null, null).rows.flatMap((op) => op.children().map((row) => ({
+  op: op.name,
+  backend: row.name,
+  count: row.count,
+  ...(row.isTimed ? times(row) : {}),
 })));
 console.log(JSON.stringify(rows));
