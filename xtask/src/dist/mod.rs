@@ -1,6 +1,6 @@
 //! `cargo xtask dist`: what is handed out, in `target/dist`. The command carries the agents for both
 //! C libraries; it and everything else need glibc 2.17 only, so they run on systems from 2013 on.
-//! The same commit gives the same bytes.
+//! They hold no times, owners or paths of the machine that made them.
 //!
 //! `--try` installs each package into clean systems and records published programs there.
 
