@@ -161,3 +161,23 @@ fn splits_timed_as_a_whole_are_shared_out_by_samples() {
         ]
     );
 }
+
+#[test]
+fn each_phase_shares_out_its_own_splits() {
+    let text = "backend 0 GPU gpu
+         batch 0..100 0:0+4!1
+         batch 100..200 1:0+4!1
+         batch 200..300 2:0+4!1
+         run 0..100 batch=0
+         run 100..200 batch=1
+         run 200..300 batch=2
+         op GPU MUL_MAT 0..60 Qcur-0 f32[8,4] run=0 measured=device
+         op GPU MUL_MAT 60..100 ffn_out-0 f32[32,1] run=0 measured=device
+         op GPU SPLIT 100..200 x f32[32,1] <- f32[8,4] run=1 measured=device
+         op GPU SPLIT 200..300 x f32[32,1] <- f32[8,4] run=2 measured=device";
+    let trace = text_fixture::parse(text);
+    let phases = phases(&trace);
+    let budgets = budgets(&trace, &phases, &places(&trace));
+    let attention = |budget: &Budget| budget.sum(|it| it == on(GPU, Part::Attention));
+    assert_eq!(budgets.iter().map(attention).collect::<Vec<_>>(), [60, 60, 60]);
+}
