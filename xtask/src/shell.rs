@@ -36,14 +36,17 @@ pub(crate) fn cargo(arguments: &[&str]) -> anyhow::Result<()> {
 
 /// Whether Rust's library for a target is installed, or rustup could install it now.
 pub(crate) fn has_library_for(target: &str) -> bool {
-    let is_there = || {
-        let mut ask = command("rustc", &["--print", "target-libdir", "--target", target]);
-        let answer = ask.output().map(|output| output.stdout).unwrap_or_default();
-        Path::new(String::from_utf8_lossy(&answer).trim()).is_dir()
-    };
+    let is_there = || has_installed_library_for(target);
     let mut rustup = command("rustup", &["target", "add", target]);
     let mut added = || rustup.stdout(Stdio::null()).stderr(Stdio::null()).status();
     is_there() || added().is_ok_and(|status| status.success() && is_there())
+}
+
+/// Whether it is installed.
+pub(crate) fn has_installed_library_for(target: &str) -> bool {
+    let mut ask = command("rustc", &["--print", "target-libdir", "--target", target]);
+    let answer = ask.output().map(|output| output.stdout).unwrap_or_default();
+    Path::new(String::from_utf8_lossy(&answer).trim()).is_dir()
 }
 
 /// Shows the command, runs it, and fails if it fails.
