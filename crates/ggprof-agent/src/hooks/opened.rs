@@ -90,7 +90,10 @@ unsafe extern "C-unwind" fn ours_if_it_leads_there(handle: usize, name: *const c
 /// keeps the message for `dlerror` that programs then ask for.
 unsafe extern "C-unwind" fn behind_us(_: usize, name: *const c_char) -> usize {
     // SAFETY: what the program asks.
-    unsafe { ask_loader(libc::RTLD_NEXT as usize, name) }
+    let found = unsafe { ask_loader(libc::RTLD_NEXT as usize, name) };
+    // The loader looks behind whoever the call returns to. Something is still to be done here, so
+    // that is us: a compiler may turn a last call into a jump, and then it would be the program.
+    if loaded_object::is_ours(found) { 0 } else { found }
 }
 
 /// # Safety
