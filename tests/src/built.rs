@@ -22,7 +22,7 @@ pub fn target_directory() -> PathBuf {
 /// The agent that was just built, or the one that `GGPROF_TEST_AGENT` names: as it is handed out.
 pub fn agent() -> PathBuf {
     let named = std::env::var_os("GGPROF_TEST_AGENT").map(PathBuf::from);
-    named.unwrap_or_else(|| release_directory().join("libggprof_agent.so"))
+    named.unwrap_or_else(|| directory().join("libggprof_agent.so"))
 }
 
 /// The agent with its checks, and with steps that can be made to fail: not as users get it.
@@ -39,7 +39,7 @@ pub fn checked_agent() -> PathBuf {
 
 /// The command; it finds the agent beside itself.
 pub fn ggprof() -> PathBuf {
-    release_directory().join("ggprof")
+    directory().join("ggprof")
 }
 
 /// The command with the agent inside, in a directory where there is nothing else.
@@ -70,7 +70,7 @@ pub(crate) fn carrying(name: &str, agents: &[(&str, PathBuf)]) -> PathBuf {
 }
 
 pub fn workload() -> PathBuf {
-    release_directory().join("ggprof-workload")
+    directory().join("ggprof-workload")
 }
 
 /// A script of `applications/`.
@@ -101,7 +101,7 @@ pub fn linked_program(source: &str, kind: &str, flags: &[&str]) -> PathBuf {
 pub fn profiler_library() -> PathBuf {
     static PLACED: OnceLock<PathBuf> = OnceLock::new();
     let place = || {
-        let built = release_directory().join("libggml_profiler.so");
+        let built = directory().join("libggml_profiler.so");
         let directory = target_directory().join("profiler-library");
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let fresh = directory.join(format!("{}", std::process::id()));
@@ -190,21 +190,39 @@ pub fn fake_cuda() -> (PathBuf, PathBuf) {
     (directory.clone(), directory.join("libcupti.so.13"))
 }
 
-/// Release builds: what is measured and shipped. Built once per test program.
-fn release_directory() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let agent = ["build", "--quiet", "--release", "-p", "ggprof-agent"];
+/// A directory with all that is run: the agent as users get it, and, with their checks, the command
+/// beside it, the workload and the C library. Filled once per test program.
+fn directory() -> &'static Path {
+    static FILLED: OnceLock<PathBuf> = OnceLock::new();
+    FILLED.get_or_init(|| {
+        cargo(&["build", "--quiet", "--release", "-p", "ggprof-agent"], &[]);
         let others = ["-p", "ggprof-workload", "-p", "ggprof", "-p", "ggml-profiler"];
-        // The command takes the agent beside itself: nothing is built twice when the agent changes.
-        cargo(&[&agent[..], &others, &["--no-default-features"]].concat(), &[]);
-        target_directory().join("release").canonicalize().expect("cargo made the directory")
+        let checked = ["build", "--quiet", "--profile", "checked", "--no-default-features"];
+        cargo(&[&checked[..], &others].concat(), &[]);
+        let directory = target_directory().join("tried");
+        std::fs::create_dir_all(&directory).expect("the target directory can be written");
+        let directory = directory.canonicalize().expect("it was just made");
+        place("release", "libggprof_agent.so", &directory);
+        for file in ["ggprof", "ggprof-workload", "libggml_profiler.so"] {
+            place("checked", file, &directory);
+        }
+        directory
     })
+}
+
+/// A file that cargo built, at its place in `directory`, never half.
+fn place(profile: &str, file: &str, directory: &Path) {
+    let built = target_directory().join(profile).join(file);
+    let fresh = directory.join(format!("{file}.{}", std::process::id()));
+    std::fs::hard_link(built, &fresh).expect("it was built");
+    std::fs::rename(&fresh, directory.join(file)).expect("it can be placed");
+    // Renaming does nothing where the two are already the same file.
+    _ = std::fs::remove_file(fresh);
 }
 
 fn cargo(arguments: &[&str], variables: &[(&str, &str)]) {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(arguments).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
     cargo.envs(variables.iter().copied());
-    assert!(cargo.status().expect("cargo runs").success(), "the agent does not build");
+    assert!(cargo.status().expect("cargo runs").success(), "cargo {arguments:?} fails");
 }

@@ -23,9 +23,8 @@ const PACKAGES: [&str; 6] = [
     "libopenblas0-pthread",
     "libwhisper1",
 ];
-/// Without what they depend on, a video player and a web server's pages: `whisper-bench` and
-/// `promtool` do without.
-const ALONE: [&str; 2] = ["whisper.cpp-tools", "prometheus"];
+/// Without what they depend on, a video player among it: `whisper-bench` does without.
+const ALONE: [&str; 2] = ["whisper.cpp-tools", "promtool"];
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
