@@ -93,6 +93,15 @@ export async function pixel(page, selector, x, y) {
   return (await pixels(page, selector, x, y, 1, 1))[0];
 }
 
+// Whether there are slanted lines at a time, below all rows.
+export async function hatched(page, ns) {
+  const { y, height } = await stage(page);
+  const row = async (at) => pixels(page, ".stage canvas.under", (await xOf(page, ns)) - 20, y + height - at, 40, 1);
+  const [low, high] = [await row(6), await row(12)];
+  const isMixed = (colours) => new Set(colours).size > 1;
+  return isMixed(low) && isMixed(high) && low.join() !== high.join();
+}
+
 export function picture(page, selector = ".stage canvas.under") {
   return page.evaluate((selector) => document.querySelector(selector).toDataURL(), selector);
 }
