@@ -99,6 +99,7 @@ impl Instance {
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed) {
         let mut interner = lane.recorder.interner();
         let library = interner.lasting_text(lane, &file_name(object));
+        let path = interner.lasting_text(lane, &file_path(object));
         let version = interner.lasting_text(lane, optional_text(self.api.ggml_version));
         let commit = interner.lasting_text(lane, optional_text(self.api.ggml_commit));
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
@@ -109,6 +110,7 @@ impl Instance {
             version,
             commit,
             tensor_bytes,
+            path,
             ..Default::default()
         };
         lane.define_lasting(Owner::Instance(instance), &record.encode());
@@ -221,11 +223,14 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
 /// name for the program itself.
 pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
     let name = object.name.to_bytes();
-    if name.is_empty() {
-        // The kernel's link to the program leads to its name.
-        let file = object.file().map(|file| file.read_link().unwrap_or(file));
-        let name = file.as_deref().and_then(|path| path.file_name());
-        return name.map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
-    }
-    name.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
+    let path = if name.is_empty() { &file_path(object)[..] } else { name };
+    path.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
+}
+
+/// Where the file is that an object was loaded from; empty where nobody tells.
+pub(super) fn file_path(object: &LoadedObject) -> Vec<u8> {
+    let Some(file) = object.file() else { return Vec::new() };
+    // The kernel's link to the program leads to its name.
+    let file = if file.starts_with("/proc") { file.read_link().unwrap_or(file) } else { file };
+    file.into_os_string().into_encoded_bytes()
 }

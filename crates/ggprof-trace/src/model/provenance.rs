@@ -57,4 +57,8 @@ pub struct Ggml {
     /// Empty in versions that do not say.
     pub version: String,
     pub commit: String,
+    /// Where that file was; empty where it is not known. It stays out of other formats, because a
+    /// path may name a person.
+    #[serde(skip)]
+    pub path: String,
 }

@@ -122,6 +122,7 @@ fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
         library: text(instance.library),
         version: text(instance.version),
         commit: text(instance.commit),
+        path: text(instance.path),
     }
 }
 
