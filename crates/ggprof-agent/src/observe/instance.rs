@@ -101,6 +101,7 @@ impl Instance {
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, llama: &[u8]) {
         let mut interner = lane.recorder.interner();
         let library = interner.lasting_text(lane, &file_name(object));
+        let path = interner.lasting_text(lane, &file_path(object));
         let version = interner.lasting_text(lane, optional_text(self.api.ggml_version));
         let commit = interner.lasting_text(lane, optional_text(self.api.ggml_commit));
         let llama = interner.lasting_text(lane, llama);
@@ -113,6 +114,7 @@ impl Instance {
             commit,
             tensor_bytes,
             llama,
+            path,
             ..Default::default()
         };
         lane.define_lasting(Owner::Instance(instance), &record.encode());
@@ -237,11 +239,14 @@ fn llama_file() -> Option<Vec<u8>> {
 /// name for the program itself.
 pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
     let name = object.name.to_bytes();
-    if name.is_empty() {
-        // The kernel's link to the program leads to its name.
-        let file = object.file().map(|file| file.read_link().unwrap_or(file));
-        let name = file.as_deref().and_then(|path| path.file_name());
-        return name.map(|name| name.as_encoded_bytes().to_vec()).unwrap_or_default();
-    }
-    name.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
+    let path = if name.is_empty() { &file_path(object)[..] } else { name };
+    path.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
+}
+
+/// Where the file is that an object was loaded from; empty where nobody tells.
+pub(super) fn file_path(object: &LoadedObject) -> Vec<u8> {
+    let Some(file) = object.file() else { return Vec::new() };
+    // The kernel's link to the program leads to its name.
+    let file = if file.starts_with("/proc") { file.read_link().unwrap_or(file) } else { file };
+    file.into_os_string().into_encoded_bytes()
 }

@@ -63,4 +63,8 @@ pub struct Ggml {
     /// The files of its backends for processors, which come in variants.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub processors: Vec<String>,
+    /// Where that file was; empty where it is not known. It stays out of other formats, because a
+    /// path may name a person.
+    #[serde(skip)]
+    pub path: String,
 }

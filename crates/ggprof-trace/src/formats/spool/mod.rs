@@ -129,6 +129,7 @@ fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
         commit: text(instance.commit),
         llama: text(instance.llama),
         processors: processors.into_iter().filter(|it| !it.is_empty()).collect(),
+        path: text(instance.path),
     }
 }
 
