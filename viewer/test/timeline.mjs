@@ -6,7 +6,7 @@ export const GUTTER = 132;
 export const RULER = 24;
 const IN_GUTTER = 40;
 // Less than half of the lowest row.
-const STEP = 6;
+const STEP = 4;
 
 export function stage(page) {
   return page.locator(".stage").boundingBox();

@@ -32,6 +32,8 @@ pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::with_agent as preload_with_agent;
 pub(crate) use program::{Program, examine, hides_ggml};
+#[cfg(test)]
+pub(crate) use recorded::send;
 use recorded::{Recorded, Standing};
 pub(crate) use sensors::{Samples, Sensors};
 pub(crate) use sockets::Launcher;
