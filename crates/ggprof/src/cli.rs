@@ -81,6 +81,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Record a program that runs already, from now on
+    Attach(AttachArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
     /// Show what a recorded program does while it runs, second by second
@@ -129,6 +131,38 @@ pub(crate) struct DeliverArgs {
     pub(crate) spool: PathBuf,
     /// File to write: text if it ends in .txt, else JSON; without a file, print a summary
     pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttachArgs {
+    /// The program's process
+    pub(crate) pid: u32,
+    /// File to write, may be repeated. Its name chooses the format, as for `run`; without a file, print
+    /// a summary
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Vec<PathBuf>,
+    /// End the recording after this long: 500ms, 30s, 2min (default: at Ctrl-C, or when the program
+    /// ends)
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) duration: Option<Duration>,
+    /// Keep what each CPU thread did in each op
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// Do not read clocks, power and energy of the machine's devices meanwhile
+    #[arg(long)]
+    pub(crate) no_sensors: bool,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the program's time that `sample` may cost on CUDA devices (default: 1)
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    pub(crate) budget: f64,
+    /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
+    pub(crate) max_size: Option<u64>,
+    /// Where the summary goes (default: auto)
+    #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
+    pub(crate) summary_to: SummaryTo,
 }
 
 #[derive(Debug, Args)]

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Attach(arguments) => commands::attach(arguments),
         Command::Ctl(arguments) => commands::ctl(arguments),
         Command::Top(arguments) => commands::top(arguments),
         Command::Doctor(arguments) => commands::doctor(arguments),
