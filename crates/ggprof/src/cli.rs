@@ -4,8 +4,10 @@ mod compare;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 
+use crate::format::{Output, Printout};
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
@@ -60,8 +62,11 @@ For a POSIX shell:
 
 GGML_PROFILE:
   1, stdout or empty  prints a summary to standard output
-  path ending .txt    writes a text report
-  any other path      writes JSON; %p in it stands for the process id
+  a path              writes what its name says, as `ggprof run -o`: .json, .txt, .csv, .md, .html,
+                      .ggprof, also with .gz or .zst; without an extension, JSON
+
+The first process that ends gets the file, others that were started by the same command get files with
+their process id: profile.4242.json. %p in a path always stands for the process id.
 
 The file is written when the program ends or frees its last scheduler, and again if it computes more.
 A program that is killed leaves its recording in the temporary directory; `ggprof doctor` names it.";
@@ -127,19 +132,29 @@ pub(crate) struct DoctorArgs {
 pub(crate) struct DeliverArgs {
     /// The recording of a process
     pub(crate) spool: PathBuf,
-    /// File to write: text if it ends in .txt, else JSON; without a file, print a summary
+    /// File to write, as for `ggprof run`; without a file, print a summary
     pub(crate) output: Option<PathBuf>,
+    /// The process has written the file before
+    #[arg(long)]
+    pub(crate) again: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// File to write, may be repeated. Its name chooses the format: .txt, .csv, .html or .ggprof
-    /// (the recording itself), anything else JSON; without a file, print a summary
-    #[arg(short, long, visible_alias = "profile-output", value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
+    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html or
+    /// .ggprof (the recording itself), and with .gz or .zst behind that it is compressed; without a
+    /// file, print a summary
+    #[arg(
+        short,
+        long,
+        visible_alias = "profile-output",
+        value_name = "FILE",
+        value_parser = parsed(Output::named)
+    )]
+    pub(crate) output: Vec<Output>,
     /// Write the timeline as a self-contained HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html: Option<Output>,
     /// Run the command N times and say how much the runs differ; `-o p.ggprof` writes p.1.ggprof,
     /// p.2.ggprof and so on, for `ggprof diff --vs` (default: 1)
     #[arg(
@@ -275,8 +290,8 @@ pub(crate) enum CtlVerb {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
         /// File to write, may be repeated, as for `ggprof run`; without a file, print a summary
-        #[arg(short, long, value_name = "FILE")]
-        output: Vec<PathBuf>,
+        #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::named))]
+        output: Vec<Output>,
     },
     /// Print what was done since the first time this was asked, and what was recorded shortly before, as
     /// OpenMetrics text
@@ -343,11 +358,11 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
-    #[arg(long, value_name = "FILE")]
-    pub(crate) chrome_trace: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::json))]
+    pub(crate) chrome_trace: Option<Output>,
     /// Write the timeline as a self-contained HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html_viewer: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html_viewer: Option<Output>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,
@@ -369,12 +384,13 @@ pub(crate) struct ExplainArgs {
 /// How and where a report is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PrintArgs {
-    /// How to print (default: table)
-    #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
-    pub(crate) format: FormatArg,
-    /// Print to a file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    /// How to print (default: as the name of the file says, else table)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<FormatArg>,
+    /// Print to a file instead of standard output: .txt, .md, .json or .csv, compressed if .gz or
+    /// .zst is behind that
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Printout::named))]
+    pub(crate) output: Option<Printout>,
     /// When to use colours; NO_COLOR switches `auto` off (default: auto)
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     pub(crate) color: ColorArg,
@@ -382,8 +398,8 @@ pub(crate) struct PrintArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PeaksArgs {
-    /// File to write (default: one for this machine in the cache directory, where reports look)
-    #[arg(short, long, value_name = "FILE")]
+    /// JSON to write (default: a file for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::peaks))]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -408,6 +424,14 @@ pub(crate) struct PartArgs {
     /// machine of the recording)
     #[arg(long, value_name = "FILE")]
     pub(crate) peaks: Option<PathBuf>,
+}
+
+impl PartArgs {
+    /// Whether nothing is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        let Self { from, to, phase, request, peaks: _ } = self;
+        from.is_none() && to.is_none() && phase.is_none() && request.is_none()
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -457,10 +481,16 @@ pub(crate) struct ConvertArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
     pub(crate) file: PathBuf,
-    /// File to write, may be repeated. Its name chooses the format: .txt, .csv or .html, anything
-    /// else JSON; `-` writes JSON to standard output
-    #[arg(short, long, value_name = "FILE", required = true)]
-    pub(crate) output: Vec<PathBuf>,
+    /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes
+    /// JSON to standard output
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required = true,
+        value_parser = parsed(Output::named)
+    )]
+    pub(crate) output: Vec<Output>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -548,6 +578,13 @@ impl From<ByArg> for By {
             ByArg::Expert => Self::Expert,
         }
     }
+}
+
+/// The name of a file, which need not be valid text, and what it means.
+fn parsed<T: Clone + Send + Sync + 'static>(
+    parse: fn(OsString) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
+    OsStringValueParser::new().try_map(parse)
 }
 
 /// Makes `ggprof FILE …` mean `ggprof report FILE …`.

@@ -1,7 +1,8 @@
 //! Words of the commands that compare.
 
-use super::{PartArgs, PrintArgs};
+use super::{PartArgs, PrintArgs, parsed};
 use crate::fail_if::FailIf;
+use crate::format::Output;
 use crate::quantity;
 use clap::{Args, ValueEnum};
 use ggprof_analysis::diff::Depth;
@@ -92,8 +93,8 @@ pub(crate) struct DiffArgs {
     pub(crate) vs: Vec<PathBuf>,
     /// Write a page with both timelines, aligned by token or graph run, and the table; with several
     /// recordings a side, of the first of each
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html: Option<Output>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]
