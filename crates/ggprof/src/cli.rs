@@ -1,6 +1,7 @@
 //! Every word of `--help`.
 
 mod compare;
+mod texts;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 
@@ -8,75 +9,21 @@ use crate::format::{Output, Printout};
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::error::ContextKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
 use ggprof_report::documents::By;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-const EXAMPLES: &str = "\
-Examples:
-  ggprof run -- llama-completion -m model.gguf -p \"Hello\"
-  ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
-  ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
-  ggprof ctl snapshot -o now.html                   what a running server did until now
-  ggprof top                                        what it does, second by second
-  ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
-  ggprof profile.json                               summary of a recording
-  ggprof explain profile.json                       where the time goes, why, what to change
-  ggprof view profile.json                          its timeline, in the browser
-  ggprof report profile.json --top-ops 10 --inefficiency
-  ggprof report profile.json --by layer --format markdown
-  ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
-  ggprof diff before.ggprof after.ggprof            what contributes to a change
-  ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
-  ggprof convert profile.json -o profile.csv -o profile.txt
-  ggprof peaks                                      what this machine can do, for the reports
-  zstd -dc profile.json.zst | ggprof report -
-
-Exit codes:
-  0  done
-  1  failed; a file that could not be finished was not written
-  2  wrong command line
-  3  done, but the recording is damaged, cut off or empty: see the warnings
-  4  done, and a change that `--fail-if` names was found
-Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
-  128+n  signal n ended the command
-  126    the command cannot be executed
-  127    the command was not found";
-
-const TOP_HELP: &str = "\
-Keys:
-  q  quit
-  s  sort operations by time, calls or GB/s
-  f  freeze what is shown, and go on
-  p  show operations of all steps, prompts, generation or mixed batches
-  w  write a snapshot to the current directory, as `ggprof ctl snapshot -o snapshot-1.ggprof`";
-
-const ENV_HELP: &str = "\
-For a POSIX shell:
-  eval \"$(ggprof env)\"
-  GGML_PROFILE=profile.json llama-completion -m model.gguf -p \"Hello\"
-
-GGML_PROFILE:
-  1, stdout or empty  prints a summary to standard output
-  a path              writes what its name says, as `ggprof run -o`: .json, .txt, .csv, .md, .html,
-                      .ggprof, also with .gz or .zst; without an extension, JSON
-
-The first process that ends gets the file, others that were started by the same command get files with
-their process id: profile.4242.json. %p in a path always stands for the process id.
-
-The file is written when the program ends or frees its last scheduler, and again if it computes more.
-A program that is killed leaves its recording in the temporary directory; `ggprof doctor` names it.";
 
 /// Cross-backend profiler for ggml programs.
 ///
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
 /// ggml programs take the time, on every backend, and which copies happen between them.
 #[derive(Debug, Parser)]
-#[command(version, long_version = version::long(), after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
+#[command(version, long_version = version::long(), after_help = texts::GGPROF, help_expected = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -93,7 +40,7 @@ pub(crate) enum Command {
     /// Say what can be recorded of a program, and how; without a command, check the installation
     Doctor(DoctorArgs),
     /// Print what to set so that programs started later are recorded where GGML_PROFILE says
-    #[command(after_help = ENV_HELP)]
+    #[command(after_help = texts::ENV)]
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
@@ -110,14 +57,34 @@ pub(crate) enum Command {
     /// Measure what this machine can do at most, so that reports say how close a recording comes
     Peaks(PeaksArgs),
     /// Print shell completions or the manual page
-    #[command(subcommand)]
+    #[command(subcommand, after_help = texts::GENERATE)]
     Generate(Generate),
-    /// What the agent runs for GGML_PROFILE when the program ends
-    #[command(hide = true)]
-    Deliver(DeliverArgs),
+}
+
+/// What the agent runs for `GGML_PROFILE` when the program ends. It is no command for people, so help,
+/// completions and suggestions do not know it.
+#[derive(Debug, Parser)]
+#[command(name = "ggprof deliver")]
+pub(crate) struct DeliverArgs {
+    /// The recording of a process
+    pub(crate) spool: PathBuf,
+    /// File to write, as for `ggprof run`; without a file, print a summary
+    pub(crate) output: Option<PathBuf>,
+    /// The process has written the file before
+    #[arg(long)]
+    pub(crate) again: bool,
+}
+
+impl DeliverArgs {
+    /// If that is what the words say.
+    pub(crate) fn of(words: &[OsString]) -> Option<Self> {
+        let is_it = words.get(1).is_some_and(|word| word == "deliver");
+        is_it.then(|| Self::parse_from(&words[1..]))
+    }
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::DOCTOR)]
 pub(crate) struct DoctorArgs {
     /// End the command after this many seconds if it has not computed a graph (default: 30)
     #[arg(long, value_name = "N", default_value_t = 30, hide_default_value = true)]
@@ -129,17 +96,7 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DeliverArgs {
-    /// The recording of a process
-    pub(crate) spool: PathBuf,
-    /// File to write, as for `ggprof run`; without a file, print a summary
-    pub(crate) output: Option<PathBuf>,
-    /// The process has written the file before
-    #[arg(long)]
-    pub(crate) again: bool,
-}
-
-#[derive(Debug, Args)]
+#[command(after_help = texts::RUN)]
 pub(crate) struct RunArgs {
     /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html or
     /// .ggprof (the recording itself), and with .gz or .zst behind that it is compressed; without a
@@ -189,7 +146,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
     pub(crate) cuda: CudaArg,
     /// Percent of the program's time that `sample` may cost on Vulkan and CUDA devices (default: 1)
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 1.0,
+        hide_default_value = true,
+        allow_negative_numbers = true,
+        value_parser = quantity::percent
+    )]
     pub(crate) budget: f64,
     /// Record nothing until `ggprof ctl start`
     #[arg(long, conflicts_with_all = ["start_after", "duration", "graphs"])]
@@ -198,7 +162,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
     /// Record for this long from the first recorded graph run on; the program continues
-    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
     pub(crate) duration: Option<Duration>,
     /// Record graph runs A to B of the program; either can be left out
     #[arg(long, value_name = "A..B", value_parser = quantity::graphs)]
@@ -217,8 +181,7 @@ pub(crate) struct RunArgs {
     /// Write at most so many of these snapshots, not more than one in ten seconds (default: 3)
     #[arg(long, value_name = "N", default_value_t = 3, hide_default_value = true)]
     pub(crate) snapshots: u32,
-    /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
-    /// removed and obeyed by ggprof
+    /// Command to run, with its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -267,6 +230,7 @@ pub(crate) enum CudaArg {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::CTL)]
 pub(crate) struct CtlArgs {
     #[command(subcommand)]
     pub(crate) verb: CtlVerb,
@@ -276,16 +240,19 @@ pub(crate) struct CtlArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlVerb {
     /// Record from the next graph run on, whatever window was given to `run`
+    #[command(after_help = texts::CTL_START)]
     Start {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
     /// Stop recording; when this returns, the recording no longer changes
+    #[command(after_help = texts::CTL_STOP)]
     Stop {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
     /// Report what has been recorded until now; recording goes on
+    #[command(after_help = texts::CTL_SNAPSHOT)]
     Snapshot {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
@@ -295,11 +262,13 @@ pub(crate) enum CtlVerb {
     },
     /// Print what was done since the first time this was asked, and what was recorded shortly before, as
     /// OpenMetrics text
+    #[command(after_help = texts::CTL_METRICS)]
     Metrics {
         /// Process that is recorded, or its `ggprof run`
         pid: Option<u32>,
     },
     /// List what is being recorded
+    #[command(after_help = texts::CTL_STATUS)]
     Status {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
@@ -318,7 +287,7 @@ pub(crate) enum StatusFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = TOP_HELP)]
+#[command(after_help = texts::TOP)]
 pub(crate) struct TopArgs {
     /// Process that is recorded, or its `ggprof run`; without it, the one there is
     pub(crate) pid: Option<u32>,
@@ -331,6 +300,7 @@ pub(crate) struct TopArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::REPORT)]
 pub(crate) struct ReportArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
@@ -364,13 +334,21 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
     pub(crate) html_viewer: Option<Output>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        requires = "html_viewer",
+        value_parser = quantity::count
+    )]
     pub(crate) html_max_records: usize,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::EXPLAIN)]
 pub(crate) struct ExplainArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
@@ -397,6 +375,7 @@ pub(crate) struct PrintArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::PEAKS)]
 pub(crate) struct PeaksArgs {
     /// JSON to write (default: a file for this machine in the cache directory, where reports look)
     #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::peaks))]
@@ -466,6 +445,7 @@ impl From<PhaseArg> for PhaseKind {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::VIEW)]
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -475,6 +455,7 @@ pub(crate) struct ViewArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::CONVERT)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -496,12 +477,17 @@ pub(crate) struct ConvertArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
     /// Completions for a shell; save them where the shell looks for them
+    #[command(after_help = texts::GENERATE_COMPLETIONS)]
     Completions {
         /// Shell to complete for
         shell: Shell,
     },
-    /// The manual page; save it as ggprof.1
+    /// The manual page of ggprof or of one of its commands
+    #[command(after_help = texts::GENERATE_MAN)]
     Man {
+        /// The command: run, or ctl snapshot
+        #[arg(conflicts_with = "directory", value_name = "COMMAND")]
+        of: Vec<String>,
         /// Write the pages of all commands into this directory instead
         #[arg(long, value_name = "DIR")]
         directory: Option<PathBuf>,
@@ -580,6 +566,14 @@ impl From<ByArg> for By {
     }
 }
 
+/// Whether this is no file, and much like a command; clap then says which.
+fn is_mistyped(word: &OsStr) -> bool {
+    let parsed = Cli::try_parse_from(["ggprof".as_ref(), word]);
+    let suggests = |error: clap::Error| error.get(ContextKind::SuggestedSubcommand).is_some();
+    let is_word = word.to_str().is_some_and(|text| text.chars().all(|c| c.is_ascii_alphabetic()));
+    is_word && !Path::new(word).exists() && parsed.err().is_some_and(suggests)
+}
+
 /// The name of a file, which need not be valid text, and what it means.
 fn parsed<T: Clone + Send + Sync + 'static>(
     parse: fn(OsString) -> Result<T, String>,
@@ -588,13 +582,12 @@ fn parsed<T: Clone + Send + Sync + 'static>(
 }
 
 /// Makes `ggprof FILE …` mean `ggprof report FILE …`.
-pub(crate) fn with_default_command(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = arguments.collect();
+pub(crate) fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(first) = arguments.get(1) {
         let text = first.to_string_lossy();
         let is_flag = text.starts_with('-') && text != "-";
         let is_command = text == "help" || Cli::command().find_subcommand(text.as_ref()).is_some();
-        if !is_flag && !is_command {
+        if !is_flag && !is_command && !is_mistyped(first) {
             arguments.insert(1, "report".into());
         }
     }
@@ -610,6 +603,44 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// The words of a line as a shell would take them, up to what is said about it.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split("   ").next().unwrap_or_default();
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.trim().chars() {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                ('"' | '\'', None) => quote = Some(c),
+                ('|' | '>', None) => break,
+                (' ', None) => words.push(String::new()),
+                (c, _) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    fn examples(command: &clap::Command, found: &mut Vec<String>) {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(text.contains("Examples:\n"), "{} has no examples", command.get_name());
+        let lines = text.lines().filter(|line| line.starts_with("  ggprof "));
+        found.extend(lines.map(|line| line.trim().to_owned()));
+        command.get_subcommands().for_each(|sub| examples(sub, found));
+    }
+
+    #[test]
+    fn each_command_has_examples_that_are_understood() {
+        let mut lines = Vec::new();
+        examples(&Cli::command(), &mut lines);
+        assert!(lines.len() > 40);
+        for line in lines {
+            let words = words(&line).into_iter().map(OsString::from).collect();
+            let parsed = Cli::try_parse_from(with_default_command(words));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
     #[test]
     fn a_file_alone_is_reported() {
         for (typed, meant) in [
@@ -622,8 +653,11 @@ mod tests {
             ("ggprof --help", "ggprof --help"),
             ("ggprof help", "ggprof help"),
             ("ggprof", "ggprof"),
+            ("ggprof profile", "ggprof report profile"),
+            ("ggprof reprot a.json", "ggprof reprot a.json"),
+            ("ggprof expain", "ggprof expain"),
         ] {
-            let words = with_default_command(typed.split(' ').map(OsString::from));
+            let words = with_default_command(typed.split(' ').map(OsString::from).collect());
             assert_eq!(words.join(" ".as_ref()), meant);
         }
     }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
-    let plan = Plan::new(arguments)?;
+    let plan = Plan::new(arguments, launch::is_of_ggml)?;
     plan.check(arguments)?;
     match arguments.repeat {
         1 => once(arguments, &plan, &mut |_| ()),
@@ -150,17 +150,21 @@ struct Plan {
 
 impl Plan {
     /// Takes the flags of the in-tree profiler out of the command, so that command lines that
-    /// were written for it work.
-    fn new(arguments: &RunArgs) -> anyhow::Result<Self> {
+    /// were written for it work. Programs that are not of ggml may mean something else by them.
+    fn new(arguments: &RunArgs, is_of_ggml: fn(&OsStr) -> bool) -> anyhow::Result<Self> {
+        let is_flag = |word: &OsString| word.to_string_lossy().starts_with("--profile");
+        let takes_flags = arguments.command.iter().any(is_flag)
+            && arguments.command.first().is_some_and(|command| is_of_ggml(command));
         let mut outputs = arguments.output.clone();
         outputs.extend(arguments.html.clone());
         let mut command = Vec::new();
         let mut words = arguments.command.iter();
         while let Some(word) = words.next() {
-            if word == "--profile" {
+            if !takes_flags {
+                command.push(word.clone());
+            } else if word == "--profile" {
                 continue;
-            }
-            if word == "--profile-output" {
+            } else if word == "--profile-output" {
                 let path = words.next().map(|path| named("--profile-output", path));
                 outputs.extend(path.transpose()?);
             } else if let Some(path) = value_of(word, "--profile-output=") {
@@ -331,7 +335,7 @@ mod tests {
     fn check(line: &str, command: &str, outputs: &[&str]) {
         let cli = Cli::parse_from(line.split(' '));
         let Command::Run(arguments) = cli.command else { panic!("{line}") };
-        let plan = Plan::new(&arguments).expect(line);
+        let plan = Plan::new(&arguments, |command| command == "a").expect(line);
         assert_eq!(plan.command.join(" ".as_ref()), command);
         let paths: Vec<_> = plan.outputs.iter().map(|output| output.path.as_path()).collect();
         assert_eq!(paths, outputs.iter().map(Path::new).collect::<Vec<_>>());
@@ -346,5 +350,7 @@ mod tests {
         check("ggprof run -- a --profile --profile-output p.txt -m x", "a -m x", &["p.txt"]);
         check("ggprof run -- a --profile-output=p.txt", "a", &["p.txt"]);
         check("ggprof run --profile-output p.txt -- a", "a", &["p.txt"]);
+        let others = "docker compose --profile gpu up --profile-output x";
+        check(&format!("ggprof run -- {others}"), others, &[]);
     }
 }

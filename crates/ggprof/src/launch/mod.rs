@@ -32,7 +32,7 @@ pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::with_agent as preload_with_agent;
-pub(crate) use program::{Program, examine, hides_ggml};
+pub(crate) use program::{Program, examine, hides_ggml, is_of_ggml};
 use recorded::{Recorded, Standing};
 pub(crate) use sensors::{Samples, Sensors};
 pub(crate) use siblings::Heir;
