@@ -33,6 +33,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Record a program that runs already, from now on
+    Attach(AttachArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
     /// Show what a recorded program does while it runs, second by second
@@ -93,6 +95,46 @@ pub(crate) struct DoctorArgs {
     /// first graph; then it and all it started are ended (SIGTERM, after five seconds SIGKILL)
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = texts::ATTACH)]
+pub(crate) struct AttachArgs {
+    /// The program's process
+    pub(crate) pid: u32,
+    /// File to write, may be repeated. Its name chooses the format, as for `run`; without a file, print
+    /// a summary
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::named))]
+    pub(crate) output: Vec<Output>,
+    /// End the recording after this long: 500ms, 30s, 2min (default: at Ctrl-C, or when the program
+    /// ends)
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    pub(crate) duration: Option<Duration>,
+    /// Keep what each CPU thread did in each op
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// Do not read clocks, power and energy of the machine's devices meanwhile
+    #[arg(long)]
+    pub(crate) no_sensors: bool,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the program's time that `sample` may cost on CUDA devices (default: 1)
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 1.0,
+        hide_default_value = true,
+        allow_negative_numbers = true,
+        value_parser = quantity::percent
+    )]
+    pub(crate) budget: f64,
+    /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
+    pub(crate) max_size: Option<u64>,
+    /// Where the summary goes (default: auto)
+    #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
+    pub(crate) summary_to: SummaryTo,
 }
 
 #[derive(Debug, Args)]

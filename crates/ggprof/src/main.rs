@@ -53,6 +53,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> anyhow::Result<Outcome> {
     match command {
         Command::Run(arguments) => commands::run(arguments),
+        Command::Attach(arguments) => commands::attach(arguments),
         Command::Ctl(arguments) => commands::ctl(arguments),
         Command::Top(arguments) => commands::top(arguments),
         Command::Doctor(arguments) => commands::doctor(arguments),

@@ -10,6 +10,7 @@ mod experts;
 mod graph_run;
 mod loss;
 mod node;
+mod op_numbers;
 mod placement;
 mod provenance;
 mod sensor;
@@ -27,6 +28,7 @@ pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
+pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
@@ -46,6 +48,7 @@ pub struct Trace {
     pub version: Option<u64>,
     pub strings: StringTable,
     pub types: TypeTable,
+    pub op_numbers: OpNumbers,
     pub backends: Vec<Backend>,
     pub nodes: NodeTable,
     pub events: Events,

@@ -62,6 +62,12 @@ Exit codes:
   Any other is the command's own, whatever became of the recording. With --strict, 0 becomes 3 if the
   recording is damaged, cut off or empty, and 1 if it could not be written.";
 
+pub(super) const ATTACH: &str = "\
+Examples:
+  ggprof attach 4242                                until Ctrl-C, then a summary
+  ggprof attach 4242 --duration 30s -o now.html
+  ggprof attach 4242 --max-size 200MB -o now.ggprof";
+
 pub(super) const CTL: &str = "\
 Examples:
   ggprof ctl status                                 what is being recorded

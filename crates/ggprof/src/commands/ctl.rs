@@ -155,3 +155,18 @@ fn several(command: &str, recorded: &[Listed]) -> String {
     let lines: String = recorded.iter().map(|process| format!("\n  {}", process.line())).collect();
     format!("several programs are recorded. Say which: `ggprof {command} PID`.{}", lines.trim_end())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::send;
+
+    #[test]
+    fn what_is_longer_than_a_block_arrives_whole() {
+        let part: Vec<u8> = (0..3 * BLOCK_BYTES + 7).map(|at| at as u8).collect();
+        let mut sent = Vec::new();
+        send(&mut sent, 10, &part).unwrap();
+        let file = received(&sent[..]).unwrap();
+        assert_eq!(std::fs::read(file.path()).unwrap()[10..], part);
+    }
+}

@@ -87,7 +87,7 @@ fn once(
 
 /// What became of the recordings. That the program ran is not touched by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recorded {
+pub(super) enum Recorded {
     Whole,
     /// There is none, it is empty, or something is missing from it.
     Incomplete,
@@ -95,8 +95,19 @@ enum Recorded {
     Undelivered,
 }
 
+impl Recorded {
+    /// Of a command that is about the recording only.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Recorded::Whole => Outcome::Done,
+            Recorded::Incomplete => Outcome::Incomplete,
+            Recorded::Undelivered => Outcome::Command(exit::FAILED),
+        }
+    }
+}
+
 /// Writes or prints the recordings of all processes, and says what is wrong with them.
-fn deliver_all(
+pub(super) fn deliver_all(
     plan: &Plan,
     spools: Spools,
     samples: &Mutex<Samples>,
@@ -140,7 +151,7 @@ fn why_nothing(program: Option<&Path>) -> String {
 
 /// What to run and what to make of it.
 #[derive(Clone)]
-struct Plan {
+pub(super) struct Plan {
     command: Vec<OsString>,
     outputs: Vec<Output>,
     /// Where there are no outputs.
@@ -149,6 +160,11 @@ struct Plan {
 }
 
 impl Plan {
+    /// Without a command.
+    pub(super) fn of_outputs(outputs: Vec<Output>, summary_to: SummaryTo) -> Self {
+        Self { command: Vec::new(), outputs, prints_summary: true, summary_to }
+    }
+
     /// Takes the flags of the in-tree profiler out of the command, so that command lines that
     /// were written for it work. Programs that are not of ggml may mean something else by them.
     fn new(arguments: &RunArgs, is_of_ggml: fn(&OsStr) -> bool) -> anyhow::Result<Self> {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod ahead;
+mod attach;
 mod child;
 mod completed;
 mod control;
@@ -25,6 +26,7 @@ mod watched;
 
 pub(crate) use agent::{Agent, find as find_agent};
 pub(crate) use ahead::Ahead;
+pub(crate) use attach::{Running, Stood, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
 pub(crate) use control::Control;
@@ -33,7 +35,10 @@ pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::with_agent as preload_with_agent;
 pub(crate) use program::{Program, examine, hides_ggml, is_of_ggml};
-use recorded::{Recorded, Standing};
+pub(crate) use recorded::Recorded;
+use recorded::Standing;
+#[cfg(test)]
+pub(crate) use recorded::send;
 pub(crate) use sensors::{Samples, Sensors};
 pub(crate) use siblings::Heir;
 pub(crate) use sockets::Launcher;
