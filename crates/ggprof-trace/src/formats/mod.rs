@@ -5,6 +5,8 @@ pub mod csv;
 pub mod ggml_json;
 mod input;
 mod lanes;
+mod packing;
 pub mod spool;
 
-pub use input::{ReadError, read};
+pub use input::{ReadError, copy_recording, read};
+pub use packing::Packing;

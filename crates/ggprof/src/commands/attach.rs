@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
+    arguments.output.iter().try_for_each(|output| output.check(&[]))?;
     let agent = launch::find_agent()?;
     let process = Running::examine(arguments.pid, &agent)?;
     process.unseen.iter().for_each(|sentence| messages::note(sentence));

@@ -3,6 +3,7 @@
 use super::run::present;
 use crate::cli::{CtlArgs, CtlVerb, StatusFormat, SummaryTo};
 use crate::exit::Outcome;
+use crate::format::Output;
 use crate::input::Recording;
 use crate::launch::{Completed, Launcher, Listed, list_all};
 use crate::{messages, output};
@@ -11,7 +12,6 @@ use ggprof_spool::layout::BLOCK_BYTES;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use tempfile::NamedTempFile;
 
 const NOTHING: &str = "\
@@ -27,6 +27,9 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         CtlVerb::Snapshot { pid, .. } => ("snapshot", *pid),
         CtlVerb::Metrics { pid } => ("metrics", *pid),
     };
+    if let CtlVerb::Snapshot { output, .. } = &arguments.verb {
+        output.iter().try_for_each(|output| output.check(&[]))?;
+    }
     let recorded = all_of(pid)?;
     if let CtlVerb::Status { format, .. } = arguments.verb {
         let text = status(&recorded, format);
@@ -110,7 +113,7 @@ fn said(process: &Listed, what: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn snapshot(process: &Listed, pieces: impl Read, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
+fn snapshot(process: &Listed, pieces: impl Read, outputs: &[Output]) -> anyhow::Result<Outcome> {
     let file = received(pieces)?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     // The launcher has sent all that it knows.
