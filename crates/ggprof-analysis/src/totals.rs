@@ -337,7 +337,7 @@ fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) ->
         length += sum.timed as usize;
     }
     let mut durations = vec![0; length];
-    for (&group, &duration) in group_of_event.iter().zip(trace.events.charges()) {
+    for (&group, duration) in group_of_event.iter().zip(trace.events.charges()) {
         if group != NO_GROUP {
             durations[next[group as usize]] = duration;
             next[group as usize] += 1;

@@ -187,7 +187,7 @@ impl Shown<'_> {
     /// How much of a part of an op its threads waited on average; at most all of it.
     fn waited(&self, event: EventId, ns: u64) -> u64 {
         let Some(fold) = self.trace.events.threads(event) else { return 0 };
-        let duration_ns = self.trace.events.durations()[event.0 as usize];
+        let duration_ns = self.trace.events.duration(event);
         let all = u128::from(duration_ns) * u128::from(fold.threads);
         let idle = all.saturating_sub(u128::from(fold.busy_sum_ns));
         (u128::from(ns) * idle / all.max(1)) as u64

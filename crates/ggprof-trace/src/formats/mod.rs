@@ -7,4 +7,5 @@ mod input;
 mod lanes;
 pub mod spool;
 
-pub use input::{ReadError, read};
+pub use ggprof_spool::bytes::{Bytes, FileBytes};
+pub use input::{ReadError, read, read_source};

@@ -9,6 +9,7 @@ mod event;
 mod experts;
 mod graph_run;
 mod loss;
+mod narrow;
 mod node;
 mod placement;
 mod provenance;
@@ -22,7 +23,7 @@ pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, Con
 pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
-pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
+pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, Stretch, ThreadFold, ThreadShare};
 pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
@@ -84,23 +85,28 @@ pub struct Trace {
 
 impl Trace {
     /// The text of an interned string.
+    #[inline]
     pub fn text(&self, id: StringId) -> &str {
         self.strings.get(id)
     }
 
+    #[inline]
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.node(id)
     }
 
+    #[inline]
     pub fn signature(&self, id: NodeId) -> &Signature {
         self.nodes.signature(self.nodes.node(id).signature)
     }
 
     /// The op's name as ggml spells it: `MUL_MAT`, `copy_H2D`.
+    #[inline]
     pub fn op_name(&self, id: NodeId) -> &str {
         self.text(self.signature(id).op)
     }
 
+    #[inline]
     pub fn tensor_name(&self, id: NodeId) -> Option<&str> {
         self.nodes.node(id).tensor_name.map(|name| self.text(name))
     }
@@ -174,10 +180,11 @@ impl Trace {
 
     /// First start and last end over all events; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        let (starts, durations) = (self.events.starts(), self.events.durations());
+        let starts = self.events.starts();
         let start = starts.iter().copied().min()?;
         // Readers refuse events whose end would overflow.
-        let end = starts.iter().zip(durations).map(|(start, duration)| start + duration).max()?;
+        let ends = starts.iter().zip(self.events.durations());
+        let end = ends.map(|(start, duration)| start + duration).max()?;
         Some((start, end))
     }
 }

@@ -29,6 +29,7 @@ impl StringTable {
         StringId(id)
     }
 
+    #[inline]
     pub fn get(&self, id: StringId) -> &str {
         slice(&self.text, &self.ends, id.0)
     }
@@ -41,6 +42,7 @@ impl StringTable {
     }
 }
 
+#[inline]
 fn slice<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
     let id = id as usize;
     let start = if id == 0 { 0 } else { ends[id - 1] };
