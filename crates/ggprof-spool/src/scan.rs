@@ -6,10 +6,10 @@
 
 #![forbid(unsafe_code)]
 
+use crate::bytes::Bytes;
 use crate::layout::{self, HEADER_BYTES, UNIT};
 use crate::reader::{self, BlockRecords, Damage, DamageReason, Header, NotASpool, Spool};
 use crate::record::{Op, Record};
-use crate::bytes::Bytes;
 use std::io;
 
 /// Blocks that a thread scans at a time: four megabytes.

@@ -275,17 +275,19 @@ impl Events {
         self.start_ns.len()
     }
 
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, id: EventId) -> Event {
         let at = id.0 as usize;
         self.event(id, &self.stretches[self.stretch[at] as usize].1)
     }
 
-    #[inline]
+    /// What is not looked at costs nothing, if this is part of the loop that looks.
+    #[inline(always)]
     fn event(&self, id: EventId, stretch: &Stretch) -> Event {
         let at = id.0 as usize;
         let duration_ns = self.duration_ns.get(at);
@@ -316,37 +318,48 @@ impl Events {
 
     /// Neighbouring events that have much in common, together. Who needs no more than that need not
     /// look at every event.
+    #[inline]
     pub fn stretches(&self) -> impl Iterator<Item = (&Stretch, Range<u32>)> {
         let ends = self.stretches.iter().skip(1).map(|(first, _)| *first);
         let ends = ends.chain([self.len() as u32]);
         self.stretches.iter().zip(ends).map(|((first, stretch), end)| (stretch, *first..end))
     }
 
+    /// One of a stretch's events.
+    #[inline(always)]
+    pub fn in_stretch(&self, at: u32, stretch: &Stretch) -> Event {
+        self.event(EventId(at), stretch)
+    }
+
     /// The events of one kind.
+    #[inline]
     pub fn of_kind(&self, kind: EventKind) -> impl Iterator<Item = Event> + '_ {
         let of_kind = self.stretches().filter(move |(stretch, _)| stretch.kind == kind);
-        of_kind.flat_map(move |(stretch, range)| {
-            range.map(move |at| self.event(EventId(at), stretch))
-        })
+        of_kind
+            .flat_map(move |(stretch, range)| range.map(move |at| self.event(EventId(at), stretch)))
     }
 
     pub fn copies(&self) -> impl Iterator<Item = Event> + '_ {
         self.of_kind(EventKind::Copy)
     }
 
+    #[inline]
     pub fn starts(&self) -> &[u64] {
         &self.start_ns
     }
 
     /// What each event computes or copies.
+    #[inline]
     pub fn nodes(&self) -> &[NodeId] {
         &self.node
     }
 
+    #[inline]
     pub fn measured(&self) -> &[Measured] {
         &self.measured
     }
 
+    #[inline]
     pub fn durations(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.duration_ns.iter()
     }
@@ -357,6 +370,7 @@ impl Events {
     }
 
     /// What counts as each event's time; see [`Event::charged_ns`].
+    #[inline]
     pub fn charges(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         self.charge_column().iter()
     }
@@ -366,6 +380,7 @@ impl Events {
         self.charge_column().get(id.0 as usize)
     }
 
+    #[inline]
     fn charge_column(&self) -> &Narrow {
         if self.charged_ns.is_empty() { &self.duration_ns } else { &self.charged_ns }
     }

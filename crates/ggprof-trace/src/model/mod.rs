@@ -23,7 +23,9 @@ pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, Con
 pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
-pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, Stretch, ThreadFold, ThreadShare};
+pub use event::{
+    Event, EventId, EventKind, Events, Measured, NewEvent, Stretch, ThreadFold, ThreadShare,
+};
 pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
@@ -33,6 +35,8 @@ pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
+
+use std::ops::Range;
 
 /// More backends than any machine has; a file with more of them is not a recording, and must
 /// not make every look-up slow.
@@ -139,9 +143,19 @@ impl Trace {
 
     /// What devices did for an event; empty where that was not recorded.
     pub fn work_for(&self, event: EventId) -> &[DeviceWork] {
+        let places = self.places_of_work(event);
+        &self.device_work[places.start as usize..places.end as usize]
+    }
+
+    /// Where that stands among all device work.
+    #[inline]
+    pub fn places_of_work(&self, event: EventId) -> Range<u32> {
+        if self.device_work.is_empty() {
+            return 0..0;
+        }
         let from = self.device_work.partition_point(|work| work.event < event);
-        let rest = &self.device_work[from..];
-        &rest[..rest.partition_point(|work| work.event == event)]
+        let own = self.device_work[from..].partition_point(|work| work.event == event);
+        from as u32..(from + own) as u32
     }
 
     pub fn memory_kind(&self, index: MemoryIndex) -> &MemoryKind {

@@ -52,10 +52,12 @@ impl Narrow {
         };
     }
 
+    #[inline]
     pub(super) fn len(&self) -> usize {
         self.small.len()
     }
 
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.small.is_empty()
     }
@@ -69,6 +71,7 @@ impl Narrow {
         self.small.resize(length.max(self.small.len()), 0);
     }
 
+    #[inline]
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|place| self.get(place))
     }

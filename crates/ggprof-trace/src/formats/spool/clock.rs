@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn a_rate_gives_what_the_clock_gives() {
         let (a, b) = (5_000_000_000_000, 2_345_678_901_234);
-        let pairs =
-            [(a, b), (a + 1_000_003, b + 333_335), (a + 3_000_000_017, b + 1_000_000_007)];
-        for clock in [clock(&pairs), clock(&[(0, 0), (1, u64::MAX)]), clock(&[(10, 5), (11, 900)])] {
+        let pairs = [(a, b), (a + 1_000_003, b + 333_335), (a + 3_000_000_017, b + 1_000_000_007)];
+        for clock in [clock(&pairs), clock(&[(0, 0), (1, u64::MAX)]), clock(&[(10, 5), (11, 900)])]
+        {
             for base in [0, 9, a - 50, a, a + 1_000_003, a + 3_000_000_018, u64::MAX / 2] {
                 let rate = clock.rate_at(base);
                 for more in (0..4_000).map(|it| it * it * 1_237).chain([0, 1, u64::MAX / 3]) {

@@ -16,10 +16,10 @@ use crate::model::{
     Signature, Source, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_ggml::computes;
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::scan::{OpReader, OpRun};
-use ggprof_spool::bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 
 /// Nodes back from the last one that a fusion with it may begin at.

@@ -1,9 +1,9 @@
 //! Where the ops of each split are. They are read when all that they refer to is known, and go from
 //! the file into the events without a stop in between: nearly all of a recording is ops.
 
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::record::Op;
 use ggprof_spool::scan::{OpReader, OpRun};
-use ggprof_spool::bytes::Bytes;
 use std::io;
 
 /// By split, and for each in the order of the file.

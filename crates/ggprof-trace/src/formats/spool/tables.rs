@@ -3,11 +3,11 @@
 use super::Selection;
 use super::op_runs::OpRuns;
 use crate::model::{LossKind, Trace};
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{self, ClockSample, CopyEvent};
 use ggprof_spool::reader::DamageReason;
 use ggprof_spool::record::Share;
 use ggprof_spool::scan::{Found, Scan};
-use ggprof_spool::bytes::Bytes;
 use ggprof_spool::{Damage, Record};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;

@@ -6,10 +6,10 @@ use super::op_runs;
 use super::tables::{Split, Tables};
 use crate::model::{LossKind, Trace};
 use ggprof_ggml::{computes, is_marked, is_wanted};
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{Covered, CoveredHow};
 use ggprof_spool::record::Op;
 use ggprof_spool::scan::OpReader;
-use ggprof_spool::bytes::Bytes;
 use hashbrown::{HashMap, HashSet};
 use std::io;
 
