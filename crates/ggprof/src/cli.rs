@@ -112,6 +112,16 @@ pub(crate) enum Command {
     Deliver(DeliverArgs),
 }
 
+impl Command {
+    /// Whether it reads recordings and starts no programs.
+    pub(crate) fn reads_recordings(&self) -> bool {
+        matches!(
+            self,
+            Self::Report(_) | Self::Explain(_) | Self::Diff(_) | Self::View(_) | Self::Convert(_)
+        )
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
     /// End the command after this many seconds if it has not computed a graph (default: 30)

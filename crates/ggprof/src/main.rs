@@ -14,6 +14,7 @@ mod exit;
 mod fail_if;
 mod format;
 mod input;
+mod interruption;
 mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
@@ -34,6 +35,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
+    if cli.command.reads_recordings() {
+        interruption::watch();
+    }
     let outcome = match &cli.command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Ctl(arguments) => commands::ctl(arguments),

@@ -1,5 +1,6 @@
 //! Writes files completely or not at all.
 
+use crate::interruption::Removal;
 use crate::messages;
 use anyhow::anyhow;
 use std::fs::{self, File};
@@ -64,6 +65,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     with_mode(&mut builder, 0o666);
     let part =
         builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(without_its_name)?;
+    let _removal = Removal::of(part.path());
     fill(part.as_file(), write)?;
     part.persist(path).map(|_| ()).map_err(|failed| failed.error)
 }
