@@ -8,7 +8,7 @@
 pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 /// One page: the header is mapped on its own.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
@@ -390,7 +390,7 @@ records! {
     }
     Backend = 0x0b, 32 {
         device_type: u8, reserved: u16, backend: u32, instance: u32, name: u32,
-        device: u32, description: u32, library: u32, reserved2: u32,
+        device: u32, description: u32, library: u32, path: u32,
     }
     TypeEntry = 0x0d, 32 {
         flags: u8, reserved: u16, instance: u32, type_id: u32, name: u32,
@@ -406,7 +406,7 @@ records! {
     }
     Instance = 0x10, 32 {
         flags: u8, reserved: u16, instance: u32, library: u32, version: u32, commit: u32,
-        tensor_bytes: u32, reserved2: u64,
+        tensor_bytes: u32, path: u32, llama: u32,
     }
     Synchronize = 0x11, 32 {
         flags: u8, reserved: u16, scheduler: u32, reserved2: u32, os_thread: u32,

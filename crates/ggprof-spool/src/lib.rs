@@ -15,6 +15,7 @@
 //! is still zero.
 
 pub mod appendix;
+pub mod attaching;
 pub mod beside;
 pub mod bytes;
 mod coverage;

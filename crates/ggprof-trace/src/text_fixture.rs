@@ -24,7 +24,8 @@
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
-//! `sub=SILU`, `from=NAME,NAME` (the sources' names), `measured=host`, `threads=4:70:20:10` (four
+//! `sub=SILU`, `params=1,-2` (the op's parameters), `nb=4,32,96,96` and `slot=2` after a source (its
+//! strides, and its place if some before it are empty), `from=NAME,NAME` (the sources' names), `measured=host`, `threads=4:70:20:10` (four
 //! threads that worked for 70 ns together, the busiest for 20, and waited for 10). Graph runs are
 //! inferred unless `run` lines list them. [`memory`] has the lines about memory, placement and
 //! experts.
@@ -38,6 +39,7 @@ use crate::model::{
     Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, ThreadFold,
     Trace, WorkKind, WorkOrigin,
 };
+use std::str::FromStr;
 
 /// Builds the trace that the text describes.
 ///
@@ -92,6 +94,7 @@ fn backend(words: &[&str]) -> Backend {
         device: words[2].to_owned(),
         description: words[4..].join(" "),
         device_type,
+        library_path: String::new(),
     }
 }
 
@@ -227,12 +230,15 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
             Some(("from", value)) => {
                 source_names = value.split(',').map(|name| trace.strings.intern(name)).collect();
             }
+            Some(("params", value)) => signature.op_params = numbers(value),
+            Some(("nb", value)) => last(&mut sources).nb = numbers(value),
+            Some(("slot", value)) => last(&mut sources).slot = number(value),
             Some(("threads", value)) => threads = Some(thread_fold(value)),
             Some(("measured", value)) => measured = Measured::from_name(value).expect("a clock"),
             Some((other, _)) => panic!("a fixture says {other}="),
             None if *word == "<-" => sources = Some(Vec::new()),
             None => match (tensor(word, trace), &mut sources) {
-                (Some(tensor), Some(sources)) => sources.push(Source { tensor, nb: [0; 4] }),
+                (Some(tensor), Some(sources)) => sources.push(source(tensor, sources.len())),
                 (Some(tensor), None) => signature.output = tensor,
                 (None, _) if word.parse::<u64>().is_ok() => bytes = word.parse().expect("bytes"),
                 (None, _) => tensor_name = Some(trace.strings.intern(word)),
@@ -258,6 +264,24 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     });
 }
 
+fn last(sources: &mut Option<Vec<Source>>) -> &mut Source {
+    sources.as_mut().and_then(|sources| sources.last_mut()).expect("a source before this")
+}
+
+/// As many as are said; the rest are zero.
+fn numbers<T: Copy + Default + FromStr, const N: usize>(list: &str) -> [T; N] {
+    let mut all = [T::default(); N];
+    for (place, word) in all.iter_mut().zip(list.split(',')) {
+        *place = word.parse().ok().expect("a number");
+    }
+    all
+}
+
+/// The next source of an op, without strides.
+fn source(tensor: Tensor, place: usize) -> Source {
+    Source { tensor, nb: [0; 4], slot: place as u8 }
+}
+
 /// The node of an op and of those that were fused with it.
 fn fusion(first: NodeId, others: &[&Vec<&str>], trace: &mut Trace) -> NodeId {
     let inputs = trace.signature(first).sources.len() as u8;
@@ -277,7 +301,7 @@ fn fusion(first: NodeId, others: &[&Vec<&str>], trace: &mut Trace) -> NodeId {
             match (tensor(word, trace), &mut sources) {
                 _ if word == "<-" => sources = Some(Vec::new()),
                 (Some(tensor), Some(sources)) => {
-                    sources.push(Source { tensor, nb: [0; 4] });
+                    sources.push(source(tensor, sources.len()));
                     origins.push(origin.unwrap_or_else(|| {
                         outside += 1;
                         Origin::Outside(outside - 1)

@@ -27,8 +27,10 @@ fn rich_trace() -> Trace {
          kernel rms_norm_f32 10..14 stream=2 first
          kernel mul_f32 12..18 concurrent
          op CUDA0 GLU 20..30 é\u{7}\u{1b} run=0 split=1 sub=SWIGLU_NEW measured=modelled
+         op CUDA0 SOFT_MAX 30..40 run=0 f32[8] <- f32[8] nb=4,32,32,32 f32[2] slot=2 params=1,-2
          op CUDA0 ADD 110..120 run=1 split=-4 measured=serialized",
     );
+    trace.op_numbers.insert("ADD", 2);
     trace.types.insert(TypeInfo {
         id: 77,
         name: "q9_9".into(),
@@ -36,7 +38,7 @@ fn rich_trace() -> Trace {
         block_bytes: 9,
     });
     trace.graph_runs[1].scheduler = 5;
-    let last = trace.events.get(EventId(4));
+    let last = trace.events.get(EventId(5));
     let fold = ThreadFold { busy_sum_ns: 30, wait_sum_ns: 5, busy_max_ns: 9, threads: 4 };
     let event = trace.events.push(NewEvent {
         kind: last.kind,
@@ -116,6 +118,7 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(work(&read), work(&trace));
     assert_eq!(read.events.get(EventId(2)).charged_ns, 10);
     assert_eq!(read.types.name(77), "q9_9");
+    assert_eq!(read.op_numbers, trace.op_numbers);
     assert_eq!(read.memory_kinds, trace.memory_kinds);
     assert_eq!(read.placements, trace.placements);
     assert_eq!(read.copy_ends, trace.copy_ends);
@@ -124,7 +127,8 @@ fn nothing_is_lost_on_the_way() {
     for (one, other) in trace.events.iter().zip(read.events.iter()) {
         let facts = |event: ggprof_trace::Event, trace: &Trace| {
             let name = trace.tensor_name(event.node).map(str::to_owned);
-            (trace.op_name(event.node).to_owned(), name, trace.events.threads(event.id))
+            let sources = trace.signature(event.node).sources.clone();
+            (trace.op_name(event.node).to_owned(), name, sources, trace.events.threads(event.id))
         };
         assert_eq!(facts(one, &trace), facts(other, &read));
         assert_eq!(format!("{:?}", one), format!("{:?}", other));
@@ -135,7 +139,7 @@ fn nothing_is_lost_on_the_way() {
 fn it_is_json_that_both_generations_of_ggmls_script_understand() {
     let json: serde_json::Value = serde_json::from_str(&written(&rich_trace())).unwrap();
     assert_eq!((&json["version"], &json["profiler"]), (&3.into(), &"ggml".into()));
-    assert_eq!(json["total_records"], 6);
+    assert_eq!(json["total_records"], 7);
     for record in json["records"].as_array().unwrap() {
         // Third generation: lists over the sources. Second: numbered keys, zeros for none.
         let sources = record["ne_src"].as_array().unwrap();

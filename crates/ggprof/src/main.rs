@@ -18,6 +18,7 @@ mod interruption;
 mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
+mod manual;
 mod messages;
 mod output;
 mod printing;
@@ -29,30 +30,16 @@ mod terminal;
 mod version;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, DeliverArgs};
 use exit::Outcome;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
-    if cli.command.reads_recordings() {
-        interruption::watch();
-    }
-    let outcome = match &cli.command {
-        Command::Run(arguments) => commands::run(arguments),
-        Command::Ctl(arguments) => commands::ctl(arguments),
-        Command::Top(arguments) => commands::top(arguments),
-        Command::Doctor(arguments) => commands::doctor(arguments),
-        Command::Env => commands::env(),
-        Command::Deliver(arguments) => commands::deliver(arguments),
-        Command::Report(arguments) => commands::report(arguments),
-        Command::Explain(arguments) => commands::explain(arguments),
-        Command::Bench(arguments) => commands::bench(arguments),
-        Command::Diff(arguments) => commands::diff(arguments),
-        Command::View(arguments) => commands::view(arguments),
-        Command::Convert(arguments) => commands::convert(arguments),
-        Command::Peaks(arguments) => commands::peaks(arguments),
-        Command::Generate(what) => commands::generate(what),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let outcome = match DeliverArgs::of(&words) {
+        Some(arguments) => commands::deliver(&arguments),
+        None => run(&Cli::parse_from(cli::with_default_command(words)).command),
     };
     match outcome {
         Ok(outcome) => outcome.code(),
@@ -61,5 +48,27 @@ fn main() -> ExitCode {
             messages::error(&error);
             exit::of_failure(&error)
         }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<Outcome> {
+    if command.reads_recordings() {
+        interruption::watch();
+    }
+    match command {
+        Command::Run(arguments) => commands::run(arguments),
+        Command::Attach(arguments) => commands::attach(arguments),
+        Command::Ctl(arguments) => commands::ctl(arguments),
+        Command::Top(arguments) => commands::top(arguments),
+        Command::Doctor(arguments) => commands::doctor(arguments),
+        Command::Env => commands::env(),
+        Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
+        Command::Bench(arguments) => commands::bench(arguments),
+        Command::Diff(arguments) => commands::diff(arguments),
+        Command::View(arguments) => commands::view(arguments),
+        Command::Convert(arguments) => commands::convert(arguments),
+        Command::Peaks(arguments) => commands::peaks(arguments),
+        Command::Generate(what) => commands::generate(what),
     }
 }

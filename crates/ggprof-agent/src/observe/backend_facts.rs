@@ -5,7 +5,7 @@
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
 use super::backend_hooks::{BackendHooks, Hooked};
-use super::instance::{Instance, file_name};
+use super::instance::{Instance, file_name, file_path};
 use super::ticking::{self, Setter};
 use super::{device_api, devices};
 use crate::fault::fault_point;
@@ -37,6 +37,7 @@ pub(super) struct BackendFacts {
     device_name: Vec<u8>,
     description: Vec<u8>,
     library: Vec<u8>,
+    path: Vec<u8>,
 }
 
 /// Functions of a backend's table, as its library set them; 0 for none.
@@ -101,6 +102,7 @@ impl BackendFacts {
             device_name: ask(api.ggml_backend_dev_name, device),
             description: ask(api.ggml_backend_dev_description, device),
             library: object.as_ref().map(file_name).unwrap_or_default(),
+            path: object.as_ref().map(file_path).unwrap_or_default(),
         }
     }
 
@@ -116,6 +118,7 @@ impl BackendFacts {
             device: interner.lasting_text(lane, &self.device_name),
             description: interner.lasting_text(lane, &self.description),
             library,
+            path: interner.lasting_text(lane, &self.path),
             ..Default::default()
         };
         lane.define_lasting(Owner::Backend(id), &record.encode());

@@ -30,7 +30,7 @@ pub fn observation(document: &mut Document, trace: &Trace) {
 }
 
 fn ggml_words(ggml: &Ggml) -> String {
-    let Ggml { library, version, commit } = ggml;
+    let Ggml { library, version, commit, .. } = ggml;
     match (version.as_str(), commit.as_str()) {
         ("", _) => format!("{library} (it does not state its version)"),
         (version, "" | "unknown") => format!("{library} {version}"),

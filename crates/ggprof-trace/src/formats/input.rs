@@ -6,7 +6,7 @@
 use super::{ggml_json, spool};
 use crate::Trace;
 use ggprof_spool::bytes::{Bytes, InOrder};
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read, Write};
 
 /// Why an input gave no recording at all.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,29 @@ pub fn read_source<S: Bytes + ?Sized>(source: &S) -> Result<Trace, ReadError> {
         source.read_exact_at(&mut start, 0)?;
     }
     if start == spool::MAGIC { spool::read_source(source) } else { read(InOrder::new(source)) }
+}
+
+/// Copies a recording as the agent made it, without its compression. Nothing else can be copied as
+/// one: other formats hold less.
+pub fn copy_recording(input: impl Read, out: &mut dyn Write) -> Result<(), ReadError> {
+    let (start, whole) = first_bytes(BufReader::with_capacity(64 * 1024, input))?;
+    if start.starts_with(GZIP) {
+        copy_plain(flate2::bufread::MultiGzDecoder::new(whole), out)
+    } else if start.starts_with(ZSTD) {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
+        copy_plain(decoder.map_err(|_| bad_compression())?, out)
+    } else {
+        copy_plain(whole, out)
+    }
+}
+
+fn copy_plain(input: impl Read, out: &mut dyn Write) -> Result<(), ReadError> {
+    let (start, mut whole) = first_bytes(input)?;
+    if start != spool::MAGIC {
+        return Err(ReadError::NotAProfile("it is not a recording of ggprof".to_owned()));
+    }
+    io::copy(&mut whole, out)?;
+    Ok(())
 }
 
 /// An input with its first bytes in front again.

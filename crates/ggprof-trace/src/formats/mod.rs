@@ -5,7 +5,9 @@ pub mod csv;
 pub mod ggml_json;
 mod input;
 mod lanes;
+mod packing;
 pub mod spool;
 
 pub use ggprof_spool::bytes::{Bytes, FileBytes};
-pub use input::{ReadError, read, read_source};
+pub use input::{ReadError, copy_recording, read, read_source};
+pub use packing::Packing;

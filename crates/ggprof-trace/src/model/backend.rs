@@ -13,6 +13,9 @@ pub struct Backend {
     /// What the device is called by its maker ("NVIDIA H200"); empty where it is not known.
     pub description: String,
     pub device_type: DeviceType,
+    /// The file of the library that computes for it; empty where it is not known. It stays out of
+    /// other formats, because a path may name a person.
+    pub library_path: String,
 }
 
 impl Backend {
@@ -24,6 +27,7 @@ impl Backend {
             device: String::new(),
             description: String::new(),
             device_type: DeviceType::Unknown,
+            library_path: String::new(),
         }
     }
 

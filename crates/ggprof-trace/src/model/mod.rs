@@ -11,6 +11,7 @@ mod graph_run;
 mod loss;
 mod narrow;
 mod node;
+mod op_numbers;
 mod placement;
 mod provenance;
 mod sensor;
@@ -30,6 +31,7 @@ pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
+pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
@@ -51,6 +53,7 @@ pub struct Trace {
     pub version: Option<u64>,
     pub strings: StringTable,
     pub types: TypeTable,
+    pub op_numbers: OpNumbers,
     pub backends: Vec<Backend>,
     pub nodes: NodeTable,
     pub events: Events,

@@ -37,6 +37,8 @@ impl Tensor {
 pub struct Source {
     pub tensor: Tensor,
     pub nb: Shape,
+    /// Its place among the op's sources in ggml. Places in between may be empty.
+    pub slot: u8,
 }
 
 /// Name and memory size of one ggml element type.

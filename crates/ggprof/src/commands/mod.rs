@@ -8,6 +8,8 @@ mod report;
 mod view;
 
 #[cfg(target_os = "linux")]
+mod attach;
+#[cfg(target_os = "linux")]
 mod bench;
 #[cfg(target_os = "linux")]
 mod ctl;
@@ -27,13 +29,15 @@ mod run;
 mod top;
 
 #[cfg(target_os = "linux")]
+pub(crate) use attach::attach;
+#[cfg(target_os = "linux")]
 pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use diff::diff;
 pub(crate) use explain::explain;
 pub(crate) use generate::generate;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, peaks, run, top};
+pub(crate) use only_on_linux::{attach, bench, ctl, deliver, doctor, env, peaks, run, top};
 #[cfg(target_os = "linux")]
 pub(crate) use peaks::peaks;
 pub(crate) use report::report;

@@ -7,7 +7,8 @@ use crate::model::{Member, NodeId, Origin, Shape, Signature, Source, StringId, T
 use serde::{Deserialize, Serialize};
 
 /// A member after the first, which is the record itself: `[op, sub_op_name, tensor_name, ne,
-/// out_type, ne_src, nb_src, type_src, src_names, op_params]`.
+/// out_type, ne_src, nb_src, type_src, src_names, op_params, slot_src]`. The last list is empty if it
+/// has no gaps.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct MemberEntry(
     String,
@@ -20,6 +21,7 @@ pub(super) struct MemberEntry(
     Vec<i32>,
     Vec<String>,
     Vec<i32>,
+    #[serde(default)] Vec<u8>,
 );
 
 /// `[origins, is_stored]` of every member. An origin is the number of a tensor from outside, or
@@ -58,7 +60,14 @@ fn entry(trace: &Trace, node: NodeId) -> MemberEntry {
         sources().map(|source| source.tensor.type_id).collect(),
         trace.nodes.source_names(node).iter().map(|&name| text(name)).collect(),
         params[..said].to_vec(),
+        slots_with_gaps(&signature.sources),
     )
+}
+
+/// The places of sources among which some are empty; nothing if none is.
+pub(super) fn slots_with_gaps(sources: &[Source]) -> Vec<u8> {
+    let has_gaps = sources.iter().enumerate().any(|(at, source)| usize::from(source.slot) != at);
+    sources.iter().filter(|_| has_gaps).map(|source| source.slot).collect()
 }
 
 /// Adds a node that is the first of a fusion, or stands alone where the entries make no sense.
@@ -96,12 +105,14 @@ fn origin_of(number: i16) -> Option<Origin> {
 }
 
 fn take(trace: &mut Trace, entry: &MemberEntry) -> NodeId {
-    let MemberEntry(op, sub_op, name, ne, type_id, ne_src, nb_src, types, names, params) = entry;
+    let MemberEntry(op, sub_op, name, ne, type_id, ne_src, nb_src, types, names, params, slots) =
+        entry;
     let mut op_params = [0; 16];
     op_params.iter_mut().zip(params).for_each(|(param, value)| *param = *value);
     let source = |(at, &ne): (usize, &Shape)| Source {
         tensor: Tensor { type_id: types.get(at).copied().unwrap_or(-1), ne },
         nb: nb_src.get(at).copied().unwrap_or_default(),
+        slot: slots.get(at).copied().unwrap_or(at as u8),
     };
     let signature = Signature {
         sub_op_name: sub_op.as_ref().map(|name| trace.strings.intern(name)),

@@ -31,6 +31,9 @@ pub(super) struct Additions {
     /// Version of these additions.
     pub(super) version: u32,
     pub(super) types: Vec<TypeEntry>,
+    /// `[op, number]` in the recorded program's ggml.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) op_numbers: Vec<(String, u32)>,
     pub(super) graph_runs_inferred: bool,
     /// `[scheduler, start_ns, end_ns]`, in the order that `graph_run` of a record counts.
     pub(super) graph_runs: Vec<(u32, u64, u64)>,
@@ -81,6 +84,7 @@ pub(super) fn take_backends(entries: Vec<BackendEntry>, trace: &mut Trace) {
             device: entry.device.unwrap_or_else(|| "unknown".to_owned()),
             description: entry.description,
             device_type: DeviceType::from_ggml(entry.device_type),
+            library_path: String::new(),
         };
     }
 }
@@ -90,6 +94,9 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     trace.graph_runs_inferred = additions.graph_runs_inferred;
     for TypeEntry { id, name, block_elements, block_bytes } in additions.types {
         trace.types.insert(TypeInfo { id, name, block_elements, block_bytes });
+    }
+    for (op, number) in &additions.op_numbers {
+        trace.op_numbers.insert(op, *number);
     }
     for (scheduler, start_ns, end_ns) in additions.graph_runs {
         if end_ns < start_ns {
@@ -234,6 +241,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
     Additions {
         version: 1,
         types: trace.types.recorded().map(type_entry).collect(),
+        op_numbers: trace.op_numbers.iter().map(|(op, number)| (op.to_owned(), number)).collect(),
         graph_runs_inferred: trace.graph_runs_inferred,
         graph_runs: trace
             .graph_runs

@@ -56,6 +56,7 @@ struct RawRecord<'a> {
     // What ggprof adds.
     sub_op_name: Option<String>,
     src_names: Option<Vec<String>>,
+    slot_src: Option<Vec<u8>>,
     fused_nodes: Option<Vec<MemberEntry>>,
     fused_links: Option<Vec<LinkEntry>>,
     source_backend_id: Option<i32>,
@@ -165,11 +166,13 @@ fn output(record: &RawRecord<'_>) -> Result<Tensor, String> {
 fn sources(record: &RawRecord<'_>, ne_src: &[Vec<i64>]) -> Result<Vec<Source>, String> {
     let nb_src = record.nb_src.as_deref().unwrap_or_default();
     let type_src = record.type_src.as_deref().unwrap_or_default();
+    let slots = record.slot_src.as_deref().unwrap_or_default();
     let mut sources = Vec::with_capacity(ne_src.len());
     for (at, ne) in ne_src.iter().enumerate() {
         let type_id = type_src.get(at).copied().unwrap_or(-1);
         let nb = nb_src.get(at).map_or(Ok([0; 4]), |nb| shape(nb))?;
-        sources.push(Source { tensor: Tensor { type_id, ne: dimensions(ne)? }, nb });
+        let slot = slots.get(at).copied().unwrap_or(at as u8);
+        sources.push(Source { tensor: Tensor { type_id, ne: dimensions(ne)? }, nb, slot });
     }
     Ok(sources)
 }
@@ -185,7 +188,7 @@ fn legacy_sources(record: &RawRecord<'_>) -> Result<Vec<Source>, String> {
     for (ne, type_id) in keys {
         let Some(ne) = ne.map(dimensions).transpose()?.filter(|ne| *ne != [0; 4]) else { break };
         let tensor = Tensor { type_id: type_id.unwrap_or(-1), ne };
-        sources.push(Source { tensor, nb: [0; 4] });
+        sources.push(Source { tensor, nb: [0; 4], slot: sources.len() as u8 });
     }
     Ok(sources)
 }

@@ -137,6 +137,11 @@ fn describe(out: &mut Vec<u8>, trace: &Trace, node: NodeId) {
         let names = source_names.iter().map(|&name| json_string(trace.text(name)));
         member("src_names", list(names.collect()));
     }
+    // The lists have no gaps; their reader counts on, unless it is told.
+    let slots = fusion::slots_with_gaps(sources);
+    if !slots.is_empty() {
+        member("slot_src", list(slots.iter().map(u8::to_string).collect()));
+    }
     if let Some((members, links)) = fusion::entries(trace, node) {
         member("fused_nodes", serde_json::json!(members).to_string());
         member("fused_links", serde_json::json!(links).to_string());

@@ -30,6 +30,7 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
                 u8::MAX => DeviceType::Unknown,
                 number => DeviceType::from_ggml(number.into()),
             },
+            library_path: tables.text(record.path).to_owned(),
         };
         map.insert(number, index);
     }

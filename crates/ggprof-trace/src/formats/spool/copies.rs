@@ -85,7 +85,10 @@ impl Builder<'_> {
         let name = (!name.is_empty()).then(|| trace.strings.intern(name));
         let signature = Signature {
             extra: name,
-            sources: tensor.map(|tensor| Source { tensor, nb: [0; 4] }).into_iter().collect(),
+            sources: tensor
+                .map(|tensor| Source { tensor, nb: [0; 4], slot: 0 })
+                .into_iter()
+                .collect(),
             ..Signature::of_op(trace.strings.intern(direction(copy.flags)))
         };
         trace.nodes.intern(signature, name, &[])

@@ -306,7 +306,7 @@ fn whole_split(
     let mut signature = Signature::of_op(trace.strings.intern(Signature::WHOLE_SPLIT));
     if let Some((first, last)) = kind {
         signature.output = last;
-        signature.sources = [Source { tensor: first, nb: [0; 4] }].into_iter().collect();
+        signature.sources = [Source { tensor: first, nb: [0; 4], slot: 0 }].into_iter().collect();
     }
     let node = trace.nodes.intern(signature, None, &[]);
     trace.events.push(NewEvent {

@@ -148,6 +148,7 @@ impl Nodes {
 
 fn describe(tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
     let (node, sources) = tables.nodes.get(&number)?;
+    trace.op_numbers.insert(tables.text(node.op_name), node.op);
     let detail = tables.text(node.op_detail);
     let source_names: Vec<_> =
         sources.iter().map(|source| trace.strings.intern(tables.text(source.name))).collect();
@@ -171,6 +172,7 @@ fn source(source: &layout::Source) -> Source {
     Source {
         tensor: Tensor { type_id: source.type_id as i32, ne: source.ne },
         nb: source.nb.map(|stride| stride as i64),
+        slot: source.slot as u8,
     }
 }
 
