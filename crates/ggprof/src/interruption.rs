@@ -1,7 +1,9 @@
 //! What Ctrl-C finds half-written does not stay.
 
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard};
+use tempfile::NamedTempFile;
 
 /// The file that is being written, under a name that nobody knows.
 static HALF_WRITTEN: Mutex<Option<PathBuf>> = Mutex::new(None);
@@ -10,20 +12,25 @@ static HALF_WRITTEN: Mutex<Option<PathBuf>> = Mutex::new(None);
 pub(crate) struct Removal;
 
 impl Removal {
-    pub(crate) fn of(file: &Path) -> Self {
-        set(Some(file.to_owned()));
-        Self
+    /// Makes a file. A signal waits until its name is known.
+    pub(crate) fn of(
+        make: impl FnOnce() -> io::Result<NamedTempFile>,
+    ) -> io::Result<(Self, NamedTempFile)> {
+        let mut half_written = lock();
+        let file = make()?;
+        *half_written = Some(file.path().to_owned());
+        Ok((Self, file))
     }
 }
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        set(None);
+        *lock() = None;
     }
 }
 
-fn set(file: Option<PathBuf>) {
-    *HALF_WRITTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = file;
+fn lock() -> MutexGuard<'static, Option<PathBuf>> {
+    HALF_WRITTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// Lets signals that end the command remove what is half-written first. For commands that read
@@ -39,8 +46,8 @@ pub(crate) fn watch() {
     let Ok(mut signals) = Signals::new(heard) else { return };
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
-            let file = HALF_WRITTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            file.iter().for_each(|file| _ = std::fs::remove_file(file));
+            let half_written = lock();
+            half_written.iter().for_each(|file| _ = std::fs::remove_file(file));
             let _ = emulate_default_handler(signal);
         }
     };
