@@ -8,7 +8,7 @@ use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
-use ggprof_e2e::{built, debian_sid, source_ggml};
+use ggprof_e2e::{debian_sid, source_ggml};
 use ggprof_spool::layout::{Covered, CoveredHow};
 use tempfile::TempDir;
 
@@ -148,6 +148,7 @@ fn what_cannot_be_attached_to_is_said() {
     while !state_of(sleeping.id()).contains("T (stopped)") {}
     refused(sleeping.id(), "is stopped");
     let _ = sleeping.kill();
+    while !state_of(sleeping.id()).contains("Z (zombie)") {}
     refused(sleeping.id(), "has ended");
     let _ = sleeping.wait();
 }

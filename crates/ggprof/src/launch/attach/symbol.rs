@@ -10,11 +10,14 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+/// Whether a library's file has such a name.
+type IsFile = fn(&str) -> bool;
+
 /// The function that opens libraries.
 pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
     let maps = maps::of(pid)?;
     // Before glibc 2.34 the program's own `dlopen` is in a library that it may do without.
-    let places: &[(fn(&str) -> bool, &str)] = match libc {
+    let places: &[(IsFile, &str)] = match libc {
         Libc::Glibc => &[
             (is_libc, "dlopen"),
             (|name| name.starts_with("libdl.so") || name.starts_with("libdl-"), "dlopen"),
