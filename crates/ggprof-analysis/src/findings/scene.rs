@@ -199,20 +199,25 @@ impl Launched {
     }
 }
 
+/// A budget and a backend.
+type Group = (usize, BackendIndex);
+/// The sum of each node whose events are all in one place.
+type NodeSums = Vec<Option<OpSum>>;
+
 /// The ops of all tallies while they are added up.
 #[derive(Default)]
 struct Sums {
-    /// By budget and backend: the sum of each node whose events are all in one place.
-    of_node: HashMap<(usize, BackendIndex), Vec<Option<OpSum>>>,
+    of_node: HashMap<Group, NodeSums>,
     /// Of nodes whose place depends on the event.
     others: HashMap<(usize, OpKey), OpSum>,
     threads: HashMap<usize, u32>,
-    current: Option<((usize, BackendIndex), Vec<Option<OpSum>>)>,
+    /// What is being added to.
+    current: Option<(Group, NodeSums)>,
 }
 
 impl Sums {
     /// What follows is of this budget and backend.
-    fn enter(&mut self, trace: &Trace, group: (usize, BackendIndex)) {
+    fn enter(&mut self, trace: &Trace, group: Group) {
         if self.current.as_ref().is_some_and(|(current, _)| *current == group) {
             return;
         }
