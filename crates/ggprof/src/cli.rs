@@ -1,8 +1,10 @@
 //! Every word of `--help`.
 
 mod compare;
+mod ops;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
+pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker};
 
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
@@ -31,6 +33,7 @@ Examples:
   ggprof diff before.ggprof after.ggprof            what contributes to a change
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof export ops profile.ggprof --top 20 -o ops.txt     for test-backend-ops --test-file
   ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
@@ -102,6 +105,9 @@ pub(crate) enum Command {
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Write parts of a recording for other programs
+    #[command(subcommand)]
+    Export(Export),
     /// Measure what this machine can do at most, so that reports say how close a recording comes
     Peaks(PeaksArgs),
     /// Print shell completions or the manual page
@@ -110,6 +116,9 @@ pub(crate) enum Command {
     /// What the agent runs for GGML_PROFILE when the program ends
     #[command(hide = true)]
     Deliver(DeliverArgs),
+    /// What `export ops` and `ops bench` run for each library and op
+    #[command(hide = true, subcommand)]
+    OpWorker(OpWorker),
 }
 
 #[derive(Debug, Args)]
@@ -348,6 +357,12 @@ pub(crate) struct ReportArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE")]
     pub(crate) html_viewer: Option<PathBuf>,
+    /// Write the operations for llama.cpp's `test-backend-ops --test-file`, as `ggprof export ops`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) export_ops: Option<PathBuf>,
+    /// With --export-ops: the libggml-base that will read the file (default: the recorded program's)
+    #[arg(long = "for", value_name = "LIBGGML", requires = "export_ops")]
+    pub(crate) export_for: Option<PathBuf>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) html_max_records: usize,

@@ -18,6 +18,7 @@ mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
 mod messages;
+mod op_export;
 mod output;
 mod printing;
 mod progress;
@@ -47,6 +48,8 @@ fn main() -> ExitCode {
         Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Export(what) => commands::export(what),
+        Command::OpWorker(what) => commands::op_worker(what),
         Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     };

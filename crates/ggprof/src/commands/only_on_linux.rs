@@ -1,6 +1,8 @@
 //! Commands that run programs or measure the machine, on systems where ggprof only reads recordings.
 
-use crate::cli::{BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, PeaksArgs, RunArgs, TopArgs};
+use crate::cli::{
+    BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, PeaksArgs, RunArgs, TopArgs,
+};
 use crate::exit::Outcome;
 use anyhow::bail;
 
@@ -36,6 +38,10 @@ pub(crate) fn bench(_: &BenchArgs) -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn peaks(_: &PeaksArgs) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn op_worker(_: &OpWorker) -> anyhow::Result<Outcome> {
     refuse()
 }
 

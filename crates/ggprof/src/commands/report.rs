@@ -1,10 +1,10 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{FormatArg, PrintArgs, ReportArgs};
+use crate::cli::{FormatArg, NumbersArgs, PrintArgs, ReportArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, output, printing};
+use crate::{messages, op_export, output, printing};
 use ggprof_analysis::diff::Depth;
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
@@ -63,7 +63,12 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
         output::to_file(path, |out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
         messages::note(&format!("HTML page written to {}.", path.display()));
     }
-    Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
+    if let Some(path) = &arguments.export_ops {
+        let numbers = NumbersArgs { reader: arguments.export_for.clone(), ids_of: None };
+        op_export::write(recording, None, &numbers, path)?;
+    }
+    let files = [&arguments.chrome_trace, &arguments.html_viewer, &arguments.export_ops];
+    Ok(files.into_iter().any(Option::is_some))
 }
 
 fn annotations(trace: &Trace) -> Annotations {

@@ -1,0 +1,22 @@
+//! `ggprof export`: parts of a recording for other programs.
+
+use crate::cli::{Export, ExportOpsArgs};
+use crate::exit::Outcome;
+use crate::input::Recording;
+use crate::op_export;
+use std::path::Path;
+
+pub(crate) fn export(what: &Export) -> anyhow::Result<Outcome> {
+    match what {
+        Export::Ops(arguments) => ops(arguments),
+    }
+}
+
+fn ops(arguments: &ExportOpsArgs) -> anyhow::Result<Outcome> {
+    let mut recording = Recording::open(&arguments.file)?;
+    recording.select(&arguments.part)?;
+    let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
+    op_export::write(&recording, arguments.top, &arguments.numbers, output)?;
+    recording.warn_of_losses();
+    Ok(recording.outcome())
+}
