@@ -27,8 +27,9 @@ pub(super) fn fits(trace: &Trace, op: &str, signature: &Signature) -> Option<boo
         ("GLU", [a]) => a[0] == output[0].saturating_mul(2) && a[1..] == output[1..],
         ("GLU", [a, b]) => a == b && output == a,
         ("GET_ROWS", [a, rows]) => kinds[1] == "i32" && gathered(output, a, rows),
-        ("SET_ROWS", [a, rows]) | ("SET_ROWS", [a, rows, _]) => {
-            matches!(kinds[1], "i32" | "i64") && scattered(output, a, rows)
+        ("SET_ROWS", [a, rows, rest @ ..]) if rest.len() <= 1 => {
+            let is_whole = rest.first().is_none_or(|whole| whole == output);
+            is_whole && matches!(kinds[1], "i32" | "i64") && scattered(output, a, rows)
         }
         ("ROPE", [a, positions]) => kinds[1] == "i32" && turned(signature, a, positions),
         ("ROPE", [a, positions, factors]) => {
@@ -46,7 +47,9 @@ pub(super) fn fits(trace: &Trace, op: &str, signature: &Signature) -> Option<boo
                 kinds[3] == "f16" && masks(mask, &[k[1], q[1], q[2], q[3]])
             });
             let has_sinks = rest.get(1).is_none_or(|sinks| sinks[0] == q[2]);
-            attended(output, q, k, v) && is_masked && has_sinks
+            // ggml's two precisions.
+            let is_precise = matches!(signature.op_params[3], 0 | 10);
+            is_precise && attended(output, q, k, v) && is_masked && has_sinks
         }
         ("CONCAT", [a, b]) => joined(signature, a, b),
         // With other sources than ggml has for it.
@@ -57,7 +60,39 @@ pub(super) fn fits(trace: &Trace, op: &str, signature: &Signature) -> Option<boo
         | ("GET_ROWS" | "SET_ROWS" | "ROPE" | "SOFT_MAX" | "FLASH_ATTN_EXT" | "CONCAT", _) => false,
         _ => return None,
     };
-    Some(fits && types_fit(trace, op, signature, &kinds))
+    Some(fits && types_fit(trace, op, signature, &kinds) && strides_fit(trace, op, signature))
+}
+
+/// Rows are read without gaps, but for ops that copy or combine single elements.
+fn strides_fit(trace: &Trace, op: &str, signature: &Signature) -> bool {
+    signature.sources.iter().all(|source| {
+        let kind = trace.types.get(source.tensor.type_id);
+        let Some(kind) = kind else { return false };
+        let bytes = i64::from(kind.block_bytes);
+        let (ne, nb) = (&source.tensor.ne, &source.nb);
+        let is_packed = nb[0] == bytes;
+        let is_aligned = ne.iter().zip(nb).all(|(&n, stride)| n == 1 || stride % bytes == 0);
+        let reads_any = match op {
+            "CPY" | "CONT" | "DUP" | "CONCAT" => true,
+            "ADD" | "SUB" | "MUL" | "DIV" => source.slot == 1,
+            // Written without gaps.
+            "GET_ROWS" => source.slot == 1,
+            _ => false,
+        };
+        let is_flat = !matches!(op, "UNARY" | "GLU" | "SCALE") || rows_follow(ne, nb);
+        is_aligned && (is_packed || reads_any) && is_flat
+    })
+}
+
+/// Whether all rows have the same distance.
+fn rows_follow(ne: &Shape, nb: &Shape) -> bool {
+    let after_rows = ne[1].checked_mul(nb[1]);
+    let after_planes = ne[2].checked_mul(nb[2]);
+    let is_next = |at: usize, end: Option<i64>| ne[at] == 1 || end == Some(nb[at]);
+    match ne[2] {
+        1 => ne[3] == 1 || (ne[1] == 1 || after_rows == Some(nb[3])),
+        _ => (ne[1] == 1 || is_next(2, after_rows)) && is_next(3, after_planes),
+    }
 }
 
 /// The types that ggml's own functions give these ops. Others have no code, or code that ends the
@@ -70,7 +105,14 @@ fn types_fit(trace: &Trace, op: &str, signature: &Signature, kinds: &[&str]) -> 
         "FLASH_ATTN_EXT" => {
             output == "f32" && kinds[0] == "f32" && !kinds.iter().copied().any(is_integer)
         }
-        "ARGSORT" => output == "i32" && kinds[0] == "f32",
+        "ARGSORT" => {
+            let is_order = matches!(signature.op_params[0], 0 | 1);
+            is_order && output == "i32" && kinds[0] == "f32"
+        }
+        "ADD" | "SUB" | "MUL" | "DIV" => {
+            let is_combined = kinds[1] == kinds[0] || kinds[1] == "f32";
+            is_combined && kinds.iter().all(|kind| is_float(kind)) && is_float(output)
+        }
         "GET_ROWS" => output == if kinds[0] == "i32" { "i32" } else { "f32" },
         "SET_ROWS" => matches!(kinds[0], "f32" | "f16") && !is_integer(output),
         "CPY" | "CONT" | "DUP" => {
@@ -128,15 +170,20 @@ fn turned(signature: &Signature, a: &Shape, positions: &Shape) -> bool {
     /// Four positions for each token, and parameters that share the dimensions out among them.
     const MROPE: i32 = 8;
     const VISION: i32 = 24;
+    const KNOWN_BITS: i32 = 63;
     let (mode, sections) = (signature.op_params[2], &signature.op_params[11..14]);
     let has_four = mode & MROPE != 0;
+    let is_mode = mode & !KNOWN_BITS == 0;
     let turned = dimensions(signature);
-    let is_even = turned > 0 && turned % 2 == 0 && turned <= a[0] && a[0] % 2 == 0;
+    // Newer versions turn dimensions from some place on.
+    let turned_from = i64::from(signature.op_params[15]);
+    let is_inside = turned_from >= 0 && turned_from.saturating_add(turned) <= a[0];
+    let is_even = is_inside && turned > 0 && turned % 2 == 0 && turned <= a[0] && a[0] % 2 == 0;
     let is_shared = !has_four || sections.iter().any(|&section| section > 0);
     let is_whole = mode != VISION || turned == a[0] / 2;
     let positions_of = a[2].saturating_mul(if has_four { 4 } else { 1 });
     let is_known = signature.output.ne == *a && *positions == [positions_of, 1, 1, 1];
-    is_known && is_even && is_shared && is_whole
+    is_known && is_mode && is_even && is_shared && is_whole
 }
 
 fn masks(mask: &Shape, scores: &Shape) -> bool {

@@ -24,15 +24,24 @@ pub struct TypeNumber {
 
 /// Ops whose first parameter is the number of a function.
 const OF_FUNCTIONS: [&str; 2] = ["UNARY", "GLU"];
+/// More than ggml has ops or types.
+const MOST_NUMBERS: u32 = 256;
 /// More than ggml has functions of one kind.
 const MOST_FUNCTIONS: i32 = 64;
 
 impl Numbers {
     /// Those of the ggml that the recorded program used.
     pub fn of_recording(trace: &Trace) -> Self {
-        let ops = trace.op_numbers.iter().map(|(op, number)| (op.to_owned(), number)).collect();
-        let types = trace.types.iter().map(|info| (info.name.clone(), TypeNumber::from(info)));
-        Self { ops, types: types.collect(), is_own: true, ..Self::default() }
+        let mut numbers = Self { is_own: true, ..Self::default() };
+        // One that no ggml has is damage.
+        for (op, number) in trace.op_numbers.iter().filter(|(_, number)| *number < MOST_NUMBERS) {
+            numbers.ops.insert(op.to_owned(), number);
+        }
+        for info in trace.types.iter().filter(|info| (info.id as u32) < MOST_NUMBERS) {
+            // Types keep their numbers, and those that are known come first.
+            numbers.types.entry(info.name.clone()).or_insert(TypeNumber::from(info));
+        }
+        numbers
     }
 
     /// Those of another recording's ggml.
