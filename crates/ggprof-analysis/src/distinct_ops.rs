@@ -1,7 +1,8 @@
 //! The ops of a recording that differ in more than their names, with what each took in the model.
 
+use crate::attention::Attended;
 use crate::statistics::median;
-use ggprof_trace::{BackendIndex, Measured, NodeId, Signature, SignatureId, Trace};
+use ggprof_trace::{BackendIndex, EventId, Measured, NodeId, Signature, SignatureId, Trace};
 use hashbrown::HashMap;
 
 /// All calls of one op on one backend, with the same shapes, types, strides and parameters.
@@ -9,7 +10,8 @@ use hashbrown::HashMap;
 pub struct DistinctOp {
     pub signature: SignatureId,
     pub backend: BackendIndex,
-    /// The node of the longest call.
+    /// The longest call, and its node.
+    pub longest: EventId,
     pub node: NodeId,
     pub count: usize,
     pub total_ns: u64,
@@ -17,10 +19,13 @@ pub struct DistinctOp {
     pub median_ns: f64,
     /// The most threads that took part in a call; `None` where that is not known.
     pub threads: Option<u32>,
+    /// How many tokens the last token of a call attended to, in the middle of all calls.
+    pub depth: Option<u64>,
 }
 
 /// Those that took longest first. Splits whose ops were not told apart are none.
 pub fn distinct_ops(trace: &Trace) -> Vec<DistinctOp> {
+    let attended = Attended::of(trace);
     let mut calls: HashMap<(SignatureId, BackendIndex), Calls> = HashMap::new();
     for event in trace.events.iter().filter(|event| event.is_op()) {
         let is_split = trace.op_name(event.node) == Signature::WHOLE_SPLIT;
@@ -31,13 +36,15 @@ pub fn distinct_ops(trace: &Trace) -> Vec<DistinctOp> {
         let calls = calls.entry(key).or_default();
         calls.times_ns.push(event.charged_ns as f64);
         if calls.longest.is_none_or(|(longest_ns, _)| event.charged_ns > longest_ns) {
-            calls.longest = Some((event.charged_ns, event.node));
+            calls.longest = Some((event.charged_ns, event.id));
         }
+        let depth = event.graph_run.and_then(|run| attended.depth(run));
+        calls.depths.extend(depth.map(|depth| depth as f64));
         let threads = trace.events.threads(event.id).map(|fold| fold.threads);
         calls.threads = calls.threads.max(threads);
     }
     let mut ops: Vec<DistinctOp> =
-        calls.into_iter().filter_map(|(key, calls)| calls.op(key)).collect();
+        calls.into_iter().filter_map(|(key, calls)| calls.op(trace, key)).collect();
     ops.sort_by_key(|op| (std::cmp::Reverse(op.total_ns), op.signature, op.backend));
     ops
 }
@@ -45,20 +52,28 @@ pub fn distinct_ops(trace: &Trace) -> Vec<DistinctOp> {
 #[derive(Debug, Default)]
 struct Calls {
     times_ns: Vec<f64>,
-    longest: Option<(u64, NodeId)>,
+    longest: Option<(u64, EventId)>,
+    depths: Vec<f64>,
     threads: Option<u32>,
 }
 
 impl Calls {
-    fn op(self, (signature, backend): (SignatureId, BackendIndex)) -> Option<DistinctOp> {
+    fn op(
+        self,
+        trace: &Trace,
+        (signature, backend): (SignatureId, BackendIndex),
+    ) -> Option<DistinctOp> {
+        let (_, longest) = self.longest?;
         Some(DistinctOp {
             signature,
             backend,
-            node: self.longest?.1,
+            longest,
+            node: trace.events.get(longest).node,
             count: self.times_ns.len(),
             total_ns: self.times_ns.iter().sum::<f64>() as u64,
             median_ns: median(&self.times_ns),
             threads: self.threads,
+            depth: (!self.depths.is_empty()).then(|| median(&self.depths) as u64),
         })
     }
 }

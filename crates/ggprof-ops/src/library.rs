@@ -9,14 +9,14 @@ use std::path::Path;
 pub(crate) struct Library(*mut c_void);
 
 impl Library {
-    /// Opens it so that libraries opened later find its symbols, as a program does that is linked
-    /// with it.
+    /// Opens it. A backend's library finds the base library that is open already by its name; its own
+    /// symbols stay its own, because variants of a backend have the same ones.
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| format!("{} cannot be the path of a library", path.display()))?;
         // SAFETY: runs the library's constructors, which is what the user asked for; this process
         // exists for nothing else.
-        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         if library.is_null() {
             // SAFETY: set by the call above that failed; the text is copied at once.
             let reason = unsafe { CStr::from_ptr(libc::dlerror()) };

@@ -12,7 +12,7 @@ use std::path::Path;
 /// More than any version has.
 const MOST: c_int = 512;
 
-type Name = unsafe extern "C" fn(c_int) -> *const c_char;
+pub(crate) type Name = unsafe extern "C" fn(c_int) -> *const c_char;
 type BlockElements = unsafe extern "C" fn(c_int) -> i64;
 type BlockBytes = unsafe extern "C" fn(c_int) -> usize;
 
@@ -51,6 +51,18 @@ fn print_names(kind: &str, name: Name, out: &mut dyn Write) -> io::Result<()> {
         out.flush()?;
     }
     Ok(())
+}
+
+/// The number of a name, among those that a function tells.
+pub(crate) fn number_of(name: Name, wanted: &str) -> Option<c_int> {
+    for number in 0..MOST {
+        // SAFETY: in a process of its own, should ggml have no such number.
+        let found = (unsafe { text(name(number)) }).filter(|name| is_name(name))?;
+        if found == wanted {
+            return Some(number);
+        }
+    }
+    None
 }
 
 fn is_name(name: &str) -> bool {

@@ -4,7 +4,7 @@ mod compare;
 mod ops;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
-pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker};
+pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpBenchArgs, OpWorker, Ops};
 
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
@@ -34,6 +34,7 @@ Examples:
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof export ops profile.ggprof --top 20 -o ops.txt     for test-backend-ops --test-file
+  ggprof ops bench profile.ggprof --top 10          its longest operations alone, warm and cold
   ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
@@ -108,6 +109,9 @@ pub(crate) enum Command {
     /// Write parts of a recording for other programs
     #[command(subcommand)]
     Export(Export),
+    /// Work with the operations of a recording on their own
+    #[command(subcommand)]
+    Ops(Ops),
     /// Measure what this machine can do at most, so that reports say how close a recording comes
     Peaks(PeaksArgs),
     /// Print shell completions or the manual page

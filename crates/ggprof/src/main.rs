@@ -18,6 +18,8 @@ mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
 mod messages;
+#[cfg(target_os = "linux")]
+mod op_bench;
 mod op_export;
 mod output;
 mod printing;
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Export(what) => commands::export(what),
+        Command::Ops(what) => commands::ops(what),
         Command::OpWorker(what) => commands::op_worker(what),
         Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),

@@ -1,8 +1,10 @@
 //! The words of `export` and of what works with single ops.
 
-use super::PartArgs;
+use super::{PartArgs, PrintArgs};
+use crate::quantity;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 const EXPORT_OPS_HELP: &str = "\
 The lines hold the numbers that a ggml gives its ops and types, and these differ between versions. Name
@@ -49,8 +51,49 @@ pub(crate) struct NumbersArgs {
     pub(crate) ids_of: Option<PathBuf>,
 }
 
+const OPS_BENCH_HELP: &str = "\
+Each operation runs in a process of its own, with random data, on the libraries that the recorded program
+used. To compare builds of ggml, name their directories:
+  ggprof ops bench profile.ggprof --ggml old/bin --ggml new/bin";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Ops {
+    /// Run the longest operations alone, with the shapes, types, strides and parameters of the
+    /// recording: with what they read in the cache, and without
+    #[command(after_help = OPS_BENCH_HELP)]
+    Bench(OpBenchArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpBenchArgs {
+    /// Recording of ggprof, also as .gz or .zst; `-` reads standard input
+    pub(crate) file: PathBuf,
+    /// The N operations that took longest in all (default: 10)
+    #[arg(long, value_name = "N", default_value_t = 10, hide_default_value = true)]
+    pub(crate) top: usize,
+    /// Only operations of this backend or device: CPU, CUDA0, Vulkan0
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// Directory with the libraries of another ggml, may be repeated (default: the libraries of the
+    /// recorded program)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) ggml: Vec<PathBuf>,
+    /// Threads of the CPU (default: as many as in the recording)
+    #[arg(short, long, value_name = "N")]
+    pub(crate) threads: Option<u32>,
+    /// End an operation that takes longer than this in all: 500ms, 30s, 2min (default: 60s)
+    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    pub(crate) limit: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) part: PartArgs,
+    #[command(flatten)]
+    pub(crate) print: PrintArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum OpWorker {
+    /// Compute what standard input describes, and print how long it took
+    Bench,
     /// Print the numbers that a ggml gives its ops, types and functions
     Numbers {
         /// Its libggml-base

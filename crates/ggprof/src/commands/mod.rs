@@ -23,6 +23,8 @@ mod only_on_linux;
 #[cfg(target_os = "linux")]
 mod op_worker;
 #[cfg(target_os = "linux")]
+mod ops;
+#[cfg(target_os = "linux")]
 mod peaks;
 #[cfg(target_os = "linux")]
 mod run;
@@ -37,9 +39,11 @@ pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use generate::generate;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, op_worker, peaks, run, top};
+pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top};
 #[cfg(target_os = "linux")]
 pub(crate) use op_worker::op_worker;
+#[cfg(target_os = "linux")]
+pub(crate) use ops::ops;
 #[cfg(target_os = "linux")]
 pub(crate) use peaks::peaks;
 pub(crate) use report::report;

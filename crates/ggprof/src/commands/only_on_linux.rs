@@ -1,7 +1,7 @@
 //! Commands that run programs or measure the machine, on systems where ggprof only reads recordings.
 
 use crate::cli::{
-    BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, PeaksArgs, RunArgs, TopArgs,
+    BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, Ops, PeaksArgs, RunArgs, TopArgs,
 };
 use crate::exit::Outcome;
 use anyhow::bail;
@@ -42,6 +42,10 @@ pub(crate) fn peaks(_: &PeaksArgs) -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn op_worker(_: &OpWorker) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn ops(_: &Ops) -> anyhow::Result<Outcome> {
     refuse()
 }
 
