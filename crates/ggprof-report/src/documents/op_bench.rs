@@ -31,7 +31,7 @@ const COLUMNS: [Column; 14] = [
     Column::right("roof_ns", "roof", 0),
     Column::left("weights_in", "weights in", 3),
     Column::left("shape", "sources", 0),
-    Column::left("problem", "", 0),
+    Column::left("problem", "why not", 0),
 ];
 
 pub fn op_bench(trace: &Trace, rows: &[OpBenchRow], roofs: &Roofs) -> Document {
