@@ -23,6 +23,7 @@ import { legend } from "./panels/legend.js";
 import { overviewPanel } from "./panels/overview.js";
 import { depthPanel } from "./panels/depth.js";
 import { rooflinePanel } from "./panels/roofline.js";
+import { requestsPanel } from "./panels/requests.js";
 import { searchBox } from "./panels/search.js";
 import { statisticsPanel } from "./panels/statistics.js";
 import { tabs } from "./panels/tabs.js";
@@ -94,6 +95,7 @@ function buildPanels(scene, store, actions) {
   const lower = element("main", { class: "lower" }, tabs(store, [
     { title: "Overview", panel: overviewPanel(scene, store, actions) },
     { title: "Statistics", panel: statisticsPanel(scene, store) },
+    ...(scene.recording.requests.list.length > 0 ? [{ title: "Requests", panel: requestsPanel(scene.recording, store, actions) }] : []),
     { title: "Idle times", ...gapsPanel(scene, store, actions) },
     { title: "Roofline", ...rooflinePanel(scene, store) },
     ...(scene.recording.experts.length > 0 ? [{ title: "Experts", ...expertsPanel(scene.recording.experts) }] : []),

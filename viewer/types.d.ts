@@ -35,6 +35,12 @@ type Overview = { budgets: Budget[]; findings: Finding[]; healthy: string | null
 /** Op, backend, nanoseconds, their standard error, calls. */
 type Estimate = [string, number, number, number | null, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
+type ServedRequest = Span & {
+  number: number; prompt: number; reused: number; chunks: number; first: number | null; generated: number; rate: number | null;
+  /** Median and 95th percentile of the time between its tokens, the longest such time, and what that was spent on. */
+  waits: [number, number] | null; longest: number | null; for: string | null; warmUp: boolean;
+};
+type Stall = Span & { request: number; cause: number; for: string };
 type Task = { what: string; name: string; thread: number; run: number | null; start: number; duration: number };
 
 /** What became how much when, by time; it holds until the next. */
@@ -64,7 +70,8 @@ type Tables = {
   drawn: number | null;
   backends: Backend[];
   phases: Phase[];
-  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[] };
+  requests: { list: ServedRequest[]; stalls: Stall[] };
+  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[]; requests: number[][] };
   nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
   signatures: Signature[];
   kernels: string[];
@@ -94,7 +101,7 @@ type Look = {
 
 /** A row of the timeline: of events (`lane`), of other things (`spans`), of rates (`lanes`), or of `levels`. */
 type Row = {
-  kind: "phases" | "runs" | "group" | "fold" | "lane" | "thread" | "stream" | "counter";
+  kind: "phases" | "runs" | "requests" | "group" | "fold" | "lane" | "thread" | "stream" | "counter";
   label: string;
   what?: string;
   key: string;

@@ -100,6 +100,9 @@ fn the_summary_tells_of_the_model() {
     let mut report = Command::new(built::ggprof());
     report.arg("report").arg(&file).args(["--format", "json"]);
     let summary: Value = serde_json::from_slice(&report.output().unwrap().stdout).unwrap();
+    let ggml = &summary["ggml"];
+    assert!(ggml["llama"].as_str().unwrap().starts_with("libllama."), "{ggml}");
+    assert!(ggml["variant"].as_str().unwrap().starts_with("libggml-cpu-"), "{ggml}");
     let (model, true_model) = (&summary["model"], Model::TINY);
     for (key, number) in [
         ("layers", true_model.layers),

@@ -83,7 +83,8 @@ fn files_by_their_name() {
     for (value, begins) in [
         ("p.json", "{\n  \"version\": 3"),
         ("p.txt", "=== Profiling Summary ==="),
-        ("p.csv", "{\n  \"version\": 3"),
+        ("p.csv", "type,op,"),
+        ("p.html", "<!DOCTYPE html>"),
         ("profile", "{\n  \"version\": 3"),
         ("a name\nwith lines", "{\n  \"version\": 3"),
     ] {
@@ -95,6 +96,63 @@ fn files_by_their_name() {
         assert_eq!(run.names(), [value]);
         let text = std::fs::read_to_string(run.file(value)).unwrap();
         assert!(text.starts_with(begins), "{value}: {}", &text[..40]);
+    }
+}
+
+#[test]
+fn a_recording_or_compressed_by_its_name() {
+    for value in ["p.ggprof", "p.json.gz", "p.ggprof.zst"] {
+        let Some(mut run) = Profiled::workload(value, "5") else { return };
+        assert_eq!(run.run().code, Some(0));
+        assert_eq!(run.names(), [value]);
+        let report = Command::new(built::ggprof()).arg(run.file(value)).output();
+        assert!(Ran::of(report.unwrap()).out.contains("graph runs  5\n"), "{value}");
+    }
+}
+
+/// Runs the program three times in one command; names of what is written.
+fn several(value: &str, script: &str) -> Option<Vec<String>> {
+    let mut run = Profiled::workload(value, "4")?;
+    let words: Vec<_> = run.command.get_args().skip(2).map(|word| word.to_owned()).collect();
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("eval \"$(\"$0\" env)\"; {script}")]).args(words);
+    command.current_dir(run.directory.path()).env("TMPDIR", run.directory.path());
+    command.env_remove("LD_PRELOAD").env("GGML_PROFILE", value);
+    run.command = command;
+    let ran = run.run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let names = run.names();
+    for name in &names {
+        assert_eq!(graph_runs(&run.file(name)).len(), 4, "{name}");
+    }
+    Some(names)
+}
+
+#[test]
+fn several_processes_of_one_command_have_a_file_each() {
+    for script in [
+        r#""$@" && "$@" && "$@""#,
+        r#""$@" & "$@" & "$@"; wait"#,
+        // In a shell of its own each.
+        r#"sh -c '"$@"; exit 0' 0 "$@"; sh -c '"$@"; exit 0' 0 "$@"; sh -c '"$@"; exit 0' 0 "$@""#,
+    ] {
+        let Some(names) = several("p.json", script) else { return };
+        assert_eq!(names.len(), 3, "{script}: {names:?}");
+        assert!(names.contains(&"p.json".to_owned()), "{script}: {names:?}");
+        let of_process = |name: &&String| {
+            let pid = name.strip_prefix("p.").and_then(|rest| rest.strip_suffix(".json"));
+            pid.is_some_and(|pid| pid.parse::<u32>().is_ok())
+        };
+        assert_eq!(names.iter().filter(of_process).count(), 2, "{script}: {names:?}");
+    }
+}
+
+#[test]
+fn the_next_command_replaces_the_file() {
+    let Some(mut run) = Profiled::workload("p.json", "3") else { return };
+    for _ in 0..2 {
+        assert_eq!(run.run().code, Some(0));
+        assert_eq!(run.names(), ["p.json"]);
     }
 }
 
@@ -175,6 +233,7 @@ fn what_cannot_be_written_costs_one_sentence_and_not_the_recording() {
         ("/dev/full", "GGML_PROFILE: /dev/full cannot be written: the disk is full. "),
         ("no/such/p.json", "GGML_PROFILE: no/such/p.json cannot be written: its directory does "),
         ("/proc/p.json", "GGML_PROFILE: /proc/p.json cannot be written: "),
+        ("p.parq", "GGML_PROFILE: p.parq: ggprof writes no .parq. "),
     ] {
         let Some(mut run) = Profiled::workload(value, "3") else { return };
         let ran = run.run();

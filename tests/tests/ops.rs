@@ -1,11 +1,14 @@
-//! Recorded ops on their own: in llama.cpp's `test-backend-ops`, which reads what we write of them.
+//! Recorded ops on their own: in llama.cpp's `test-backend-ops`, which reads what we write of them, and
+//! alone on the libraries that they were recorded on.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use ggprof_e2e::model::Model;
+use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, debian_sid};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// A generation with experts, by the ggml that `test-backend-ops` is of.
@@ -112,4 +115,57 @@ fn damaged_recordings_make_no_file_that_ends_its_reader(recording: &Path, direct
     let computed = read_by_ggml("test", &file);
     let last = String::from_utf8_lossy(&computed.stdout).lines().last().unwrap_or("").to_owned();
     assert!(computed.status.code().is_some(), "{:?} after {last}", computed.status);
+}
+
+/// The rows of `ops bench`.
+fn bench(program: &UnderAgent, arguments: &[&str], environment: &[(&str, PathBuf)]) -> Vec<Value> {
+    let [recording] = &program.files()[..] else { panic!("there is one recording") };
+    let mut command = Command::new(built::ggprof());
+    command.args(["ops", "bench"]).arg(recording).args(arguments).args(["--format", "json"]);
+    let output = command.envs(environment.iter().cloned()).output().expect("ggprof starts");
+    assert!(output.status.success(), "{output:?}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    report["op_bench"].as_array().expect("a table").clone()
+}
+
+fn times(row: &Value) -> [Option<f64>; 3] {
+    ["model_ns", "warm_ns", "cold_ns"].map(|key| row[key].as_f64())
+}
+
+#[test]
+fn ops_run_alone_on_the_ggml_of_the_program() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut workload = UnderAgent::workload(&libraries, &["--threads", "2", "--experts", "4"]);
+    workload.run_well();
+    let rows = bench(&workload, &["--top", "4"], &[]);
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        assert!(times(row).iter().all(|time| time.is_some_and(|ns| ns > 0.0)), "{row}");
+        assert_eq!((&row["backend"], &row["problem"]), (&"CPU".into(), &Value::Null));
+    }
+    // Beside a ggml whose backend ends its process: that loses its own row.
+    let broken = TempDir::new().unwrap();
+    let base = "libggml-base.so";
+    std::os::unix::fs::symlink(libraries.join(base), broken.path().join(base)).unwrap();
+    let backend = built::host_library("ends_when_opened.c");
+    std::fs::copy(backend, broken.path().join("libggml-cpu.so")).unwrap();
+    let [broken, libraries] = [broken.path(), &libraries].map(|path| path.to_str().unwrap());
+    let rows = bench(&workload, &["--top", "1", "--ggml", broken, "--ggml", libraries], &[]);
+    let [lost, whole] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&lost["ggml"], &whole["ggml"]), (&broken.into(), &libraries.into()));
+    assert!(lost["problem"].as_str().is_some_and(|why| why.contains("signal 6")), "{lost}");
+    assert_eq!(times(lost)[1..], [None, None]);
+    assert!(times(whole).iter().all(Option::is_some), "{whole}");
+}
+
+#[test]
+fn ops_of_a_device_run_alone_on_the_device() {
+    let Some((libraries, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
+    let mut workload = UnderAgent::workload(&libraries, &["--threads", "2", "--split"]);
+    workload.command.envs(environment.iter().cloned()).env("GGPROF_VULKAN", "group");
+    workload.run_well();
+    let rows = bench(&workload, &["--top", "1", "--backend", "Vulkan0"], &environment);
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert!(times(row).iter().all(|time| time.is_some_and(|ns| ns > 0.0)), "{row}");
+    assert_eq!(row["backend"], "Vulkan0");
 }

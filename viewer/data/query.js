@@ -1,10 +1,11 @@
 // What people type into the search box, as a question about an event.
 //
 // Words are looked for in op, tensor name and shape; `op:`, `tensor:`, `shape:`, `kernel:`,
-// `backend:`, `layer:` and `phase:` look in one place; `dur>50us` compares. All must hold; a minus in
-// front turns a part around.
+// `backend:`, `layer:`, `phase:` and `request:` look in one place; `dur>50us` compares; `from:14:03` and
+// `to:90s` are times of the clock or since the first event. All must hold; a minus in front turns a part
+// around.
 
-import { parseDuration } from "./units.js";
+import { parseDuration, parseTime } from "./units.js";
 
 /** @param {string} text @param {Recording} recording @returns {Question | null} */
 export function parseQuery(text, recording) {
@@ -40,17 +41,27 @@ function parsePart(part, recording) {
     case "backend": return (event) => recording.backend(event).label.toLowerCase().includes(value);
     case "layer": return (event) => String(recording.layer(event)) === value;
     case "phase": return (event) => (recording.phase(event)?.label ?? "").toLowerCase().includes(value);
+    case "request": return (event) => recording.requestsOf(event).some((request) => String(request) === value);
+    case "from": return ofTime(value, recording, (event, time) => recording.start(event) >= time);
+    case "to": return ofTime(value, recording, (event, time) => recording.start(event) < time);
     default: return ofNode(columns, node((at) => everything(recording, at)));
   }
 }
 
-const KEYS = ["op", "tensor", "shape", "kernel", "backend", "layer", "phase"];
+const KEYS = ["op", "tensor", "shape", "kernel", "backend", "layer", "phase", "request", "from", "to"];
 
 /** @param {string} part */
 function split(part) {
   const at = part.indexOf(":");
   const key = part.slice(0, at).toLowerCase();
   return KEYS.includes(key) ? [key, part.slice(at + 1).toLowerCase()] : ["", part.toLowerCase()];
+}
+
+// What is not yet a time, because it is still being typed, leaves everything.
+/** @param {string} text @param {Recording} recording @param {(event: number, time: number) => boolean} holds @returns {Question} */
+function ofTime(text, recording, holds) {
+  const time = parseTime(text, recording.clock);
+  return time === null ? () => true : (event) => holds(event, time);
 }
 
 // Names repeat for every token: they are compared once per node, not once per event.

@@ -19,6 +19,7 @@ export class Recording {
     this.drawn = tables.drawn;
     this.backends = tables.backends;
     this.phases = tables.phases;
+    this.requests = tables.requests;
     this.runs = tables.runs;
     this.nodes = tables.nodes;
     this.signatures = tables.signatures;
@@ -164,6 +165,13 @@ export class Recording {
   phase(event) {
     const run = this.run(event);
     return run === null ? null : this.phases[this.runs.phase[run]];
+  }
+
+  // The numbers of the requests that it was computed for.
+  /** @param {number} event */
+  requestsOf(event) {
+    const run = this.run(event);
+    return run === null ? [] : this.runs.requests[run];
   }
 
   // Whether the duration is that of the work: a call that only starts work elsewhere has no rate.

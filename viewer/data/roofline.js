@@ -3,13 +3,14 @@
 
 // Events of an op and a shape on a backend, with their work and their time; only those whose
 // work is known and whose time is that of the work.
-/** @param {Recording} recording @param {Span | null} range */
-export function workByShape(recording, range) {
+/** @param {Recording} recording @param {Span | null} range @param {Question | null} keep */
+export function workByShape(recording, range, keep) {
   const { columns, backends, opNames } = recording;
   /** @type {Map<number, ShapeWork>} */
   const found = new Map();
   for (let event = 0; event < recording.count; event += 1) {
     if (recording.isCopy(event) || !recording.hasRate(event)) continue;
+    if (keep && !keep(event)) continue;
     if (range && (recording.start(event) >= range.end || recording.end(event) <= range.start)) continue;
     const [moved, flops] = [recording.moved(event), recording.flops(event)];
     if (!(moved > 0)) continue;

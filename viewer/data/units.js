@@ -1,6 +1,7 @@
 // Numbers as people read them. Times are nanoseconds throughout the viewer.
 
 const TIMES = [{ size: 1e9, unit: "s" }, { size: 1e6, unit: "ms" }, { size: 1e3, unit: "µs" }, { size: 1, unit: "ns" }];
+const DAY = 24 * 3600 * 1000;
 const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6, unit: "M" }, { size: 1e3, unit: "k" }];
 
 /** @param {number | null} ns */
@@ -93,4 +94,19 @@ const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 };
 export function parseDuration(text) {
   const found = /^([0-9.]+)\s*(ns|us|µs|ms|s)$/.exec(text);
   return found ? Number(found[1]) * UNITS[found[2]] : null;
+}
+
+// `14:03:27.5` where the reader is, or `90s` since the first event, in nanoseconds after that; null for
+// what is no time.
+/** @param {string} text @param {number | null} clock */
+export function parseTime(text, clock) {
+  const found = /^(\d{1,2}):(\d{2})(?::(\d{2}(?:\.\d*)?))?$/.exec(text);
+  if (!found) return parseDuration(text);
+  if (clock === null) return null;
+  const time = new Date(clock);
+  time.setHours(Number(found[1]), Number(found[2]), 0, 0);
+  const seconds = Number(found[3] ?? 0);
+  // A recording may go on past midnight: half a day back is tomorrow.
+  const ahead = time.getTime() + seconds * 1e3 - clock;
+  return (ahead < -DAY / 2 ? ahead + DAY : ahead) * 1e6;
 }

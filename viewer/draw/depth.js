@@ -2,6 +2,7 @@
 // where attention is computed otherwise.
 
 import { count, duration } from "../data/units.js";
+import { drawAxes } from "./axes.js";
 import { prepare, theme } from "./canvas.js";
 
 /** @typedef {{ depth: number, ns: number, run: Span, colour: string, text: string }} DepthDot */
@@ -18,7 +19,7 @@ export function drawDepth(canvas, dots, lines, steps) {
   const colours = theme();
   const x = axis(dots.reduce((most, dot) => Math.max(most, dot.depth), 0), MARGIN.left, width - MARGIN.right);
   const y = axis(usualMost(dots.map((dot) => dot.ns)), height - MARGIN.bottom, MARGIN.top);
-  drawAxes(context, x, y, { width, height }, colours);
+  drawAxes(context, { ...x, name: "tokens of context", word: count }, { ...y, name: "for each token", word: duration }, { width, height }, MARGIN, colours);
   steps.forEach((step, at) => drawStep(context, x, step, at, height, colours));
   context.save();
   context.beginPath();
@@ -63,25 +64,6 @@ function drawStep(context, x, { depth, text }, at, height, colours) {
   context.textAlign = "left";
   // One below the other, so that steps that are close do not hide each other's words.
   context.fillText(`from ${count(depth)} on: ${text}`, x.place(depth) + 4, MARGIN.top + 8 + 14 * at);
-}
-
-/** @param {CanvasRenderingContext2D} context @param {DepthAxis} x @param {DepthAxis} y @param {Size} size @param {Theme} colours */
-function drawAxes(context, x, y, { width, height }, colours) {
-  context.strokeStyle = colours.line;
-  context.fillStyle = colours.faint;
-  context.textAlign = "center";
-  for (const value of x.ticks) {
-    context.strokeRect(x.place(value), MARGIN.top, 0, height - MARGIN.top - MARGIN.bottom);
-    context.fillText(count(value), x.place(value), height - MARGIN.bottom + 12);
-  }
-  context.fillText("tokens of context", (MARGIN.left + width - MARGIN.right) / 2, height - 10);
-  context.textAlign = "right";
-  for (const value of y.ticks) {
-    context.strokeRect(MARGIN.left, y.place(value), width - MARGIN.left - MARGIN.right, 0);
-    context.fillText(duration(value), MARGIN.left - 6, y.place(value));
-  }
-  context.textAlign = "left";
-  context.fillText("for each token", 4, 8);
 }
 
 // The longest time, or less if a few are so much longer that they would press the rest to the bottom.

@@ -2,6 +2,7 @@
 
 import { bandwidth, compute } from "../data/units.js";
 import { backendColour } from "../layout/colours.js";
+import { drawAxes } from "./axes.js";
 import { prepare, theme } from "./canvas.js";
 
 /** @typedef {{ intensity: number, compute: number, share: number, path: Path, colour: string, text: string }} Dot */
@@ -19,7 +20,7 @@ export function drawRoofline(canvas, dots, roofs) {
   const colours = theme();
   const x = axis([...dots.map((dot) => dot.intensity), ...roofs.map((roof) => roof.compute / roof.bandwidth)], MARGIN.left, width - MARGIN.right);
   const y = axis([...dots.map((dot) => dot.compute), ...roofs.map((roof) => roof.compute)], height - MARGIN.bottom, MARGIN.top);
-  drawAxes(context, x, y, { width, height }, colours);
+  drawAxes(context, { ...x, name: "operations per byte", word: String }, { ...y, name: "", word: compute }, { width, height }, MARGIN, colours);
   context.save();
   context.beginPath();
   context.rect(MARGIN.left, 0, width - MARGIN.left, height - MARGIN.bottom);
@@ -44,24 +45,6 @@ function drawDot(context, x, y, dot, colours) {
   context.globalAlpha = 1;
   context.stroke();
   return place;
-}
-
-/** @param {CanvasRenderingContext2D} context @param {Axis} x @param {Axis} y @param {Size} size @param {Theme} colours */
-function drawAxes(context, x, y, { width, height }, colours) {
-  context.strokeStyle = colours.line;
-  context.fillStyle = colours.faint;
-  context.textAlign = "center";
-  for (const value of x.ticks) {
-    context.strokeRect(x.place(value), MARGIN.top, 0, height - MARGIN.top - MARGIN.bottom);
-    context.fillText(String(value), x.place(value), height - MARGIN.bottom + 12);
-  }
-  context.fillText("operations per byte", (MARGIN.left + width - MARGIN.right) / 2, height - 10);
-  context.textAlign = "right";
-  for (const value of y.ticks) {
-    context.strokeRect(MARGIN.left, y.place(value), width - MARGIN.left - MARGIN.right, 0);
-    context.fillText(compute(value), MARGIN.left - 6, y.place(value));
-  }
-  context.textAlign = "left";
 }
 
 // Rising with the bandwidth, level at the computing rate; named at its right end, below the names that

@@ -97,11 +97,11 @@ export function handlePointer(canvas, scene, store, actions) {
     else if (point.x < GUTTER && row && !row.top) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
     else if (row?.eventOf && row.spans && place !== -1) actions.selectWork(row.spans.events[place]);
-    else if (row?.spans && row.top) selectSpan(row.spans, place);
+    else if (row?.spans && (row.top || row.kind === "requests")) selectSpan(row.spans, place);
     else actions.select(event);
   }
 
-  // A click on a phase or a graph run makes it the range.
+  // A click on a phase, a graph run or a part of a request makes it the range.
   /** @param {Lane} spans @param {number} place */
   function selectSpan(spans, place) {
     const span = () => ({ start: Math.max(spans.starts[place], 0), end: spans.starts[place] + spans.durations[place] });

@@ -85,7 +85,7 @@ export function colouring(recording, by, peaks) {
     case "layer":
       return (event) => (columns.layer[event] === 0 ? UNKNOWN : PALETTE[(columns.layer[event] - 1) % PALETTE.length]);
     case "efficiency":
-      return efficiency(recording, roofs(recording, workByShape(recording, null), peaks));
+      return efficiency(recording, roofs(recording, workByShape(recording, null, null), peaks));
     default: {
       const colours = recording.opNames.map(colourOfName);
       return (event) => colours[recording.op(event)];

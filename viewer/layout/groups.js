@@ -1,10 +1,11 @@
-// A group of rows for each backend: its ops, its copies, the streams or threads that worked on
+// The groups of rows. One for each backend: its ops, its copies, the streams or threads that worked on
 // them, and its rates. Made once; what is shown of it is for `rows.js`.
 
 import { COPY, OP } from "../data/recording.js";
 import { counterRow } from "./counters.js";
 import { flattened, lane, split } from "./lanes.js";
 import { levelGroups } from "./levels.js";
+import { requestGroup, requestsFolded } from "./requests.js";
 import { hostGroup, streamRows } from "./streams.js";
 
 // Of all lanes of one name together, and of each at least.
@@ -21,8 +22,8 @@ export function allGroups(recording, drawn, colour) {
   const ofBackends = recording.backends
     .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
     .filter((group) => group.rows.length > 0);
-  const ofHost = hostGroup(recording);
-  return [...ofBackends, ...(ofHost ? [ofHost] : []), ...levelGroups(recording)];
+  const all = [requestGroup(recording), ...ofBackends, hostGroup(recording), ...levelGroups(recording)];
+  return all.filter((group) => group !== null);
 }
 
 /** @param {[number, Lane][]} threads @param {number} backend @returns {Row[]} */
@@ -68,13 +69,14 @@ function foldable(parts, backend) {
   });
 }
 
-// What is folded at first: streams, because the ops say the same in one row; and threads where other
-// backends would be out of sight.
+// What is folded at first: streams, because the ops say the same in one row; threads where other
+// backends would be out of sight; and requests where there are many at once.
 /** @param {Group[]} groups */
 export function foldedAtFirst(groups) {
   const backends = groups.filter(({ backend }) => backend !== null).length;
   const folds = groups.flatMap(({ rows }) => rows.filter(({ kind }) => kind === "fold"));
-  return new Set(folds.filter(({ what }) => what === "stream" || backends > 1).map(({ key }) => key));
+  const folded = folds.filter(({ what }) => what === "stream" || backends > 1).map(({ key }) => key);
+  return new Set([...folded, ...requestsFolded(groups)]);
 }
 
 /** @param {Recording} recording @param {number} drawn @returns {Events[]} */

@@ -1,6 +1,6 @@
 // Which rows are shown, and where: the top rows and pinned ones stay, the others scroll.
 
-const HEIGHTS = { fold: 16, phases: 20, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
+const HEIGHTS = { fold: 16, phases: 20, requests: 18, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
 
 // The rows that are shown, with their places, pinned ones first.
 /** @param {Row[]} top @param {Group[]} groups @param {State} state */

@@ -39,6 +39,9 @@ export class Scene {
     this.rangeOfTimes = null;
     /** @type {Map<string, BackendTimes>} */
     this.timesInRange = new Map();
+    // By the search box; and by that and the row of the statistics that was clicked.
+    /** @type {Question | null} */
+    this.searched = null;
     /** @type {Question | null} */
     this.keep = null;
     /** @type {Map<string, Lane | undefined>} */
@@ -65,7 +68,7 @@ export class Scene {
 
   /** @param {State} state */
   setSearch({ query, highlight }) {
-    const searched = parseQuery(query, this.recording);
+    const searched = (this.searched = parseQuery(query, this.recording));
     const clicked = highlight && matches(this.recording, highlight.path);
     this.keep = searched && clicked ? (event) => searched(event) && clicked(event) : searched || clicked;
     this.found = new Map();

@@ -20,7 +20,7 @@ export function rooflinePanel(scene, store) {
   const update = () => {
     const { recording } = scene;
     const { range, peaks } = store.state;
-    const work = workByShape(recording, range);
+    const work = workByShape(recording, range, scene.searched);
     const shown = roofs(recording, work, peaks)
       .map((roof, backend) => ({ ...roof, backend, label: recording.backends[backend].label, given: roof.measured || peaks[backend] !== undefined }))
       .filter(({ backend }) => work.some((one) => one.backend === backend && one.flops > 0));
@@ -42,7 +42,7 @@ export function rooflinePanel(scene, store) {
   });
   // Its size is also told when it is hidden, and then it need not be drawn.
   new ResizeObserver(() => canvas.clientWidth > 0 && update()).observe(canvas);
-  return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks"] };
+  return { panel: element("div", {}, inputs, told, canvas), update, dependsOn: ["range", "peaks", "query"] };
 }
 
 /** @param {Recording} recording @param {ShapeWork[]} work @param {Span | null} range @returns {import("../draw/roofline.js").Dot[]} */

@@ -6,7 +6,7 @@ import { button, element } from "./element.js";
 /** @param {Scene} scene @param {Store} store @param {Actions} actions */
 export function searchBox(scene, store, actions) {
   const input = element("input", {
-    type: "search", id: "search", placeholder: "Search: op: layer: kernel: dur>50us", "aria-label": "Search events",
+    type: "search", id: "search", placeholder: "Search: op: layer: kernel: request: dur>50us", "aria-label": "Search events",
     oninput: () => store.update({ query: input.value }),
     onkeydown: (event) => event.key === "Enter" && actions.stepMatch(event.shiftKey ? -1 : 1),
   });

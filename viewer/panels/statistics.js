@@ -97,11 +97,13 @@ export function statisticsPanel(scene, store) {
     }, name, ...cells);
   }
 
-  store.on(["range", "groupBy", "hidden"], ({ range, groupBy, hidden }) => {
+  store.on(["range", "groupBy", "hidden", "query"], ({ range, groupBy, hidden, query }) => {
+    const { recording, searched } = scene;
     /** @type {Question | null} */
-    const keep = hidden.size === 0 ? null : (event) => !hidden.has(scene.recording.op(event));
-    answer = statistics(scene.recording, groupBy, range, keep);
-    const where = range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording";
+    const shown = hidden.size === 0 ? null : (event) => !hidden.has(recording.op(event));
+    answer = statistics(recording, groupBy, range, shown && searched ? (event) => shown(event) && searched(event) : shown ?? searched);
+    const which = query ? "found by the search " : "";
+    const where = `${which}${range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording"}`;
     caption.textContent = `${count(answer.count)} ${answer.count === 1 ? "event" : "events"} ${where}, ${duration(answer.total)} in all`;
     show();
   });

@@ -6,6 +6,7 @@ import { caption, clickName, hover, labels, number, pixel, pixels, rowAt, xOf } 
 
 const US = 1000;
 const TOP = ["phases 1", "phases 2", "graph runs 1", "graph runs 2", "tokens/s"];
+const REQUESTS = ["Requests", "requests 1", "requests 2"];
 const FOLDED = ["streams, 3 lanes", "2 threads"];
 const GPU = ["ops 1", "ops 2", "copies", FOLDED[0], "stream 0", "stream 1 · 1", "stream 1 · 2", "GB/s", "GFLOP/s"];
 const BELOW = ["Host", "tasks", "Memory", "CPU", "GPU0", "Sensors", "GPU 0 W", "GPU 0 MHz", "package-0 W"];
@@ -28,26 +29,26 @@ async function unfold(page) {
 export const lanes = {
   "every kind of row is there, and groups collapse": async (page) => {
     const folded = (rows) => rows.filter((row) => !/^(stream|thread) \d/.test(row));
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...folded(GPU), "CPU", ...folded(CPU), ...BELOW]);
+    assert.deepEqual(await labels(page), [...TOP, ...REQUESTS, "GPU0", ...folded(GPU), "CPU", ...folded(CPU), ...BELOW]);
     await unfold(page);
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
+    assert.deepEqual(await labels(page), [...TOP, ...REQUESTS, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
     await clickName(page, "GPU0");
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", "all", "CPU", ...CPU, ...BELOW]);
+    assert.deepEqual(await labels(page), [...TOP, ...REQUESTS, "GPU0", "all", "CPU", ...CPU, ...BELOW]);
     // What is in the group can still be pointed at.
     assert.match(await point(page, "all", 500), /^RMS_NORM\+MUL/);
     assert.match(await point(page, "all", 300), /^ADD/);
     // What ran on behind it is there again when that is over.
     assert.match(await point(page, "all", 380), /^MUL_MAT/);
     await clickName(page, "GPU0");
-    assert.deepEqual(await labels(page), [...TOP, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
+    assert.deepEqual(await labels(page), [...TOP, ...REQUESTS, "GPU0", ...GPU, "CPU", ...CPU, ...BELOW]);
   },
   "rows are pinned to the top and back": async (page) => {
     await unfold(page);
     await clickName(page, "thread 1");
     await clickName(page, "GFLOP/s");
-    assert.deepEqual((await labels(page)).slice(0, 8), [...TOP, "GPU0 GFLOP/s", "CPU thread 1", "GPU0"]);
+    assert.deepEqual((await labels(page)).slice(0, 8), [...TOP, "GPU0 GFLOP/s", "CPU thread 1", "Requests"]);
     await clickName(page, "CPU thread 1");
-    assert.deepEqual((await labels(page)).slice(0, 7), [...TOP, "GPU0 GFLOP/s", "GPU0"]);
+    assert.deepEqual((await labels(page)).slice(0, 7), [...TOP, "GPU0 GFLOP/s", "Requests"]);
   },
   "real times: what overlaps is side by side, and gaps are empty": async (page) => {
     assert.match(await point(page, "ops 1", 300), /^MUL_MAT 300 µs\nQcur-0/);

@@ -6,7 +6,7 @@ export const GUTTER = 132;
 export const RULER = 24;
 const IN_GUTTER = 40;
 // Less than half of the lowest row.
-const STEP = 6;
+const STEP = 4;
 
 export function stage(page) {
   return page.locator(".stage").boundingBox();
@@ -91,6 +91,15 @@ export function pixels(page, selector, x, y, width, height) {
 
 export async function pixel(page, selector, x, y) {
   return (await pixels(page, selector, x, y, 1, 1))[0];
+}
+
+// Whether there are slanted lines at a time, below all rows.
+export async function hatched(page, ns) {
+  const { y, height } = await stage(page);
+  const row = async (at) => pixels(page, ".stage canvas.under", (await xOf(page, ns)) - 20, y + height - at, 40, 1);
+  const [low, high] = [await row(6), await row(12)];
+  const isMixed = (colours) => new Set(colours).size > 1;
+  return isMixed(low) && isMixed(high) && low.join() !== high.join();
 }
 
 export function picture(page, selector = ".stage canvas.under") {

@@ -52,7 +52,8 @@ impl Delivery {
             return;
         }
         // Until it has gone well, the recording is all there is.
-        last.went_wrong.store(true, Ordering::Relaxed);
+        let went_wrong = last.went_wrong.swap(true, Ordering::Relaxed);
+        let again = last.runs.load(Ordering::Relaxed) > 0 && !went_wrong;
         let Some(_alone) = last.busy.try_lock() else { return };
         fault_point!();
         let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
@@ -60,7 +61,7 @@ impl Delivery {
         if self.output.is_none() && !recorder.is_forked {
             flush_stdout();
         }
-        let went_well = self.run_command(recorder.spool.path());
+        let went_well = self.run_command(recorder.spool.path(), again);
         fault_point!();
         last.runs.store(runs, Ordering::Relaxed);
         last.went_wrong.store(!went_well, Ordering::Relaxed);
@@ -69,15 +70,17 @@ impl Delivery {
         last.finished_ns.store(end, Ordering::Relaxed);
     }
 
-    fn run_command(&self, spool: &CStr) -> bool {
+    /// `again`: the file was written before, by this process.
+    fn run_command(&self, spool: &CStr, again: bool) -> bool {
         if self.output.is_none() && self.stdout != identity_of_stdout() {
             kept(spool, &[b"standard output is not the one with which the program started"]);
             return false;
         }
         let mut arguments = [self.command.as_ptr(), c"deliver".as_ptr(), spool.as_ptr()]
             .into_iter()
+            .chain(again.then_some(c"--again".as_ptr()))
             .chain(self.output.as_deref().map(CStr::as_ptr));
-        let arguments: [_; 5] =
+        let arguments: [_; 6] =
             std::array::from_fn(|_| arguments.next().unwrap_or(std::ptr::null()));
         let mut environment = self.environment.iter().map(|entry| entry.as_ptr());
         let environment: [_; 8] =

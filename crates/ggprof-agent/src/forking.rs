@@ -17,7 +17,7 @@ use crate::hooks::{device_nodes, library};
 use crate::lock::{HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
-use crate::patch::{got, inline, linked_in};
+use crate::patch::{got, inline, linked_in, standing};
 use crate::recorder::current;
 
 /// No thread holds one of our locks for so long, unless it waits for this very thread.
@@ -61,6 +61,7 @@ fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
         Some(device_nodes::lock_of_all()),
         Some(linked_in::lock_of_all()),
         Some(inline::lock_of_all()),
+        Some(standing::lock_of_all()),
         Some(ticking::lock_of_all()),
         Some(got::lock_of_all()),
     ];

@@ -20,6 +20,7 @@
 compile_error!("the agent is written for Linux with glibc or musl");
 
 mod arch;
+mod attach;
 mod c_library;
 mod clock;
 mod config;

@@ -11,6 +11,7 @@
 //!   pages.
 //! * **opened later**, as a Vulkan layer or by a program that uses the C API: the agent is late,
 //!   and inert until the program calls it (`patch::load_order`). It cannot be unloaded.
+//! * **attached**: `ggprof attach` opens the agent in a program that runs, and calls it (`attach`).
 //! * **a second agent** in the process, from another installation: the first one in the order of
 //!   symbols records, the other one passes every call on.
 //! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, because every call of
@@ -18,14 +19,15 @@
 
 use std::ffi::CStr;
 
+use ggprof_spool::attaching::Answer;
 use ggprof_spool::layout::Control;
 
 use crate::config::{Config, Environment, Purpose};
 use crate::fault::fault_point;
-use crate::hooks::{linked_in, opened};
+use crate::hooks::{late, library, linked_in, opened};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{device_api, fail_open};
-use crate::patch::{exports, load_order, loaded_object};
+use crate::patch::{exports, load_order, loaded_object, standing};
 use crate::recorder::Recorder;
 use crate::recorder::current::{self, Duties};
 use crate::{clock, devices, forking, quiet_log};
@@ -183,6 +185,30 @@ pub(crate) fn arm_for_library() {
         }
         Err(problem) => quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]),
     }
+}
+
+/// `ggprof attach` wants a recording of a program that runs. Pointers are changed right away, each in
+/// one step; what code is to be changed is returned.
+pub(crate) fn attach(environment: Environment) -> Answer {
+    let config = Config::understand(&environment)?;
+    if current::recorder().is_some() {
+        return current::record_again(config).map(|()| Vec::new());
+    }
+    if !current::is_late() && !current::is_inert() {
+        return Err("it is to be recorded already, from its first use of ggml on".into());
+    }
+    devices::understand(&environment)?;
+    std::panic::set_hook(Box::new(|_| {}));
+    device_api::register(devices::KNOWN);
+    current::arm_with(config, DUTIES);
+    fault_point!();
+    Ok(standing::collect(|| {
+        fail_open::guard((), |_| {
+            late::lead_all_calls_here();
+            opened::look();
+            library::hook_running();
+        });
+    }))
 }
 
 /// Starts or stops a recording that belongs to the program itself.

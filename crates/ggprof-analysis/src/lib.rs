@@ -72,7 +72,7 @@ pub use model_facts::{ModelFacts, model_facts, most_threads};
 pub use peaks::Peaks;
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
 pub use placement::{Placements, placement};
-pub use requests::{Cause, Request, Wait};
+pub use requests::{Cause, Request, Wait, longest_waits};
 pub use roofs::{Roofs, roofs};
 pub use sampling::{SampledOp, Sampling, sampling};
 pub use seconds::{Second, seconds};

@@ -5,6 +5,7 @@ use crate::gaps::{Gap, gaps, within};
 use crate::sequences::Role;
 use crate::steps::{Part, Step, StepKind};
 use ggprof_trace::Trace;
+use std::cmp::Reverse;
 
 /// One prompt and what was generated from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,18 @@ pub enum Cause {
     Nobody,
     /// It was not recorded.
     Unrecorded,
+}
+
+/// The longest waits of any sequence, each with the number of its request.
+pub fn longest_waits(requests: &[Request], most: usize) -> Vec<(u32, Wait)> {
+    let of_request = |request: &Request| {
+        let number = request.number;
+        request.waits.iter().map(|wait| (number, *wait)).collect::<Vec<_>>()
+    };
+    let mut waits: Vec<(u32, Wait)> = requests.iter().flat_map(of_request).collect();
+    waits.sort_by_key(|(_, wait)| Reverse(wait.duration_ns()));
+    waits.truncate(most);
+    waits
 }
 
 /// All requests, by the order of their first steps.

@@ -404,7 +404,7 @@ records! {
     }
     Instance = 0x10, 32 {
         flags: u8, reserved: u16, instance: u32, library: u32, version: u32, commit: u32,
-        tensor_bytes: u32, path: u32, reserved2: u32,
+        tensor_bytes: u32, path: u32, llama: u32,
     }
     Synchronize = 0x11, 32 {
         flags: u8, reserved: u16, scheduler: u32, reserved2: u32, os_thread: u32,

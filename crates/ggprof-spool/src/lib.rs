@@ -14,6 +14,7 @@
 //! is still zero.
 
 pub mod appendix;
+pub mod attaching;
 pub mod beside;
 mod coverage;
 pub mod follow;

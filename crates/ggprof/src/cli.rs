@@ -2,80 +2,30 @@
 
 mod compare;
 mod ops;
+mod texts;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpBenchArgs, OpWorker, Ops};
 
+use crate::format::{Output, Printout};
 use crate::quantity::{self, Event, Graphs, Moment};
 use crate::version;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::error::ContextKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use ggprof_analysis::PhaseKind;
 use ggprof_report::documents::By;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-const EXAMPLES: &str = "\
-Examples:
-  ggprof run -- llama-completion -m model.gguf -p \"Hello\"
-  ggprof run -o profile.json --html timeline.html -- llama-server -m model.gguf
-  ggprof run --max-size 200MB -- llama-server -m model.gguf     the newest 200 MB, for days
-  ggprof ctl snapshot -o now.html                   what a running server did until now
-  ggprof top                                        what it does, second by second
-  ggprof doctor -- llama-server -m model.gguf       what can be recorded of it, and how
-  ggprof profile.json                               summary of a recording
-  ggprof explain profile.json                       where the time goes, why, what to change
-  ggprof view profile.json                          its timeline, in the browser
-  ggprof report profile.json --top-ops 10 --inefficiency
-  ggprof report profile.json --by layer --format markdown
-  ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
-  ggprof diff before.ggprof after.ggprof            what contributes to a change
-  ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
-  ggprof convert profile.json -o profile.csv -o profile.txt
-  ggprof export ops profile.ggprof --top 20 -o ops.txt     for test-backend-ops --test-file
-  ggprof ops bench profile.ggprof --top 10          its longest operations alone, warm and cold
-  ggprof peaks                                      what this machine can do, for the reports
-  zstd -dc profile.json.zst | ggprof report -
-
-Exit codes:
-  0  done
-  1  failed; a file that could not be finished was not written
-  2  wrong command line
-  3  done, but the recording is damaged, cut off or empty: see the warnings
-  4  done, and a change that `--fail-if` names was found
-Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
-  128+n  signal n ended the command
-  126    the command cannot be executed
-  127    the command was not found";
-
-const TOP_HELP: &str = "\
-Keys:
-  q  quit
-  s  sort operations by time, calls or GB/s
-  f  freeze what is shown, and go on
-  p  show operations of all steps, prompts, generation or mixed batches
-  w  write a snapshot to the current directory, as `ggprof ctl snapshot -o snapshot-1.ggprof`";
-
-const ENV_HELP: &str = "\
-For a POSIX shell:
-  eval \"$(ggprof env)\"
-  GGML_PROFILE=profile.json llama-completion -m model.gguf -p \"Hello\"
-
-GGML_PROFILE:
-  1, stdout or empty  prints a summary to standard output
-  path ending .txt    writes a text report
-  any other path      writes JSON; %p in it stands for the process id
-
-The file is written when the program ends or frees its last scheduler, and again if it computes more.
-A program that is killed leaves its recording in the temporary directory; `ggprof doctor` names it.";
 
 /// Cross-backend profiler for ggml programs.
 ///
 /// Shows which tensor operations of llama.cpp, whisper.cpp, stable-diffusion.cpp and other
 /// ggml programs take the time, on every backend, and which copies happen between them.
 #[derive(Debug, Parser)]
-#[command(version, long_version = version::long(), after_help = EXAMPLES, help_expected = true, max_term_width = 100)]
+#[command(version, long_version = version::long(), after_help = texts::GGPROF, help_expected = true, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -85,6 +35,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command and record what it computes with ggml
     Run(RunArgs),
+    /// Record a program that runs already, from now on
+    Attach(AttachArgs),
     /// Start, stop or copy the recording of a program that is running
     Ctl(CtlArgs),
     /// Show what a recorded program does while it runs, second by second
@@ -92,7 +44,7 @@ pub(crate) enum Command {
     /// Say what can be recorded of a program, and how; without a command, check the installation
     Doctor(DoctorArgs),
     /// Print what to set so that programs started later are recorded where GGML_PROFILE says
-    #[command(after_help = ENV_HELP)]
+    #[command(after_help = texts::ENV)]
     Env,
     /// Answer questions about a recording (the default: `ggprof FILE`)
     Report(ReportArgs),
@@ -107,25 +59,42 @@ pub(crate) enum Command {
     /// Write a recording in other formats
     Convert(ConvertArgs),
     /// Write parts of a recording for other programs
-    #[command(subcommand)]
+    #[command(subcommand, after_help = texts::EXPORT)]
     Export(Export),
     /// Work with the operations of a recording on their own
-    #[command(subcommand)]
+    #[command(subcommand, after_help = texts::OPS)]
     Ops(Ops),
     /// Measure what this machine can do at most, so that reports say how close a recording comes
     Peaks(PeaksArgs),
     /// Print shell completions or the manual page
-    #[command(subcommand)]
+    #[command(subcommand, after_help = texts::GENERATE)]
     Generate(Generate),
-    /// What the agent runs for GGML_PROFILE when the program ends
-    #[command(hide = true)]
-    Deliver(DeliverArgs),
-    /// What `export ops` and `ops bench` run for each library and op
-    #[command(hide = true, subcommand)]
-    OpWorker(OpWorker),
+}
+
+/// What the agent runs for `GGML_PROFILE` when the program ends. It is no command for people, so help,
+/// completions and suggestions do not know it.
+#[derive(Debug, Parser)]
+#[command(name = "ggprof deliver")]
+pub(crate) struct DeliverArgs {
+    /// The recording of a process
+    pub(crate) spool: PathBuf,
+    /// File to write, as for `ggprof run`; without a file, print a summary
+    pub(crate) output: Option<PathBuf>,
+    /// The process has written the file before
+    #[arg(long)]
+    pub(crate) again: bool,
+}
+
+impl DeliverArgs {
+    /// If that is what the words say.
+    pub(crate) fn of(words: &[OsString]) -> Option<Self> {
+        let is_it = words.get(1).is_some_and(|word| word == "deliver");
+        is_it.then(|| Self::parse_from(&words[1..]))
+    }
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::DOCTOR)]
 pub(crate) struct DoctorArgs {
     /// End the command after this many seconds if it has not computed a graph (default: 30)
     #[arg(long, value_name = "N", default_value_t = 30, hide_default_value = true)]
@@ -137,22 +106,62 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DeliverArgs {
-    /// The recording of a process
-    pub(crate) spool: PathBuf,
-    /// File to write: text if it ends in .txt, else JSON; without a file, print a summary
-    pub(crate) output: Option<PathBuf>,
+#[command(after_help = texts::ATTACH)]
+pub(crate) struct AttachArgs {
+    /// The program's process
+    pub(crate) pid: u32,
+    /// File to write, may be repeated. Its name chooses the format, as for `run`; without a file, print
+    /// a summary
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::named))]
+    pub(crate) output: Vec<Output>,
+    /// End the recording after this long: 500ms, 30s, 2min (default: at Ctrl-C, or when the program
+    /// ends)
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
+    pub(crate) duration: Option<Duration>,
+    /// Keep what each CPU thread did in each op
+    #[arg(long)]
+    pub(crate) threads: bool,
+    /// Do not read clocks, power and energy of the machine's devices meanwhile
+    #[arg(long)]
+    pub(crate) no_sensors: bool,
+    /// How closely CUDA devices are watched (default: sample)
+    #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
+    pub(crate) cuda: CudaArg,
+    /// Percent of the program's time that `sample` may cost on CUDA devices (default: 1)
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 1.0,
+        hide_default_value = true,
+        allow_negative_numbers = true,
+        value_parser = quantity::percent
+    )]
+    pub(crate) budget: f64,
+    /// Keep the newest graph runs in a recording of at most this size: 200MB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = quantity::recording_size)]
+    pub(crate) max_size: Option<u64>,
+    /// Where the summary goes (default: auto)
+    #[arg(long, value_name = "WHERE", default_value = "auto", hide_default_value = true)]
+    pub(crate) summary_to: SummaryTo,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::RUN)]
 pub(crate) struct RunArgs {
-    /// File to write, may be repeated. Its name chooses the format: .txt, .csv, .html or .ggprof
-    /// (the recording itself), anything else JSON; without a file, print a summary
-    #[arg(short, long, visible_alias = "profile-output", value_name = "FILE")]
-    pub(crate) output: Vec<PathBuf>,
+    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html or
+    /// .ggprof (the recording itself), and with .gz or .zst behind that it is compressed; without a
+    /// file, print a summary
+    #[arg(
+        short,
+        long,
+        visible_alias = "profile-output",
+        value_name = "FILE",
+        value_parser = parsed(Output::named)
+    )]
+    pub(crate) output: Vec<Output>,
     /// Write the timeline as a self-contained HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html: Option<Output>,
     /// Run the command N times and say how much the runs differ; `-o p.ggprof` writes p.1.ggprof,
     /// p.2.ggprof and so on, for `ggprof diff --vs` (default: 1)
     #[arg(
@@ -187,7 +196,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "LEVEL", default_value = "sample", hide_default_value = true)]
     pub(crate) cuda: CudaArg,
     /// Percent of the program's time that `sample` may cost on Vulkan and CUDA devices (default: 1)
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 1.0,
+        hide_default_value = true,
+        allow_negative_numbers = true,
+        value_parser = quantity::percent
+    )]
     pub(crate) budget: f64,
     /// Record nothing until `ggprof ctl start`
     #[arg(long, conflicts_with_all = ["start_after", "duration", "graphs"])]
@@ -196,7 +212,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) start_after: Option<Duration>,
     /// Record for this long from the first recorded graph run on; the program continues
-    #[arg(long, value_name = "TIME", value_parser = quantity::time)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::some_time)]
     pub(crate) duration: Option<Duration>,
     /// Record graph runs A to B of the program; either can be left out
     #[arg(long, value_name = "A..B", value_parser = quantity::graphs)]
@@ -215,8 +231,7 @@ pub(crate) struct RunArgs {
     /// Write at most so many of these snapshots, not more than one in ten seconds (default: 3)
     #[arg(long, value_name = "N", default_value_t = 3, hide_default_value = true)]
     pub(crate) snapshots: u32,
-    /// Command to run, with its arguments; `--profile` and `--profile-output FILE` among them are
-    /// removed and obeyed by ggprof
+    /// Command to run, with its arguments
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -265,6 +280,7 @@ pub(crate) enum CudaArg {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::CTL)]
 pub(crate) struct CtlArgs {
     #[command(subcommand)]
     pub(crate) verb: CtlVerb,
@@ -274,30 +290,35 @@ pub(crate) struct CtlArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum CtlVerb {
     /// Record from the next graph run on, whatever window was given to `run`
+    #[command(after_help = texts::CTL_START)]
     Start {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
     /// Stop recording; when this returns, the recording no longer changes
+    #[command(after_help = texts::CTL_STOP)]
     Stop {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
     },
     /// Report what has been recorded until now; recording goes on
+    #[command(after_help = texts::CTL_SNAPSHOT)]
     Snapshot {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
         /// File to write, may be repeated, as for `ggprof run`; without a file, print a summary
-        #[arg(short, long, value_name = "FILE")]
-        output: Vec<PathBuf>,
+        #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::named))]
+        output: Vec<Output>,
     },
     /// Print what was done since the first time this was asked, and what was recorded shortly before, as
     /// OpenMetrics text
+    #[command(after_help = texts::CTL_METRICS)]
     Metrics {
         /// Process that is recorded, or its `ggprof run`
         pid: Option<u32>,
     },
     /// List what is being recorded
+    #[command(after_help = texts::CTL_STATUS)]
     Status {
         /// Process id of the recorded program, or of its `ggprof run`
         pid: Option<u32>,
@@ -316,7 +337,7 @@ pub(crate) enum StatusFormat {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = TOP_HELP)]
+#[command(after_help = texts::TOP)]
 pub(crate) struct TopArgs {
     /// Process that is recorded, or its `ggprof run`; without it, the one there is
     pub(crate) pid: Option<u32>,
@@ -329,6 +350,7 @@ pub(crate) struct TopArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::REPORT)]
 pub(crate) struct ReportArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
@@ -356,25 +378,33 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Write a Chrome trace, for ui.perfetto.dev and chrome://tracing
-    #[arg(long, value_name = "FILE")]
-    pub(crate) chrome_trace: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::json))]
+    pub(crate) chrome_trace: Option<Output>,
     /// Write the timeline as a self-contained HTML page
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html_viewer: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html_viewer: Option<Output>,
     /// Write the operations for llama.cpp's `test-backend-ops --test-file`, as `ggprof export ops`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::lines))]
     pub(crate) export_ops: Option<PathBuf>,
     /// With --export-ops: the libggml-base that will read the file (default: the recorded program's)
     #[arg(long = "for", value_name = "LIBGGML", requires = "export_ops")]
     pub(crate) export_for: Option<PathBuf>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        requires = "html_viewer",
+        value_parser = quantity::count
+    )]
     pub(crate) html_max_records: usize,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::EXPLAIN)]
 pub(crate) struct ExplainArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
@@ -388,21 +418,23 @@ pub(crate) struct ExplainArgs {
 /// How and where a report is printed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PrintArgs {
-    /// How to print (default: table)
-    #[arg(long, value_name = "FORMAT", default_value = "table", hide_default_value = true)]
-    pub(crate) format: FormatArg,
-    /// Print to a file instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    /// How to print (default: as the name of the file says, else table)
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<FormatArg>,
+    /// Print to a file instead of standard output: .txt, .md, .json or .csv, compressed if .gz or
+    /// .zst is behind that
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Printout::named))]
+    pub(crate) output: Option<Printout>,
     /// When to use colours; NO_COLOR switches `auto` off (default: auto)
     #[arg(long, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
     pub(crate) color: ColorArg,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::PEAKS)]
 pub(crate) struct PeaksArgs {
-    /// File to write (default: one for this machine in the cache directory, where reports look)
-    #[arg(short, long, value_name = "FILE")]
+    /// JSON to write (default: a file for this machine in the cache directory, where reports look)
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::peaks))]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -427,6 +459,14 @@ pub(crate) struct PartArgs {
     /// machine of the recording)
     #[arg(long, value_name = "FILE")]
     pub(crate) peaks: Option<PathBuf>,
+}
+
+impl PartArgs {
+    /// Whether nothing is left out.
+    pub(crate) fn is_all(&self) -> bool {
+        let Self { from, to, phase, request, peaks: _ } = self;
+        from.is_none() && to.is_none() && phase.is_none() && request.is_none()
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -461,6 +501,7 @@ impl From<PhaseArg> for PhaseKind {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::VIEW)]
 pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -470,27 +511,39 @@ pub(crate) struct ViewArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::CONVERT)]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
     pub(crate) file: PathBuf,
-    /// File to write, may be repeated. Its name chooses the format: .txt, .csv or .html, anything
-    /// else JSON; `-` writes JSON to standard output
-    #[arg(short, long, value_name = "FILE", required = true)]
-    pub(crate) output: Vec<PathBuf>,
+    /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes
+    /// JSON to standard output
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        required = true,
+        value_parser = parsed(Output::named)
+    )]
+    pub(crate) output: Vec<Output>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Generate {
     /// Completions for a shell; save them where the shell looks for them
+    #[command(after_help = texts::GENERATE_COMPLETIONS)]
     Completions {
         /// Shell to complete for
         shell: Shell,
     },
-    /// The manual page; save it as ggprof.1
+    /// The manual page of ggprof or of one of its commands
+    #[command(after_help = texts::GENERATE_MAN)]
     Man {
+        /// The command: run, or ctl snapshot
+        #[arg(conflicts_with = "directory", value_name = "COMMAND")]
+        of: Vec<String>,
         /// Write the pages of all commands into this directory instead
         #[arg(long, value_name = "DIR")]
         directory: Option<PathBuf>,
@@ -569,14 +622,28 @@ impl From<ByArg> for By {
     }
 }
 
+/// Whether this is no file, and much like a command; clap then says which.
+fn is_mistyped(word: &OsStr) -> bool {
+    let parsed = Cli::try_parse_from(["ggprof".as_ref(), word]);
+    let suggests = |error: clap::Error| error.get(ContextKind::SuggestedSubcommand).is_some();
+    let is_word = word.to_str().is_some_and(|text| text.chars().all(|c| c.is_ascii_alphabetic()));
+    is_word && !Path::new(word).exists() && parsed.err().is_some_and(suggests)
+}
+
+/// The name of a file, which need not be valid text, and what it means.
+fn parsed<T: Clone + Send + Sync + 'static>(
+    parse: fn(OsString) -> Result<T, String>,
+) -> impl TypedValueParser<Value = T> {
+    OsStringValueParser::new().try_map(parse)
+}
+
 /// Makes `ggprof FILE …` mean `ggprof report FILE …`.
-pub(crate) fn with_default_command(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut arguments: Vec<OsString> = arguments.collect();
+pub(crate) fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(first) = arguments.get(1) {
         let text = first.to_string_lossy();
         let is_flag = text.starts_with('-') && text != "-";
         let is_command = text == "help" || Cli::command().find_subcommand(text.as_ref()).is_some();
-        if !is_flag && !is_command {
+        if !is_flag && !is_command && !is_mistyped(first) {
             arguments.insert(1, "report".into());
         }
     }
@@ -592,6 +659,44 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// The words of a line as a shell would take them, up to what is said about it.
+    fn words(line: &str) -> Vec<String> {
+        let line = line.split("   ").next().unwrap_or_default();
+        let mut words = vec![String::new()];
+        let mut quote = None;
+        for c in line.trim().chars() {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                ('"' | '\'', None) => quote = Some(c),
+                ('|' | '>', None) => break,
+                (' ', None) => words.push(String::new()),
+                (c, _) => words.last_mut().unwrap().push(c),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    fn examples(command: &clap::Command, found: &mut Vec<String>) {
+        let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        assert!(text.contains("Examples:\n"), "{} has no examples", command.get_name());
+        let lines = text.lines().filter(|line| line.starts_with("  ggprof "));
+        found.extend(lines.map(|line| line.trim().to_owned()));
+        command.get_subcommands().for_each(|sub| examples(sub, found));
+    }
+
+    #[test]
+    fn each_command_has_examples_that_are_understood() {
+        let mut lines = Vec::new();
+        examples(&Cli::command(), &mut lines);
+        assert!(lines.len() > 40);
+        for line in lines {
+            let words = words(&line).into_iter().map(OsString::from).collect();
+            let parsed = Cli::try_parse_from(with_default_command(words));
+            assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
     #[test]
     fn a_file_alone_is_reported() {
         for (typed, meant) in [
@@ -604,8 +709,11 @@ mod tests {
             ("ggprof --help", "ggprof --help"),
             ("ggprof help", "ggprof help"),
             ("ggprof", "ggprof"),
+            ("ggprof profile", "ggprof report profile"),
+            ("ggprof reprot a.json", "ggprof reprot a.json"),
+            ("ggprof expain", "ggprof expain"),
         ] {
-            let words = with_default_command(typed.split(' ').map(OsString::from));
+            let words = with_default_command(typed.split(' ').map(OsString::from).collect());
             assert_eq!(words.join(" ".as_ref()), meant);
         }
     }

@@ -17,6 +17,7 @@ mod input;
 mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
+mod manual;
 mod messages;
 #[cfg(target_os = "linux")]
 mod op_bench;
@@ -31,30 +32,17 @@ mod terminal;
 mod version;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, DeliverArgs, OpWorker};
 use exit::Outcome;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(cli::with_default_command(std::env::args_os()));
-    let outcome = match &cli.command {
-        Command::Run(arguments) => commands::run(arguments),
-        Command::Ctl(arguments) => commands::ctl(arguments),
-        Command::Top(arguments) => commands::top(arguments),
-        Command::Doctor(arguments) => commands::doctor(arguments),
-        Command::Env => commands::env(),
-        Command::Deliver(arguments) => commands::deliver(arguments),
-        Command::Report(arguments) => commands::report(arguments),
-        Command::Explain(arguments) => commands::explain(arguments),
-        Command::Bench(arguments) => commands::bench(arguments),
-        Command::Diff(arguments) => commands::diff(arguments),
-        Command::View(arguments) => commands::view(arguments),
-        Command::Convert(arguments) => commands::convert(arguments),
-        Command::Export(what) => commands::export(what),
-        Command::Ops(what) => commands::ops(what),
-        Command::OpWorker(what) => commands::op_worker(what),
-        Command::Peaks(arguments) => commands::peaks(arguments),
-        Command::Generate(what) => commands::generate(what),
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let outcome = match (DeliverArgs::of(&words), OpWorker::of(&words)) {
+        (Some(arguments), _) => commands::deliver(&arguments),
+        (_, Some(what)) => commands::op_worker(&what),
+        _ => run(&Cli::parse_from(cli::with_default_command(words)).command),
     };
     match outcome {
         Ok(outcome) => outcome.code(),
@@ -63,5 +51,26 @@ fn main() -> ExitCode {
             messages::error(&error);
             exit::of_failure(&error)
         }
+    }
+}
+
+fn run(command: &Command) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Run(arguments) => commands::run(arguments),
+        Command::Attach(arguments) => commands::attach(arguments),
+        Command::Ctl(arguments) => commands::ctl(arguments),
+        Command::Top(arguments) => commands::top(arguments),
+        Command::Doctor(arguments) => commands::doctor(arguments),
+        Command::Env => commands::env(),
+        Command::Report(arguments) => commands::report(arguments),
+        Command::Explain(arguments) => commands::explain(arguments),
+        Command::Bench(arguments) => commands::bench(arguments),
+        Command::Diff(arguments) => commands::diff(arguments),
+        Command::View(arguments) => commands::view(arguments),
+        Command::Convert(arguments) => commands::convert(arguments),
+        Command::Export(what) => commands::export(what),
+        Command::Ops(what) => commands::ops(what),
+        Command::Peaks(arguments) => commands::peaks(arguments),
+        Command::Generate(what) => commands::generate(what),
     }
 }

@@ -1,10 +1,11 @@
 //! Writes files completely or not at all.
 
 use crate::messages;
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// Size of the buffer in front of a file.
 const BUFFER: usize = 256 * 1024;
@@ -15,23 +16,64 @@ pub(crate) fn to_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
+    to_settled_file(path, write, || Settled { path: path.to_owned(), _held: None }).map(|_| ())
+}
+
+/// The name that a file gets in the end.
+pub(crate) struct Settled {
+    pub(crate) path: PathBuf,
+    /// Kept until the file has this name.
+    pub(crate) _held: Option<File>,
+}
+
+/// The same with a name that is settled when the file is complete; returns that name. A device or a
+/// pipe has only one.
+pub(crate) fn to_settled_file(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    settle: impl FnOnce() -> Settled,
+) -> anyhow::Result<PathBuf> {
     if path.as_os_str() == "-" {
-        return to_stdout(write);
+        return to_stdout(write).map(|()| path.to_owned());
     }
     let result = match fs::metadata(path) {
         // A device or a pipe is written as it is; there is nothing to replace.
-        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => {
-            File::options().write(true).open(path).and_then(|file| fill(file, write))
-        }
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => File::options()
+            .write(true)
+            .open(path)
+            .and_then(|file| fill(file, write))
+            .map(|()| path.to_owned()),
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // Replaces the file that a link points to, not the link.
-        Ok(_) => fs::canonicalize(path).and_then(|path| replace(&path, write)),
-        Err(_) => replace(path, write),
+        _ => replace(path, write, settle),
     };
-    result.map_err(|error| match error.kind() {
+    result.map_err(|error| cannot_write(path, error))
+}
+
+fn cannot_write(path: &Path, error: io::Error) -> anyhow::Error {
+    match error.kind() {
         io::ErrorKind::BrokenPipe => anyhow::Error::new(error),
         _ => anyhow!(messages::cannot_write(path, &error)),
-    })
+    }
+}
+
+/// Whether a file can be written there, found out before the work that it is about.
+pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    let possible = match fs::metadata(path) {
+        _ if path.as_os_str() == "-" => Ok(()),
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        Ok(metadata) if !metadata.is_file() => Ok(()),
+        _ => part_of(&target(path)).map(|_| ()),
+    };
+    possible.map_err(|error| cannot_write(path, error))
+}
+
+/// Refuses to write over what is read: the recording may be all there is.
+pub(crate) fn spare(input: &Path, output: &Path) -> anyhow::Result<()> {
+    let [input_file, output_file] = [input, output].map(|path| fs::canonicalize(path).ok());
+    if input_file.is_some_and(|input| input.is_file() && Some(input) == output_file) {
+        bail!("{} is the recording that is read, and stays. Choose another name.", input.display());
+    }
+    Ok(())
 }
 
 /// Writes to standard output with `write`.
@@ -56,16 +98,49 @@ fn fill(
 }
 
 /// Writes into a file in the same directory, and so on the same disk, and renames it.
-fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    settle: impl FnOnce() -> Settled,
+) -> io::Result<PathBuf> {
+    let part = part_of(&target(path))?;
+    fill(part.as_file(), write)?;
+    let settled = settle();
+    let target = target(&settled.path);
+    keep_rights(if target.exists() { &target } else { path }, part.as_file())?;
+    part.persist(target).map_err(|failed| failed.error)?;
+    Ok(settled.path)
+}
+
+/// The file that a link points to, not the link.
+fn target(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// A file for what will stand at `path` when it is complete.
+fn part_of(path: &Path) -> io::Result<NamedTempFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
     builder.prefix(".ggprof-").suffix(".part");
-    // As any other file: the user's mask takes away what it shall.
-    with_mode(&mut builder, 0o666);
-    let part =
-        builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(without_its_name)?;
-    fill(part.as_file(), write)?;
-    part.persist(path).map(|_| ()).map_err(|failed| failed.error)
+    // What is replaced may be for the user alone; otherwise as any other file: the user's mask takes
+    // away what it shall.
+    with_mode(&mut builder, if path.exists() { 0o600 } else { 0o666 });
+    builder.tempfile_in(directory.unwrap_or(Path::new("."))).map_err(without_its_name)
+}
+
+/// Whoever could read what is replaced can read what replaces it, and nobody else.
+fn keep_rights(replaced: &Path, by: &File) -> io::Result<()> {
+    let Ok(before) = fs::metadata(replaced) else { return Ok(()) };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let now = by.metadata()?;
+        if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
+            // Only root can give files away.
+            let _ = std::os::unix::fs::fchown(by, Some(before.uid()), Some(before.gid()));
+        }
+    }
+    by.set_permissions(before.permissions())
 }
 
 /// Sets who may open what is made, on systems that have such a mode.

@@ -2,14 +2,39 @@
 
 use crate::cli::{ColorArg, FormatArg, PrintArgs};
 use crate::{output, terminal};
+use anyhow::bail;
+use clap::ValueEnum;
 use ggprof_report::Document;
 use ggprof_report::render::{self, Style};
+use std::path::Path;
+
+impl PrintArgs {
+    /// The format that was asked for, by name or by the name of the file.
+    pub(crate) fn format(&self) -> FormatArg {
+        let named = self.output.as_ref().and_then(|output| output.format);
+        self.format.or(named).unwrap_or(FormatArg::Table)
+    }
+
+    /// Whether it can be printed, before the work that is printed; `inputs` are not overwritten.
+    pub(crate) fn check(&self, inputs: &[&Path]) -> anyhow::Result<()> {
+        let Some(output) = &self.output else { return Ok(()) };
+        let format = self.format();
+        if !output.may_hold(format) {
+            let word = format.to_possible_value();
+            let word = word.as_ref().map_or("this", |value| value.get_name());
+            let name = output.path.display();
+            bail!("--format {word} does not fit {name}. Leave it out, or choose another name.");
+        }
+        inputs.iter().try_for_each(|input| output::spare(input, &output.path))?;
+        output::check(&output.path)
+    }
+}
 
 pub(crate) fn print(arguments: &PrintArgs, documents: &[Document]) -> anyhow::Result<()> {
     let all = |render: &dyn Fn(&Document) -> String| {
         documents.iter().map(render).collect::<Vec<_>>().join("\n")
     };
-    let text = match arguments.format {
+    let text = match arguments.format() {
         FormatArg::Table => {
             let style = style(arguments);
             all(&|document| render::console(document, &style))
@@ -19,7 +44,7 @@ pub(crate) fn print(arguments: &PrintArgs, documents: &[Document]) -> anyhow::Re
         FormatArg::Json => render::json(documents),
     };
     match &arguments.output {
-        Some(path) => output::to_file(path, |out| out.write_all(text.as_bytes())),
+        Some(output) => output.fill(&text),
         None => output::to_stdout(|out| out.write_all(text.as_bytes())),
     }
 }

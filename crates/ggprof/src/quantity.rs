@@ -9,6 +9,27 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| "that is too long".to_owned())
 }
 
+/// A time in which something can happen.
+pub(crate) fn some_time(text: &str) -> Result<Duration, String> {
+    match time(text)? {
+        Duration::ZERO => Err("nothing would be recorded in no time".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// A part of something, from 0 to 100.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "write a number, such as 1 or 0.5")?;
+    match (0.0..=100.0).contains(&number) {
+        true => Ok(number),
+        false => Err("percent of the program's time are from 0 to 100".to_owned()),
+    }
+}
+
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number, or 0 for all".to_owned())
+}
+
 /// A moment of a recording, as people say when it was.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Moment {
@@ -74,7 +95,10 @@ pub(crate) fn recording_size(text: &str) -> Result<u64, String> {
     const LEAST: f64 = 4.0 * 1_048_576.0;
     let bytes = with_unit(&text.to_lowercase(), &UNITS).ok_or("write it like 200MB or 1GiB")?;
     if bytes < LEAST {
-        return Err("descriptions of ops alone need more: give it at least 4MiB".to_owned());
+        return Err(format!(
+            "that is {bytes:.0} bytes, and descriptions of ops alone need more: give it at least 4MiB, \
+             which is {LEAST:.0}"
+        ));
     }
     Ok(bytes as u64)
 }
@@ -87,14 +111,21 @@ pub(crate) struct Graphs {
 }
 
 pub(crate) fn graphs(text: &str) -> Result<Graphs, String> {
-    let number = |text: &str| text.parse().ok().filter(|&number: &u64| number > 0);
     let range = || {
         let (first, last) = text.split_once("..")?;
-        let first = if first.is_empty() { 1 } else { number(first)? };
-        let last = if last.is_empty() { None } else { Some(number(last)?) };
-        last.is_none_or(|last| first <= last).then_some(Graphs { first, last })
+        let first = if first.is_empty() { 1 } else { first.parse().ok()? };
+        let last = if last.is_empty() { None } else { Some(last.parse().ok()?) };
+        Some(Graphs { first, last })
     };
-    range().ok_or_else(|| "write it like 100..200, 100.. or ..200".to_owned())
+    match range().ok_or("write it like 100..200, 100.. or ..200")? {
+        Graphs { first: 0, .. } | Graphs { last: Some(0), .. } => {
+            Err("graph runs are counted from 1: the first is 1..1".to_owned())
+        }
+        Graphs { first, last: Some(last) } if last < first => {
+            Err(format!("{last} is before {first}, so there is nothing between them"))
+        }
+        graphs => Ok(graphs),
+    }
 }
 
 /// A number with one of the units; a number alone counts in the unit of factor 1.
@@ -126,6 +157,15 @@ mod tests {
     }
 
     #[test]
+    fn percents_and_times_that_are_some() {
+        assert_eq!((percent("0"), percent("2.5"), percent("100")), (Ok(0.0), Ok(2.5), Ok(100.0)));
+        for text in ["", "-1", "101", "nan", "inf", "1%"] {
+            assert!(percent(text).is_err(), "{text}");
+        }
+        assert!(some_time("1us").is_ok() && some_time("0s").is_err() && some_time("x").is_err());
+    }
+
+    #[test]
     fn sizes() {
         for (text, bytes) in [
             ("200MB", 200_000_000),
@@ -139,6 +179,7 @@ mod tests {
         for text in ["", "MB", "1MB", "-5GB", "10 pages"] {
             assert!(recording_size(text).is_err(), "{text}");
         }
+        assert!(recording_size("4MB").is_err_and(|why| why.contains("that is 4000000 bytes")));
     }
 
     #[test]
@@ -163,8 +204,16 @@ mod tests {
         {
             assert_eq!(graphs(text), Ok(Graphs { first, last }), "{text}");
         }
-        for text in ["", "10", "20..10", "0..5", "a..b", "-1..3"] {
-            assert!(graphs(text).is_err(), "{text}");
+        for (text, word) in [
+            ("", "write it like"),
+            ("10", "write it like"),
+            ("a..b", "write it like"),
+            ("-1..3", "write it like"),
+            ("20..10", "before"),
+            ("0..1", "counted from 1"),
+            ("..0", "counted from 1"),
+        ] {
+            assert!(graphs(text).is_err_and(|why| why.contains(word)), "{text}");
         }
     }
 }

@@ -41,6 +41,7 @@ fn the_page_does_what_people_ask_of_it() {
     let everything = made("everything", whole.clone());
     let damaged = made("damaged", whole[..whole.len() / 2].to_owned());
     let hostile = made(&HOSTILE.replace('/', ""), recordings::named(HOSTILE));
+    let gapped = made("gapped", recordings::gapped());
     let page = |name: &str, recording: &Path, options: &[&str]| {
         page(place.path(), name, recording, options)
     };
@@ -49,7 +50,8 @@ fn the_page_does_what_people_ask_of_it() {
         .arg(page("everything.html", &everything, &[]))
         .arg(page("hostile.html", &hostile, &[]))
         .arg(page("limited.html", &example(), &["--html-max-records", "100"]))
-        .arg(page("damaged.html", &damaged, &[]));
+        .arg(page("damaged.html", &damaged, &[]))
+        .arg(page("gapped.html", &gapped, &[]));
     let output = checks.output().expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));

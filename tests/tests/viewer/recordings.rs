@@ -96,6 +96,20 @@ fn sensor(quantity: &str, name: &str, readings: &[(u64, u64)]) -> Value {
     })
 }
 
+/// The first graph run and the fifth: three between them were not recorded.
+pub(crate) fn gapped() -> String {
+    let record = |run: u64, start: u64, end: u64| {
+        with(op("MUL_MAT", 0, "Qcur-0", start, end), product(1, run))
+    };
+    let run = |start: u64, end: u64| json!([1, ns(start), ns(end)]);
+    let additions = json!({
+        "version": 1,
+        "graph_runs": [run(0, 500), run(1500, 2000)],
+        "graph_run_facts": [[1, null], [5, null]],
+    });
+    recording(&["CPU"], &[record(0, 0, 500), record(1, 1500, 2000)], additions)
+}
+
 /// Everything that has a name has this one.
 pub(crate) fn named(name: &str) -> String {
     let record = |at: u64| {

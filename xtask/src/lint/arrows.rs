@@ -9,7 +9,7 @@ use super::source::{self, Source, line_of};
 /// The agent's modules from the outside in. Each imports only from rows below its own.
 const MODULES: &[&[&str]] = &[
     &["lib"],
-    &["control", "process_end"],
+    &["attach", "control", "process_end"],
     &["lifecycle"],
     &["delivery", "forking"],
     &["devices"],

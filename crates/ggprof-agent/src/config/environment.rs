@@ -64,6 +64,14 @@ impl Environment {
         Environment { variables, directory, stdout: identity_of_stdout(), copied_ns }
     }
 
+    /// That of a running process, whose own variables its threads may be changing: only these.
+    pub(crate) fn given(variables: Vec<&CStr>) -> Environment {
+        let variables = variables.into_iter().map(CStr::to_owned).collect();
+        let directory = std::env::current_dir().ok();
+        let copied_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        Environment { variables, directory, stdout: None, copied_ns }
+    }
+
     /// `None` where it is not set, or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
         self.get_even_empty(name).filter(|value| !value.is_empty())

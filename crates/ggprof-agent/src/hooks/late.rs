@@ -2,9 +2,31 @@
 //! library. If ggml comes before it in the order of symbols, calls do not reach the agent. Then the
 //! slots that lead to ggml's functions are changed, in everything that is loaded.
 
-use super::entry;
+use super::{entry, opened, unloading};
 use crate::ffi::which_ggml;
-use crate::patch::{got, loaded_object};
+use crate::patch::{exports, got, loaded_object};
+
+/// The same where nothing of the agent is in the order of symbols: ggprof was attached. So calls of the
+/// loader are led here as well, which tell what is opened and closed from now on.
+pub(crate) fn lead_all_calls_here() {
+    lead_calls_here();
+    for object in loaded_object::all() {
+        if object.is_of_the_system() || object.holds(lead_calls_here as *const () as usize) {
+            continue;
+        }
+        got::for_each(&object, |slot| {
+            let ours = opened::stand_ins()
+                .into_iter()
+                .chain([unloading::stand_in()])
+                .find(|(name, _)| *name == slot.name);
+            if let Some((_, ours)) = ours
+                && exports::behind_us(slot.name) == Some(slot.leads_to(&object))
+            {
+                slot.replace(&object, ours);
+            }
+        });
+    }
+}
 
 /// Leads every call of ggml's entry points to us. What leads to another profiler is left
 /// as it is: that one passes calls on by itself.

@@ -15,7 +15,8 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::backend_hooks::Hooked;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
-use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
+use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
+use crate::patch::{exports, symbols};
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
@@ -76,6 +77,20 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
     let library = Library { place, hooked: hooked.clone(), inline, is_half: false };
     hooks.libraries[number] = Some(library);
     hooked
+}
+
+/// Hooks libraries whose backends may have computed already, where that takes changes of code: later it
+/// would be too late (`standing`). Where slots do, the first graph is soon enough.
+pub(crate) fn hook_running() {
+    for object in loaded_object::all() {
+        let has_ops = || {
+            symbols::may_hide(&object, &[BARRIER])
+                || exports::shows(object.base, object.dynamic, BARRIER)
+        };
+        if !object.is_of_the_system() && has_ops() && !announces_ops(&object) {
+            hook_ops(&object);
+        }
+    }
 }
 
 /// Whether the library calls, by a slot, the function that comes first in every op.

@@ -56,6 +56,14 @@ arch::stand_in! {
 question!(dlvsym, VERSIONED_SYMBOL);
 question!(dlopen, OPEN);
 
+/// The loader's functions by name, with what stands in for them.
+pub(super) fn stand_ins() -> [(&'static CStr, usize); 2] {
+    [
+        (NAMES[OPEN as usize], dlopen as *const () as usize),
+        (NAMES[SYMBOL as usize], dlsym as *const () as usize),
+    ]
+}
+
 /// Returns what is to answer: the loader's function, or ours that asks it.
 extern "C-unwind" fn before_symbol(
     handle: usize,

@@ -2,7 +2,7 @@
 //! counts closed libraries too, but asking it means a walk through everything that is loaded, and a
 //! token of a small model copies a dozen tensors, each of which has to know.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 
 use crate::patch::{loaded_object, scope};
 
@@ -16,4 +16,9 @@ unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
     let status = unsafe { scope::close(handle) };
     loaded_object::note_closing();
     status
+}
+
+/// The loader's function, with what stands in for it.
+pub(super) fn stand_in() -> (&'static CStr, usize) {
+    (c"dlclose", dlclose as *const () as usize)
 }

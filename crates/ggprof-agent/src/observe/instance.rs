@@ -76,6 +76,8 @@ impl Instance {
         }
         let symbols = Symbols::of(&object)?;
         let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
+        // Asks the loader, and so before any lock is held.
+        let llama = llama_file().unwrap_or_default();
         fault_point!();
         let mut known = known();
         // Another thread may have done the same meanwhile.
@@ -90,18 +92,19 @@ impl Instance {
             place: object.place(),
         }));
         // Described before it can be found: what computes later refers to it.
-        instance.write(lane, &object, &probed);
+        instance.write(lane, &object, &probed, &llama);
         fault_point!();
         known.instances.push(instance);
         known.find(&object, function)
     }
 
-    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed) {
+    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, llama: &[u8]) {
         let mut interner = lane.recorder.interner();
         let library = interner.lasting_text(lane, &file_name(object));
         let path = interner.lasting_text(lane, &file_path(object));
         let version = interner.lasting_text(lane, optional_text(self.api.ggml_version));
         let commit = interner.lasting_text(lane, optional_text(self.api.ggml_commit));
+        let llama = interner.lasting_text(lane, llama);
         let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
         let instance = self.id;
         let record = layout::Instance {
@@ -110,6 +113,7 @@ impl Instance {
             version,
             commit,
             tensor_bytes,
+            llama,
             path,
             ..Default::default()
         };
@@ -217,6 +221,18 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
     let mut found = false;
     got::for_each(object, |slot| found |= slot.name == function);
     found
+}
+
+/// The file of libllama, where it is a library of its own. Builds tell their number in its name, at the
+/// end of the links that lead to it.
+fn llama_file() -> Option<Vec<u8>> {
+    let libllama = loaded_object::all().into_iter().find(|object| {
+        let name = file_name(object);
+        name.starts_with(b"libllama.") && name.windows(3).any(|part| part == b".so")
+    })?;
+    let file = libllama.file().and_then(|path| path.canonicalize().ok());
+    let name = file.as_deref().and_then(|path| path.file_name());
+    Some(name.map_or_else(|| file_name(&libllama), |name| name.as_encoded_bytes().to_vec()))
 }
 
 /// Paths may hold a user's name; the report needs the file's only. The loader has no

@@ -9,10 +9,12 @@
 use std::ops::Range;
 use std::ptr;
 
+use ggprof_spool::attaching::Change;
+
 use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
-use super::page_bytes;
 use super::symbols::Function;
+use super::{page_bytes, standing};
 use crate::arch::{EntryCode, JUMP, WAY_IN, jump_anywhere, jump_telling_way_past};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
@@ -54,6 +56,9 @@ pub(crate) enum Hook {
 
 impl InlineHooks {
     pub(crate) fn new(object: &LoadedObject) -> Result<InlineHooks, &'static str> {
+        if standing::may_be_running(object) {
+            return Err("it was running when ggprof attached to the program");
+        }
         let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
         Ok(InlineHooks { page, jumps: Vec::new() })
     }
@@ -84,7 +89,8 @@ impl InlineHooks {
         Ok(real)
     }
 
-    /// Puts all prepared hooks in, or none.
+    /// Puts all prepared hooks in, or none. In a program that ggprof attaches to, they are in as soon as
+    /// every thread stands (`standing`).
     ///
     /// # Safety
     /// No thread is executing the first instructions of the functions, and each
@@ -95,6 +101,12 @@ impl InlineHooks {
         }
         // Known before they can be met; without a jump the way past is as good as the function.
         WAYS_PAST.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
+        if standing::is_collecting() {
+            let changes =
+                self.jumps.iter().map(|it| Change::new(it.at as u64, &it.before, &it.bytes));
+            standing::add(changes.flatten());
+            return Ok(());
+        }
         for (placed, jump) in self.jumps.iter().enumerate() {
             fault_point!();
             // SAFETY: the caller's contract; the jump leads to the sealed page.

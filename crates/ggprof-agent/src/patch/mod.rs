@@ -10,6 +10,7 @@ pub(crate) mod load_order;
 pub(crate) mod loaded_object;
 mod near_page;
 pub(crate) mod scope;
+pub(crate) mod standing;
 pub(crate) mod symbols;
 
 pub(crate) fn page_bytes() -> usize {

@@ -4,6 +4,7 @@
 
 use super::diff_words as words;
 use super::op_string::op_string;
+use super::summary::variants;
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
@@ -89,6 +90,8 @@ fn versions(document: &mut Document, trace: &Trace) {
         facts.push(Fact::new("program", text(&provenance.command), "program {}"));
         facts.push(Fact::new("ggml", ggml(&|it| it.version.clone()), "ggml {}"));
         facts.push(Fact::new("commit", ggml(&|it| it.commit.clone()), "commit {}"));
+        facts.push(Fact::new("llama", ggml(&|it| it.llama.clone()), "{}"));
+        facts.push(Fact::new("variant", ggml(&variants), "{}"));
     }
     document.fact("versions", "versions", facts);
     let used: BTreeSet<u16> = trace.events.iter().map(|event| event.backend.0).collect();

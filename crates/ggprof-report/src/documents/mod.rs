@@ -40,6 +40,7 @@ pub use peaks::peaks;
 pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub use repeated::repeated;
+pub(crate) use requests::{request_waits, wait_words};
 pub(crate) use summary::head;
 pub use summary::summary;
 

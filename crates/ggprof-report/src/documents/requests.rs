@@ -2,9 +2,8 @@
 
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::phases::median_and_p95;
-use ggprof_analysis::{Cause, Phases, Request, Wait, phases};
+use ggprof_analysis::{Cause, Phases, Request, Wait, longest_waits, phases};
 use ggprof_trace::Trace;
-use std::cmp::Reverse;
 
 /// Waits that are listed.
 const STALLS: usize = 10;
@@ -45,13 +44,7 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 }
 
 fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
-    let of_request = |request: &Request| {
-        let number = request.number;
-        request.waits.iter().map(|wait| (number, *wait)).collect::<Vec<_>>()
-    };
-    let mut waits: Vec<(u32, Wait)> = phases.requests.iter().flat_map(of_request).collect();
-    waits.sort_by_key(|(_, wait)| Reverse(wait.duration_ns()));
-    waits.truncate(STALLS);
+    let waits = longest_waits(&phases.requests, STALLS);
     let row = |(request, wait): &(u32, Wait)| {
         vec![
             Cell::Number((*request).into()),
@@ -59,7 +52,7 @@ fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
             Cell::Nanos(wait.start_ns as f64),
             Cell::Nanos(wait.duration_ns() as f64),
             Cell::Nanos(wait.cause_ns as f64),
-            Cell::Text(cause_words(wait.cause)),
+            Cell::Text(wait_words(wait.cause)),
             Cell::or_nothing(other_request(wait.cause), |it| Cell::Number(it.into())),
         ]
     };
@@ -69,10 +62,7 @@ fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
 }
 
 fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
-    let mut waits: Vec<u64> = request.waits.iter().map(Wait::duration_ns).collect();
-    waits.sort_unstable();
-    let percentiles = (!waits.is_empty()).then(|| median_and_p95(&waits));
-    let longest = request.waits.iter().max_by_key(|wait| wait.duration_ns());
+    let RequestWaits { percentiles, longest } = request_waits(request);
     let nanos = |ns: u64| Cell::Nanos(ns as f64);
     vec![
         Cell::Number(request.number.into()),
@@ -87,9 +77,24 @@ fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
         Cell::or_nothing(percentiles, |(p50, _)| nanos(p50)),
         Cell::or_nothing(percentiles, |(_, p95)| nanos(p95)),
         Cell::or_nothing(longest, |wait| nanos(wait.duration_ns())),
-        Cell::or_nothing(longest, |wait| Cell::Text(cause_words(wait.cause))),
+        Cell::or_nothing(longest, |wait| Cell::Text(wait_words(wait.cause))),
         Cell::text(if request.is_warm_up { "yes" } else { "" }),
     ]
+}
+
+/// What a request's tokens waited.
+pub(crate) struct RequestWaits<'a> {
+    /// Median and 95th percentile.
+    pub(crate) percentiles: Option<(u64, u64)>,
+    pub(crate) longest: Option<&'a Wait>,
+}
+
+pub(crate) fn request_waits(request: &Request) -> RequestWaits<'_> {
+    let mut waits: Vec<u64> = request.waits.iter().map(Wait::duration_ns).collect();
+    waits.sort_unstable();
+    let percentiles = (!waits.is_empty()).then(|| median_and_p95(&waits));
+    let longest = request.waits.iter().max_by_key(|wait| wait.duration_ns());
+    RequestWaits { percentiles, longest }
 }
 
 pub(super) fn clock(trace: &Trace, ns: u64) -> Cell {
@@ -103,7 +108,7 @@ fn other_request(cause: Cause) -> Option<u32> {
     }
 }
 
-fn cause_words(cause: Cause) -> String {
+pub(crate) fn wait_words(cause: Cause) -> String {
     match cause {
         Cause::OwnStep => "its own token".to_owned(),
         Cause::SharedWithPrompt { request } => {

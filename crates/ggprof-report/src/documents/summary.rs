@@ -8,7 +8,7 @@ use ggprof_analysis::{
     ModelFacts, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
     phases as find_phases, roofs, wall,
 };
-use ggprof_trace::{Covered, CoveredHow, Provenance, Trace};
+use ggprof_trace::{Covered, CoveredHow, Ggml, Provenance, Trace};
 
 const RANKED: usize = 5;
 
@@ -209,11 +209,19 @@ fn ggml(document: &mut Document, trace: &Trace, provenance: &Provenance) {
         [
             Fact::new("version", said(&ggml.version), "{}"),
             Fact::new("commit", said(&ggml.commit), "commit {}"),
+            Fact::new("llama", said(&ggml.llama), "{}"),
+            Fact::new("variant", said(&variants(ggml)), "{}"),
         ]
     });
     let threads = Cell::or_nothing(threads, |threads| Cell::Count(threads.into()));
     let facts = copies.chain([Fact::new("threads", threads, words)]);
     known(document, "ggml", facts.collect());
+}
+
+/// The libraries for processors that ggml chose, where it chose: they are named after the variant.
+pub(super) fn variants(ggml: &Ggml) -> String {
+    let is_variant = |file: &&String| file.starts_with("libggml-cpu-");
+    ggml.processors.iter().filter(is_variant).cloned().collect::<Vec<_>>().join(", ")
 }
 
 /// What the graphs tell of the model.

@@ -16,6 +16,7 @@ mod levels;
 mod overview;
 mod page;
 mod pair;
+mod requests;
 mod tables;
 
 pub use pair::write_pair;

@@ -5,6 +5,7 @@ use super::device::{host_tasks, kernel_names};
 use super::experts::expert_layers;
 use super::levels::levels;
 use super::overview::overview;
+use super::requests;
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
@@ -31,6 +32,7 @@ pub(super) fn tables(
         "drawn": drawn,
         "backends": backends(trace, &wall, peaks),
         "phases": phase_list(&phases, wall.start_ns),
+        "requests": requests::requests(&phases, wall.start_ns),
         "runs": runs(trace, &phases, wall.start_ns),
         "nodes": nodes(trace),
         "signatures": signatures(trace),
@@ -118,6 +120,7 @@ fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
         "scheduler": runs().map(|run| run.scheduler).collect::<Vec<_>>(),
         "phase": phases.phase_of_run,
         "tokens": phases.tokens_of_run,
+        "requests": requests::of_runs(trace, phases),
     })
 }
 

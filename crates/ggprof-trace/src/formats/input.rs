@@ -5,7 +5,7 @@
 
 use super::{ggml_json, spool};
 use crate::Trace;
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Chain, Cursor, Read, Write};
 
 /// Why an input gave no recording at all.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,29 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
     } else {
         read_plain(start, whole)
     }
+}
+
+/// Copies a recording as the agent made it, without its compression. Nothing else can be copied as
+/// one: other formats hold less.
+pub fn copy_recording(input: impl Read, out: &mut dyn Write) -> Result<(), ReadError> {
+    let (start, whole) = first_bytes(BufReader::with_capacity(64 * 1024, input))?;
+    if start.starts_with(GZIP) {
+        copy_plain(flate2::bufread::MultiGzDecoder::new(whole), out)
+    } else if start.starts_with(ZSTD) {
+        let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
+        copy_plain(decoder.map_err(|_| bad_compression())?, out)
+    } else {
+        copy_plain(whole, out)
+    }
+}
+
+fn copy_plain(input: impl Read, out: &mut dyn Write) -> Result<(), ReadError> {
+    let (start, mut whole) = first_bytes(input)?;
+    if start != spool::MAGIC {
+        return Err(ReadError::NotAProfile("it is not a recording of ggprof".to_owned()));
+    }
+    io::copy(&mut whole, out)?;
+    Ok(())
 }
 
 /// An input with its first bytes in front again.

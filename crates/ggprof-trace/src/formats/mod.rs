@@ -6,6 +6,8 @@ pub mod ggml_json;
 mod input;
 mod lanes;
 pub mod op_lines;
+mod packing;
 pub mod spool;
 
-pub use input::{ReadError, read};
+pub use input::{ReadError, copy_recording, read};
+pub use packing::Packing;

@@ -57,6 +57,12 @@ pub struct Ggml {
     /// Empty in versions that do not say.
     pub version: String,
     pub commit: String,
+    /// The file of the libllama that came with it; empty where there is none, or it is linked in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub llama: String,
+    /// The files of its backends for processors, which come in variants.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<String>,
     /// Where that file was; empty where it is not known. It stays out of other formats, because a
     /// path may name a person.
     #[serde(skip)]

@@ -1,7 +1,8 @@
 //! Words of the commands that compare.
 
-use super::{PartArgs, PrintArgs};
+use super::{PartArgs, PrintArgs, parsed, texts};
 use crate::fail_if::FailIf;
+use crate::format::Output;
 use crate::quantity;
 use clap::{Args, ValueEnum};
 use ggprof_analysis::diff::Depth;
@@ -9,33 +10,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const DIFF_HELP: &str = "\
-Examples:
-  ggprof diff before.ggprof after.ggprof
-  ggprof diff a1.ggprof a2.ggprof a3.ggprof a4.ggprof --vs b1.ggprof b2.ggprof b3.ggprof b4.ggprof
-  ggprof diff --phase tg --by op before.json after.json --format markdown
-
-Times are per token of each phase. The rows add up to the change of the phase: a time in which several
-things happen is divided among them, and what belongs to no op has rows of its own. A row with ~ may be
-noise. docs/compare.md says how rows are matched and tested.";
-
-const BENCH_HELP: &str = "\
-Examples:
-  ggprof bench -- llama-bench -m model.gguf -fa 0 --vs -- llama-bench -m model.gguf -fa 1
-  ggprof bench -- build-a/bin/llama-bench -m model.gguf --vs -- build-b/bin/llama-bench -m model.gguf
-  ggprof bench -- llama-bench -m model.gguf --vs -- LD_LIBRARY_PATH=build-b/lib
-  ggprof bench -- llama-bench -m model.gguf --vs -- GGML_CUDA_DISABLE_GRAPHS=1
-  ggprof bench --fail-if 'tg > 3%' --baseline ~/.cache/ggprof -- ./old -m m.gguf --vs -- ./new -m m.gguf
-  ggprof bench -- llama-bench -m model.gguf         against itself: how noisy is this machine?
-
-A side begins with variables of its environment, if it needs any. A second side of nothing else is the
-first command with these variables. The two run in turns: A B, B A, A B. The first run of each is left
-out. After `--pairs` pairs, more follow until each phase has changed for certain, or a change of 1%
-(or what `--fail-if` asks about) would have been seen; at most `--max-pairs`. Looking several times
-does not make an alarm by chance more likely: each look has its part of the 2%.";
-
 #[derive(Debug, Args)]
-#[command(after_help = BENCH_HELP)]
+#[command(after_help = texts::BENCH)]
 pub(crate) struct BenchArgs {
     /// Pairs of runs to make at least (default: 5)
     #[arg(long, value_name = "N", default_value_t = 5, hide_default_value = true)]
@@ -82,7 +58,7 @@ pub(crate) struct JudgedArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = DIFF_HELP)]
+#[command(after_help = texts::DIFF)]
 pub(crate) struct DiffArgs {
     /// Two recordings, of ggprof or JSON of ggml's profiler; with `--vs`, those of the first side
     #[arg(required = true, value_name = "FILE")]
@@ -92,8 +68,8 @@ pub(crate) struct DiffArgs {
     pub(crate) vs: Vec<PathBuf>,
     /// Write a page with both timelines, aligned by token or graph run, and the table; with several
     /// recordings a side, of the first of each
-    #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
+    pub(crate) html: Option<Output>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]

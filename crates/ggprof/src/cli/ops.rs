@@ -1,27 +1,22 @@
 //! The words of `export` and of what works with single ops.
 
-use super::{PartArgs, PrintArgs};
+use super::{PartArgs, PrintArgs, parsed, texts};
+use crate::format::Output;
 use crate::quantity;
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-
-const EXPORT_OPS_HELP: &str = "\
-The lines hold the numbers that a ggml gives its ops and types, and these differ between versions. Name
-the libggml-base that `test-backend-ops` is linked with, unless it is of the same version as the recorded
-program:
-  ggprof export ops profile.ggprof --top 20 --for build/bin/libggml-base.so -o ops.txt
-  build/bin/test-backend-ops perf -b CPU --test-file ops.txt";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Export {
     /// Write the operations as the lines that llama.cpp's `test-backend-ops --test-file` reads: one for
     /// each that differs in more than its name, the longest first
-    #[command(after_help = EXPORT_OPS_HELP)]
     Ops(ExportOpsArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::EXPORT_OPS)]
 pub(crate) struct ExportOpsArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
     /// input
@@ -33,7 +28,7 @@ pub(crate) struct ExportOpsArgs {
     #[command(flatten)]
     pub(crate) numbers: NumbersArgs,
     /// File to write (default: standard output)
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = parsed(Output::lines))]
     pub(crate) output: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
@@ -51,20 +46,15 @@ pub(crate) struct NumbersArgs {
     pub(crate) ids_of: Option<PathBuf>,
 }
 
-const OPS_BENCH_HELP: &str = "\
-Each operation runs in a process of its own, with random data, on the libraries that the recorded program
-used. To compare builds of ggml, name their directories:
-  ggprof ops bench profile.ggprof --ggml old/bin --ggml new/bin";
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Ops {
     /// Run the longest operations alone, with the shapes, types, strides and parameters of the
     /// recording: with what they read in the cache, and without
-    #[command(after_help = OPS_BENCH_HELP)]
     Bench(OpBenchArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = texts::OPS_BENCH)]
 pub(crate) struct OpBenchArgs {
     /// Recording of ggprof, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
@@ -90,7 +80,10 @@ pub(crate) struct OpBenchArgs {
     pub(crate) print: PrintArgs,
 }
 
-#[derive(Debug, Subcommand)]
+/// What `export ops` and `ops bench` run for each library and op. It is no command for people, as
+/// [`super::DeliverArgs`].
+#[derive(Debug, Parser)]
+#[command(name = "ggprof op-worker")]
 pub(crate) enum OpWorker {
     /// Compute what standard input describes, and print how long it took
     Bench,
@@ -99,4 +92,12 @@ pub(crate) enum OpWorker {
         /// Its libggml-base
         library: PathBuf,
     },
+}
+
+impl OpWorker {
+    /// If that is what the words say.
+    pub(crate) fn of(words: &[OsString]) -> Option<Self> {
+        let is_it = words.get(1).is_some_and(|word| word == "op-worker");
+        is_it.then(|| Self::parse_from(&words[1..]))
+    }
 }

@@ -2,16 +2,74 @@
 
 use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
-use crate::format::Format;
+use crate::format::Output;
 use crate::input::Recording;
-use crate::output;
+use crate::{messages, output};
+use anyhow::{anyhow, bail};
+use ggprof_trace::formats::{ReadError, copy_recording};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
-    let mut recording = Recording::open(&arguments.file)?;
+    let file = &*arguments.file;
+    for output in &arguments.output {
+        output.check(&[file])?;
+        if output.is_recording() {
+            check_copy(arguments, output)?;
+        }
+    }
+    let mut recording = Recording::open(file)?;
     recording.select(&arguments.part)?;
-    for path in &arguments.output {
-        output::to_file(path, |out| Format::of(path).write(&recording, out))?;
+    for output in &arguments.output {
+        let copy = |out: &mut dyn Write| copied(file, out);
+        output::to_file(&output.path, |out| output.write(&recording, copy, out))?;
     }
     recording.warn_of_losses();
     Ok(recording.outcome())
+}
+
+/// Whether the recording itself can be written: it is copied as it is, whole, from a file.
+fn check_copy(arguments: &ConvertArgs, output: &Output) -> anyhow::Result<()> {
+    let name = output.path.display();
+    if !arguments.part.is_all() {
+        bail!("{name} would be a recording, which is only copied whole. Write a part as .json.");
+    }
+    if arguments.file.as_os_str() == "-" {
+        bail!("{name} would be a recording, which is only copied from a file. Name the file.");
+    }
+    let start = File::open(&arguments.file).map_err(ReadError::Io);
+    match start.and_then(|file| copy_recording(file, &mut Enough)) {
+        // It has begun to copy one.
+        Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::WriteZero => Ok(()),
+        Err(ReadError::NotAProfile(_)) => bail!(
+            "{name} would be a recording, and {} is none: a recording cannot be made from another \
+             format. Write .json.",
+            arguments.file.display()
+        ),
+        Err(error) => {
+            bail!(messages::cannot_read(&arguments.file.display().to_string(), &error))
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Takes nothing, so that a copy ends where it would begin.
+struct Enough;
+
+impl Write for Enough {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Ok(0)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn copied(file: &Path, out: &mut dyn Write) -> io::Result<()> {
+    copy_recording(File::open(file)?, out).map_err(|error| match error {
+        ReadError::Io(error) => error,
+        other => io::Error::other(anyhow!(other)),
+    })
 }

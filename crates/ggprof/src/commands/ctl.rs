@@ -3,6 +3,7 @@
 use super::run::present;
 use crate::cli::{CtlArgs, CtlVerb, StatusFormat, SummaryTo};
 use crate::exit::Outcome;
+use crate::format::Output;
 use crate::input::Recording;
 use crate::launch::{Completed, Launcher, Listed, list_all};
 use crate::{messages, output};
@@ -11,7 +12,6 @@ use ggprof_spool::layout::BLOCK_BYTES;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use tempfile::NamedTempFile;
 
 const NOTHING: &str = "\
@@ -27,6 +27,9 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         CtlVerb::Snapshot { pid, .. } => ("snapshot", *pid),
         CtlVerb::Metrics { pid } => ("metrics", *pid),
     };
+    if let CtlVerb::Snapshot { output, .. } = &arguments.verb {
+        output.iter().try_for_each(|output| output.check(&[]))?;
+    }
     let recorded = all_of(pid)?;
     if let CtlVerb::Status { format, .. } = arguments.verb {
         let text = status(&recorded, format);
@@ -110,7 +113,7 @@ fn said(process: &Listed, what: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn snapshot(process: &Listed, pieces: impl Read, outputs: &[PathBuf]) -> anyhow::Result<Outcome> {
+fn snapshot(process: &Listed, pieces: impl Read, outputs: &[Output]) -> anyhow::Result<Outcome> {
     let file = received(pieces)?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     // The launcher has sent all that it knows.
@@ -151,4 +154,19 @@ fn receive(mut pieces: impl Read, file: &File) -> std::io::Result<()> {
 fn several(command: &str, recorded: &[Listed]) -> String {
     let lines: String = recorded.iter().map(|process| format!("\n  {}", process.line())).collect();
     format!("several programs are recorded. Say which: `ggprof {command} PID`.{}", lines.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch::send;
+
+    #[test]
+    fn what_is_longer_than_a_block_arrives_whole() {
+        let part: Vec<u8> = (0..3 * BLOCK_BYTES + 7).map(|at| at as u8).collect();
+        let mut sent = Vec::new();
+        send(&mut sent, 10, &part).unwrap();
+        let file = received(&sent[..]).unwrap();
+        assert_eq!(std::fs::read(file.path()).unwrap()[10..], part);
+    }
 }

@@ -5,8 +5,9 @@ use crate::cli::{DiffArgs, FormatArg, JudgedArgs, PrintArgs, ShownArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::fail_if::{FailIf, Found};
+use crate::format::Output;
 use crate::input::Recording;
-use crate::{messages, output, printing};
+use crate::{messages, printing};
 use anyhow::bail;
 use ggprof_analysis::diff::Diff;
 use ggprof_report::documents::{self, Compared};
@@ -15,16 +16,21 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     let (a, b) = sides(arguments)?;
+    let inputs: Vec<&Path> = a.iter().chain(b).map(PathBuf::as_path).collect();
+    arguments.print.check(&inputs)?;
+    if let Some(page) = &arguments.html {
+        page.check(&inputs)?;
+    }
     let sides = Sides::read(a, b, &arguments.part)?;
-    if let Some(path) = &arguments.html {
-        write_page(path, [&a[0], &b[0]], &sides, arguments)?;
+    if let Some(page) = &arguments.html {
+        write_page(page, [&a[0], &b[0]], &sides, arguments)?;
     }
     conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
 }
 
 /// Both timelines and the comparison.
 fn write_page(
-    path: &Path,
+    page: &Output,
     first: [&PathBuf; 2],
     sides: &Sides,
     arguments: &DiffArgs,
@@ -37,8 +43,8 @@ fn write_page(
     let [a, b] = [open(first[0])?, open(first[1])?];
     let document = document(sides, &sides.diff(arguments.shown.by.into()), None);
     let recordings = [(&a.trace, &*a.name), (&b.trace, &*b.name)];
-    output::to_file(path, |out| viewer::write_pair(recordings, &document, out))?;
-    messages::note(&format!("HTML page written to {}.", path.display()));
+    page.fill(|out| viewer::write_pair(recordings, &document, out))?;
+    messages::note(&format!("HTML page written to {}.", page.path.display()));
     Ok(())
 }
 
@@ -95,7 +101,7 @@ fn say(condition: &FailIf, found: Found) {
 }
 
 fn show(sides: &Sides, diff: &Diff, shown: &ShownArgs, print: &PrintArgs) -> anyhow::Result<()> {
-    let is_for_people = matches!(print.format, FormatArg::Table | FormatArg::Markdown);
+    let is_for_people = matches!(print.format(), FormatArg::Table | FormatArg::Markdown);
     printing::print(print, &[document(sides, diff, is_for_people.then_some(shown.top))])
 }
 

@@ -7,6 +7,7 @@ use crate::printing;
 use ggprof_report::documents;
 
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Outcome> {
+    arguments.print.check(&[&arguments.file])?;
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
     let document = documents::explain(&recording.trace, &recording.name, recording.peaks.as_ref());

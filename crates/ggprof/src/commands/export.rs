@@ -3,7 +3,7 @@
 use crate::cli::{Export, ExportOpsArgs};
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::op_export;
+use crate::{op_export, output};
 use std::path::Path;
 
 pub(crate) fn export(what: &Export) -> anyhow::Result<Outcome> {
@@ -13,9 +13,11 @@ pub(crate) fn export(what: &Export) -> anyhow::Result<Outcome> {
 }
 
 fn ops(arguments: &ExportOpsArgs) -> anyhow::Result<Outcome> {
+    let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
+    output::spare(&arguments.file, output)?;
+    output::check(output)?;
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
-    let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
     op_export::write(&recording, arguments.top, &arguments.numbers, output)?;
     recording.warn_of_losses();
     Ok(recording.outcome())

@@ -9,6 +9,8 @@ mod report;
 mod view;
 
 #[cfg(target_os = "linux")]
+mod attach;
+#[cfg(target_os = "linux")]
 mod bench;
 #[cfg(target_os = "linux")]
 mod ctl;
@@ -32,6 +34,8 @@ mod run;
 mod top;
 
 #[cfg(target_os = "linux")]
+pub(crate) use attach::attach;
+#[cfg(target_os = "linux")]
 pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use diff::diff;
@@ -39,7 +43,9 @@ pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use generate::generate;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top};
+pub(crate) use only_on_linux::{
+    attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
+};
 #[cfg(target_os = "linux")]
 pub(crate) use op_worker::op_worker;
 #[cfg(target_os = "linux")]

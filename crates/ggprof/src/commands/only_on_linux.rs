@@ -1,7 +1,8 @@
 //! Commands that run programs or measure the machine, on systems where ggprof only reads recordings.
 
 use crate::cli::{
-    BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, Ops, PeaksArgs, RunArgs, TopArgs,
+    AttachArgs, BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, Ops, PeaksArgs, RunArgs,
+    TopArgs,
 };
 use crate::exit::Outcome;
 use anyhow::bail;
@@ -14,6 +15,10 @@ fn refuse() -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn run(_: &RunArgs) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn attach(_: &AttachArgs) -> anyhow::Result<Outcome> {
     refuse()
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn ops(what: &Ops) -> anyhow::Result<Outcome> {
 }
 
 fn bench(arguments: &OpBenchArgs) -> anyhow::Result<Outcome> {
+    arguments.print.check(&[&arguments.file])?;
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
     let trace = &recording.trace;

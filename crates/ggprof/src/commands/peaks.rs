@@ -8,6 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::time::Duration;
 
 pub(crate) fn peaks(arguments: &PeaksArgs) -> anyhow::Result<Outcome> {
+    if let Some(file) = &arguments.output {
+        output::check(file)?;
+    }
     let (peaks, problems) = measured();
     for problem in &problems {
         messages::warning(problem);

@@ -11,11 +11,13 @@ use ggprof_report::documents::{self, By};
 use ggprof_report::{Block, Document, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::chrome::{self, Annotations, Slice};
+use std::path::Path;
 
 /// Rows that `--inefficiency` shows.
 const INEFFICIENT_OPS: usize = 10;
 
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
+    check(arguments)?;
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;
     if arguments.issue {
@@ -26,7 +28,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     if !documents.is_empty() {
         printing::print(&arguments.print, &documents)?;
     }
-    if !documents.is_empty() && arguments.print.format == FormatArg::Csv {
+    if !documents.is_empty() && arguments.print.format() == FormatArg::Csv {
         recording.warn_if_incomplete();
     } else if !shows_warnings(&documents) {
         recording.warn_of_losses();
@@ -34,41 +36,56 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     Ok(recording.outcome())
 }
 
+/// Whether all files can be written that were asked for.
+fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
+    let inputs = [Some(&*arguments.file), arguments.since.as_deref()];
+    let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    arguments.print.check(&inputs)?;
+    let outputs = [&arguments.chrome_trace, &arguments.html_viewer];
+    outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))?;
+    if let Some(path) = &arguments.export_ops {
+        inputs.iter().try_for_each(|input| output::spare(input, path))?;
+        output::check(path)?;
+    }
+    Ok(())
+}
+
 /// What maintainers ask for, and what changed since another recording.
 fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcome> {
     let since = arguments.since.as_deref().map(Recording::open).transpose()?;
     let diff = since.map(|before| Sides::of_first(&before, recording).diff(Depth::Shape));
     let document = documents::issue(&recording.trace, diff.as_ref());
-    let format = match arguments.print.format {
+    let format = match arguments.print.format() {
         FormatArg::Table => FormatArg::Markdown,
         other => other,
     };
-    printing::print(&PrintArgs { format, ..arguments.print.clone() }, &[document])?;
+    printing::print(&PrintArgs { format: Some(format), ..arguments.print.clone() }, &[document])?;
     Ok(recording.outcome())
 }
 
 /// Writes the files that were asked for; whether there were any.
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
     let Recording { trace, name, peaks } = recording;
-    if let Some(path) = &arguments.chrome_trace {
+    if let Some(output) = &arguments.chrome_trace {
         let annotations = annotations(trace);
-        output::to_file(path, |out| chrome::write(trace, &annotations, out))?;
+        output.fill(|out| chrome::write(trace, &annotations, out))?;
         messages::note(&format!(
             "Chrome trace written to {}; open it in ui.perfetto.dev or chrome://tracing.",
-            path.display()
+            output.path.display()
         ));
     }
-    if let Some(path) = &arguments.html_viewer {
+    if let Some(output) = &arguments.html_viewer {
         let drawn = Some(arguments.html_max_records).filter(|&most| most > 0);
-        output::to_file(path, |out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
-        messages::note(&format!("HTML page written to {}.", path.display()));
+        output.fill(|out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
+        messages::note(&format!("HTML page written to {}.", output.path.display()));
     }
     if let Some(path) = &arguments.export_ops {
         let numbers = NumbersArgs { reader: arguments.export_for.clone(), ids_of: None };
         op_export::write(recording, None, &numbers, path)?;
     }
-    let files = [&arguments.chrome_trace, &arguments.html_viewer, &arguments.export_ops];
-    Ok(files.into_iter().any(Option::is_some))
+    let has_files =
+        [&arguments.chrome_trace, &arguments.html_viewer].into_iter().any(Option::is_some);
+    Ok(has_files || arguments.export_ops.is_some())
 }
 
 fn annotations(trace: &Trace) -> Annotations {
@@ -99,13 +116,13 @@ fn documents(arguments: &ReportArgs, recording: &Recording, exported: bool) -> V
         documents.push(documents::inefficiency(trace, INEFFICIENT_OPS));
     }
     if documents.is_empty() && !exported {
-        documents.push(match arguments.print.format {
+        documents.push(match arguments.print.format() {
             // A file of comma-separated values holds one table.
             FormatArg::Csv => documents::by(trace, By::Op, peaks),
             _ => documents::summary(trace, name, peaks),
         });
     }
-    if arguments.print.format == FormatArg::Csv {
+    if arguments.print.format() == FormatArg::Csv {
         let blocks = documents.into_iter().flat_map(|document| document.blocks).collect();
         documents = vec![Document { blocks }];
     }

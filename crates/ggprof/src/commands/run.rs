@@ -3,7 +3,7 @@
 
 use crate::cli::{RunArgs, SummaryTo, VulkanArg};
 use crate::exit::{self, Outcome};
-use crate::format::Format;
+use crate::format::Output;
 use crate::input::Recording;
 use crate::launch::{self, Completed, Ended, Samples, Sensors, Spools};
 use crate::{messages, output, terminal};
@@ -12,12 +12,13 @@ use ggprof_analysis::diff::{Fusions, ledger};
 use ggprof_ggml::{PROFILE_VARIABLE, profile_file};
 use ggprof_report::{Document, documents, render};
 use std::ffi::{OsStr, OsString};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 pub(crate) fn run(arguments: &RunArgs) -> anyhow::Result<Outcome> {
-    let plan = Plan::new(arguments);
+    let plan = Plan::new(arguments, launch::is_of_ggml)?;
+    plan.check(arguments)?;
     match arguments.repeat {
         1 => once(arguments, &plan, &mut |_| ()),
         runs => repeated(arguments, &plan, runs),
@@ -31,7 +32,7 @@ fn repeated(arguments: &RunArgs, plan: &Plan, runs: u32) -> anyhow::Result<Outco
     let mut outcome = Outcome::Done;
     for number in 1..=runs {
         messages::progress(&format!("run {number} of {runs}"));
-        let numbered = |path: &PathBuf| with_process(path, &number.to_string());
+        let numbered = |output: &Output| output.of_one(&number.to_string());
         let outputs = plan.outputs.iter().map(numbered).collect();
         let plan = Plan { outputs, prints_summary: false, ..plan.clone() };
         let mut take = |recording: &Recording| {
@@ -86,7 +87,7 @@ fn once(
 
 /// What became of the recordings. That the program ran is not touched by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Recorded {
+pub(super) enum Recorded {
     Whole,
     /// There is none, it is empty, or something is missing from it.
     Incomplete,
@@ -94,8 +95,19 @@ enum Recorded {
     Undelivered,
 }
 
+impl Recorded {
+    /// Of a command that is about the recording only.
+    pub(super) fn outcome(self) -> Outcome {
+        match self {
+            Recorded::Whole => Outcome::Done,
+            Recorded::Incomplete => Outcome::Incomplete,
+            Recorded::Undelivered => Outcome::Command(exit::FAILED),
+        }
+    }
+}
+
 /// Writes or prints the recordings of all processes, and says what is wrong with them.
-fn deliver_all(
+pub(super) fn deliver_all(
     plan: &Plan,
     spools: Spools,
     samples: &Mutex<Samples>,
@@ -139,66 +151,91 @@ fn why_nothing(program: Option<&Path>) -> String {
 
 /// What to run and what to make of it.
 #[derive(Clone)]
-struct Plan {
+pub(super) struct Plan {
     command: Vec<OsString>,
-    outputs: Vec<PathBuf>,
+    outputs: Vec<Output>,
     /// Where there are no outputs.
     prints_summary: bool,
     summary_to: SummaryTo,
 }
 
 impl Plan {
+    /// Without a command.
+    pub(super) fn of_outputs(outputs: Vec<Output>, summary_to: SummaryTo) -> Self {
+        Self { command: Vec::new(), outputs, prints_summary: true, summary_to }
+    }
+
     /// Takes the flags of the in-tree profiler out of the command, so that command lines that
-    /// were written for it work.
-    fn new(arguments: &RunArgs) -> Self {
+    /// were written for it work. Programs that are not of ggml may mean something else by them.
+    fn new(arguments: &RunArgs, is_of_ggml: fn(&OsStr) -> bool) -> anyhow::Result<Self> {
+        let is_flag = |word: &OsString| word.to_string_lossy().starts_with("--profile");
+        let takes_flags = arguments.command.iter().any(is_flag)
+            && arguments.command.first().is_some_and(|command| is_of_ggml(command));
         let mut outputs = arguments.output.clone();
         outputs.extend(arguments.html.clone());
         let mut command = Vec::new();
         let mut words = arguments.command.iter();
         while let Some(word) = words.next() {
-            if word == "--profile" {
+            if !takes_flags {
+                command.push(word.clone());
+            } else if word == "--profile" {
                 continue;
-            }
-            if word == "--profile-output" {
-                outputs.extend(words.next().map(PathBuf::from));
+            } else if word == "--profile-output" {
+                let path = words.next().map(|path| named("--profile-output", path));
+                outputs.extend(path.transpose()?);
             } else if let Some(path) = value_of(word, "--profile-output=") {
-                outputs.push(path);
+                outputs.push(named("--profile-output", path)?);
             } else {
                 command.push(word.clone());
             }
         }
         if outputs.is_empty() {
-            outputs.extend(output_of_environment());
+            outputs.extend(output_of_environment().transpose()?);
         }
-        Self { command, outputs, prints_summary: true, summary_to: arguments.summary_to }
+        let summary_to = arguments.summary_to;
+        Ok(Self { command, outputs, prints_summary: true, summary_to })
+    }
+
+    /// Whether all files can be written that were asked for.
+    fn check(&self, arguments: &RunArgs) -> anyhow::Result<()> {
+        let outputs = self.outputs.iter().map(|output| &output.path);
+        outputs.chain(&arguments.metrics_file).try_for_each(|path| output::check(path))
     }
 }
 
 fn orders(arguments: &RunArgs, plan: &Plan) -> launch::Orders {
-    let first = plan.outputs.first().filter(|path| path.as_os_str() != "-").cloned();
+    let first = plan.outputs.first().filter(|output| output.path.as_os_str() != "-").cloned();
+
     launch::Orders {
         metrics_file: arguments.metrics_file.clone(),
         snapshot_when: arguments.snapshot_when.clone(),
         most_snapshots: arguments.snapshots,
         write_snapshot: |copy, process, to| {
             let recording = Recording::of_process(copy, process)?;
-            present(&recording, &Completed::as_it_is(copy)?, &[to.into()], SummaryTo::Stderr)
+            let completed = Completed::as_it_is(copy)?;
+            present(&recording, &completed, std::slice::from_ref(to), SummaryTo::Stderr)
         },
         snapshot_file: Box::new(move |number| match &first {
-            Some(path) => with_process(path, &format!("snapshot-{number}")),
-            None => format!("snapshot-{number}.ggprof").into(),
+            Some(output) => output.of_one(&format!("snapshot-{number}")),
+            None => Output::recording(format!("snapshot-{number}.ggprof").into()),
         }),
     }
 }
 
 /// `GGML_PROFILE` means here what it means without a launcher.
-fn output_of_environment() -> Option<PathBuf> {
+fn output_of_environment() -> Option<anyhow::Result<Output>> {
     let value = std::env::var_os(PROFILE_VARIABLE)?;
-    profile_file(&value).map(PathBuf::from)
+    profile_file(&value).map(|path| named(PROFILE_VARIABLE, path))
 }
 
-fn value_of(word: &OsStr, flag: &str) -> Option<PathBuf> {
-    Some(PathBuf::from(word.to_str()?.strip_prefix(flag)?))
+/// The file that an option or a variable names.
+fn named(who: &str, path: impl AsRef<OsStr>) -> anyhow::Result<Output> {
+    let path = path.as_ref();
+    Output::named(path.into()).map_err(|why| anyhow::anyhow!("{who} {}: {why}.", path.display()))
+}
+
+fn value_of<'w>(word: &'w OsStr, flag: &str) -> Option<&'w str> {
+    word.to_str()?.strip_prefix(flag)
 }
 
 fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
@@ -251,8 +288,8 @@ fn deliver(
     let completed = Completed::of(file, samples)?;
     let recording = Recording::of_completed(&completed, &process)?;
     let named =
-        |path: &PathBuf| if one_of_many { with_process(path, &process) } else { path.clone() };
-    let outputs: Vec<PathBuf> = plan.outputs.iter().map(named).collect();
+        |output: &Output| if one_of_many { output.of_one(&process) } else { output.clone() };
+    let outputs: Vec<Output> = plan.outputs.iter().map(named).collect();
     if outputs.is_empty() && !plan.prints_summary {
         recording.warn_of_losses();
         return Ok(recording);
@@ -266,32 +303,19 @@ fn deliver(
 pub(super) fn present(
     recording: &Recording,
     completed: &Completed<'_>,
-    outputs: &[PathBuf],
+    outputs: &[Output],
     summary_to: SummaryTo,
 ) -> anyhow::Result<()> {
-    for path in outputs {
-        output::to_file(path, |out| match Format::of(path) {
-            Format::Recording => std::io::copy(&mut completed.open()?, out).map(|_| ()),
-            format => format.write(recording, out),
-        })?;
-        messages::note(&format!("Profile written to {}.", path.display()));
+    for output in outputs {
+        let copy = |out: &mut dyn Write| std::io::copy(&mut completed.open()?, out).map(|_| ());
+        output::to_file(&output.path, |out| output.write(recording, copy, out))?;
+        messages::note(&format!("Profile written to {}.", output.path.display()));
     }
     if outputs.is_empty() {
         return print_summary(summary_to, recording);
     }
     recording.warn_of_losses();
     Ok(())
-}
-
-/// `profile.json` of process 42 among others: `profile.42.json`.
-fn with_process(path: &Path, process: &str) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{process}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 pub(super) fn print_summary(to: SummaryTo, recording: &Recording) -> anyhow::Result<()> {
@@ -327,9 +351,10 @@ mod tests {
     fn check(line: &str, command: &str, outputs: &[&str]) {
         let cli = Cli::parse_from(line.split(' '));
         let Command::Run(arguments) = cli.command else { panic!("{line}") };
-        let plan = Plan::new(&arguments);
+        let plan = Plan::new(&arguments, |command| command == "a").expect(line);
         assert_eq!(plan.command.join(" ".as_ref()), command);
-        assert_eq!(plan.outputs, outputs.iter().map(PathBuf::from).collect::<Vec<_>>());
+        let paths: Vec<_> = plan.outputs.iter().map(|output| output.path.as_path()).collect();
+        assert_eq!(paths, outputs.iter().map(Path::new).collect::<Vec<_>>());
     }
 
     #[test]
@@ -341,14 +366,7 @@ mod tests {
         check("ggprof run -- a --profile --profile-output p.txt -m x", "a -m x", &["p.txt"]);
         check("ggprof run -- a --profile-output=p.txt", "a", &["p.txt"]);
         check("ggprof run --profile-output p.txt -- a", "a", &["p.txt"]);
-    }
-
-    #[test]
-    fn outputs_of_several_processes_are_told_apart() {
-        for (path, expected) in
-            [("a/p.json", "a/p.42.json"), ("p", "p.42"), ("p.x.txt", "p.x.42.txt")]
-        {
-            assert_eq!(with_process(Path::new(path), "42"), Path::new(expected));
-        }
+        let others = "docker compose --profile gpu up --profile-output x";
+        check(&format!("ggprof run -- {others}"), others, &[]);
     }
 }

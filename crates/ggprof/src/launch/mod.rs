@@ -2,6 +2,7 @@
 
 mod agent;
 mod ahead;
+mod attach;
 mod child;
 mod completed;
 mod control;
@@ -16,6 +17,7 @@ mod preload;
 mod program;
 mod recorded;
 mod sensors;
+mod siblings;
 mod sockets;
 mod spools;
 mod trial;
@@ -24,6 +26,7 @@ mod watched;
 
 pub(crate) use agent::{Agent, find as find_agent};
 pub(crate) use ahead::Ahead;
+pub(crate) use attach::{Running, Stood, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
 pub(crate) use control::Control;
@@ -31,9 +34,13 @@ pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::with_agent as preload_with_agent;
-pub(crate) use program::{Program, examine, hides_ggml};
-use recorded::{Recorded, Standing};
+pub(crate) use program::{Program, examine, hides_ggml, is_of_ggml};
+pub(crate) use recorded::Recorded;
+use recorded::Standing;
+#[cfg(test)]
+pub(crate) use recorded::send;
 pub(crate) use sensors::{Samples, Sensors};
+pub(crate) use siblings::Heir;
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};
 pub(crate) use trial::Trial;

@@ -5,6 +5,7 @@ use super::Recorded;
 use super::sensors::{self, Samples};
 use super::spools::{process_of, recordings_in};
 use super::watched::Watched;
+use crate::format::Output;
 use crate::quantity::Event;
 use crate::{messages, output};
 use ggprof_analysis::live::{Counters, Frame};
@@ -29,9 +30,9 @@ pub(crate) struct Orders {
     pub(crate) snapshot_when: Vec<Event>,
     pub(crate) most_snapshots: u32,
     /// Writes a copy of the recording of a process, the first, second … one.
-    pub(crate) write_snapshot: fn(&Path, &str, &Path) -> anyhow::Result<()>,
+    pub(crate) write_snapshot: fn(&Path, &str, &Output) -> anyhow::Result<()>,
     /// Where the first, second … snapshot goes.
-    pub(crate) snapshot_file: Box<dyn Fn(u32) -> PathBuf + Send>,
+    pub(crate) snapshot_file: Box<dyn Fn(u32) -> Output + Send>,
 }
 
 /// Looks until it is dropped, and once more then.
@@ -120,7 +121,7 @@ impl Work {
             (self.orders.write_snapshot)(copy.path(), &process_of(recording), &to)
         });
         match written {
-            Ok(()) => messages::note(&format!("{event} happened: see {}.", to.display())),
+            Ok(()) => messages::note(&format!("{event} happened: see {}.", to.path.display())),
             Err(error) => {
                 messages::warning(&format!("{event} happened, but no snapshot: {error:#}"));
             }

@@ -113,6 +113,16 @@ fn follow(command: &OsStr) -> Option<Program> {
     None
 }
 
+/// Whether a command is a program of ggml: linked with its libraries, or with ggml inside. Of those
+/// that only start one, such as scripts, it cannot be told.
+pub(crate) fn is_of_ggml(command: &OsStr) -> bool {
+    const ITS_NAMES: [&[u8]; 5] =
+        [b"libggml", b"ggml_backend", b"libllama", b"libwhisper", b"libstable-diffusion"];
+    let bytes = find(command).and_then(|program| std::fs::read(program).ok()).unwrap_or_default();
+    let names = |name: &[u8]| bytes.windows(name.len()).any(|window| window == name);
+    bytes.starts_with(&elf::ELFMAG) && ITS_NAMES.into_iter().any(names)
+}
+
 /// Whether a program has ggml inside and was stripped of its symbols, by which its functions would
 /// be found: what ggml says when it gives up is there, and a table of symbols is not.
 pub(crate) fn hides_ggml(program: &Path) -> bool {
@@ -207,6 +217,15 @@ mod tests {
             let found = follow(command.as_ref()).map(|found| (found.libc, found.obstacle));
             assert_eq!(found, Some((Some(Libc::Glibc), None)), "{command}");
         }
+    }
+
+    #[test]
+    fn other_programs_are_not_of_ggml() {
+        for command in ["sh", "/bin/ls", "no-such-command"] {
+            assert!(!is_of_ggml(command.as_ref()), "{command}");
+        }
+        // The words that it looks for are in it.
+        assert!(is_of_ggml(std::env::current_exe().unwrap().as_os_str()));
     }
 
     #[test]

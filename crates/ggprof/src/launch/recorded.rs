@@ -4,7 +4,7 @@ use super::holder::Holder;
 use super::sensors::{self, Samples};
 use super::spools::process_of;
 use ggprof_spool::Spool;
-use ggprof_spool::layout::{Control, HEADER_BYTES, Window};
+use ggprof_spool::layout::{BLOCK_BYTES, Control, HEADER_BYTES, Window};
 use ggprof_spool::live::LiveSpool;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -121,11 +121,6 @@ impl Recorded {
         samples: &Mutex<Samples>,
         to: &mut impl Write,
     ) -> io::Result<()> {
-        let mut send = |offset: u64, piece: &[u8]| {
-            to.write_all(&offset.to_le_bytes())?;
-            to.write_all(&(piece.len() as u64).to_le_bytes())?;
-            to.write_all(piece)
-        };
         let mut end = HEADER_BYTES as u64;
         self.spool.snapshot(|offset, piece| {
             if offset == 0 {
@@ -133,11 +128,21 @@ impl Recorded {
                 let behind = |header| sensors::lock(samples).behind(&header, end);
                 let appendix = header.map(behind).unwrap_or_default();
                 if !appendix.is_empty() {
-                    send(end, &appendix)?;
+                    send(to, end, &appendix)?;
                 }
             }
             end = end.max(offset + piece.len() as u64);
-            send(offset, piece)
+            send(to, offset, piece)
         })
     }
+}
+
+/// Sends a part of a file, in pieces that whoever receives them has room for.
+pub(crate) fn send(to: &mut impl Write, offset: u64, part: &[u8]) -> io::Result<()> {
+    for (at, piece) in part.chunks(BLOCK_BYTES).enumerate() {
+        to.write_all(&(offset + (at * BLOCK_BYTES) as u64).to_le_bytes())?;
+        to.write_all(&(piece.len() as u64).to_le_bytes())?;
+        to.write_all(piece)?;
+    }
+    Ok(())
 }

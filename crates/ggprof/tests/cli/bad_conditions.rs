@@ -155,8 +155,7 @@ fn output_that_cannot_be_written() {
     place.file("file", "");
     fs::create_dir(place.path("directory")).unwrap();
     let mut sentences = String::new();
-    for target in ["missing/t.json", "file/t.json", "directory", "/dev/full", "/proc/t.json", ".."]
-    {
+    for target in ["missing/t", "file/t", "directory", "/dev/full", "/proc/t", ".."] {
         for arguments in [
             vec!["p.json", "--chrome-trace", target],
             vec!["p.json", "--html-viewer", target],
@@ -172,11 +171,11 @@ fn output_that_cannot_be_written() {
     }
     assert_eq!(place.names(), ["directory", "file", "p.json"]);
     expect![[r#"
-        ggprof: missing/t.json cannot be written: its directory does not exist. Create it first.
-        ggprof: file/t.json cannot be written: a part of its path is a file. Check the path.
+        ggprof: missing/t cannot be written: its directory does not exist. Create it first.
+        ggprof: file/t cannot be written: a part of its path is a file. Check the path.
         ggprof: directory cannot be written: it is a directory. Name a file inside it.
         ggprof: /dev/full cannot be written: the disk is full. Nothing was left behind; free some space or choose another disk.
-        ggprof: /proc/t.json cannot be written: its directory does not exist. Create it first.
+        ggprof: /proc/t cannot be written: its directory does not exist. Create it first.
         ggprof: .. cannot be written: it is a directory. Name a file inside it.
     "#]].assert_eq(&sentences);
 
@@ -217,9 +216,6 @@ fn files_are_replaced_whole_and_links_kept() {
     // Others may read it who may read any file of the user's.
     let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode();
     assert_eq!(mode("real.csv"), mode("p.json"));
-    // Writing over the recording itself is safe too: it was read before.
-    place.run(&["convert", "p.json", "-o", "p.json"]).succeeded();
-    place.run(&["p.json"]).succeeded();
     assert_eq!(place.names(), ["link.csv", "p.json", "real.csv"]);
 }
 

@@ -2,6 +2,7 @@
 
 mod bad_conditions;
 mod diff;
+mod exports;
 mod peaks;
 mod place;
 mod report;

@@ -27,12 +27,13 @@ mod unseen;
 mod whole_runs;
 
 use super::ReadError;
-use crate::model::{Dropped, Extent, Ggml, LossKind, Provenance, Stopped, Trace};
+use crate::model::{DeviceType, Dropped, Extent, Ggml, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
 use device_clocks::DeviceClocks;
 use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::reader::Header;
 use ggprof_spool::{Spool, layout};
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::RangeInclusive;
 use tables::Tables;
@@ -118,10 +119,16 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
 
 fn ggml(tables: &Tables, instance: &layout::Instance) -> Ggml {
     let text = |id: u32| tables.text(id).to_owned();
+    let of_it = tables.backends.values().filter(|it| it.instance == instance.instance);
+    let on_processor =
+        of_it.filter(|it| DeviceType::from_ggml(it.device_type.into()) == DeviceType::Cpu);
+    let processors: BTreeSet<String> = on_processor.map(|it| text(it.library)).collect();
     Ggml {
         library: text(instance.library),
         version: text(instance.version),
         commit: text(instance.commit),
+        llama: text(instance.llama),
+        processors: processors.into_iter().filter(|it| !it.is_empty()).collect(),
         path: text(instance.path),
     }
 }

@@ -47,13 +47,7 @@ impl Source for CpuFreq {
             Quantity::HighestProcessorClock,
             Quantity::ProcessorClockLimit,
         ];
-        let sensor = |quantity| Described {
-            quantity,
-            device: 0,
-            name: "CPU".to_owned(),
-            is_forbidden: false,
-        };
-        quantities.map(sensor).to_vec()
+        quantities.map(Described::of_processors).to_vec()
     }
 
     fn read(&mut self) -> Vec<Option<u64>> {

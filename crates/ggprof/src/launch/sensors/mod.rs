@@ -60,6 +60,11 @@ struct Described {
 }
 
 impl Described {
+    /// Of all processors together.
+    fn of_processors(quantity: Quantity) -> Described {
+        Described { quantity, device: 0, name: "CPU".to_owned(), is_forbidden: false }
+    }
+
     fn flags(&self) -> u32 {
         if self.is_forbidden { SENSOR_FORBIDDEN } else { 0 }
     }

@@ -5,8 +5,6 @@ use super::{Described, Quantity, Source};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernel counts processor time in this unit, on every system.
-const TICK_US: u64 = 10_000;
 /// More descendants than this are not followed.
 const MOST_PROCESSES: usize = 256;
 
@@ -14,6 +12,8 @@ const MOST_PROCESSES: usize = 256;
 pub(super) struct Processors {
     proc: PathBuf,
     usable: u64,
+    /// The unit in which the kernel tells processor time.
+    tick_us: u64,
     /// Whose descendants the program and all it starts are.
     launcher: u32,
 }
@@ -22,7 +22,9 @@ impl Processors {
     /// `None` where the kernel tells nothing.
     pub(super) fn below(root: &Path) -> Option<Processors> {
         let usable = std::thread::available_parallelism().ok()?.get() as u64;
-        let source = Processors { proc: root.join("proc"), usable, launcher: std::process::id() };
+        let tick_us = 1_000_000_u64.checked_div(rustix::param::clock_ticks_per_second())?;
+        let launcher = std::process::id();
+        let source = Processors { proc: root.join("proc"), usable, tick_us, launcher };
         source.machine().map(|_| source)
     }
 
@@ -77,17 +79,11 @@ impl Source for Processors {
             Quantity::ProgramTime,
             Quantity::StolenTime,
         ];
-        let sensor = |quantity| Described {
-            quantity,
-            device: 0,
-            name: "CPU".to_owned(),
-            is_forbidden: false,
-        };
-        quantities.map(sensor).to_vec()
+        quantities.map(Described::of_processors).to_vec()
     }
 
     fn read(&mut self) -> Vec<Option<u64>> {
-        let microseconds = |ticks: u64| ticks.saturating_mul(TICK_US);
+        let microseconds = |ticks: u64| ticks.saturating_mul(self.tick_us);
         let (machine, stolen) = self.machine().unzip();
         let times = [machine, self.program(), stolen].map(|ticks| ticks.map(microseconds));
         [Some(self.usable)].into_iter().chain(times).collect()
@@ -119,8 +115,8 @@ mod tests {
         put(root.path(), "1000001/stat", &stat("a) (b", "5 6 1 0"));
         put(root.path(), "1000003/stat", &stat("c", "100 0 0 0"));
         let mut source = Processors::below(root.path()).unwrap();
-        let usable = source.usable;
-        let read = [usable, 36 * TICK_US, 112 * TICK_US, 7 * TICK_US].map(Some);
+        let (usable, tick_us) = (source.usable, source.tick_us);
+        let read = [usable, 36 * tick_us, 112 * tick_us, 7 * tick_us].map(Some);
         assert_eq!(source.read(), read);
         assert_eq!(source.sensors().len(), read.len());
     }

@@ -1,0 +1,120 @@
+//! `ggprof attach`: records a program that was started without ggprof, from now on and for a while. The
+//! program goes on when the recording has ended.
+
+use super::run::{Plan, deliver_all};
+use crate::cli::AttachArgs;
+use crate::exit::Outcome;
+use crate::launch::{self, Ahead, Control, Running, Samples, Sensors, Spools};
+use crate::messages;
+use clap::ValueEnum;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Between looks at whether the user wants it to end.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
+    arguments.output.iter().try_for_each(|output| output.check(&[]))?;
+    let agent = launch::find_agent()?;
+    let process = Running::examine(arguments.pid, &agent)?;
+    process.unseen.iter().for_each(|sentence| messages::note(sentence));
+    let alive = Alive::watch(arguments.pid)?;
+    let spools = Spools::new()?;
+    let samples = Arc::<Mutex<Samples>>::default();
+    let control = Control::listen(spools.path(), samples.clone());
+    let ahead = Ahead::of(spools.path());
+    let stood = launch::attach(&process, &agent, &settings(arguments, &spools))?;
+    messages::note(&begun(&process, &stood, arguments.duration));
+    let sensors = (!arguments.no_sensors).then(|| Sensors::read_into(samples.clone()));
+    let until = arguments.duration.map(|duration| Instant::now() + duration);
+    alive.wait(until);
+    stop(&spools);
+    drop((control, ahead, sensors));
+    if spools.files().is_empty() {
+        messages::note(&format!(
+            "{} computed nothing with ggml in this time; there is no recording.",
+            process.name
+        ));
+        return Ok(Outcome::Incomplete);
+    }
+    let plan = Plan::of_outputs(arguments.output.clone(), arguments.summary_to);
+    Ok(deliver_all(&plan, spools, &samples, None, &mut |_| ()).outcome())
+}
+
+fn begun(process: &Running, stood: &launch::Stood, duration: Option<Duration>) -> String {
+    let milliseconds = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let all = stood.all.map(|all| format!(", and all of them for {}", milliseconds(all)));
+    let until = match duration {
+        Some(duration) => format!("for {:.1} s", duration.as_secs_f64()),
+        None => "until Ctrl-C".to_owned(),
+    };
+    format!(
+        "Recording {} (process {}) {until}. One thread stood for {}{}.",
+        process.name,
+        process.pid,
+        milliseconds(stood.one),
+        all.unwrap_or_default()
+    )
+}
+
+fn settings(arguments: &AttachArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
+    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
+    let mut settings = vec![
+        ("GGPROF_SPOOL", spools.pattern()),
+        ("GGPROF_THREADS", if arguments.threads { "1" } else { "0" }.into()),
+        ("GGPROF_VULKAN", "off".into()),
+        ("GGPROF_CUDA", level.unwrap_or_default().into()),
+        ("GGPROF_BUDGET", arguments.budget.to_string().into()),
+    ];
+    settings.extend(arguments.max_size.map(|size| ("GGPROF_MAX_BYTES", size.to_string().into())));
+    settings
+}
+
+/// From here on the program writes nothing more.
+fn stop(spools: &Spools) {
+    for recorded in launch::Recorded::alive(&spools.files()) {
+        if !matches!(recorded.stop(), Ok(true)) {
+            messages::warning(
+                "the program is still computing; the end of the recording is missing",
+            );
+        }
+    }
+}
+
+/// A process, and whether the user is still interested in it.
+struct Alive {
+    process: OwnedFd,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Alive {
+    fn watch(pid: u32) -> anyhow::Result<Alive> {
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let process = pidfd_open(pid.unwrap_or(Pid::INIT), PidfdFlags::empty())?;
+        let is_over = Arc::<AtomicBool>::default();
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register(signal, is_over.clone())?;
+        }
+        Ok(Alive { process, is_over })
+    }
+
+    /// Until the process has ended, the time is over, or somebody wants it to end.
+    fn wait(&self, until: Option<Instant>) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let pause = left.map_or(PAUSE, |left| left.min(PAUSE));
+            let timeout = Timespec { tv_sec: 0, tv_nsec: pause.subsec_nanos().into() };
+            let mut ended = [PollFd::new(&self.process, PollFlags::IN)];
+            let found = poll(&mut ended, Some(&timeout));
+            if found.is_ok_and(|found| found > 0) || left == Some(Duration::ZERO) {
+                return;
+            }
+        }
+    }
+}

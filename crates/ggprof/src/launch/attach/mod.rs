@@ -1,0 +1,98 @@
+//! Loading the agent into a program that runs already.
+//!
+//! One thread of the program is stopped, calls `dlopen` and the agent, and goes on as if nothing had
+//! been (`call`). All others run meanwhile, so none of them can hold a lock that the call waits for
+//! for ever. Where code has to be changed, that is done from here, while every thread stands (`code`).
+
+mod call;
+mod code;
+mod maps;
+mod process;
+mod symbol;
+mod threads;
+// Asks the system to stop threads of another process, and to tell and change their registers.
+#[allow(unsafe_code)]
+mod tracee;
+
+use super::Agent;
+use anyhow::{Context, anyhow, bail};
+use call::Caller;
+use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES};
+pub(crate) use process::Process as Running;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long threads of the program stood.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stood {
+    /// The one that loaded the agent.
+    pub(crate) one: Duration,
+    /// All of them; `None` where no code was changed.
+    pub(crate) all: Option<Duration>,
+}
+
+/// Loads the agent into the process and hands it these settings.
+pub(crate) fn attach(
+    process: &Running,
+    agent: &Agent,
+    settings: &[(&str, OsString)],
+) -> anyhow::Result<Stood> {
+    let (pid, library) = (process.pid, agent.library(Some(process.libc)));
+    let open = symbol::of_loader(pid, process.libc)?;
+    let mut caller = Caller::stop_one(pid)?;
+    let function = match &process.agent {
+        Some(loaded) => symbol::of_file(pid, loaded, FUNCTION),
+        None => load(pid, &mut caller, library, open),
+    };
+    let answer = function.and_then(|function| ask(&mut caller, function, settings));
+    let one = caller.let_go()?;
+    let changes = answer?;
+    let all = match &changes[..] {
+        [] => None,
+        changes => Some(code::change(pid, changes)?),
+    };
+    Ok(Stood { one, all })
+}
+
+/// Loads the library; the address of its function for this.
+fn load(pid: u32, caller: &mut Caller, library: &Path, open: u64) -> anyhow::Result<u64> {
+    let mut path = library.as_os_str().as_bytes().to_vec();
+    path.push(0);
+    let [path] = caller.put([&path])?;
+    if caller.call(open, [path, libc::RTLD_NOW as u64])? == 0 {
+        bail!(
+            "the program could not load {}. If it runs in a container or sandbox, the file must be \
+             there as well.",
+            library.display()
+        );
+    }
+    symbol::of_file(pid, library, FUNCTION)
+}
+
+fn ask(
+    caller: &mut Caller,
+    function: u64,
+    settings: &[(&str, OsString)],
+) -> anyhow::Result<Vec<Change>> {
+    let mut block = Vec::new();
+    for (name, value) in settings {
+        block.extend_from_slice(name.as_bytes());
+        block.push(b'=');
+        block.extend_from_slice(value.as_bytes());
+        block.push(0);
+    }
+    block.push(0);
+    let [settings] = caller.put([&block])?;
+    let at = caller.call(function, [settings, 0])?;
+    let unknown = || anyhow!("the agent's answer is not understood");
+    let mut front = [0; LENGTH_BYTES];
+    caller.read(at, &mut front)?;
+    let mut body = vec![0; attaching::length(front).with_context(|| format!("{}", unknown()))?];
+    caller.read(at + LENGTH_BYTES as u64, &mut body)?;
+    match attaching::decode(&body).ok_or_else(unknown)? {
+        Ok(changes) => Ok(changes),
+        Err(problem) => bail!("nothing is recorded: {problem}"),
+    }
+}

@@ -1,0 +1,192 @@
+//! The program to attach to: whether that can be done, and if not, what to do instead.
+
+use super::maps::{self, Mapping};
+use crate::launch::{Agent, examine};
+use anyhow::{Context, anyhow, bail};
+use ggprof_agents::Libc;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Functions of ggml that programs use. A program that has loaded none cannot be computing.
+const SIGN: &[u8] = b"ggml_backend_";
+/// The beginning of the agent's name.
+const AGENT: &str = "libggprof_agent";
+/// Pieces in which files are looked through.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A process that the agent can be loaded into.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    pub(crate) libc: Libc,
+    /// The agent that it has loaded already.
+    pub(super) agent: Option<PathBuf>,
+    /// What will not be seen because the program runs already.
+    pub(crate) unseen: Vec<&'static str>,
+}
+
+impl Process {
+    pub(crate) fn examine(pid: u32, agent: &Agent) -> anyhow::Result<Process> {
+        let directory = Path::new("/proc").join(pid.to_string());
+        let status = std::fs::read_to_string(directory.join("status"))
+            .map_err(|_| anyhow!("there is no process {pid}"))?;
+        let name = field(&status, "Name").unwrap_or_default().to_owned();
+        state_allows(pid, &status)?;
+        user_allows(pid, &status)?;
+        tracer_allows(pid, &status)?;
+        same_files(pid)?;
+        let libc = program_allows(&directory, agent)?;
+        let maps = maps::of(pid)
+            .with_context(|| format!("process {pid} does not show what it has loaded"))?;
+        let is_agent = |it: &&Mapping| it.is_code && it.file_name().starts_with(AGENT);
+        let agent = maps.iter().find(is_agent).map(|mapping| mapping.path.clone());
+        if !has_ggml(&maps) {
+            bail!(
+                "{name} (process {pid}) has not loaded ggml. Attach when it has loaded its model, or \
+                 start it with `ggprof run`."
+            );
+        }
+        let unseen = unseen(&maps);
+        Ok(Process { pid, name, libc, agent, unseen })
+    }
+}
+
+fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+}
+
+fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
+    match field(status, "State").unwrap_or_default().chars().next() {
+        Some('Z' | 'X') => bail!("process {pid} has ended"),
+        Some('T') => bail!("process {pid} is stopped. Continue it first: kill -CONT {pid}"),
+        _ => Ok(()),
+    }
+}
+
+fn user_allows(pid: u32, status: &str) -> anyhow::Result<()> {
+    let own = rustix::process::geteuid().as_raw();
+    let user: Option<u32> =
+        field(status, "Uid").and_then(|ids| ids.split_whitespace().next()?.parse().ok());
+    match user {
+        Some(user) if user != own => bail!(
+            "process {pid} belongs to another user ({user}), whose files ggprof would write. Run \
+             ggprof as that user: sudo -u '#{user}' ggprof attach {pid}"
+        ),
+        _ => Ok(()),
+    }
+}
+
+fn tracer_allows(pid: u32, status: &str) -> anyhow::Result<()> {
+    match field(status, "TracerPid") {
+        None | Some("0") => Ok(()),
+        Some(tracer) => bail!(
+            "process {pid} is being debugged by process {tracer}, and two cannot do that at once. End \
+             the other one first."
+        ),
+    }
+}
+
+/// The program must find the agent's file, and we the recording, under the same paths.
+fn same_files(pid: u32) -> anyhow::Result<()> {
+    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
+    let root = |process: &str| std::fs::read_link(format!("/proc/{process}/root")).ok();
+    let other = pid.to_string();
+    if namespace(&other) != namespace("self") || root(&other) != root("self") {
+        bail!(
+            "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
+             the command there and use the program's number there, as in `docker cp ggprof \
+             CONTAINER:/tmp/` and `docker exec -it CONTAINER /tmp/ggprof attach 1`. The container \
+             needs the right to trace processes (`--cap-add SYS_PTRACE`)."
+        );
+    }
+    Ok(())
+}
+
+fn program_allows(directory: &Path, agent: &Agent) -> anyhow::Result<Libc> {
+    let file = directory.join("exe");
+    let path = file.read_link().unwrap_or_else(|_| file.clone());
+    let program = examine(file.as_os_str(), agent)
+        .with_context(|| format!("{} cannot be read", path.display()))?;
+    if let Some(obstacle) = program.obstacle {
+        bail!("{}", obstacle.sentence(&path));
+    }
+    program
+        .libc
+        .with_context(|| format!("{} is not a program that loads libraries", path.display()))
+}
+
+fn has_ggml(maps: &[Mapping]) -> bool {
+    let code = || maps.iter().filter(|mapping| mapping.is_code && mapping.inode != 0);
+    let is_named = |mapping: &Mapping| mapping.file_name().contains("ggml");
+    code().any(is_named) || code().any(|mapping| holds(&mapping.path, SIGN))
+}
+
+/// Whether a file holds these bytes somewhere.
+fn holds(file: &PathBuf, part: &[u8]) -> bool {
+    let Ok(mut file) = File::open(file) else { return false };
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut kept = 0;
+    while let Ok(read) = file.read(&mut piece[kept..])
+        && read > 0
+    {
+        let filled = kept + read;
+        if piece[..filled].windows(part.len()).any(|window| window == part) {
+            return true;
+        }
+        // What is cut in two is found with the next piece.
+        kept = filled.min(part.len() - 1);
+        piece.copy_within(filled - kept..filled, 0);
+    }
+    false
+}
+
+fn unseen(maps: &[Mapping]) -> Vec<&'static str> {
+    let is_loaded = |part: &str| maps.iter().any(|mapping| mapping.file_name().contains(part));
+    let mut unseen = Vec::new();
+    if is_loaded("libvulkan.so") {
+        unseen.push(
+            "Vulkan's own times cannot be had of a program that runs already: its devices are shown \
+             by the time that the host waited.",
+        );
+    }
+    if is_loaded("libcuda.so") {
+        unseen.push(
+            "CUDA graphs that the program captured before are shown as a whole until it captures them \
+             anew.",
+        );
+    }
+    unseen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_in_the_way_is_said() {
+        let status = |state: &str, tracer: &str| format!("State:\t{state}\nTracerPid:\t{tracer}\n");
+        assert!(state_allows(1, &status("S (sleeping)", "0")).is_ok());
+        assert!(state_allows(1, &status("T (stopped)", "0")).is_err());
+        assert!(state_allows(1, &status("Z (zombie)", "0")).is_err());
+        assert!(tracer_allows(1, &status("S", "0")).is_ok());
+        assert!(tracer_allows(1, &status("S", "17")).is_err());
+        assert!(user_allows(1, "Uid:\t4294967294\t0\t0\t0\n").is_err());
+        assert!(same_files(std::process::id()).is_ok());
+    }
+
+    #[test]
+    fn bytes_are_found_across_pieces() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        for at in [0, 7, PIECE_BYTES - 5, 2 * PIECE_BYTES - 20] {
+            let mut bytes = vec![b'g'; 2 * PIECE_BYTES];
+            bytes[at..at + SIGN.len()].copy_from_slice(SIGN);
+            std::fs::write(&file, &bytes).unwrap();
+            assert!(holds(&file, SIGN), "{at}");
+        }
+        std::fs::write(&file, vec![b'g'; PIECE_BYTES + 3]).unwrap();
+        assert!(!holds(&file, SIGN));
+    }
+}

@@ -1,0 +1,147 @@
+//! Where functions of a program's libraries are, from the libraries' files.
+
+use super::maps::{self, Mapping};
+use anyhow::{Context, bail};
+use ggprof_agents::Libc;
+use object::elf::FileHeader64;
+use object::read::elf::{FileHeader, ProgramHeader, Sym};
+use object::{Endianness, elf};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Whether a library's file has such a name.
+type IsFile = fn(&str) -> bool;
+
+/// The function that opens libraries.
+pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
+    let maps = maps::of(pid)?;
+    // Before glibc 2.34 the program's own `dlopen` is in a library that it may do without.
+    let places: &[(IsFile, &str)] = match libc {
+        Libc::Glibc => &[
+            (is_libc, "dlopen"),
+            (|name| name.starts_with("libdl.so") || name.starts_with("libdl-"), "dlopen"),
+            (is_libc, "__libc_dlopen_mode"),
+        ],
+        Libc::Musl => &[(|name| name.starts_with("ld-musl") || name == "libc.so", "dlopen")],
+    };
+    for (is_it, function) in places {
+        let file = maps.iter().find(|mapping| mapping.is_code && is_it(mapping.file_name()));
+        if let Some(file) = file
+            && let Some(address) = address(&maps, file, function)?
+        {
+            return Ok(address);
+        }
+    }
+    bail!("the function that opens libraries was not found in the program's C library")
+}
+
+fn is_libc(name: &str) -> bool {
+    name.starts_with("libc.so") || name.starts_with("libc-2")
+}
+
+/// A function of a file that the process has loaded.
+pub(super) fn of_file(pid: u32, file: &Path, function: &str) -> anyhow::Result<u64> {
+    let maps = maps::of(pid)?;
+    let inode = std::fs::metadata(file)?.ino();
+    let loaded = maps.iter().find(|mapping| mapping.is_code && mapping.inode == inode);
+    let loaded = loaded.context("the agent is not where it was loaded")?;
+    let found = symbol(file, function)?.context("the agent is of another version")?;
+    found.address(&maps, loaded).context("the agent is not where it was loaded")
+}
+
+/// `None` where the file has no such function.
+fn address(maps: &[Mapping], mapping: &Mapping, function: &str) -> anyhow::Result<Option<u64>> {
+    let path = &mapping.path;
+    if std::fs::metadata(path).map(|found| found.ino()).ok() != Some(mapping.inode) {
+        bail!(
+            "{} was replaced since the program started, so what the program has of it is not known. \
+             Start the program again.",
+            path.display()
+        );
+    }
+    Ok(symbol(path, function)?.and_then(|found| found.address(maps, mapping)))
+}
+
+/// A function in a file.
+struct Found {
+    address: u64,
+    /// The first address that the file wants to be loaded at.
+    first: u64,
+}
+
+impl Found {
+    fn address(&self, maps: &[Mapping], of: &Mapping) -> Option<u64> {
+        let start = maps.iter().find(|mapping| mapping.inode == of.inode && mapping.offset == 0)?;
+        Some(start.memory.start + (self.address - self.first))
+    }
+}
+
+/// Where ggml's functions are. A thread in one of them is not in the C library; in other functions of a
+/// program it may be in an allocator that the program brings with it.
+pub(super) fn code_of_ggml(maps: &[Mapping]) -> Vec<Range<u64>> {
+    let code = maps.iter().filter(|mapping| mapping.is_code && mapping.inode != 0);
+    let of_file = |mapping: &Mapping| match mapping.file_name().starts_with("libggml") {
+        true => vec![mapping.memory.clone()],
+        false => functions_of_ggml(maps, mapping).unwrap_or_default(),
+    };
+    code.flat_map(of_file).collect()
+}
+
+fn functions_of_ggml(maps: &[Mapping], mapping: &Mapping) -> Option<Vec<Range<u64>>> {
+    let start = maps.iter().find(|it| it.inode == mapping.inode && it.offset == 0)?.memory.start;
+    let data = std::fs::read(&mapping.path).ok()?;
+    let header = FileHeader64::<Endianness>::parse(&*data).ok()?;
+    let endian = header.endian().ok()?;
+    let first = first_address(header, &data).ok()?;
+    let sections = header.sections(endian, &*data).ok()?;
+    let symbols = sections.symbols(endian, &*data, elf::SHT_SYMTAB).ok()?;
+    let is_ggmls = |symbol: &&elf::Sym64<Endianness>| {
+        let name = symbol.name(endian, symbols.strings()).unwrap_or_default();
+        symbol.st_type() == elf::STT_FUNC && name.windows(5).any(|part| part == b"ggml_")
+    };
+    let range = |symbol: &elf::Sym64<Endianness>| {
+        let from = start + symbol.st_value(endian).checked_sub(first)?;
+        Some(from..from + symbol.st_size(endian))
+    };
+    Some(symbols.iter().filter(is_ggmls).filter_map(range).collect())
+}
+
+/// The first one that a file wants to be loaded at.
+fn first_address(header: &FileHeader64<Endianness>, data: &[u8]) -> object::Result<u64> {
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let loaded = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    Ok(loaded.map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0))
+}
+
+fn symbol(file: &Path, function: &str) -> anyhow::Result<Option<Found>> {
+    let data = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    find(&data, function).with_context(|| format!("{} is damaged", file.display()))
+}
+
+fn find(data: &[u8], function: &str) -> object::Result<Option<Found>> {
+    let header = FileHeader64::<Endianness>::parse(data)?;
+    let endian = header.endian()?;
+    let first = first_address(header, data)?;
+    let sections = header.sections(endian, data)?;
+    let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
+    let is_it = |symbol: &&elf::Sym64<Endianness>| {
+        let is_named =
+            symbol.name(endian, symbols.strings()).is_ok_and(|name| name == function.as_bytes());
+        is_named && symbol.st_shndx(endian) != elf::SHN_UNDEF && symbol.st_value(endian) != 0
+    };
+    let found = symbols.iter().find(is_it);
+    Ok(found.map(|symbol| Found { address: symbol.st_value(endian), first }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loader_of_this_process_is_where_it_says() {
+        let found = of_loader(std::process::id(), Libc::Glibc).unwrap();
+        assert_eq!(found, libc::dlopen as *const () as u64);
+    }
+}

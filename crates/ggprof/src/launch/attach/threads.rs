@@ -1,0 +1,101 @@
+//! Which thread of a program can be asked to call something: one that is not in the middle of the C
+//! library, whose locks it might hold.
+
+use super::maps::Mapping;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Calls of the system in which a thread waits for something outside of its process, best first.
+/// Those behind come back with an error when a thread is stopped in them, which programs must expect
+/// and do.
+#[cfg(target_arch = "x86_64")]
+const WAITING: [i64; 12] = [
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_pause,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    441, // epoll_pwait2
+];
+
+/// Room that a call needs below the thread's stack pointer.
+const STACK_BYTES: u64 = 192 << 10;
+
+/// The numbers of a process's threads.
+pub(super) fn of(pid: u32) -> io::Result<Vec<i32>> {
+    let entries = std::fs::read_dir(tasks(pid))?;
+    let number =
+        |entry: io::Result<std::fs::DirEntry>| entry.ok()?.file_name().to_str()?.parse().ok();
+    Ok(entries.filter_map(number).collect())
+}
+
+fn tasks(pid: u32) -> PathBuf {
+    Path::new("/proc").join(pid.to_string()).join("task")
+}
+
+/// Threads that wait for something outside of the process, the best first.
+pub(super) fn that_wait(pid: u32) -> io::Result<Vec<i32>> {
+    let mut waiting: Vec<(usize, i32)> = of(pid)?
+        .into_iter()
+        .filter_map(|thread| {
+            let text = std::fs::read_to_string(tasks(pid).join(thread.to_string()).join("syscall"));
+            rank(&text.ok()?).map(|rank| (rank, thread))
+        })
+        .collect();
+    waiting.sort_unstable();
+    Ok(waiting.into_iter().map(|(_, thread)| thread).collect())
+}
+
+/// How good a thread is, by what the kernel says of the call it is in: `NUMBER ARGUMENTS… STACK PLACE`.
+fn rank(syscall: &str) -> Option<usize> {
+    let mut words = syscall.split_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let mut arguments =
+        words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
+    if number == libc::SYS_futex {
+        return is_condition(arguments.nth(1)? as i32).then_some(0);
+    }
+    WAITING.iter().position(|&known| known == number).map(|at| at + 1)
+}
+
+/// Whether a thread waits for a condition variable, a semaphore or another thread. The locks of the C
+/// library, malloc's among them, use the plain call.
+fn is_condition(operation: i32) -> bool {
+    const COMMAND: i32 = 0x7f;
+    operation & COMMAND == libc::FUTEX_WAIT_BITSET
+}
+
+/// Whether there is room for a call below this stack pointer.
+pub(super) fn has_room(maps: &[Mapping], stack: u64) -> bool {
+    let of = maps.iter().find(|mapping| mapping.memory.contains(&stack));
+    of.is_some_and(|mapping| {
+        // That of the first thread grows by itself.
+        mapping.path == Path::new("[stack]") || stack - mapping.memory.start >= STACK_BYTES
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_may_hold_a_lock_are_not_asked() {
+        let sleep = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_nanosleep);
+        let epoll = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_epoll_wait);
+        assert!(rank(&sleep) < rank(&epoll));
+        let futex = |operation| {
+            format!("{} 0x5555 {operation:#x} 0x2 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_futex)
+        };
+        assert_eq!(rank(&futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG)), None);
+        assert_eq!(rank(&futex(libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG)), Some(0));
+        assert_eq!(rank("running"), None);
+        assert_eq!(rank(&format!("{} 0x1", libc::SYS_write)), None);
+        assert_eq!(rank("-1 0x7ffd 0x7f00"), None);
+    }
+}

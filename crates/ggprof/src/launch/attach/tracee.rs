@@ -1,0 +1,144 @@
+//! A thread of another process that is stopped by the kernel for us: its registers, its signals, and
+//! what happens to it. The one thread that stopped it may ask; when that ends, the kernel lets it go on.
+
+use std::ffi::c_void;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Room for all vector registers that there are, and that there will be for a while.
+const STATE_BYTES: usize = 64 << 10;
+/// The kernel's name for that part of a thread's state.
+const NT_X86_XSTATE: usize = 0x202;
+/// Between looks at what a thread does.
+const PAUSE: Duration = Duration::from_micros(100);
+const SIGNAL_BYTES: usize = 8;
+
+pub(super) type Registers = libc::user_regs_struct;
+
+/// Stopped, or on its way through a call that it was given. Let go when dropped.
+#[derive(Debug)]
+pub(super) struct Tracee {
+    thread: i32,
+    is_over: bool,
+}
+
+/// Why a thread stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Because it was asked to.
+    Asked,
+    /// A signal is about to be delivered.
+    Signal(i32),
+}
+
+impl Tracee {
+    /// Stops a thread. An error if it has ended, or may not be stopped.
+    pub(super) fn stop(thread: i32, limit: Duration) -> io::Result<Tracee> {
+        request(libc::PTRACE_SEIZE, thread, 0, 0)?;
+        let mut tracee = Tracee { thread, is_over: false };
+        request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
+        loop {
+            match tracee.wait(limit)? {
+                Stop::Asked => return Ok(tracee),
+                // One that came at the same time is the program's own.
+                Stop::Signal(signal) => tracee.go_on(signal)?,
+            }
+        }
+    }
+
+    pub(super) fn thread(&self) -> i32 {
+        self.thread
+    }
+
+    /// Lets it run until it stops again, with a signal to be delivered, or 0.
+    pub(super) fn go_on(&mut self, signal: i32) -> io::Result<()> {
+        request(libc::PTRACE_CONT, self.thread, 0, signal as usize)
+    }
+
+    /// Waits until it stops.
+    pub(super) fn wait(&mut self, limit: Duration) -> io::Result<Stop> {
+        let begun = Instant::now();
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is ours.
+            let found =
+                unsafe { libc::waitpid(self.thread, &mut status, libc::__WALL | libc::WNOHANG) };
+            if found == -1 {
+                return Err(io::Error::last_os_error());
+            }
+            if found == self.thread {
+                return self.understand(status);
+            }
+            if begun.elapsed() > limit {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn understand(&mut self, status: i32) -> io::Result<Stop> {
+        if !libc::WIFSTOPPED(status) {
+            self.is_over = true;
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        let is_asked = status >> 16 == libc::PTRACE_EVENT_STOP;
+        Ok(if is_asked { Stop::Asked } else { Stop::Signal(libc::WSTOPSIG(status)) })
+    }
+
+    pub(super) fn registers(&self) -> io::Result<Registers> {
+        // SAFETY: all-zero registers are valid, and the kernel fills them in.
+        let mut registers: Registers = unsafe { std::mem::zeroed() };
+        let at = (&raw mut registers) as usize;
+        request(libc::PTRACE_GETREGS, self.thread, 0, at)?;
+        Ok(registers)
+    }
+
+    pub(super) fn set_registers(&mut self, registers: &Registers) -> io::Result<()> {
+        request(libc::PTRACE_SETREGS, self.thread, 0, std::ptr::from_ref(registers) as usize)
+    }
+
+    /// All others: of vectors, of floating point, and of whatever else the processor has.
+    pub(super) fn other_registers(&self) -> io::Result<Vec<u8>> {
+        let mut state = vec![0; STATE_BYTES];
+        let mut part = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() };
+        let at = (&raw mut part) as usize;
+        request(libc::PTRACE_GETREGSET, self.thread, NT_X86_XSTATE, at)?;
+        state.truncate(part.iov_len);
+        Ok(state)
+    }
+
+    pub(super) fn set_other_registers(&mut self, state: &[u8]) -> io::Result<()> {
+        let base = state.as_ptr().cast_mut().cast::<c_void>();
+        let mut part = libc::iovec { iov_base: base, iov_len: state.len() };
+        let at = (&raw mut part) as usize;
+        request(libc::PTRACE_SETREGSET, self.thread, NT_X86_XSTATE, at)
+    }
+
+    /// The signals that it does not take now, a bit for each.
+    pub(super) fn blocked_signals(&self) -> io::Result<u64> {
+        let mut signals = 0_u64;
+        let at = (&raw mut signals) as usize;
+        request(libc::PTRACE_GETSIGMASK, self.thread, SIGNAL_BYTES, at)?;
+        Ok(signals)
+    }
+
+    pub(super) fn block_signals(&mut self, signals: u64) -> io::Result<()> {
+        let at = (&raw const signals) as usize;
+        request(libc::PTRACE_SETSIGMASK, self.thread, SIGNAL_BYTES, at)
+    }
+}
+
+impl Drop for Tracee {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // It may have ended meanwhile.
+            let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
+        }
+    }
+}
+
+fn request(what: libc::c_uint, thread: i32, address: usize, data: usize) -> io::Result<()> {
+    // SAFETY: what the requests above read and write is theirs, and large enough.
+    let done = unsafe { libc::ptrace(what, thread, address, data) };
+    if done == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

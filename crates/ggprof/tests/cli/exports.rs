@@ -1,0 +1,208 @@
+//! Files are what their names say, whichever command writes them, and what is there stays.
+
+use crate::place::{GGPROF, Place, RECORD, example, profile};
+use expect_test::expect;
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A recording as the agent makes it, compressed.
+fn recording() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/llama-moe-cpu-h200.ggprof.gz")
+}
+
+fn unpacked(file: &Path) -> Vec<u8> {
+    let bytes = fs::read(file).unwrap();
+    let mut plain = Vec::new();
+    match file.extension().unwrap().to_str().unwrap() {
+        "gz" => drop(flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).unwrap()),
+        "zst" => {
+            let decoder = ruzstd::decoding::StreamingDecoder::new(&bytes[..]);
+            decoder.unwrap().read_to_end(&mut plain).unwrap();
+        }
+        _ => plain = bytes,
+    }
+    plain
+}
+
+#[test]
+fn compressed_names_are_compressed_and_read_again() {
+    let place = Place::new();
+    let example = example();
+    let example = example.to_str().unwrap();
+    for extension in ["json", "txt", "csv", "md", "html"] {
+        let names = ["", ".gz", ".zst"].map(|packing| format!("a.{extension}{packing}"));
+        let mut arguments = vec!["convert", example];
+        names.iter().for_each(|name| arguments.extend(["-o", name]));
+        place.run(&arguments).succeeded();
+        let [plain, gz, zst] = names.each_ref().map(|name| unpacked(&place.path(name)));
+        assert!(plain == gz && plain == zst && !plain.is_empty(), "{extension}");
+        let bytes = names.map(|name| fs::metadata(place.path(&name)).unwrap().len());
+        assert!(bytes[1] < bytes[0] && bytes[2] < bytes[0], "{extension} {bytes:?}");
+    }
+    let summary = |name: &str| place.run(&["report", name]).succeeded().out.replace(name, "");
+    let expected = summary("a.json");
+    assert_eq!([summary("a.json.gz"), summary("a.json.zst")], [&*expected, &*expected]);
+}
+
+#[test]
+fn a_recording_is_copied_as_it_is_or_not_at_all() {
+    let place = Place::new();
+    let recording = recording();
+    let original = unpacked(&recording);
+    let file = recording.to_str().unwrap();
+    let outputs = ["a.ggprof", "a.ggprof.gz", "a.ggprof.zst"];
+    for name in outputs {
+        place.run(&["convert", file, "-o", name]).succeeded();
+        assert!(unpacked(&place.path(name)) == original, "{name}");
+        place.run(&["report", name]).succeeded();
+    }
+    place.run(&["convert", "a.ggprof.zst", "-o", "b.ggprof"]).succeeded();
+    assert!(fs::read(place.path("b.ggprof")).unwrap() == original);
+    place.file("p.json", profile(&[RECORD]));
+    let mut sentences = String::new();
+    for arguments in [
+        &["convert", "p.json", "-o", "a.ggprof"][..],
+        &["convert", "a.ggprof", "--phase", "tg", "-o", "c.ggprof"],
+        &["convert", "-", "-o", "c.ggprof"],
+    ] {
+        let ran = place.run(arguments);
+        ran.failed_with_a_sentence();
+        sentences.push_str(&ran.err);
+    }
+    assert!(fs::read(place.path("a.ggprof")).unwrap() == original);
+    assert!(!place.names().contains(&"c.ggprof".to_owned()));
+    expect![[r#"
+        ggprof: a.ggprof would be a recording, and p.json is none: a recording cannot be made from another format. Write .json.
+        ggprof: c.ggprof would be a recording, which is only copied whole. Write a part as .json.
+        ggprof: c.ggprof would be a recording, which is only copied from a file. Name the file.
+    "#]].assert_eq(&sentences);
+}
+
+#[test]
+fn what_is_read_is_not_written_over() {
+    let place = Place::new();
+    let json = profile(&[RECORD]);
+    place.file("p.json", &json);
+    place.file("q.json", &json);
+    std::os::unix::fs::symlink("p.json", place.path("link.json")).unwrap();
+    fs::create_dir(place.path("d")).unwrap();
+    for arguments in [
+        &["convert", "p.json", "-o", "./p.json"][..],
+        &["convert", "p.json", "-o", "link.json"],
+        &["convert", "link.json", "-o", "d/../p.json"],
+        &["report", "p.json", "-o", "p.json"],
+        &["report", "p.json", "--chrome-trace", "p.json"],
+        &["report", "q.json", "--issue", "--since", "p.json", "-o", "p.json"],
+        &["explain", "p.json", "--format", "json", "-o", "p.json"],
+        &["diff", "q.json", "p.json", "-o", "p.json"],
+    ] {
+        let ran = place.run(arguments);
+        ran.failed_with_a_sentence();
+        let said = ran.err.contains("is the recording that is read, and stays.");
+        assert!(said, "{arguments:?} {}", ran.err);
+    }
+    assert_eq!(fs::read_to_string(place.path("p.json")).unwrap(), json);
+    let recording = recording();
+    fs::copy(&recording, place.path("x.ggprof")).unwrap();
+    place.run(&["convert", "x.ggprof", "-o", "x.ggprof"]).failed_with_a_sentence();
+    assert!(fs::read(place.path("x.ggprof")).unwrap() == fs::read(recording).unwrap());
+}
+
+#[test]
+fn names_that_say_nothing_are_refused_before_anything_happens() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    let mut sentences = String::new();
+    for arguments in [
+        &["convert", "p.json", "-o", "a.parq"][..],
+        &["convert", "p.json", "-o", "a.json", "-o", "a.json.xz"],
+        &["report", "p.json", "-o", "a.docx"],
+        &["report", "p.json", "-o", "a.html"],
+        &["report", "p.json", "--chrome-trace", "a.csv"],
+        &["report", "p.json", "--html-viewer", "a.json.gz"],
+        &["run", "-o", "a.parq", "--", "touch", "ran"],
+        &["run", "--html", "a.csv", "--", "touch", "ran"],
+        &["ctl", "snapshot", "-o", "a.parq"],
+        &["peaks", "-o", "a.csv"],
+        &["peaks", "-o", "a.json.gz"],
+    ] {
+        let ran = place.run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{arguments:?} {ran:?}");
+        sentences.push_str(ran.err.lines().next().unwrap());
+        sentences.push('\n');
+    }
+    for (arguments, variable) in [
+        // ggprof itself counts as a program of ggml: it has the names of ggml's libraries inside.
+        (&["run", "--", GGPROF, "--profile-output", "a.parq"][..], ""),
+        (&["run", "--", "touch", "ran"], "a.parq"),
+        (&["run", "-o", "missing/a.json", "--", "touch", "ran"], ""),
+        (&["run", "--metrics-file", "missing/m", "--", "touch", "ran"], ""),
+        (&["run", "-o", ".", "--", "touch", "ran"], ""),
+        (&["ctl", "snapshot", "-o", "missing/a.json"], ""),
+        (&["bench", "-o", "missing/a.md", "--", "touch", "ran"], ""),
+        (&["report", "p.json", "--format", "json", "-o", "a.csv"], ""),
+    ] {
+        let ran = place.command(arguments).env("GGML_PROFILE", variable).output().unwrap();
+        let ran = crate::place::Ran::of(ran);
+        ran.failed_with_a_sentence();
+        sentences.push_str(&ran.err);
+    }
+    assert_eq!(place.names(), ["p.json"]);
+    expect![[r#"
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.html' for '--output <FILE>': a report is no .html. It is printed as .json, .txt, .csv, .md; `ggprof convert` writes other formats
+        error: invalid value 'a.csv' for '--chrome-trace <FILE>': this option writes .json; .csv is something else
+        error: invalid value 'a.json.gz' for '--html-viewer <FILE>': this option writes .html; .json is something else
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.csv' for '--html <FILE>': this option writes .html; .csv is something else
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.csv' for '--output <FILE>': this option writes .json; .csv is something else
+        error: invalid value 'a.json.gz' for '--output <FILE>': this file is small, and is not compressed. Name a .json
+        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it.
+        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it.
+        ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
+        ggprof: missing/m cannot be written: its directory does not exist. Create it first.
+        ggprof: . cannot be written: it is a directory. Name a file inside it.
+        ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
+        ggprof: missing/a.md cannot be written: its directory does not exist. Create it first.
+        ggprof: --format json does not fit a.csv. Leave it out, or choose another name.
+    "#]].assert_eq(&sentences);
+}
+
+#[test]
+fn a_report_is_what_the_name_of_its_file_says() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    for (name, format) in
+        [("a.json", "json"), ("a.csv", "csv"), ("a.md", "markdown"), ("a.txt", "table")]
+    {
+        place.run(&["report", "p.json", "--by", "op", "-o", name]).succeeded();
+        let printed = place.run(&["report", "p.json", "--by", "op", "--format", format]);
+        assert_eq!(fs::read_to_string(place.path(name)).unwrap(), printed.succeeded().out);
+    }
+    place.run(&["report", "p.json", "--format", "markdown", "-o", "b.txt"]).succeeded();
+    let printed = place.run(&["report", "p.json", "--format", "markdown"]).succeeded();
+    assert_eq!(fs::read_to_string(place.path("b.txt")).unwrap(), printed.out);
+    place.run(&["report", "p.json", "--chrome-trace", "t.json.gz"]).succeeded();
+    assert!(unpacked(&place.path("t.json.gz")).starts_with(b"{\"displayTimeUnit\""));
+}
+
+#[test]
+fn who_may_read_a_file_stays_when_it_is_replaced() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o777;
+    for before in [0o600, 0o640, 0o664] {
+        place.file("a.csv", "");
+        fs::set_permissions(place.path("a.csv"), Permissions::from_mode(before)).unwrap();
+        place.run(&["convert", "p.json", "-o", "a.csv"]).succeeded();
+        assert_eq!(mode("a.csv"), before);
+    }
+    place.file("new", "");
+    place.run(&["convert", "p.json", "-o", "b.csv"]).succeeded();
+    assert_eq!(mode("b.csv"), mode("new"), "a new file is as any other");
+}
