@@ -50,7 +50,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggml-profiler", &["ggprof-agent", "ggprof-analysis", "ggprof-report", "ggprof-trace"]),
     ("ggprof-workload", &["ggprof-ggml"]),
     ("ggprof-e2e", &["ggprof-ggml", "ggprof-spool"]),
-    ("xtask", &["ggprof-e2e"]),
+    ("xtask", &["ggprof-e2e", "ggprof-spool"]),
 ];
 
 const TABLES: &str = "xtask/src/lint/arrows.rs";

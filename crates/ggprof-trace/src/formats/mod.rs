@@ -9,5 +9,6 @@ pub mod op_lines;
 mod packing;
 pub mod spool;
 
-pub use input::{ReadError, copy_recording, read};
+pub use ggprof_spool::bytes::{Bytes, FileBytes};
+pub use input::{ReadError, copy_recording, read, read_source};
 pub use packing::Packing;
