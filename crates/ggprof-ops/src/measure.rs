@@ -21,11 +21,11 @@ pub fn measure(trial: &Trial) -> Result<Measured, String> {
     let limit = Duration::from_millis(trial.measure_ms);
     let once_ns = once(&prepared, trial)?;
     let call_ns = if device.is_processor() { LEAST_CALL_OF_CPU_NS } else { LEAST_CALL_NS };
-    let repeats = ((call_ns / once_ns.max(1.0)).ceil() as usize).clamp(1, MOST_REPEATS);
+    let repeats = ((call_ns / once_ns).ceil() as usize).clamp(1, MOST_REPEATS);
     Ok(Measured {
         // The same again and again.
         warm_ns: median_of(&prepared.plan(1, 1, repeats)?, None, limit)?,
-        cold_ns: cold(&device, &prepared, trial, repeats, limit)?,
+        cold_ns: cold(&device, &prepared, trial, (once_ns, repeats), limit)?,
         weight_memory: prepared.special.as_ref().map(|(name, _)| name.clone()),
         version: device.version(),
     })
@@ -39,7 +39,7 @@ fn once(prepared: &Prepared<'_>, trial: &Trial) -> Result<f64, String> {
     }
     plan.compute()?;
     let [first, second] = [plan.compute()?, plan.compute()?];
-    Ok(first.into_iter().chain(second).fold(f64::INFINITY, f64::min))
+    Ok(first.into_iter().chain(second).fold(f64::INFINITY, f64::min).max(1.0))
 }
 
 /// Each time with another copy of all it reads. Before the copies come round again, more than the
@@ -48,12 +48,14 @@ fn cold(
     device: &Device,
     prepared: &Prepared<'_>,
     trial: &Trial,
-    repeats: usize,
+    (once_ns, repeats): (f64, usize),
     limit: Duration,
 ) -> Result<f64, String> {
     let bytes = prepared.source_bytes().max(1);
     let room = device.free_bytes() / 2;
-    let copies = (trial.cold_bytes / bytes + 1).min(MOST_COPIES).min(room / bytes).max(1);
+    let copies = (trial.cold_bytes / bytes + 1).min(MOST_COPIES).min(room / bytes);
+    // Of slow ops no more than can be computed in the time; then something else empties the caches.
+    let copies = copies.min((limit.as_nanos() as f64 / once_ns) as u64).max(1);
     let repeats = repeats.min(copies as usize);
     let graphs = (copies as usize / repeats).max(1);
     let plan = prepared.plan(graphs * repeats, graphs, repeats)?;
