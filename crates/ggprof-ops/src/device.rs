@@ -91,8 +91,8 @@ impl Device {
         let (Some(defaults), Some(make), Some(attach)) = (defaults, make, attach) else { return };
         // SAFETY: ggml's functions of these names have these signatures; a live backend.
         unsafe {
-            let (make, attach): (Make, Attach) =
-                (std::mem::transmute(make), std::mem::transmute(attach));
+            let make = std::mem::transmute::<Pointer, Make>(make);
+            let attach = std::mem::transmute::<Pointer, Attach>(attach);
             let pool = make(&mut defaults(threads as c_int));
             if !pool.is_null() {
                 attach(self.backend, pool);

@@ -5,7 +5,9 @@ mod ops;
 mod texts;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
-pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpBenchArgs, OpWorker, Ops};
+#[cfg(target_os = "linux")]
+pub(crate) use ops::OpBenchArgs;
+pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker, Ops};
 
 use crate::format::{Output, Printout};
 use crate::quantity::{self, Event, Graphs, Moment};
