@@ -11,6 +11,7 @@ mod coverage_words;
 mod document;
 pub mod documents;
 mod findings;
+pub mod left_out_words;
 pub mod live;
 pub mod render;
 pub mod text;

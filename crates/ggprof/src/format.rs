@@ -119,6 +119,15 @@ impl Output {
         }
     }
 
+    /// Lines for a program that does not unpack them.
+    pub(crate) fn lines(path: OsString) -> Result<PathBuf, String> {
+        let output = Self::given(path, Format::Text)?;
+        match output.packing {
+            Packing::None => Ok(output.path),
+            _ => Err("who reads this file does not unpack it. Name a .txt".to_owned()),
+        }
+    }
+
     /// What an option chose. The name must not promise anything else.
     fn given(path: OsString, format: Format) -> Result<Self, String> {
         let path = PathBuf::from(path);

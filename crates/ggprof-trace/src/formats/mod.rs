@@ -5,6 +5,7 @@ pub mod csv;
 pub mod ggml_json;
 mod input;
 mod lanes;
+pub mod op_lines;
 mod packing;
 pub mod spool;
 

@@ -1,10 +1,10 @@
 //! `ggprof report`: questions about a recording, printed or exported.
 
-use crate::cli::{FormatArg, PrintArgs, ReportArgs};
+use crate::cli::{FormatArg, NumbersArgs, PrintArgs, ReportArgs};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::{messages, printing};
+use crate::{messages, op_export, output, printing};
 use ggprof_analysis::diff::Depth;
 use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
@@ -42,7 +42,12 @@ fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
     let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
     arguments.print.check(&inputs)?;
     let outputs = [&arguments.chrome_trace, &arguments.html_viewer];
-    outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))
+    outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))?;
+    if let Some(path) = &arguments.export_ops {
+        inputs.iter().try_for_each(|input| output::spare(input, path))?;
+        output::check(path)?;
+    }
+    Ok(())
 }
 
 /// What maintainers ask for, and what changed since another recording.
@@ -74,7 +79,13 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
         output.fill(|out| viewer::write(trace, name, peaks.as_ref(), drawn, out))?;
         messages::note(&format!("HTML page written to {}.", output.path.display()));
     }
-    Ok(arguments.chrome_trace.is_some() || arguments.html_viewer.is_some())
+    if let Some(path) = &arguments.export_ops {
+        let numbers = NumbersArgs { reader: arguments.export_for.clone(), ids_of: None };
+        op_export::write(recording, None, &numbers, path)?;
+    }
+    let has_files =
+        [&arguments.chrome_trace, &arguments.html_viewer].into_iter().any(Option::is_some);
+    Ok(has_files || arguments.export_ops.is_some())
 }
 
 fn annotations(trace: &Trace) -> Annotations {
