@@ -6,7 +6,11 @@ pub mod ggml_json;
 mod input;
 mod lanes;
 mod packing;
+pub mod perfetto;
+pub mod pprof;
+mod protobuf;
 pub mod spool;
+pub mod timeline;
 
 pub use input::{ReadError, copy_recording, read};
 pub use packing::Packing;
