@@ -5,14 +5,19 @@ use super::packets::{Kind, Packets};
 use crate::model::{Backend, DeviceWork, Trace, WorkKind};
 use std::io::{self, Write};
 
-pub(super) fn stages(trace: &Trace, pid: u64, packets: &mut Packets<impl Write>) -> io::Result<()> {
+pub(super) fn stages(
+    trace: &Trace,
+    pid: Option<u64>,
+    packets: &mut Packets<impl Write>,
+) -> io::Result<()> {
     let mut is_described = vec![false; trace.backends.len()];
     for (number, work) in (1..).zip(&trace.device_work) {
         let backend = usize::from(trace.events.get(work.event).backend.0);
         if !std::mem::replace(&mut is_described[backend], true) {
             let api = api(&trace.backends[backend]);
             packets.describe(interned::GRAPHICS_CONTEXTS, context_of(backend), |it| {
-                it.number(context::PID, pid).number(context::API, api);
+                pid.into_iter().for_each(|pid| _ = it.number(context::PID, pid));
+                it.number(context::API, api);
             });
         }
         one(trace, number, work, backend, packets)?;

@@ -20,7 +20,7 @@ use super::protobuf::Message;
 use super::timeline::{Annotations, Counter};
 use crate::model::{Event, EventId, EventKind, Trace, shape_text};
 use hashbrown::HashMap;
-use numbers::{counter, descriptor, event, packet, process, stats, thread};
+use numbers::{counter, descriptor, event, packet, process, stats};
 use packets::{Kind, Packets, number_annotation};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -41,8 +41,9 @@ pub fn write(trace: &Trace, annotations: &Annotations, out: impl Write) -> io::R
     writer.losses(trace, annotations)
 }
 
-fn pid_of(trace: &Trace) -> u64 {
-    trace.provenance.as_ref().map_or(0, |facts| u64::from(facts.pid))
+/// 0 is no process of a user.
+fn pid_of(trace: &Trace) -> Option<u64> {
+    trace.provenance.as_ref().map(|facts| u64::from(facts.pid)).filter(|&pid| pid > 0)
 }
 
 struct Writer<W> {
@@ -65,7 +66,9 @@ impl<W: Write> Writer<W> {
 
     fn process(&mut self, trace: &Trace) -> io::Result<()> {
         let name = trace.provenance.as_ref().map_or(&*trace.writer, |facts| &facts.command);
-        let pid = pid_of(trace);
+        let Some(pid) = pid_of(trace) else {
+            return self.packets.track(PROCESS, 0, name, |_| ());
+        };
         self.packets.track(PROCESS, 0, "", |it| {
             it.with(descriptor::PROCESS, |it| {
                 it.number(process::PID, pid).text(process::NAME, name);
@@ -92,24 +95,20 @@ impl<W: Write> Writer<W> {
             let end_ns = task.start_ns.saturating_add(task.duration_ns);
             (name.trim_end().to_owned(), task.start_ns, end_ns)
         });
-        self.slices((PROCESS, "phases"), Vec::new(), phases.collect())?;
-        self.slices((PROCESS, "graph runs"), Vec::new(), runs.collect())?;
-        self.slices((PROCESS, "host tasks"), Vec::new(), tasks.collect())
+        self.slices("phases", phases.collect())?;
+        self.slices("graph runs", runs.collect())?;
+        self.slices("host tasks", tasks.collect())
     }
 
-    /// Slices on the first of these tracks, and on more below `parent` where they overlap.
-    fn slices(
-        &mut self,
-        (parent, name): (u64, &str),
-        mut tracks: Vec<u64>,
-        mut slices: Vec<Named>,
-    ) -> io::Result<()> {
+    /// Slices on a track of their own, and on more where they overlap.
+    fn slices(&mut self, name: &str, mut slices: Vec<Named>) -> io::Result<()> {
         slices.sort_by_key(|slice| slice.1);
         let mut lanes = Lanes::default();
+        let mut tracks = Vec::new();
         for (text, start_ns, end_ns) in slices {
             let lane = lanes.place(start_ns, end_ns);
             if lane as usize == tracks.len() {
-                tracks.push(self.track(parent, &lane_name(name, lane))?);
+                tracks.push(self.track(PROCESS, &lane_name(name, lane))?);
             }
             let track = tracks[lane as usize];
             let text = |it: &mut Message| _ = it.text(event::NAME, &text);
@@ -202,7 +201,8 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// What each thread did, where that was recorded.
+    /// What each thread did, where that was recorded. Threads have numbers of ggml's, which are not the
+    /// system's: so they are tracks, and no threads of the system.
     fn threads(&mut self, trace: &Trace) -> io::Result<()> {
         let mut threads: BTreeMap<u32, Vec<Named>> = BTreeMap::new();
         for share in &trace.events.thread_shares {
@@ -210,17 +210,8 @@ impl<W: Write> Writer<W> {
             let end_ns = share.start_ns.saturating_add(share.duration_ns);
             threads.entry(share.thread).or_default().push((name, share.start_ns, end_ns));
         }
-        let pid = pid_of(trace);
         for (number, slices) in threads {
-            let track = self.next_track;
-            self.next_track += 1;
-            self.packets.track(track, 0, "", |it| {
-                it.with(descriptor::THREAD, |it| {
-                    it.number(thread::PID, pid).number(thread::TID, u64::from(number));
-                    it.text(thread::NAME, &format!("thread {number}"));
-                });
-            })?;
-            self.slices((track, "thread"), vec![track], slices)?;
+            self.slices(&format!("thread {number}"), slices)?;
         }
         Ok(())
     }

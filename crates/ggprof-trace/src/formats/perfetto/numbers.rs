@@ -35,7 +35,6 @@ pub(super) mod descriptor {
     pub(crate) const UUID: u32 = 1;
     pub(crate) const NAME: u32 = 2;
     pub(crate) const PROCESS: u32 = 3;
-    pub(crate) const THREAD: u32 = 4;
     pub(crate) const PARENT_UUID: u32 = 5;
     pub(crate) const COUNTER: u32 = 8;
     pub(crate) const CHILD_ORDERING: u32 = 11;
@@ -47,12 +46,6 @@ pub(super) mod descriptor {
 pub(super) mod process {
     pub(crate) const PID: u32 = 1;
     pub(crate) const NAME: u32 = 6;
-}
-
-pub(super) mod thread {
-    pub(crate) const PID: u32 = 1;
-    pub(crate) const TID: u32 = 2;
-    pub(crate) const NAME: u32 = 5;
 }
 
 pub(super) mod counter {

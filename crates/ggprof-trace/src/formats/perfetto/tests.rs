@@ -1,7 +1,7 @@
 //! What is written, read again by the numbers of the schema.
 
 use super::numbers::{
-    annotation, descriptor, event, interned, packet, process, snapshot, stage, stats, thread, trace,
+    annotation, descriptor, event, interned, packet, process, snapshot, stage, stats, trace,
 };
 use super::*;
 use crate::formats::protobuf::read;
@@ -60,9 +60,6 @@ fn track(it: &[u8]) -> String {
     for process in read::messages(it, descriptor::PROCESS) {
         line.push_str(&format!(" process {:?}", read::text(process, process::NAME).unwrap()));
     }
-    for of in read::messages(it, descriptor::THREAD) {
-        line.push_str(&format!(" tid {:?}", read::number(of, thread::TID).unwrap()));
-    }
     line
 }
 
@@ -104,7 +101,7 @@ fn all_that_a_timeline_has() {
          copy CUDA0 H2D 1000..2000 128 embd";
     expect![[r#"
         clocks 1
-        track 1 below 0 process "ggml"
+        track 1 below 0 "ggml"
         track 2 below 1 "phases"
         1000 begin 2 tg1
         6000 end 2
