@@ -65,7 +65,7 @@ pub use grouping::{
     by_op, by_phase, by_shape, fusion_of,
 };
 pub use inefficiency::{Inefficiency, inefficiency};
-pub use layers::{Layer, Module, Place, places};
+pub use layers::{Layer, Module, Place, Places, places};
 pub use memory::memory;
 pub use model_facts::{ModelFacts, model_facts, most_threads};
 pub use peaks::Peaks;

@@ -161,9 +161,15 @@ impl Phases {
         phase.map_or(PhaseKind::Graph, |&phase| self.phases[phase as usize].kind)
     }
 
-    /// Whether something of it is guessed from shapes.
-    pub fn are_guessed(&self) -> bool {
-        self.phases.iter().any(|phase| phase.is_guess && phase.kind != PhaseKind::Graph)
+    /// Graph runs whose kind and tokens are guessed from shapes.
+    pub fn guessed_runs(&self) -> u64 {
+        let guessed = self.phases.iter().filter(|it| it.is_guess && it.kind != PhaseKind::Graph);
+        guessed.map(|phase| phase.runs).sum()
+    }
+
+    /// Whether what is known of any graph run is no guess.
+    pub fn are_known_in_part(&self) -> bool {
+        self.phases.iter().any(|phase| !phase.is_guess)
     }
 }
 

@@ -1,7 +1,7 @@
 //! How close work comes to what its backend's device can do: to what was measured of the device, or
 //! else to the best that the recording itself shows. The two are never mixed up.
 
-use crate::grouping::by_shape;
+use crate::grouping::sums_by_shape;
 use crate::peaks::{Operands, Peaks};
 use crate::totals::Totals;
 use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
@@ -109,7 +109,7 @@ fn best_seen(trace: &Trace) -> Vec<BackendRoof> {
         int8_ops_per_s: None,
     };
     let mut best = vec![nothing; trace.backends.len()];
-    let rows = by_shape(trace);
+    let rows = sums_by_shape(trace);
     let mut busy_ns = vec![0u128; trace.backends.len()];
     for row in &rows {
         busy_ns[usize::from(row.backend.0)] += row.totals.total_ns;

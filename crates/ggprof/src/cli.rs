@@ -85,6 +85,16 @@ impl DeliverArgs {
     }
 }
 
+impl Command {
+    /// Whether it reads recordings and starts no programs.
+    pub(crate) fn reads_recordings(&self) -> bool {
+        matches!(
+            self,
+            Self::Report(_) | Self::Explain(_) | Self::Diff(_) | Self::View(_) | Self::Convert(_)
+        )
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = texts::DOCTOR)]
 pub(crate) struct DoctorArgs {

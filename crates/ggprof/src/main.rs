@@ -14,6 +14,7 @@ mod exit;
 mod fail_if;
 mod format;
 mod input;
+mod interruption;
 mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
@@ -51,6 +52,9 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> anyhow::Result<Outcome> {
+    if command.reads_recordings() {
+        interruption::watch();
+    }
     match command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Attach(arguments) => commands::attach(arguments),

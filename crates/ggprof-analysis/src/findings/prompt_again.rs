@@ -1,7 +1,8 @@
 //! R13: prompts that begin anew although the text before them was in the context.
 //!
 //! Tokens are never recorded. What gives it away is a conversation: each prompt is longer than all
-//! that came before it in the same context, and nothing of it is reused.
+//! that came before it in the same context, and nothing of it is reused. A program that clears the whole
+//! memory in between, as benchmarks do, means to begin anew.
 
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
@@ -29,7 +30,8 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
             let phase = &scene.phases.phases[phase as usize];
             phase.start_ns <= after.start_ns && after.start_ns < phase.end_ns
         });
-        let Some(had) = had_before(before, after).filter(|_| is_inside) else { continue };
+        let is_wanted = is_inside && !begins_on_purpose(scene, after);
+        let Some(had) = had_before(before, after).filter(|_| is_wanted) else { continue };
         again += 1;
         tokens += had;
         of_tokens += after.prompt_tokens;
@@ -41,11 +43,18 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
 
+fn begins_on_purpose(scene: &Scene<'_>, request: &Request) -> bool {
+    let steps = &scene.phases.steps;
+    let first = steps.partition_point(|step| step.start_ns < request.start_ns);
+    let of_it = steps[first..].iter().take_while(|step| step.start_ns == request.start_ns);
+    of_it.into_iter().any(|step| step.is_after_clear)
+}
+
 /// How many tokens of a prompt the request before had in the context, if it goes on with it and
 /// reuses none.
 fn had_before(before: &Request, after: &Request) -> Option<u64> {
     let had = before.reused_tokens + before.prompt_tokens + before.generated.saturating_sub(1);
-    let goes_on = before.generated > 0 && after.prompt_tokens + after.reused_tokens >= had;
+    let goes_on = before.generated > 0 && after.prompt_tokens + after.reused_tokens > had;
     let is_anew = (after.reused_tokens as f64) < REUSED * had as f64;
     (goes_on && is_anew && had >= LEAST_TOKENS).then(|| had.saturating_sub(after.reused_tokens))
 }
@@ -80,5 +89,10 @@ mod tests {
         let (anew, reused) = (conversation(anew), conversation(reused));
         let found = check(RULE, &anew, 240 * 120 / 150, &reused);
         assert_eq!(found.what, What::PromptAgain { requests: 1, tokens: 120, of_tokens: 150 });
+        // A benchmark that goes on with a longer prompt, and one that repeats the same.
+        let cleared = anew.replace("removed 0 0", "cleared");
+        check(RULE, &anew, 240 * 120 / 150, &cleared);
+        let same = anew.replace("0:0+150", "0:0+120").replace("0:150+1", "0:120+1");
+        check(RULE, &anew, 240 * 120 / 150, &same);
     }
 }

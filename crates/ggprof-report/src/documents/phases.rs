@@ -139,10 +139,15 @@ fn beside(document: &mut Document, phases: &Phases) {
             ],
         );
     }
-    if phases.are_guessed() {
+    let guessed = phases.guessed_runs();
+    if guessed > 0 {
         let words = "guessed from {}: the program's calls of libllama were not seen";
         let source = Fact::new("source", Cell::text("shapes"), words);
-        document.fact("phases_from", "phases", vec![source]);
+        let runs =
+            if guessed == 1 { "(for {} graph run only)" } else { "(for {} graph runs only)" };
+        let runs = Fact::new("runs", Cell::Count(guessed.into()), runs);
+        let facts = if phases.are_known_in_part() { vec![source, runs] } else { vec![source] };
+        document.fact("phases_from", "phases", facts);
     }
 }
 

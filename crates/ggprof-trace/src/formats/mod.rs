@@ -12,5 +12,6 @@ mod protobuf;
 pub mod spool;
 pub mod timeline;
 
-pub use input::{ReadError, copy_recording, read};
+pub use ggprof_spool::bytes::{Bytes, FileBytes};
+pub use input::{ReadError, copy_recording, read, read_source};
 pub use packing::Packing;

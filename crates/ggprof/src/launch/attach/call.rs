@@ -5,8 +5,8 @@
 //! back all registers, those of vectors as well, and the signals that it did not take meanwhile.
 
 use super::maps::{self, Mapping};
-use super::threads;
 use super::tracee::{Registers, Stop, Tracee};
+use super::{symbol, threads};
 use anyhow::{Context, anyhow, bail};
 use std::fs::File;
 use std::io;
@@ -26,7 +26,8 @@ const TIME_TO_CHOOSE: Duration = Duration::from_secs(2);
 /// The bit of the flags that turns string instructions around.
 const BACKWARDS: u64 = 1 << 10;
 
-/// A thread that makes calls for us.
+/// A thread that makes calls for us. It was waiting for something outside of its process, or computing:
+/// in both cases it does not hold a lock of the C library.
 pub(super) struct Caller {
     tracee: Tracee,
     memory: File,
@@ -44,13 +45,15 @@ impl Caller {
         let memory = open_memory(pid)?;
         let begun = Instant::now();
         let maps = maps::of(pid)?;
+        let mut ggml = None;
         while begun.elapsed() < TIME_TO_CHOOSE {
             for thread in threads::that_wait(pid)? {
                 if let Some(caller) = Caller::try_one(thread, &memory, |_| true, &maps)? {
                     return Ok(caller);
                 }
             }
-            let computes = |place: u64| threads::is_in_ggml(&maps, place);
+            let ggml = ggml.get_or_insert_with(|| symbol::code_of_ggml(&maps));
+            let computes = |place: u64| ggml.iter().any(|code| code.contains(&place));
             for thread in threads::of(pid)? {
                 if let Some(caller) = Caller::try_one(thread, &memory, computes, &maps)? {
                     return Ok(caller);

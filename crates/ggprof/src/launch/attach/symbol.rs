@@ -6,14 +6,18 @@ use ggprof_agents::Libc;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader, Sym};
 use object::{Endianness, elf};
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+/// Whether a library's file has such a name.
+type IsFile = fn(&str) -> bool;
 
 /// The function that opens libraries.
 pub(super) fn of_loader(pid: u32, libc: Libc) -> anyhow::Result<u64> {
     let maps = maps::of(pid)?;
     // Before glibc 2.34 the program's own `dlopen` is in a library that it may do without.
-    let places: &[(fn(&str) -> bool, &str)] = match libc {
+    let places: &[(IsFile, &str)] = match libc {
         Libc::Glibc => &[
             (is_libc, "dlopen"),
             (|name| name.starts_with("libdl.so") || name.starts_with("libdl-"), "dlopen"),
@@ -73,6 +77,44 @@ impl Found {
     }
 }
 
+/// Where ggml's functions are. A thread in one of them is not in the C library; in other functions of a
+/// program it may be in an allocator that the program brings with it.
+pub(super) fn code_of_ggml(maps: &[Mapping]) -> Vec<Range<u64>> {
+    let code = maps.iter().filter(|mapping| mapping.is_code && mapping.inode != 0);
+    let of_file = |mapping: &Mapping| match mapping.file_name().starts_with("libggml") {
+        true => vec![mapping.memory.clone()],
+        false => functions_of_ggml(maps, mapping).unwrap_or_default(),
+    };
+    code.flat_map(of_file).collect()
+}
+
+fn functions_of_ggml(maps: &[Mapping], mapping: &Mapping) -> Option<Vec<Range<u64>>> {
+    let start = maps.iter().find(|it| it.inode == mapping.inode && it.offset == 0)?.memory.start;
+    let data = std::fs::read(&mapping.path).ok()?;
+    let header = FileHeader64::<Endianness>::parse(&*data).ok()?;
+    let endian = header.endian().ok()?;
+    let first = first_address(header, &data).ok()?;
+    let sections = header.sections(endian, &*data).ok()?;
+    let symbols = sections.symbols(endian, &*data, elf::SHT_SYMTAB).ok()?;
+    let is_ggmls = |symbol: &&elf::Sym64<Endianness>| {
+        let name = symbol.name(endian, symbols.strings()).unwrap_or_default();
+        symbol.st_type() == elf::STT_FUNC && name.windows(5).any(|part| part == b"ggml_")
+    };
+    let range = |symbol: &elf::Sym64<Endianness>| {
+        let from = start + symbol.st_value(endian).checked_sub(first)?;
+        Some(from..from + symbol.st_size(endian))
+    };
+    Some(symbols.iter().filter(is_ggmls).filter_map(range).collect())
+}
+
+/// The first one that a file wants to be loaded at.
+fn first_address(header: &FileHeader64<Endianness>, data: &[u8]) -> object::Result<u64> {
+    let endian = header.endian()?;
+    let segments = header.program_headers(endian, data)?;
+    let loaded = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
+    Ok(loaded.map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0))
+}
+
 fn symbol(file: &Path, function: &str) -> anyhow::Result<Option<Found>> {
     let data = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
     find(&data, function).with_context(|| format!("{} is damaged", file.display()))
@@ -81,9 +123,7 @@ fn symbol(file: &Path, function: &str) -> anyhow::Result<Option<Found>> {
 fn find(data: &[u8], function: &str) -> object::Result<Option<Found>> {
     let header = FileHeader64::<Endianness>::parse(data)?;
     let endian = header.endian()?;
-    let segments = header.program_headers(endian, data)?;
-    let loaded = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_LOAD);
-    let first = loaded.map(|segment| segment.p_vaddr(endian)).min().unwrap_or(0);
+    let first = first_address(header, data)?;
     let sections = header.sections(endian, data)?;
     let symbols = sections.symbols(endian, data, elf::SHT_DYNSYM)?;
     let is_it = |symbol: &&elf::Sym64<Endianness>| {

@@ -71,13 +71,6 @@ fn is_condition(operation: i32) -> bool {
     operation & COMMAND == libc::FUTEX_WAIT_BITSET
 }
 
-/// Whether a thread that was stopped while it ran is in code of ggml or of the program, and not in that
-/// of the C library or another one of the system.
-pub(super) fn is_in_ggml(maps: &[Mapping], place: u64) -> bool {
-    let of = maps.iter().find(|mapping| mapping.memory.contains(&place));
-    of.is_some_and(|mapping| mapping.file_name().contains("ggml"))
-}
-
 /// Whether there is room for a call below this stack pointer.
 pub(super) fn has_room(maps: &[Mapping], stack: u64) -> bool {
     let of = maps.iter().find(|mapping| mapping.memory.contains(&stack));
