@@ -57,7 +57,7 @@ pub fn stacks(trace: &Trace) -> Vec<Stack> {
         let signature = trace.node(event.node).signature;
         (
             names.of_event(event),
-            places[event.id.0 as usize].module,
+            places.of(event.id).module,
             representatives[signature.0 as usize],
             event.kind,
             event.backend,
