@@ -39,6 +39,7 @@ pub mod sampling;
 pub mod seconds;
 pub mod sequences;
 mod shape_guess;
+pub mod stacks;
 pub mod statistics;
 pub mod steps;
 pub mod top_kernels;

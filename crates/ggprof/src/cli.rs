@@ -160,9 +160,9 @@ pub(crate) struct AttachArgs {
 #[derive(Debug, Args)]
 #[command(after_help = texts::RUN)]
 pub(crate) struct RunArgs {
-    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html or
-    /// .ggprof (the recording itself), and with .gz or .zst behind that it is compressed; without a
-    /// file, print a summary
+    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html,
+    /// .ggprof (the recording itself), .pftrace (Perfetto) or .pb.gz (pprof), and with .gz or .zst
+    /// behind that it is compressed; without a file, print a summary
     #[arg(
         short,
         long,

@@ -7,7 +7,11 @@ mod input;
 mod lanes;
 pub mod op_lines;
 mod packing;
+pub mod perfetto;
+pub mod pprof;
+mod protobuf;
 pub mod spool;
+pub mod timeline;
 
 pub use ggprof_spool::bytes::{Bytes, FileBytes};
 pub use input::{ReadError, copy_recording, read, read_source};

@@ -164,12 +164,14 @@ Examples:
 
 pub(super) const CONVERT: &str = "\
 Formats:
-  .json    all facts of the recording, as ggml's profiler writes them, and more
-  .csv     a line for each op and copy
-  .txt     the text report of ggml's profiler
-  .md      the summary
-  .html    the timeline, as one page
-  .ggprof  the recording itself, from a recording
+  .json     all facts of the recording, as ggml's profiler writes them, and more
+  .csv      a line for each op and copy
+  .txt      the text report of ggml's profiler
+  .md       the summary
+  .html     the timeline, as one page
+  .ggprof   the recording itself, from a recording
+  .pftrace  Perfetto's own format, for ui.perfetto.dev and its trace processor
+  .pb       the format of pprof, usually as .pb.gz, for `go tool pprof`, Pyroscope and Parca
   Each can have .gz or .zst behind it, and is compressed then.
 
 Examples:
@@ -177,6 +179,7 @@ Examples:
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof convert profile.ggprof --phase tg -o generation.json.zst
   ggprof convert profile.ggprof -o profile.ggprof.zst           the recording, smaller
+  ggprof convert profile.ggprof -o trace.pftrace -o profile.pb.gz
   ggprof convert profile.ggprof -o -                            JSON to standard output";
 
 pub(super) const EXPORT: &str = "\

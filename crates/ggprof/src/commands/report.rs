@@ -6,11 +6,9 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, op_export, output, printing};
 use ggprof_analysis::diff::Depth;
-use ggprof_analysis::{copy_consumers, phases};
 use ggprof_report::documents::{self, By};
-use ggprof_report::{Block, Document, viewer};
-use ggprof_trace::Trace;
-use ggprof_trace::formats::chrome::{self, Annotations, Slice};
+use ggprof_report::{Block, Document, timeline, viewer};
+use ggprof_trace::formats::chrome;
 use std::path::Path;
 
 /// Rows that `--inefficiency` shows.
@@ -67,7 +65,7 @@ fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcom
 fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool> {
     let Recording { trace, name, peaks } = recording;
     if let Some(output) = &arguments.chrome_trace {
-        let annotations = annotations(trace);
+        let annotations = timeline::annotations(trace);
         output.fill(|out| chrome::write(trace, &annotations, out))?;
         messages::note(&format!(
             "Chrome trace written to {}; open it in ui.perfetto.dev or chrome://tracing.",
@@ -86,16 +84,6 @@ fn export(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<bool>
     let has_files =
         [&arguments.chrome_trace, &arguments.html_viewer].into_iter().any(Option::is_some);
     Ok(has_files || arguments.export_ops.is_some())
-}
-
-fn annotations(trace: &Trace) -> Annotations {
-    let phases = phases(trace).phases;
-    let slice = |phase: &ggprof_analysis::Phase| Slice {
-        name: phase.label(),
-        start_ns: phase.start_ns,
-        end_ns: phase.end_ns,
-    };
-    Annotations { phases: phases.iter().map(slice).collect(), links: copy_consumers(trace) }
 }
 
 /// What to print: what was asked for, or the summary if nothing was.
