@@ -63,7 +63,19 @@ fn a_server_is_recorded_from_the_attach_on() {
     assert!(words.contains("One thread stood for"), "{words}");
     // Unobserved again, and as before.
     assert_eq!(ask(), before);
+    // Once more, into a recording of its own, with the agent that is there.
+    let words = ["attach", &server.id().to_string(), "--no-sensors", "-o", "again.ggprof"];
+    let attached = Running::start(&mut session.ggprof(&words));
+    while session.spools().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(ask(), before);
+    let (code, words) = attached.end();
+    assert_eq!(code, Some(0), "{words}");
     server.end();
+    let again = Recording::read(&session.file("again.ggprof"));
+    check_every_node(&again);
+    assert_eq!(again.completed_runs().count(), 9);
     let recording = Recording::read(&session.file("p.ggprof"));
     check_every_node(&recording);
     // A graph for each token: of the two, and of the last of those that came before.
@@ -167,7 +179,7 @@ fn a_recorded_program_is_left_alone() {
     let pids = session.wait_for(1);
     let output = attach(&session, pids[0], &["--duration", "1s"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-    assert!(said(&output).contains("has an agent of ggprof already"), "{}", said(&output));
+    assert!(said(&output).contains("is being recorded already"), "{}", said(&output));
     running.end();
     check_every_node(&Recording::read(&session.file("p.ggprof")));
 }

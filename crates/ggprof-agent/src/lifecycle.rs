@@ -190,10 +190,13 @@ pub(crate) fn arm_for_library() {
 /// `ggprof attach` wants a recording of a program that runs. Pointers are changed right away, each in
 /// one step; what code is to be changed is returned.
 pub(crate) fn attach(environment: Environment) -> Answer {
-    if !current::is_late() && !current::is_inert() {
-        return Err("the program has an agent already, which was asked for something else".into());
-    }
     let config = Config::understand(&environment)?;
+    if current::recorder().is_some() {
+        return current::record_again(config).map(|()| Vec::new());
+    }
+    if !current::is_late() && !current::is_inert() {
+        return Err("it is to be recorded already, from its first use of ggml on".into());
+    }
     devices::understand(&environment)?;
     std::panic::set_hook(Box::new(|_| {}));
     device_api::register(devices::KNOWN);

@@ -21,7 +21,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use ggprof_spool::layout::{LossKind, StopReason};
+use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use super::thread_log::ThreadLog;
 use super::{Recorder, toggle_signal};
@@ -233,6 +233,22 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
             false
         }
     }
+}
+
+/// A new recording in place of one that was stopped, for `ggprof attach`. It begins with all that is
+/// known of ggml, as that of a forked child does.
+pub(crate) fn record_again(config: Config) -> Result<(), String> {
+    let _alone = MAKING.lock();
+    let before = recorder().filter(|before| before.is_own_process());
+    let before = before.filter(|_| STATE.load(Ordering::Relaxed) == RECORDING);
+    let before = before.ok_or("an earlier recording of it ended with a fault")?;
+    if before.spool.header.control() != Control::Stop {
+        return Err("it is being recorded already; `ggprof ctl` and `ggprof top` reach it".into());
+    }
+    let again = Recorder::create(&config, Some(before))?;
+    again.spool.header.set_control(Control::Record);
+    RECORDER.store(Box::leak(Box::new(again)), Ordering::Release);
+    Ok(())
 }
 
 /// The program has freed the last scheduler that we know of.

@@ -39,16 +39,19 @@ pub(crate) fn attach(
     agent: &Agent,
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Stood> {
-    let library = agent.library(Some(process.libc));
-    let open = symbol::of_loader(process.pid, process.libc)?;
-    let mut caller = Caller::stop_one(process.pid)?;
-    let answer = load(process.pid, &mut caller, library, open)
-        .and_then(|function| ask(&mut caller, function, settings));
+    let (pid, library) = (process.pid, agent.library(Some(process.libc)));
+    let open = symbol::of_loader(pid, process.libc)?;
+    let mut caller = Caller::stop_one(pid)?;
+    let function = match &process.agent {
+        Some(loaded) => symbol::of_file(pid, loaded, FUNCTION),
+        None => load(pid, &mut caller, library, open),
+    };
+    let answer = function.and_then(|function| ask(&mut caller, function, settings));
     let one = caller.let_go()?;
     let changes = answer?;
     let all = match &changes[..] {
         [] => None,
-        changes => Some(code::change(process.pid, changes)?),
+        changes => Some(code::change(pid, changes)?),
     };
     Ok(Stood { one, all })
 }

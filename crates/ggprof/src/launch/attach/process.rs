@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Functions of ggml that programs use. A program that has loaded none cannot be computing.
 const SIGN: &[u8] = b"ggml_backend_";
+/// The beginning of the agent's name.
+const AGENT: &str = "libggprof_agent";
 /// Pieces in which files are looked through.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -19,6 +21,8 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) name: String,
     pub(crate) libc: Libc,
+    /// The agent that it has loaded already.
+    pub(super) agent: Option<PathBuf>,
     /// What will not be seen because the program runs already.
     pub(crate) unseen: Vec<&'static str>,
 }
@@ -36,13 +40,8 @@ impl Process {
         let libc = program_allows(&directory, agent)?;
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
-        if maps.iter().any(|mapping| mapping.file_name().contains("libggprof_agent")) {
-            bail!(
-                "{name} (process {pid}) has an agent of ggprof already. If it is being recorded, \
-                 `ggprof ctl` starts, stops and copies the recording; after an attach has ended, the \
-                 program has to be started again."
-            );
-        }
+        let is_agent = |it: &&Mapping| it.is_code && it.file_name().starts_with(AGENT);
+        let agent = maps.iter().find(is_agent).map(|mapping| mapping.path.clone());
         if !has_ggml(&maps) {
             bail!(
                 "{name} (process {pid}) has not loaded ggml. Attach when it has loaded its model, or \
@@ -50,7 +49,7 @@ impl Process {
             );
         }
         let unseen = unseen(&maps);
-        Ok(Process { pid, name, libc, unseen })
+        Ok(Process { pid, name, libc, agent, unseen })
     }
 }
 
