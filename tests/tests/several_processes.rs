@@ -12,11 +12,8 @@ use tempfile::TempDir;
 /// recordings are in the directory.
 fn two_at_once(libraries: &Path) -> TempDir {
     let directory = TempDir::new().unwrap();
-    let workload = format!(
-        "{} {} --threads 1 --graphs 10",
-        built::workload().display(),
-        libraries.display()
-    );
+    let workload =
+        format!("{} {} --threads 1 --graphs 10", built::workload().display(), libraries.display());
     let script = format!("{workload} & {workload} & wait");
     let mut run = Command::new(built::ggprof());
     run.args(["run", "-o", "p.ggprof", "--", "sh", "-c", &script]);
