@@ -4,6 +4,7 @@
 use crate::grouping::sums_by_shape;
 use crate::peaks::{Operands, Peaks};
 use crate::totals::Totals;
+use crate::work::Work;
 use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
 
 /// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
@@ -69,6 +70,14 @@ impl BackendRoof {
         let compute = totals.gigaflops_per_second().zip(ops_per_s);
         let compute = compute.map(|(rate, most)| rate * 1e9 / most);
         memory.into_iter().chain(compute).reduce(f64::max)
+    }
+
+    /// What work takes at least; `None` where the work or the roof is not known.
+    pub fn least_ns(&self, trace: &Trace, signature: &Signature, work: &Work) -> Option<f64> {
+        let memory_s = work.bytes_moved()? as f64 / self.bytes_per_s?;
+        let ops_per_s = self.ops_per_s(operands_of(trace, signature));
+        let compute_s = work.flops.zip(ops_per_s).map(|(flops, rate)| flops as f64 / rate);
+        Some(memory_s.max(compute_s.unwrap_or(0.0)) * 1e9)
     }
 
     /// Small operands may be widened, so what is faster for wider ones is within reach too.

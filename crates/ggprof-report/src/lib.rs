@@ -11,11 +11,15 @@ mod coverage_words;
 mod document;
 pub mod documents;
 mod findings;
+pub mod left_out_words;
 pub mod live;
+mod pprof;
 pub mod render;
 pub mod text;
+pub mod timeline;
 pub mod units;
 pub mod viewer;
 
 pub use caveat::{Caveat, caveats};
 pub use document::{Align, Block, Cell, Column, Document, Fact, Table};
+pub use pprof::pprof;

@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
+    ("ggprof-ops", &[]),
     ("ggprof-peaks", &["ggprof-analysis"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
@@ -39,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ggprof-agents",
             "ggprof-analysis",
             "ggprof-ggml",
+            "ggprof-ops",
             "ggprof-peaks",
             "ggprof-report",
             "ggprof-spool",

@@ -120,11 +120,11 @@ impl TypeTable {
         self.types.iter().find(|info| info.id == id)
     }
 
-    /// Adds what the recorded program said about a type; it knows better than our table.
     pub fn iter(&self) -> impl Iterator<Item = &TypeInfo> {
         self.types.iter()
     }
 
+    /// Adds what the recorded program said about a type; it knows better than our table.
     pub fn insert(&mut self, info: TypeInfo) {
         match self.types.iter_mut().find(|known| known.id == info.id) {
             Some(known) => *known = info,

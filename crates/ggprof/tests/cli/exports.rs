@@ -31,7 +31,7 @@ fn compressed_names_are_compressed_and_read_again() {
     let place = Place::new();
     let example = example();
     let example = example.to_str().unwrap();
-    for extension in ["json", "txt", "csv", "md", "html"] {
+    for extension in ["json", "txt", "csv", "md", "html", "pftrace", "pb"] {
         let names = ["", ".gz", ".zst"].map(|packing| format!("a.{extension}{packing}"));
         let mut arguments = vec!["convert", example];
         names.iter().for_each(|name| arguments.extend(["-o", name]));
@@ -151,19 +151,19 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
     }
     assert_eq!(place.names(), ["p.json"]);
     expect![[r#"
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
-        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
-        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
         error: invalid value 'a.html' for '--output <FILE>': a report is no .html. It is printed as .json, .txt, .csv, .md; `ggprof convert` writes other formats
         error: invalid value 'a.csv' for '--chrome-trace <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--html-viewer <FILE>': this option writes .html; .json is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
         error: invalid value 'a.csv' for '--html <FILE>': this option writes .html; .csv is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
         error: invalid value 'a.csv' for '--output <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--output <FILE>': this file is small, and is not compressed. Name a .json
-        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it.
-        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, each also with .gz or .zst behind it.
+        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
+        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/m cannot be written: its directory does not exist. Create it first.
         ggprof: . cannot be written: it is a directory. Name a file inside it.

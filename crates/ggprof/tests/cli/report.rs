@@ -391,3 +391,15 @@ fn several_recordings_are_one_trace() {
     refused.failed_with_a_sentence();
     assert!(refused.err.contains("p.json does not say when it was made"), "{}", refused.err);
 }
+
+/// The example's ops have numbers in no ggml that is known here.
+#[test]
+fn ops_need_a_ggml_that_numbers_them() {
+    let ran = asked("report", &["--export-ops", "ops.txt"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("does not say how its ggml numbers its ops"), "{}", ran.err);
+    let ran = asked("report", &["--export-ops", "ops.txt", "--for", "missing.so"]);
+    assert!(ran.err.contains("missing.so cannot be opened"), "{}", ran.err);
+    let ran = asked("report", &["--export-ops", "ops.txt.gz"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}
