@@ -1,8 +1,9 @@
 //! Answers in words: documents made of tables and sentences, and the ways to show them.
 //!
 //! `documents/` decides what a report says, `render/` how it looks in a terminal or as markdown,
-//! JSON or CSV, and `viewer/` packs a recording into a page that draws it. Numbers come from
-//! `ggprof-analysis`; nothing is computed here.
+//! JSON or CSV, and `viewer/` packs a recording into a page that draws it, and `tables/` hands the
+//! same facts and answers to engines for many recordings. Numbers come from `ggprof-analysis`;
+//! nothing is computed here.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +13,9 @@ mod document;
 pub mod documents;
 mod findings;
 pub mod live;
+mod parquet;
 pub mod render;
+pub mod tables;
 pub mod text;
 pub mod units;
 pub mod viewer;

@@ -3,6 +3,7 @@
 use crate::cli::FormatArg;
 use crate::input::Recording;
 use crate::output;
+use ggprof_report::tables::{self, Table};
 use ggprof_report::{documents, render, text, viewer};
 use ggprof_trace::formats::{Packing, csv, ggml_json};
 use std::ffi::OsString;
@@ -18,6 +19,8 @@ pub(crate) enum Format {
     Html,
     /// The recording itself.
     Recording,
+    /// The table of events. All tables have a directory of their own.
+    Parquet,
 }
 
 /// A row of the table.
@@ -36,6 +39,7 @@ const TABLE: &[Row] = &[
     Row { format: Format::Markdown, extensions: &["md"], report: Some(FormatArg::Markdown) },
     Row { format: Format::Html, extensions: &["html", "htm"], report: None },
     Row { format: Format::Recording, extensions: &["ggprof"], report: None },
+    Row { format: Format::Parquet, extensions: &["parquet"], report: None },
 ];
 
 const PACKINGS: &[(&str, Packing)] = &[("gz", Packing::Gzip), ("zst", Packing::Zstd)];
@@ -92,6 +96,12 @@ impl Output {
             None if name.extension.is_empty() => Format::Json,
             None => return Err(unknown(&name)),
         };
+        if format == Format::Parquet && name.packing != Packing::None {
+            return Err(format!(
+                "a .parquet is compressed inside, and readers want it as it is. Leave .{} away",
+                name.packed
+            ));
+        }
         Ok(Self { path, format, packing: name.packing })
     }
 
@@ -169,6 +179,9 @@ impl Output {
             }
             Format::Html => viewer::write(trace, name, peaks.as_ref(), None, out),
             Format::Recording => copy(out),
+            Format::Parquet => {
+                tables::Recording::new(trace, None, peaks.as_ref()).write(Table::Events, out)
+            }
         })
     }
 
@@ -227,9 +240,9 @@ impl Printout {
 
 fn unknown(name: &Name) -> String {
     format!(
-        "ggprof writes no .{}. Its formats are {}, each also with .gz or .zst behind it",
+        "ggprof writes no .{}. Its formats are {}, each also with .gz or .zst behind it, and .parquet",
         name.extension,
-        extensions(|_| true)
+        extensions(|row| row.format != Format::Parquet)
     )
 }
 
@@ -251,6 +264,7 @@ mod tests {
             ("a.htm", Format::Html, Packing::None),
             ("a.ggprof", Format::Recording, Packing::None),
             ("a.md", Format::Markdown, Packing::None),
+            ("a.parquet", Format::Parquet, Packing::None),
             ("a", Format::Json, Packing::None),
             (".txt", Format::Json, Packing::None),
             ("-", Format::Json, Packing::None),
@@ -262,7 +276,7 @@ mod tests {
             let output = Output::named(name.into()).expect(name);
             assert_eq!((output.format, output.packing), (format, packing), "{name}");
         }
-        for name in ["a.parquet", "a.jsn", "a.json.xz", "a.csv.gz.gz", "p.1"] {
+        for name in ["a.parquet.gz", "a.xlsx", "a.jsn", "a.json.xz", "a.csv.gz.gz", "p.1"] {
             assert!(Output::named(name.into()).is_err(), "{name}");
         }
     }

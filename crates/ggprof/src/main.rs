@@ -25,6 +25,7 @@ mod progress;
 mod quantity;
 #[cfg(target_os = "linux")]
 mod screen;
+mod tables;
 mod terminal;
 mod version;
 

@@ -169,13 +169,15 @@ Formats:
   .html    the timeline, as one page
   .ggprof  the recording itself, from a recording
   Each can have .gz or .zst behind it, and is compressed then.
+  .parquet the table of ops and copies, for DuckDB and the like; --tables writes all tables
 
 Examples:
   ggprof convert profile.ggprof -o profile.json
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof convert profile.ggprof --phase tg -o generation.json.zst
   ggprof convert profile.ggprof -o profile.ggprof.zst           the recording, smaller
-  ggprof convert profile.ggprof -o -                            JSON to standard output";
+  ggprof convert profile.ggprof -o -                            JSON to standard output
+  ggprof convert profile.ggprof other.json --tables tables      tables of many recordings";
 
 pub(super) const PEAKS: &str = "\
 Examples:
