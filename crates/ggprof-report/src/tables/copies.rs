@@ -37,7 +37,7 @@ pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
         }),
         Field::text(
             "tensors",
-            "`weights`, `experts`, `KV cache`, `inputs`, `activations`",
+            "`weights`, `experts`, `KV cache`, `inputs`, `activations`, `not known`",
             |row| copied_tensors(row.copies.class).into(),
         ),
         Field::text("direction", "`H2D`, `D2H`, `D2D`", |row| row.direction().into()),
