@@ -29,11 +29,12 @@ const ALONE: [&str; 2] = ["whisper.cpp-tools", "promtool"];
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 const LOADER: &str = "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2";
 const BACKENDS: &str = "usr/lib/x86_64-linux-gnu/ggml/backends0";
-const PROGRAMS: [&str; 2] = ["usr/bin", "usr/libexec/x86_64-linux-gnu/llama/bin"];
+const PROGRAMS: [&str; 3] =
+    ["usr/bin", "usr/libexec/x86_64-linux-gnu/llama/bin", "usr/libexec/x86_64-linux-gnu/ggml"];
 
 static FETCHING: Mutex<()> = Mutex::new(());
 
-/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `promtool`, …) with
+/// A command that runs a program (`llama-server`, `ggml-rpc-server`, `test-backend-ops`, `promtool`, …) with
 /// these backends (`cpu`, `blas`, `rpc`). `None`, with a sentence, where sid cannot be had.
 pub fn command(program: &str, backends: &[&str]) -> Option<Command> {
     tool::fetched("Debian sid's ggml", prepared(program, backends))

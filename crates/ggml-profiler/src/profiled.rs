@@ -4,6 +4,7 @@ use crate::agent;
 use crate::error::Error;
 use crate::record::Records;
 use ggprof_trace::Trace;
+use ggprof_trace::formats::FileBytes;
 use ggprof_trace::formats::spool::{self, Selection};
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -98,7 +99,9 @@ impl Profiled {
         runs.extend(self.on_after.map(|after| after + 1..=u32::MAX));
         let selection = Selection { scheduler: self.number, runs };
         let file = File::open(agent::recording()?)?;
-        let mut trace = spool::read_selection(file, &selection)
+        let length = file.metadata()?.len();
+        let recording = FileBytes::new(file, length, Vec::new());
+        let mut trace = spool::read_selection(&recording, &selection)
             .map_err(|error| Error::Io(error.to_string()))?;
         ggprof_analysis::charge(&mut trace);
         Ok(trace)

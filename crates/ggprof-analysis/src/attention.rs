@@ -7,7 +7,9 @@
 
 use crate::sequences::Sequences;
 use crate::work::Work;
-use ggprof_trace::{BatchFunction, BatchId, Event, GraphRunId, Signature, Tensor, Trace};
+use ggprof_trace::{
+    BatchFunction, BatchId, Event, EventKind, GraphRunId, NodeId, Signature, Tensor, Trace,
+};
 
 pub(crate) const ATTENTION: &str = "FLASH_ATTN_EXT";
 
@@ -15,6 +17,8 @@ pub(crate) const ATTENTION: &str = "FLASH_ATTN_EXT";
 #[derive(Debug, Default)]
 pub struct Attended {
     runs: Vec<Vec<Stretch>>,
+    /// Whether each node is attention.
+    is_attention: Vec<bool>,
 }
 
 /// Tokens of one sequence, one after the other.
@@ -46,7 +50,9 @@ impl Attended {
         if trace.batches.is_empty() {
             return Self::default();
         }
-        let queries = queries(trace);
+        let is_attention = |id| trace.op_name(id) == ATTENTION;
+        let is_attention: Vec<bool> = trace.nodes.ids().map(is_attention).collect();
+        let queries = queries(trace, &is_attention);
         let mut runs_of_batch: Vec<Vec<usize>> = vec![Vec::new(); trace.batches.len()];
         for (at, run) in trace.graph_runs.iter().enumerate() {
             if let Some(BatchId(batch)) = run.batch {
@@ -69,7 +75,7 @@ impl Attended {
                 share_out(&stretches, &runs_of_it, &queries, &mut runs);
             }
         }
-        Self { runs }
+        Self { runs, is_attention }
     }
 
     /// What a graph run's tokens attend to: the longest stretch of keys. `None` if it is not known.
@@ -84,12 +90,21 @@ impl Attended {
         Some(stretches.iter().map(|stretch| stretch.tokens).sum())
     }
 
+    /// Whether the work of a node's events depends on their positions.
+    #[inline]
+    pub(crate) fn varies(&self, node: NodeId) -> bool {
+        self.is_attention.get(node.0 as usize).copied().unwrap_or(false)
+    }
+
     /// The work of an event of attention; `None` if it is of another op, or if its positions are not
     /// known.
     pub fn work(&self, trace: &Trace, event: &Event) -> Option<Work> {
+        if !self.varies(event.node) {
+            return None;
+        }
         let stretches = self.runs.get(event.graph_run?.0 as usize)?;
         let signature = trace.signature(event.node);
-        if stretches.is_empty() || trace.text(signature.op) != ATTENTION {
+        if stretches.is_empty() {
             return None;
         }
         let tokens: u64 = stretches.iter().map(|stretch| stretch.tokens).sum();
@@ -101,15 +116,17 @@ impl Attended {
 }
 
 /// How many tokens' queries the attention of each graph run has.
-fn queries(trace: &Trace) -> Vec<Option<u64>> {
+fn queries(trace: &Trace, is_attention: &[bool]) -> Vec<Option<u64>> {
     let mut queries = vec![None; trace.graph_runs.len()];
-    for event in trace.events.iter().filter(Event::is_op) {
-        let Some(place) = event.graph_run.and_then(|run| queries.get_mut(run.0 as usize)) else {
-            continue;
-        };
-        let signature = trace.signature(event.node);
-        if place.is_none() && trace.text(signature.op) == ATTENTION {
-            *place = queries_of(signature);
+    let nodes = trace.events.nodes();
+    for (stretch, events) in trace.events.stretches() {
+        let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
+        let Some(place) = run.and_then(|run| queries.get_mut(run.0 as usize)) else { continue };
+        let nodes = &nodes[events.start as usize..events.end as usize];
+        let attention = nodes.iter().filter(|node| is_attention[node.0 as usize]);
+        let mut known = attention.filter_map(|&node| queries_of(trace.signature(node)));
+        if place.is_none() {
+            *place = known.next();
         }
     }
     queries

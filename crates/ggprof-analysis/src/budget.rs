@@ -23,7 +23,7 @@ mod free_time;
 mod tests;
 mod undivided;
 
-use crate::layers::{Module, Place};
+use crate::layers::{Module, Places};
 use crate::phases::{PhaseKind, Phases};
 pub(crate) use claims::is_of_host;
 use ggprof_trace::{BackendIndex, EventId, Trace};
@@ -198,14 +198,14 @@ pub struct Divided {
     pub exposed: Vec<(EventId, u64)>,
 }
 
-pub fn divided(trace: &Trace, phases: &Phases, places: &[Place]) -> Divided {
+pub fn divided(trace: &Trace, phases: &Phases, places: &Places) -> Divided {
     let mut divided = divide::divide(trace, phases, places);
     undivided::share_out(trace, phases, places, &mut divided.budgets);
     divided
 }
 
 /// The budget of each phase, in their order.
-pub fn budgets(trace: &Trace, phases: &Phases, places: &[Place]) -> Vec<Budget> {
+pub fn budgets(trace: &Trace, phases: &Phases, places: &Places) -> Vec<Budget> {
     divided(trace, phases, places).budgets
 }
 

@@ -2,8 +2,8 @@
 //! or copied. This shows whether the clocks of several devices agree on one timeline.
 
 use ggprof_ggml::copied_tensor;
-use ggprof_trace::{Event, GraphRunId, Measured, Trace};
-use hashbrown::HashMap;
+use ggprof_trace::{EventId, EventKind, GraphRunId, Measured, NodeId, StringId, Trace};
+use std::ops::Range;
 
 /// Processors read their counter while they still wait for memory, so that what a thread begins can
 /// seem to begin before another thread has ended: by up to 936 ticks in a million ops.
@@ -25,25 +25,34 @@ pub fn causality(trace: &Trace) -> Causality {
         let errors = [provenance.clock_error_ns, provenance.device_clock_error_ns];
         errors.into_iter().flatten().fold(0, u64::saturating_add)
     });
-    let mut runs: HashMap<GraphRunId, Vec<Event>> = HashMap::new();
-    for event in trace.events.iter().filter(is_timed) {
-        if let Some(run) = event.graph_run {
-            runs.entry(run).or_default().push(event);
-        }
-    }
+    let names = Names::of(trace);
+    let mut runs: Vec<(GraphRunId, Range<u32>)> = trace
+        .events
+        .stretches()
+        .filter(|(stretch, _)| stretch.kind == EventKind::Op)
+        .filter_map(|(stretch, events)| Some((stretch.graph_run?, events)))
+        .collect();
+    runs.sort_by_key(|(run, _)| *run);
+    let mut makers = Makers::new(trace);
     let mut found = Causality::default();
-    for events in runs.values() {
-        let made = made_once(trace, events);
-        for op in events.iter().filter(|event| event.is_op()) {
-            for source in trace.nodes.source_names(op.node) {
-                let name = trace.text(*source);
-                let name = copied_tensor(name).unwrap_or(name);
-                let Some(Some(maker)) = made.get(name).filter(|_| !is_own(trace, op, name)) else {
-                    continue;
-                };
+    for of_run in runs.chunk_by(|one, other| one.0 == other.0) {
+        let ops = || of_run.iter().flat_map(|(_, events)| events.clone());
+        let timed = || ops().filter(|&at| is_timed(trace.events.measured()[at as usize]));
+        makers.next_run();
+        timed().for_each(|at| makers.take(trace, at));
+        for at in timed() {
+            let start_ns = trace.events.starts()[at as usize];
+            for &source in names.sources(trace.events.nodes()[at as usize]) {
+                let Some(maker) = makers.of(source) else { continue };
                 found.checked += 1;
-                let early_ns = maker.end_ns().saturating_sub(op.start_ns);
-                let on_host = [maker.measured, op.measured].iter().all(|it| *it == Measured::Host);
+                let end_ns =
+                    trace.events.starts()[maker as usize] + trace.events.duration(EventId(maker));
+                let early_ns = end_ns.saturating_sub(start_ns);
+                if early_ns == 0 {
+                    continue;
+                }
+                let measured = |at: u32| trace.events.measured()[at as usize];
+                let on_host = [maker, at].iter().all(|&at| measured(at) == Measured::Host);
                 let allowed_ns = if on_host { COUNTERS_READ_EARLY_NS } else { 0 };
                 if early_ns > tolerance_ns.saturating_add(allowed_ns) {
                     found.violations += 1;
@@ -56,23 +65,73 @@ pub fn causality(trace: &Trace) -> Causality {
 }
 
 /// A call that only starts work says nothing of when the work was done.
-fn is_timed(event: &Event) -> bool {
-    !matches!(event.measured, Measured::HostCall | Measured::Unknown)
+fn is_timed(measured: Measured) -> bool {
+    !matches!(measured, Measured::HostCall | Measured::Unknown)
 }
 
-/// What made each tensor. A name that several ops of the run use tells nothing: `None`.
-fn made_once<'t>(trace: &'t Trace, events: &[Event]) -> HashMap<&'t str, Option<Event>> {
-    let mut made = HashMap::new();
-    for event in events.iter().filter(|event| event.is_op()) {
-        if let Some(name) = trace.tensor_name(event.node) {
-            made.entry(name).and_modify(|maker| *maker = None).or_insert(Some(*event));
+/// The tensors that each node takes in, by the names of what makes them.
+struct Names {
+    sources: Vec<StringId>,
+    /// Where those of each node end.
+    ends: Vec<u32>,
+}
+
+impl Names {
+    fn of(trace: &Trace) -> Self {
+        let mut names = Self { sources: Vec::new(), ends: Vec::new() };
+        for id in trace.nodes.ids() {
+            for source in trace.nodes.source_names(id) {
+                let name = trace.text(*source);
+                let name = copied_tensor(name).unwrap_or(name);
+                // What is its own does not come from elsewhere.
+                let maker = trace.strings.find(name);
+                names.sources.extend(maker.filter(|_| trace.tensor_name(id) != Some(name)));
+            }
+            names.ends.push(names.sources.len() as u32);
+        }
+        names
+    }
+
+    #[inline]
+    fn sources(&self, node: NodeId) -> &[StringId] {
+        let at = node.0 as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.sources[start as usize..self.ends[at] as usize]
+    }
+}
+
+/// What made each tensor of a graph run. A name that several ops of the run use tells nothing.
+struct Makers {
+    /// By name: the run that it was last made in, counted from one, and the event that made it.
+    of_name: Vec<(u32, u32)>,
+    run: u32,
+}
+
+const SEVERAL: u32 = u32::MAX;
+
+impl Makers {
+    fn new(trace: &Trace) -> Self {
+        Self { of_name: vec![(0, SEVERAL); trace.strings.len()], run: 0 }
+    }
+
+    fn next_run(&mut self) {
+        self.run += 1;
+    }
+
+    #[inline]
+    fn take(&mut self, trace: &Trace, at: u32) {
+        let node = trace.node(trace.events.nodes()[at as usize]);
+        if let Some(name) = node.tensor_name {
+            let maker = &mut self.of_name[name.index()];
+            *maker = (self.run, if maker.0 == self.run { SEVERAL } else { at });
         }
     }
-    made
-}
 
-fn is_own(trace: &Trace, op: &Event, name: &str) -> bool {
-    trace.tensor_name(op.node) == Some(name)
+    #[inline]
+    fn of(&self, name: StringId) -> Option<u32> {
+        let (run, maker) = self.of_name[name.index()];
+        (run == self.run && maker != SEVERAL).then_some(maker)
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! When a graph run was done. The call that computes it may return long before, while a device
 //! still computes.
 
-use ggprof_trace::{Measured, TaskKind, Trace};
+use ggprof_trace::{EventId, Measured, TaskKind, Trace};
 
 /// For each graph run the end of its last event. Where some of them are only calls that start
 /// work, that is too early, and the end of the program's wait for the results counts as well.
 pub fn done(trace: &Trace) -> Vec<u64> {
     let mut done: Vec<u64> = trace.graph_runs.iter().map(|run| run.end_ns).collect();
     let mut goes_on = vec![false; done.len()];
-    for event in trace.events.iter() {
-        let Some(run) = event.graph_run.map(|run| run.0 as usize) else { continue };
-        if let Some(end_ns) = done.get_mut(run) {
-            *end_ns = event.end_ns().max(*end_ns);
-            goes_on[run] |= event.measured == Measured::HostCall;
+    let (starts, measured) = (trace.events.starts(), trace.events.measured());
+    for (stretch, events) in trace.events.stretches() {
+        let Some(run) = stretch.graph_run.map(|run| run.0 as usize) else { continue };
+        let Some(end_ns) = done.get_mut(run) else { continue };
+        for at in events {
+            let duration_ns = trace.events.duration(EventId(at));
+            *end_ns = (starts[at as usize] + duration_ns).max(*end_ns);
+            goes_on[run] |= measured[at as usize] == Measured::HostCall;
         }
     }
     for wait in trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait) {

@@ -5,7 +5,7 @@
 //! of the device, is taken to be as long as copies of its kind that the device timed. How the samples
 //! vary tells how far an estimate can be trusted.
 
-use crate::sampling::{Kind, is_whole, kind_of_sampled, kind_of_whole, sampled_splits};
+use crate::sampling::{self, Kind, kind_of_sampled, kind_of_whole, sampled_splits};
 use ggprof_trace::{BackendIndex, Event, EventKind, GraphRunId, Measured, StringId, Trace};
 use hashbrown::HashMap;
 use std::hash::Hash;
@@ -47,9 +47,8 @@ type CopyKind = (BackendIndex, StringId, u32);
 impl CopyTimes {
     pub fn of(trace: &Trace) -> Self {
         let mut kinds: HashMap<CopyKind, Samples> = HashMap::new();
-        let timed =
-            |event: &Event| event.kind == EventKind::Copy && event.measured == Measured::Device;
-        for event in trace.events.iter().filter(timed) {
+        let timed = |event: &Event| event.measured == Measured::Device;
+        for event in trace.events.copies().filter(timed) {
             kinds.entry(kind_of_copy(trace, &event)).or_default().add(event.charged_ns as f64);
         }
         Self { kinds }
@@ -161,7 +160,7 @@ fn whole_splits<K: Hash + Eq + Clone>(
     sums: &mut Sums<K>,
 ) {
     let mut classes: HashMap<(Kind, Option<K>), Class> = HashMap::new();
-    for event in trace.events.iter().filter(|event| is_whole(trace, event)) {
+    for event in sampling::whole_splits(trace) {
         let none = Class { run: event.graph_run, count: 0.0, whole_ns: 0.0 };
         let key = (kind_of_whole(trace, &event), key_of(&event));
         let class = classes.entry(key).or_insert(none);
@@ -236,7 +235,7 @@ fn copies<K: Hash + Eq + Clone>(
     }
     // Copies of one kind have the same error: it adds up over the kind, not over single copies.
     let mut counts: HashMap<(K, CopyKind), f64> = HashMap::new();
-    for event in trace.events.iter().filter(|event| times.is_untimed(event)) {
+    for event in trace.events.copies().filter(|event| times.is_untimed(event)) {
         let kind = kind_of_copy(trace, &event);
         if let Some(key) = key_of(&event).filter(|_| times.samples(kind).is_some()) {
             *counts.entry((key, kind)).or_default() += 1.0;

@@ -112,7 +112,7 @@ fn choices(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLaye
     let places = places(trace);
     let mut layer_of_node = HashMap::new();
     for event in trace.events.iter().filter(Event::is_op) {
-        layer_of_node.entry(event.node).or_insert_with(|| places[event.id.0 as usize].layer);
+        layer_of_node.entry(event.node).or_insert_with(|| places.of(event.id).layer);
     }
     for (of, counts) in trace.expert_uses.iter() {
         let layer = layer_of_node.get(&of.node).copied().flatten();
@@ -148,7 +148,7 @@ fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer
     let mut counting: HashMap<Key, StringId> = HashMap::new();
     let (mut tensors, mut runs) = (HashSet::new(), HashSet::new());
     for event in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
-        let layer = places[event.id.0 as usize].layer;
+        let layer = places.of(event.id).layer;
         let Some(part) = part(trace, &event, layer) else { continue };
         let key = (phase_of(phases, part.run), part.layer, SeenBy::Copies);
         let found = entry(layers, key, part.experts);

@@ -27,7 +27,7 @@ mod what;
 mod what_if;
 
 use crate::budget::{Budget, Divided, summed};
-use crate::layers::Place;
+use crate::layers::Places;
 use crate::peaks::Peaks;
 use crate::phases::{PhaseKind, Phases};
 use ggprof_trace::Trace;
@@ -134,7 +134,7 @@ const PART_OF: &[(Rule, Rule)] = &[
 pub fn explained(
     trace: &Trace,
     phases: &Phases,
-    places: &[Place],
+    places: &Places,
     divided: &Divided,
     peaks: Option<&Peaks>,
 ) -> Explained {

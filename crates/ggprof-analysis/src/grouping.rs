@@ -2,7 +2,7 @@
 
 use crate::layers::{Layer, Module, places};
 use crate::phases::{PhaseKind, Phases};
-use crate::totals::{Totals, totals_by};
+use crate::totals::{Totals, sums_by_node, totals_by, totals_by_node};
 use ggprof_trace::{
     BackendIndex, Event, EventKind, Signature, SignatureId, StringId, Tensor, Trace,
 };
@@ -29,7 +29,7 @@ type OpKey = (StringId, EventKind, BackendIndex);
 
 pub fn by_op(trace: &Trace) -> Vec<OpRow> {
     let mut fusions = fusions(trace);
-    let rows = totals_by(trace, |event| Some(op_key(trace, event)));
+    let rows = totals_by_node(trace, |event| Some(op_key(trace, event)));
     rows.into_iter()
         .map(|(key, totals)| {
             let fusions = fusions.remove(&key).unwrap_or_default();
@@ -48,7 +48,7 @@ fn fusions(trace: &Trace) -> HashMap<OpKey, Vec<FusionRow>> {
     if trace.nodes.signatures().all(|(_, signature)| signature.extra.is_none()) {
         return fusions;
     }
-    let rows = totals_by(trace, |event| {
+    let rows = totals_by_node(trace, |event| {
         let fusion = fusion_of(trace.signature(event.node), event.kind)?;
         Some((op_key(trace, event), fusion))
     });
@@ -72,7 +72,7 @@ pub struct BackendRow {
 
 /// Ops and copies of each backend.
 pub fn by_backend(trace: &Trace) -> Vec<BackendRow> {
-    totals_by(trace, |event| Some((event.backend, event.kind)))
+    totals_by_node(trace, |event| Some((event.backend, event.kind)))
         .into_iter()
         .map(|((backend, kind), totals)| BackendRow { backend, kind, totals })
         .collect()
@@ -89,11 +89,25 @@ pub struct ShapeRow {
 }
 
 pub fn by_shape(trace: &Trace) -> Vec<ShapeRow> {
+    shape_rows(totals_by_node(trace, shape_key(trace)))
+}
+
+/// The same without percentiles.
+pub(crate) fn sums_by_shape(trace: &Trace) -> Vec<ShapeRow> {
+    shape_rows(sums_by_node(trace, shape_key(trace)))
+}
+
+type ShapeKey = (SignatureId, EventKind, BackendIndex);
+
+fn shape_key(trace: &Trace) -> impl FnMut(&Event) -> Option<ShapeKey> + '_ {
     let representatives = shape_representatives(trace);
-    let rows = totals_by(trace, |event| {
+    move |event| {
         let SignatureId(signature) = trace.node(event.node).signature;
         Some((representatives[signature as usize], event.kind, event.backend))
-    });
+    }
+}
+
+fn shape_rows(rows: Vec<(ShapeKey, Totals)>) -> Vec<ShapeRow> {
     rows.into_iter()
         .map(|((signature, kind, backend), totals)| ShapeRow { signature, kind, backend, totals })
         .collect()
@@ -101,8 +115,8 @@ pub fn by_shape(trace: &Trace) -> Vec<ShapeRow> {
 
 /// For every signature the first one of the same op and shapes.
 pub(crate) fn shape_representatives(trace: &Trace) -> Vec<SignatureId> {
-    type ShapeKey<'a> = (StringId, Option<StringId>, Option<&'a str>, Tensor, Vec<Tensor>);
-    let mut first: HashMap<ShapeKey<'_>, SignatureId> = HashMap::new();
+    type Shapes<'a> = (StringId, Option<StringId>, Option<&'a str>, Tensor, Vec<Tensor>);
+    let mut first: HashMap<Shapes<'_>, SignatureId> = HashMap::new();
     let mut representatives = Vec::with_capacity(trace.nodes.signature_count());
     for (id, signature) in trace.nodes.signatures() {
         let name = trace.text(signature.op);
@@ -136,7 +150,7 @@ pub struct ModuleRow {
 /// Layers in order (what belongs to none comes last), and parts of the model by time.
 pub fn by_layer(trace: &Trace) -> (Vec<LayerRow>, Vec<ModuleRow>) {
     let places = places(trace);
-    let place = |event: &Event| places[event.id.0 as usize];
+    let place = |event: &Event| places.of(event.id);
     let layers =
         totals_by(trace, |event| event.is_op().then(|| (place(event).layer, event.backend)));
     let modules =

@@ -6,7 +6,7 @@
 //! Where nothing is known of sources, it is counted with the tensor computed before it.
 
 use ggprof_ggml::copied_tensor;
-use ggprof_trace::{BackendIndex, Event, GraphRunId, NodeId, StringId, Trace};
+use ggprof_trace::{BackendIndex, Event, EventId, GraphRunId, NodeId, StringId, Trace};
 use hashbrown::HashMap;
 
 /// Number of a transformer block.
@@ -63,15 +63,69 @@ pub struct Place {
 
 const NOWHERE: Place = Place { layer: None, module: Module::Other };
 
-/// The place of every event, in the order of the recording.
-pub fn places(trace: &Trace) -> Vec<Place> {
+/// The place of every event, in the order of the recording. There are few different ones.
+#[derive(Debug)]
+pub struct Places {
+    different: Vec<Place>,
+    of_event: Vec<u32>,
+    /// Of nodes whose events are all in one place.
+    of_node: Vec<Option<Place>>,
+}
+
+impl Places {
+    pub fn of(&self, event: EventId) -> Place {
+        self.different[self.of_event[event.0 as usize] as usize]
+    }
+
+    /// Where all events of a node are; `None` if that depends on the event.
+    pub fn of_node(&self, node: NodeId) -> Option<Place> {
+        self.of_node[node.0 as usize]
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Place> + '_ {
+        self.of_event.iter().map(|&place| self.different[place as usize])
+    }
+}
+
+/// Gives each different place a number.
+#[derive(Default)]
+struct Numbered {
+    different: Vec<Place>,
+    numbers: HashMap<Place, u32>,
+}
+
+impl Numbered {
+    fn number(&mut self, place: Place) -> u32 {
+        *self.numbers.entry(place).or_insert_with(|| {
+            self.different.push(place);
+            self.different.len() as u32 - 1
+        })
+    }
+}
+
+pub fn places(trace: &Trace) -> Places {
     let known: Vec<Known> = trace.nodes.ids().map(|id| known(trace, id)).collect();
+    let mut numbered = Numbered::default();
+    let by_name = |known: &Known| match known {
+        Known::Place(place) => Some(*place),
+        Known::Sources { .. } => None,
+    };
+    let of_node: Vec<Option<Place>> = known.iter().map(by_name).collect();
+    let number_of_node: Vec<Option<u32>> =
+        of_node.iter().map(|place| place.map(|place| numbered.number(place))).collect();
     // Where the unnamed tensors of a graph run belong.
     let mut unnamed: HashMap<StringId, (Option<GraphRunId>, Place)> = HashMap::new();
     let mut last: Option<((Option<GraphRunId>, BackendIndex), Place)> = None;
-    let mut places = Vec::with_capacity(trace.events.len());
+    let mut of_event = Vec::with_capacity(trace.events.len());
     for event in trace.events.iter() {
         let stream = (event.graph_run, event.backend);
+        if let (Some(number), Some(place)) =
+            (number_of_node[event.node.0 as usize], of_node[event.node.0 as usize])
+        {
+            of_event.push(number);
+            last = if event.is_op() { Some((stream, place)) } else { last };
+            continue;
+        }
         let before = last.filter(|(of, _)| *of == stream).map_or(NOWHERE, |(_, place)| place);
         let place = match &known[event.node.0 as usize] {
             Known::Place(place) => *place,
@@ -97,9 +151,9 @@ pub fn places(trace: &Trace) -> Vec<Place> {
                 unnamed.insert(name, (event.graph_run, place));
             }
         }
-        places.push(place);
+        of_event.push(numbered.number(place));
     }
-    places
+    Places { different: numbered.different, of_event, of_node }
 }
 
 /// What the description of a node tells of its place.
@@ -246,7 +300,7 @@ mod tests {
 
     fn found(text: &str) -> Vec<(Option<u32>, &'static str)> {
         let trace = text_fixture::parse(&format!("backend 0 GPU gpu\nbackend 1 CPU cpu\n{text}"));
-        let told = |place: &Place| (place.layer.map(|layer| layer.0), place.module.name());
+        let told = |place: Place| (place.layer.map(|layer| layer.0), place.module.name());
         places(&trace).iter().map(told).collect()
     }
 

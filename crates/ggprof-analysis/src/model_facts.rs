@@ -36,8 +36,7 @@ pub fn model_facts(trace: &Trace) -> ModelFacts {
 
 /// The largest number of threads that an op ran on.
 pub fn most_threads(trace: &Trace) -> Option<u32> {
-    let folds = trace.events.iter().filter_map(|event| trace.events.threads(event.id));
-    folds.map(|fold| fold.threads).max()
+    trace.events.most_threads()
 }
 
 /// Sources of a node, with their names where the recording gives them.

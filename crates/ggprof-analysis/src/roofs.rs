@@ -1,9 +1,10 @@
 //! How close work comes to what its backend's device can do: to what was measured of the device, or
 //! else to the best that the recording itself shows. The two are never mixed up.
 
-use crate::grouping::by_shape;
+use crate::grouping::sums_by_shape;
 use crate::peaks::{Operands, Peaks};
 use crate::totals::Totals;
+use crate::work::Work;
 use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
 
 /// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
@@ -71,6 +72,14 @@ impl BackendRoof {
         memory.into_iter().chain(compute).reduce(f64::max)
     }
 
+    /// What work takes at least; `None` where the work or the roof is not known.
+    pub fn least_ns(&self, trace: &Trace, signature: &Signature, work: &Work) -> Option<f64> {
+        let memory_s = work.bytes_moved()? as f64 / self.bytes_per_s?;
+        let ops_per_s = self.ops_per_s(operands_of(trace, signature));
+        let compute_s = work.flops.zip(ops_per_s).map(|(flops, rate)| flops as f64 / rate);
+        Some(memory_s.max(compute_s.unwrap_or(0.0)) * 1e9)
+    }
+
     /// Small operands may be widened, so what is faster for wider ones is within reach too.
     pub fn ops_per_s(&self, operands: Operands) -> Option<f64> {
         let all = [self.f32_ops_per_s, self.f16_ops_per_s, self.int8_ops_per_s];
@@ -109,7 +118,7 @@ fn best_seen(trace: &Trace) -> Vec<BackendRoof> {
         int8_ops_per_s: None,
     };
     let mut best = vec![nothing; trace.backends.len()];
-    let rows = by_shape(trace);
+    let rows = sums_by_shape(trace);
     let mut busy_ns = vec![0u128; trace.backends.len()];
     for row in &rows {
         busy_ns[usize::from(row.backend.0)] += row.totals.total_ns;

@@ -63,7 +63,7 @@ pub(crate) type Kind = (BackendIndex, Tensor, Tensor);
 pub fn sampling(trace: &Trace) -> Vec<Sampling> {
     let mut whole: HashMap<Kind, u64> = HashMap::new();
     let mut found: Vec<Sampling> = Vec::new();
-    for event in trace.events.iter().filter(|event| is_whole(trace, event)) {
+    for event in whole_splits(trace) {
         *whole.entry(kind_of_whole(trace, &event)).or_default() += 1;
         let known = found.iter().position(|entry| entry.backend == event.backend);
         let place = known.unwrap_or_else(|| {
@@ -127,7 +127,7 @@ impl Sampling {
 
 /// Runs that were timed as a whole, each with one of the same kind whose ops are known.
 pub(crate) fn runs_like_sampled(trace: &Trace) -> Vec<(GraphRunId, GraphRunId)> {
-    let mut whole = trace.events.iter().filter(|event| is_whole(trace, event)).peekable();
+    let mut whole = whole_splits(trace).peekable();
     if whole.peek().is_none() {
         return Vec::new();
     }
@@ -157,6 +157,14 @@ pub(crate) fn kind_of_sampled(trace: &Trace, split: &[Event]) -> Option<Kind> {
 pub(crate) fn is_whole(trace: &Trace, event: &Event) -> bool {
     event.measured == Measured::Device
         && trace.text(trace.signature(event.node).op) == Signature::WHOLE_SPLIT
+}
+
+/// Splits that a device timed as a whole.
+pub(crate) fn whole_splits(trace: &Trace) -> impl Iterator<Item = Event> + '_ {
+    let is_whole_split = |op| trace.text(op) == Signature::WHOLE_SPLIT;
+    let any = trace.nodes.signatures().any(|(_, signature)| is_whole_split(signature.op));
+    let events = any.then(|| trace.events.iter()).into_iter().flatten();
+    events.filter(|event| is_whole(trace, event))
 }
 
 /// The events of each split that a device computed op by op, in the order of the ops.

@@ -5,7 +5,7 @@ use crate::done::done;
 use crate::sequences::{Role, Sequences, Turn};
 use crate::shape_guess::{Guess, guesses};
 use crate::warm_up;
-use ggprof_trace::{Batch, BatchFunction, BatchId, Trace};
+use ggprof_trace::{Batch, BatchFunction, BatchId, EventKind, Trace};
 
 /// Larger batches with an output for every token come from measuring perplexity or making
 /// embeddings, not from this many requests at once. For guesses only.
@@ -208,12 +208,14 @@ fn mark_generation(steps: &mut [Step]) {
 fn encodes(trace: &Trace) -> Vec<bool> {
     const EMBEDDINGS: [&str; 2] = ["result_embd", "result_norm"];
     let mut last = vec![(0, None); trace.graph_runs.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let Some(place) = event.graph_run.and_then(|run| last.get_mut(run.0 as usize)) else {
-            continue;
-        };
-        if event.start_ns >= place.0 {
-            *place = (event.start_ns, Some(event.node));
+    let (starts, nodes) = (trace.events.starts(), trace.events.nodes());
+    for (stretch, events) in trace.events.stretches() {
+        let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
+        let Some(place) = run.and_then(|run| last.get_mut(run.0 as usize)) else { continue };
+        for at in events.map(|at| at as usize) {
+            if starts[at] >= place.0 {
+                *place = (starts[at], Some(nodes[at]));
+            }
         }
     }
     let ends_in_embedding = |(_, node): (u64, Option<_>)| {

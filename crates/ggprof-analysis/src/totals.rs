@@ -4,7 +4,7 @@ use crate::attention::Attended;
 use crate::estimates::{CopyTimes, Estimate, estimates_by};
 use crate::gaps::recorded_ns;
 use crate::work::{Work, work_of};
-use ggprof_trace::{Event, EventId, EventKind, Measured, SignatureId, Trace};
+use ggprof_trace::{BackendIndex, Event, EventId, EventKind, Measured, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 use std::hash::Hash;
@@ -121,57 +121,150 @@ pub fn totals_by<K: Hash + Eq + Clone>(
     trace: &Trace,
     mut key_of: impl FnMut(&Event) -> Option<K>,
 ) -> Vec<(K, Totals)> {
-    let work = signature_work(trace);
-    let attended = Attended::of(trace);
-    let copies = CopyTimes::of(trace);
-    let mut groups: Vec<(K, Sum)> = Vec::new();
-    let mut lookup: HashMap<K, u32> = HashMap::new();
-    let mut group_of_event: Vec<u32> = Vec::with_capacity(trace.events.len());
+    let mut groups = Groups::new(trace, true);
     for event in trace.events.iter() {
-        let Some(key) = key_of(&event) else {
-            group_of_event.push(NO_GROUP);
-            continue;
-        };
-        let group = *lookup.entry(key).or_insert_with_key(|key| {
-            groups.push((key.clone(), Sum::new(&event)));
-            groups.len() as u32 - 1
-        });
-        let SignatureId(signature) = trace.node(event.node).signature;
-        let sum = &mut groups[group as usize].1;
-        let padded = &work[signature as usize];
-        let work = attended.work(trace, &event);
-        let moved = sum.add(&event, work.as_ref().unwrap_or(padded), padded);
-        if copies.is_untimed(&event) {
-            sum.calls.push(event.charged_ns);
-            group_of_event.push(NO_GROUP);
-            continue;
+        let group = key_of(&event).map(|key| groups.number(key, &event));
+        groups.add(trace, &event, group);
+    }
+    groups.finish(trace, key_of)
+}
+
+/// The same where the key depends on nothing but the node, the backend and whether it is a copy: it
+/// is asked for once for each of these.
+pub fn totals_by_node<K: Hash + Eq + Clone>(
+    trace: &Trace,
+    key_of: impl FnMut(&Event) -> Option<K>,
+) -> Vec<(K, Totals)> {
+    by_node(trace, key_of, true)
+}
+
+/// The same for who does not look at percentiles, which are left out.
+pub(crate) fn sums_by_node<K: Hash + Eq + Clone>(
+    trace: &Trace,
+    key_of: impl FnMut(&Event) -> Option<K>,
+) -> Vec<(K, Totals)> {
+    by_node(trace, key_of, false)
+}
+
+fn by_node<K: Hash + Eq + Clone>(
+    trace: &Trace,
+    mut key_of: impl FnMut(&Event) -> Option<K>,
+    with_percentiles: bool,
+) -> Vec<(K, Totals)> {
+    let mut groups = Groups::new(trace, with_percentiles);
+    // The group of each node that was met, by backend and kind.
+    let mut known: HashMap<(BackendIndex, EventKind), Vec<Option<u32>>> = HashMap::new();
+    for (stretch, events) in trace.events.stretches() {
+        let known = known
+            .entry((stretch.backend, stretch.kind))
+            .or_insert_with(|| vec![None; trace.nodes.len()]);
+        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
+            let place = &mut known[event.node.0 as usize];
+            let group = match *place {
+                Some(group) => group,
+                None => {
+                    let key = key_of(&event);
+                    let group = key.map_or(NO_GROUP, |key| groups.number(key, &event));
+                    *place = Some(group);
+                    group
+                }
+            };
+            groups.add(trace, &event, Some(group).filter(|&group| group != NO_GROUP));
         }
-        sum.add_time(&event, moved);
+    }
+    groups.finish(trace, key_of)
+}
+
+/// Groups of events while they grow.
+struct Groups<K> {
+    sums: Vec<(K, Sum)>,
+    lookup: HashMap<K, u32>,
+    /// The group that each event's time counts for, if percentiles are wanted.
+    of_event: Option<Vec<u32>>,
+    work: Vec<Work>,
+    attended: Attended,
+    copies: CopyTimes,
+}
+
+impl<K: Hash + Eq + Clone> Groups<K> {
+    fn new(trace: &Trace, with_percentiles: bool) -> Self {
+        Self {
+            sums: Vec::new(),
+            lookup: HashMap::new(),
+            of_event: with_percentiles.then(|| Vec::with_capacity(trace.events.len())),
+            work: node_work(trace),
+            attended: Attended::of(trace),
+            copies: CopyTimes::of(trace),
+        }
+    }
+
+    /// The number of a group, which may begin with this event.
+    fn number(&mut self, key: K, first: &Event) -> u32 {
+        *self.lookup.entry(key).or_insert_with_key(|key| {
+            self.sums.push((key.clone(), Sum::new(first)));
+            self.sums.len() as u32 - 1
+        })
+    }
+
+    #[inline]
+    fn add(&mut self, trace: &Trace, event: &Event, group: Option<u32>) {
+        let timed = group.filter(|&group| self.add_to(trace, event, group));
+        if let Some(of_event) = &mut self.of_event {
+            of_event.push(timed.unwrap_or(NO_GROUP));
+        }
+    }
+
+    /// Adds an event to a group; whether its time counts.
+    #[inline]
+    fn add_to(&mut self, trace: &Trace, event: &Event, group: u32) -> bool {
+        let sum = &mut self.sums[group as usize].1;
+        let padded = &self.work[event.node.0 as usize];
+        let attended = match self.attended.varies(event.node) {
+            true => self.attended.work(trace, event),
+            false => None,
+        };
+        let moved = sum.add(event, attended.as_ref().unwrap_or(padded), padded);
+        if self.copies.is_untimed(event) {
+            sum.calls.push(event.charged_ns);
+            return false;
+        }
+        sum.add_time(event, moved);
         if let Some(threads) = trace.events.threads(event.id) {
             sum.thread_busy_ns += u128::from(threads.busy_sum_ns);
             sum.thread_wait_ns += u128::from(threads.wait_sum_ns);
         }
-        group_of_event.push(group);
+        true
     }
-    let percentiles = percentiles(trace, &groups, &group_of_event);
-    let estimates = estimates_by(trace, key_of);
-    let scale = Scale::of(trace, &copies);
-    let mut rows: Vec<(K, Totals)> = groups
-        .into_iter()
-        .zip(percentiles)
-        .map(|((key, sum), percentiles)| {
-            let estimate = estimates.get(&key).copied();
-            (key, sum.finish(percentiles, estimate, &scale))
-        })
-        .collect();
-    rows.sort_by_key(|(_, totals)| Reverse(totals.time_ns() as u128));
-    rows
+
+    fn finish(self, trace: &Trace, key_of: impl FnMut(&Event) -> Option<K>) -> Vec<(K, Totals)> {
+        let percentiles = match &self.of_event {
+            Some(of_event) => percentiles(trace, &self.sums, of_event),
+            None => vec![(0, 0); self.sums.len()],
+        };
+        let estimates = estimates_by(trace, key_of);
+        let scale = Scale::of(trace, &self.copies);
+        let mut rows: Vec<(K, Totals)> = self
+            .sums
+            .into_iter()
+            .zip(percentiles)
+            .map(|((key, sum), percentiles)| {
+                let estimate = estimates.get(&key).copied();
+                (key, sum.finish(percentiles, estimate, &scale))
+            })
+            .collect();
+        rows.sort_by_key(|(_, totals)| Reverse(totals.time_ns() as u128));
+        rows
+    }
 }
 
 const NO_GROUP: u32 = u32::MAX;
 
-fn signature_work(trace: &Trace) -> Vec<Work> {
-    trace.nodes.signatures().map(|(_, signature)| work_of(trace, signature)).collect()
+/// The work of each node, by the shapes of its tensors.
+fn node_work(trace: &Trace) -> Vec<Work> {
+    let signatures = trace.nodes.signatures().map(|(_, signature)| work_of(trace, signature));
+    let signatures: Vec<Work> = signatures.collect();
+    let of_node = |id| signatures[trace.node(id).signature.0 as usize];
+    trace.nodes.ids().map(of_node).collect()
 }
 
 /// What shares are fractions of.
@@ -184,12 +277,13 @@ impl Scale {
     fn of(trace: &Trace, copies: &CopyTimes) -> Self {
         Self {
             wall_ns: recorded_ns(trace),
-            sum_ns: trace
-                .events
-                .iter()
-                .filter(|event| !copies.is_untimed(event))
-                .map(|event| u128::from(event.charged_ns))
-                .sum(),
+            sum_ns: trace.events.charges().map(u128::from).sum::<u128>()
+                - trace
+                    .events
+                    .copies()
+                    .filter(|event| copies.is_untimed(event))
+                    .map(|event| u128::from(event.charged_ns))
+                    .sum::<u128>(),
         }
     }
 }
@@ -328,18 +422,31 @@ fn add(sum: Option<u128>, amount: Option<u64>) -> Option<u128> {
 /// Median and 95th percentile of each group.
 ///
 /// All durations are laid out by group in one array, which costs one number per event
-/// however many groups there are.
+/// however many groups there are; a short one, if all of them are.
 fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) -> Vec<(u64, u64)> {
+    let longest_ns = groups.iter().map(|(_, sum)| sum.max_ns).max().unwrap_or(0);
+    match u32::try_from(longest_ns) {
+        Ok(_) => percentiles_in::<u32, K>(trace, groups, group_of_event, |ns| ns as u32),
+        Err(_) => percentiles_in::<u64, K>(trace, groups, group_of_event, |ns| ns),
+    }
+}
+
+fn percentiles_in<T: Copy + Ord + Default + Into<u64>, K>(
+    trace: &Trace,
+    groups: &[(K, Sum)],
+    group_of_event: &[u32],
+    number: impl Fn(u64) -> T,
+) -> Vec<(u64, u64)> {
     let mut next: Vec<usize> = Vec::with_capacity(groups.len());
     let mut length = 0;
     for (_, sum) in groups {
         next.push(length);
         length += sum.timed as usize;
     }
-    let mut durations = vec![0; length];
-    for (&group, &duration) in group_of_event.iter().zip(trace.events.charges()) {
+    let mut durations = vec![T::default(); length];
+    for (&group, duration) in group_of_event.iter().zip(trace.events.charges()) {
         if group != NO_GROUP {
-            durations[next[group as usize]] = duration;
+            durations[next[group as usize]] = number(duration);
             next[group as usize] += 1;
         }
     }
@@ -347,17 +454,17 @@ fn percentiles<K>(trace: &Trace, groups: &[(K, Sum)], group_of_event: &[u32]) ->
     let mut percentiles = Vec::with_capacity(groups.len());
     for (_, sum) in groups {
         let (group, others) = rest.split_at_mut(sum.timed as usize);
-        percentiles.push((percentile(group, 50), percentile(group, 95)));
+        percentiles.push((percentile(group, 50).into(), percentile(group, 95).into()));
         rest = others;
     }
     percentiles
 }
 
 /// The smallest value that at least `percent` of the values do not exceed.
-pub(crate) fn percentile(values: &mut [u64], percent: usize) -> u64 {
+pub(crate) fn percentile<T: Copy + Ord + Default>(values: &mut [T], percent: usize) -> T {
     let rank = (values.len() * percent).div_ceil(100).max(1);
     match values.len() {
-        0 => 0,
+        0 => T::default(),
         _ => *values.select_nth_unstable(rank - 1).1,
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::estimates::CopyTimes;
 use crate::gaps::{Gap, gaps, recorded_ns, within};
-use ggprof_trace::{BackendIndex, Event, EventKind, Measured, TaskKind, Trace};
+use ggprof_trace::{BackendIndex, EventId, EventKind, Measured, TaskKind, Trace};
 use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,52 +44,102 @@ pub struct BackendTime {
 pub fn wall(trace: &Trace) -> Wall {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
     let (wall_ns, gaps) = (recorded_ns(trace), gaps(trace));
-    let mut backends: Vec<Spans> = Vec::new();
-    backends.resize_with(trace.backends.len(), Spans::default);
     let copies = CopyTimes::of(trace);
-    for event in trace.events.iter() {
-        let spans = &mut backends[usize::from(event.backend.0)];
+    let mut backends = counts(trace, &copies);
+    let mut active = Covered::default();
+    by_start(trace, |event, start_ns, end_ns| {
+        let event = trace.events.get(event);
         if copies.is_untimed(&event) {
-            spans.copies.count += 1;
-            match copies.mean_ns(trace, &event) {
-                Some(mean_ns) => spans.estimated_ns += mean_ns,
-                None => spans.untimed += 1,
-            }
-        } else {
-            spans.add(trace, &event);
+            return;
         }
-    }
-    let mut active = Coverage::default();
-    let mut times = Vec::new();
-    for (at, spans) in backends.into_iter().enumerate() {
-        if spans.ops.count + spans.copies.count == 0 {
-            continue;
-        }
-        active.add_all(&spans.ops.spans);
-        active.add_all(&spans.copies.spans);
-        times.push(spans.finish(BackendIndex(at as u16), wall_ns, &gaps));
-    }
+        active.add(start_ns, end_ns, &gaps);
+        backends[usize::from(event.backend.0)].add(event.is_op(), (start_ns, end_ns), &gaps);
+    });
+    let times: Vec<BackendTime> = backends
+        .into_iter()
+        .enumerate()
+        .filter(|(_, counted)| counted.ops.count + counted.copies.count > 0)
+        .map(|(at, counted)| counted.finish(BackendIndex(at as u16), wall_ns))
+        .collect();
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
-    let active_ns = active.total_ns(&gaps);
+    let active_ns = active.total_ns;
     let waited_ns = waited_ns(trace, start_ns..end_ns, &gaps);
     Wall { start_ns, wall_ns, sum_ns, active_ns, waited_ns, backends: times }
 }
 
+/// Hands over when each event was at work, by the starts. Between its kernels an op does nothing.
+fn by_start(trace: &Trace, mut each: impl FnMut(EventId, u64, u64)) {
+    let starts = trace.events.starts();
+    let mut whole = |at: u32| {
+        let start_ns = starts[at as usize];
+        each(EventId(at), start_ns, start_ns + trace.events.duration(EventId(at)));
+    };
+    let all = 0..trace.events.len() as u32;
+    if !trace.device_work.is_empty() {
+        let mut pieces: Vec<(u64, u64, u32)> = Vec::new();
+        for at in all {
+            let work = trace.work_for(EventId(at));
+            pieces.extend(work.iter().map(|it| (it.start_ns, it.start_ns + it.duration_ns, at)));
+            if work.is_empty() {
+                let start_ns = starts[at as usize];
+                pieces.push((start_ns, start_ns + trace.events.duration(EventId(at)), at));
+            }
+        }
+        pieces.sort_by_key(|piece| piece.0);
+        pieces.into_iter().for_each(|(start_ns, end_ns, at)| each(EventId(at), start_ns, end_ns));
+    } else if starts.is_sorted() {
+        all.for_each(whole);
+    } else {
+        // Stable, because that sort is quick with runs that are in order already.
+        let mut order: Vec<u32> = all.collect();
+        order.sort_by_key(|&at| starts[at as usize]);
+        order.into_iter().for_each(&mut whole);
+    }
+}
+
+/// What can be told without regard to overlap.
+fn counts(trace: &Trace, copies: &CopyTimes) -> Vec<Counted> {
+    let mut backends: Vec<Counted> = Vec::new();
+    backends.resize_with(trace.backends.len(), Counted::default);
+    for (stretch, events) in trace.events.stretches() {
+        let counted = &mut backends[usize::from(stretch.backend.0)];
+        let kind = match stretch.kind {
+            EventKind::Op => &mut counted.ops,
+            EventKind::Copy => &mut counted.copies,
+        };
+        kind.count += events.len() as u64;
+        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
+            counted.calls += u64::from(event.is_op() && event.measured == Measured::HostCall);
+            if !copies.is_untimed(&event) {
+                kind.total_ns += u128::from(event.charged_ns);
+                continue;
+            }
+            match copies.mean_ns(trace, &event) {
+                Some(mean_ns) => counted.estimated_ns += mean_ns,
+                None => counted.untimed += 1,
+            }
+        }
+    }
+    backends
+}
+
 fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
     let waits = trace.host_tasks.iter().filter(|task| task.what == TaskKind::Wait);
-    let within = waits.map(|wait| {
+    let times = waits.map(|wait| {
         let end_ns = wait.start_ns.saturating_add(wait.duration_ns);
         let inside = |ns: u64| ns.clamp(span.start, span.end);
         (inside(wait.start_ns), inside(end_ns))
     });
-    let mut waited = Coverage::default();
-    waited.add_all(&within.collect::<Vec<_>>());
-    waited.total_ns(gaps)
+    let mut times: Vec<(u64, u64)> = times.collect();
+    times.sort_unstable();
+    let mut waited = Covered::default();
+    times.into_iter().for_each(|(start_ns, end_ns)| waited.add(start_ns, end_ns, gaps));
+    waited.total_ns
 }
 
-/// The events of one backend as intervals.
+/// The events of one backend.
 #[derive(Default)]
-struct Spans {
+struct Counted {
     ops: Kind,
     copies: Kind,
     /// How many of the ops are calls that only start work.
@@ -98,42 +148,36 @@ struct Spans {
     /// them nothing can be said of.
     estimated_ns: f64,
     untimed: u64,
+    /// By ops, and by ops or copies.
+    busy: Covered,
+    occupied: Covered,
 }
 
 #[derive(Default)]
 struct Kind {
     count: u64,
     total_ns: u128,
-    spans: Vec<(u64, u64)>,
 }
 
-impl Spans {
-    fn add(&mut self, trace: &Trace, event: &Event) {
-        let kind = match event.kind {
-            EventKind::Op => &mut self.ops,
-            EventKind::Copy => &mut self.copies,
-        };
-        self.calls += u64::from(event.is_op() && event.measured == Measured::HostCall);
-        kind.count += 1;
-        kind.total_ns += u128::from(event.charged_ns);
-        // Between its kernels an op does nothing.
-        let work = trace.work_for(event.id);
-        kind.spans
-            .extend(work.iter().map(|work| (work.start_ns, work.start_ns + work.duration_ns)));
-        if work.is_empty() {
-            kind.spans.push((event.start_ns, event.end_ns()));
-        }
+impl Counted {
+    /// Whether it is known when the ops ran.
+    fn is_known(&self) -> bool {
+        self.ops.count == 0 || self.calls < self.ops.count
     }
 
-    fn finish(self, backend: BackendIndex, wall_ns: u64, gaps: &[Gap]) -> BackendTime {
-        let mut coverage = Coverage::default();
-        let known = self.ops.count == 0 || self.calls < self.ops.count;
-        if known {
-            coverage.add_all(&self.ops.spans);
+    fn add(&mut self, is_op: bool, (start_ns, end_ns): (u64, u64), gaps: &[Gap]) {
+        if is_op && !self.is_known() {
+            return;
         }
-        let busy_ns = coverage.total_ns(gaps);
-        coverage.add_all(&self.copies.spans);
-        let occupied_ns = coverage.total_ns(gaps);
+        if is_op {
+            self.busy.add(start_ns, end_ns, gaps);
+        }
+        self.occupied.add(start_ns, end_ns, gaps);
+    }
+
+    fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
+        let known = self.is_known();
+        let (busy_ns, occupied_ns) = (self.busy.total_ns, self.occupied.total_ns);
         // There is no more of it than is left.
         let left_ns = wall_ns.saturating_sub(occupied_ns);
         let copying_estimated_ns = (self.estimated_ns.round() as u64).min(left_ns);
@@ -152,27 +196,22 @@ impl Spans {
     }
 }
 
-/// Intervals without overlap, in order.
+/// Time that intervals cover together, which come by their starts.
 #[derive(Default)]
-struct Coverage(Vec<(u64, u64)>);
-
-impl Coverage {
-    fn add_all(&mut self, spans: &[(u64, u64)]) {
-        self.0.extend_from_slice(spans);
-        // Stable, because that sort is quick with runs that are in order already.
-        self.0.sort();
-        self.0.dedup_by(|next, last| {
-            let joins = next.0 <= last.1;
-            if joins {
-                last.1 = last.1.max(next.1);
-            }
-            joins
-        });
-    }
-
+struct Covered {
+    until_ns: u64,
     /// Without what lies in gaps, which are no part of the wall time.
-    fn total_ns(&self, gaps: &[Gap]) -> u64 {
-        self.0.iter().map(|&(start, end)| end - start - within(gaps, start, end)).sum()
+    total_ns: u64,
+}
+
+impl Covered {
+    #[inline]
+    fn add(&mut self, start_ns: u64, end_ns: u64, gaps: &[Gap]) {
+        let from_ns = start_ns.max(self.until_ns);
+        if end_ns > from_ns {
+            self.total_ns += end_ns - from_ns - within(gaps, from_ns, end_ns);
+            self.until_ns = end_ns;
+        }
     }
 }
 

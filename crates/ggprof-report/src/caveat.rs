@@ -4,8 +4,8 @@
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, Coverage, DeviceType, Dropped, Event, Extent, Loss, LossKind, Measured, Provenance,
-    Stopped, Trace,
+    Backend, Coverage, DeviceType, Dropped, EventKind, Extent, Loss, LossKind, Measured,
+    Provenance, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     let not_observed = trace.coverage.iter().filter(|coverage| !coverage.is_observed());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
     caveats.extend(of_host_calls(trace));
-    let launched = ops_by_backend(trace, |event| event.measured == Measured::Unknown)
+    let launched = ops_by_backend(trace, |measured| measured == Measured::Unknown)
         .filter(|(backend, found, _)| *found > 0 && backend.device_type == DeviceType::Gpu);
     let launched: Vec<String> = launched.map(|(backend, ..)| backend.label().to_owned()).collect();
     if !launched.is_empty() {
@@ -78,8 +78,8 @@ fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
 
 fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
     let (mut always, mut sometimes) = (Vec::new(), Vec::new());
-    for (backend, calls, ops) in ops_by_backend(trace, |event| event.measured == Measured::HostCall)
-    {
+    let calls = ops_by_backend(trace, |measured| measured == Measured::HostCall);
+    for (backend, calls, ops) in calls {
         let label = backend.label().to_owned();
         if calls > 0 && calls == ops {
             always.push(label);
@@ -94,13 +94,15 @@ fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
 /// Each backend with the number of such ops, and of all.
 fn ops_by_backend(
     trace: &Trace,
-    is_such: impl Fn(&Event) -> bool,
+    is_such: impl Fn(Measured) -> bool,
 ) -> impl Iterator<Item = (&Backend, u64, u64)> {
     let mut counts = vec![(0, 0); trace.backends.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let (such, all) = &mut counts[usize::from(event.backend.0)];
-        *such += u64::from(is_such(&event));
-        *all += 1;
+    let is_op = |stretch: &Stretch| stretch.kind == EventKind::Op;
+    for (stretch, events) in trace.events.stretches().filter(|(stretch, _)| is_op(stretch)) {
+        let (such, all) = &mut counts[usize::from(stretch.backend.0)];
+        *all += events.len() as u64;
+        let measured = &trace.events.measured()[events.start as usize..events.end as usize];
+        *such += measured.iter().filter(|&&measured| is_such(measured)).count() as u64;
     }
     trace.backends.iter().zip(counts).map(|(backend, (such, all))| (backend, such, all))
 }

@@ -12,13 +12,17 @@ mod coverage_words;
 mod document;
 pub mod documents;
 mod findings;
+pub mod left_out_words;
 pub mod live;
 mod parquet;
+mod pprof;
 pub mod render;
 pub mod tables;
 pub mod text;
+pub mod timeline;
 pub mod units;
 pub mod viewer;
 
 pub use caveat::{Caveat, caveats};
 pub use document::{Align, Block, Cell, Column, Document, Fact, Table};
+pub use pprof::pprof;

@@ -120,8 +120,10 @@ mod tests {
     fn what_is_no_answer_is_refused() {
         assert_eq!(length([0; 4]), None);
         assert_eq!(length([0xff; 4]), None);
-        for body in [&[][..], &[2], &[1, 0], &[1; 1 + CHANGE_BYTES]] {
-            assert_eq!(decode(body).and_then(Result::ok).filter(|it| !it.is_empty()), None);
+        let mut too_long = [1; 1 + CHANGE_BYTES];
+        too_long[9] = LONGEST as u8 + 1;
+        for body in [&[][..], &[2], &[1, 0], &too_long] {
+            assert_eq!(decode(body), None, "{body:?}");
         }
         assert_eq!(Change::new(0, &[0; LONGEST + 1], &[0; LONGEST + 1]), None);
         assert_eq!(Change::new(0, &[0], &[0; 2]), None);

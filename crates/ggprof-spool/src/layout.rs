@@ -179,6 +179,8 @@ pub const MEASURED_DEVICE: u8 = 0;
 pub const MEASURED_HOST: u8 = 1;
 pub const MEASURED_SERIALIZED: u8 = 2;
 pub const MEASURED_MODELLED: u8 = 3;
+/// Where an op's record names its split.
+pub const OP_SPLIT_AT: usize = 4;
 /// Set in an op's flags when a fusion record names further nodes.
 pub const OP_FUSED: u8 = 1 << 2;
 /// An op's times are stored shifted right by `flags >> OP_SHIFT_BIT`.

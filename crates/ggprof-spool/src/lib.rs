@@ -2,7 +2,8 @@
 //! and the reader, which opens them later.
 //!
 //! `FORMAT.md` beside this crate is the specification. [`layout`] fixes its numbers, [`writer`]
-//! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage, and
+//! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage,
+//! [`scan`] does so block by block, wherever the bytes are ([`bytes`]), and
 //! [`live`] looks at a recording that is being written, [`follow`] at what is new in it. [`appendix`] makes blocks for what the agent
 //! cannot know. [`place`] names its file, [`beside`] the
 //! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
@@ -16,6 +17,7 @@
 pub mod appendix;
 pub mod attaching;
 pub mod beside;
+pub mod bytes;
 mod coverage;
 pub mod follow;
 pub mod layer;
@@ -25,6 +27,8 @@ pub mod place;
 mod positioned;
 pub mod reader;
 pub mod record;
+pub mod scan;
+
 pub mod writer;
 
 pub use reader::{Damage, Spool};

@@ -188,9 +188,9 @@ impl<'a> Spool<'a> {
         let mut order = Vec::new();
         if self.header().reused_blocks > 0 {
             order.extend(0..blocks);
-            order.sort_by_key(|&block| self.lane_and_sequence(block));
+            order.sort_by_key(|&block| lane_and_sequence(self.block(block)));
         }
-        Records { spool: *self, blocks, order, turn: 0, at: 0, told_cut: false }
+        Records { spool: *self, blocks, order, turn: 0, block: None, told_cut: false }
     }
 
     fn block(&self, index: usize) -> &'a [u8] {
@@ -199,10 +199,15 @@ impl<'a> Spool<'a> {
         &rest[..self.block_bytes.min(rest.len())]
     }
 
-    fn lane_and_sequence(&self, block: usize) -> (u32, u32) {
-        let head = self.block(block);
-        (number(head, 4), number(head, 8))
+    /// How many bytes the header and each block have.
+    pub(crate) fn sizes(&self) -> (usize, usize) {
+        (self.header_bytes, self.block_bytes)
     }
+}
+
+/// The lane of a block, and its place there.
+pub(crate) fn lane_and_sequence(head: &[u8]) -> (u32, u32) {
+    (number(head, 4), number(head, 8))
 }
 
 /// The iterator of [`Spool::records`].
@@ -213,8 +218,8 @@ pub struct Records<'a> {
     /// In which order the blocks come; empty: as they stand.
     order: Vec<usize>,
     turn: usize,
-    /// Offset inside the block; zero before its head was looked at.
-    at: usize,
+    /// The block that is being read.
+    block: Option<BlockRecords<'a>>,
     told_cut: bool,
 }
 
@@ -225,65 +230,22 @@ impl Iterator for Records<'_> {
         loop {
             let Some(index) = self.index() else { return self.file_cut() };
             let start = self.spool.header_bytes + index * self.spool.block_bytes;
-            let block = self.spool.block(index);
-            let found = if self.at == 0 { self.enter(block, index) } else { self.take(block) };
-            match found {
+            let spool = self.spool;
+            let new = || BlockRecords::new(spool.block(index), index);
+            match self.block.get_or_insert_with(new).next() {
                 Some(Ok(record)) => return Some(Ok(record)),
                 Some(Err((at, reason))) => return Some(Err(damage(start + at, reason))),
-                None => {}
+                None => (self.block, self.turn) = (None, self.turn + 1),
             }
         }
     }
 }
 
-/// A record, damage at an offset in the block, or nothing here.
-type Found = Option<Result<Record, (usize, DamageReason)>>;
-
 impl Records<'_> {
-    /// Looks at a block's head. A damaged one does not hide its records.
-    fn enter(&mut self, block: &[u8], index: usize) -> Found {
-        self.at = BLOCK_HEAD_BYTES;
-        match head_state(block, index) {
-            Head::Whole => None,
-            Head::Unused => {
-                self.next_block();
-                None
-            }
-            Head::Damaged => Some(Err((0, DamageReason::BlockHead))),
-        }
-    }
-
-    fn take(&mut self, block: &[u8]) -> Found {
-        let at = self.at;
-        let bytes = block.get(at..).unwrap_or_default();
-        if bytes.len() < UNIT {
-            self.next_block();
-            return (!bytes.is_empty()).then_some(Err((at, DamageReason::CutRecord)));
-        }
-        if bytes[0] == 0 {
-            self.next_block();
-            let unfinished = bytes.iter().any(|&b| b != 0);
-            return unfinished.then_some(Err((at, DamageReason::Uncommitted)));
-        }
-        let length = record_bytes(bytes);
-        if length == 0 || length > bytes.len() {
-            // The length cannot be trusted, so neither can what follows.
-            self.next_block();
-            return Some(Err((at, DamageReason::CutRecord)));
-        }
-        self.at += length;
-        Some(record::decode(&bytes[..length]).ok_or((at, DamageReason::WrongCount)))
-    }
-
     /// The block that is read now; `None` after the last.
     fn index(&self) -> Option<usize> {
         let in_order = self.order.get(self.turn).copied();
         in_order.or((self.turn < self.blocks).then_some(self.turn))
-    }
-
-    fn next_block(&mut self) {
-        self.turn += 1;
-        self.at = 0;
     }
 
     /// At the end of the bytes: were more blocks promised?
@@ -298,6 +260,73 @@ impl Records<'_> {
         }
         self.told_cut = true;
         Some(Err(damage(length, DamageReason::FileCut)))
+    }
+}
+
+/// The records of one block, and damage at offsets in it.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockRecords<'a> {
+    block: &'a [u8],
+    index: usize,
+    /// Zero before its head was looked at, `None` after its end.
+    at: Option<usize>,
+}
+
+impl<'a> BlockRecords<'a> {
+    pub(crate) fn new(block: &'a [u8], index: usize) -> Self {
+        Self { block, index, at: Some(0) }
+    }
+
+    /// Looks at the head, once. A damaged one does not hide the records.
+    pub(crate) fn enter(&mut self) -> Option<(usize, DamageReason)> {
+        if self.at != Some(0) {
+            return None;
+        }
+        self.at = Some(BLOCK_HEAD_BYTES);
+        match head_state(self.block, self.index) {
+            Head::Whole => {}
+            Head::Unused => self.at = None,
+            Head::Damaged => return Some((0, DamageReason::BlockHead)),
+        }
+        None
+    }
+
+    /// Where the next record stands; `None` after the last.
+    pub(crate) fn at(&self) -> Option<usize> {
+        self.at
+    }
+
+    /// Goes on behind so many bytes of records.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.at = self.at.map(|at| at + bytes);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Result<Record, (usize, DamageReason)>> {
+        if let Some(damage) = self.enter() {
+            return Some(Err(damage));
+        }
+        let at = self.at?;
+        let bytes = self.block.get(at..).unwrap_or_default();
+        let length = match bytes.first() {
+            Some(0) | None => 0,
+            Some(_) if bytes.len() < UNIT => 0,
+            Some(_) => record_bytes(bytes),
+        };
+        if length > 0 && length <= bytes.len() {
+            self.at = Some(at + length);
+            return Some(record::decode(&bytes[..length]).ok_or((at, DamageReason::WrongCount)));
+        }
+        // The length cannot be trusted, so neither can what follows.
+        self.at = None;
+        let reason = match bytes {
+            [] => return None,
+            [0, ..] if bytes.len() >= UNIT => {
+                let unfinished = bytes.iter().any(|&b| b != 0);
+                return unfinished.then_some(Err((at, DamageReason::Uncommitted)));
+            }
+            _ => DamageReason::CutRecord,
+        };
+        Some(Err((at, reason)))
     }
 }
 
@@ -368,7 +397,7 @@ fn damage(offset: usize, reason: DamageReason) -> Damage {
 }
 
 /// A number at a fixed place; zero where the bytes end before it.
-fn number<T: Field + Default>(bytes: &[u8], at: usize) -> T {
+pub(crate) fn number<T: Field + Default>(bytes: &[u8], at: usize) -> T {
     bytes.get(at..at + T::BYTES).and_then(T::take).unwrap_or_default()
 }
 

@@ -115,7 +115,7 @@ pub struct Share {
 /// `None` when the counts inside contradict the record's length.
 pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
     Some(match bytes[0] {
-        layout::OpEvent::KIND => Record::Op(Op::unshift(layout::OpEvent::decode(bytes)?)),
+        layout::OpEvent::KIND => Record::Op(Op::decode(bytes)?),
         layout::ThreadShare::KIND => {
             Record::ThreadShare(Share::unshift(layout::ThreadShare::decode(bytes)?))
         }
@@ -224,6 +224,13 @@ fn numbers(bytes: &[u8], at: usize, count: u32) -> Option<Vec<u32>> {
 }
 
 impl Op {
+    /// Of the bytes of its record.
+    #[inline]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        layout::OpEvent::decode(bytes).map(Self::unshift)
+    }
+
+    #[inline]
     fn unshift(raw: layout::OpEvent) -> Self {
         let shift = raw.flags >> layout::OP_SHIFT_BIT;
         let wide = |ticks: u32| u64::from(ticks) << shift;

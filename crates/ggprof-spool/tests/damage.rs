@@ -4,7 +4,8 @@
 mod small_spool;
 
 use ggprof_spool::reader::DamageReason;
-use ggprof_spool::{Record, Spool};
+use ggprof_spool::scan::{Found, OpReader, Scan};
+use ggprof_spool::{Damage, Record, Spool};
 
 /// More records than any file of this size can hold.
 const FAR_TOO_MANY: usize = 100_000;
@@ -21,7 +22,25 @@ fn read(bytes: &[u8]) -> (usize, Vec<DamageReason>) {
         }
     }
     assert!(whole + damage.len() < FAR_TOO_MANY);
+    assert_eq!(scanned(bytes), spool.records().collect::<Vec<_>>());
     (whole, damage)
+}
+
+/// The same records, found block by block, with the ops in their places.
+fn scanned(bytes: &[u8]) -> Vec<Result<Record, Damage>> {
+    let scan = Scan::open(bytes).expect("a recording");
+    let mut ops = OpReader::of(&scan);
+    let mut records = Vec::new();
+    let all = scan.all(|found| match found {
+        Found::Record(record) => records.push(Ok(record)),
+        Found::Damage(damage) => records.push(Err(damage)),
+        Found::Ops(run) => {
+            let each = ops.each(&run, |op| records.push(Ok(Record::Op(op.expect("an op")))));
+            each.expect("the bytes are there");
+        }
+    });
+    all.expect("the bytes are there");
+    records
 }
 
 #[test]

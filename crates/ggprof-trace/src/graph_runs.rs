@@ -20,15 +20,19 @@ pub(crate) fn complete(trace: &mut Trace) {
 /// Forgets references to graph runs that the recording does not have.
 fn check(trace: &mut Trace) {
     let known = trace.graph_runs.len() as u32;
-    for at in 0..trace.events.len() as u32 {
-        let run = trace.events.get(EventId(at)).graph_run.filter(|run| run.0 < known);
-        trace.events.set_graph_run(EventId(at), run);
+    let is_unknown = |run: GraphRunId| run.0 >= known;
+    if trace.events.stretches().all(|(stretch, _)| !stretch.graph_run.is_some_and(is_unknown)) {
+        return;
     }
+    let runs = trace.events.iter().map(|event| event.graph_run.filter(|run| run.0 < known));
+    let runs: Vec<_> = runs.collect();
+    trace.events.set_graph_runs(runs);
 }
 
 fn infer(trace: &mut Trace) {
     trace.graph_runs_inferred = true;
     let mut runs: Vec<GraphRun> = Vec::new();
+    let mut run_of_event: Vec<u32> = Vec::with_capacity(trace.events.len());
     let mut current: Option<(Event, Event)> = None;
     for at in 0..trace.events.len() as u32 {
         let event = trace.events.get(EventId(at));
@@ -45,8 +49,9 @@ fn infer(trace: &mut Trace) {
             run.start_ns = run.start_ns.min(event.start_ns);
             run.end_ns = run.end_ns.max(event.end_ns());
         }
-        trace.events.set_graph_run(event.id, Some(GraphRunId(runs.len() as u32 - 1)));
+        run_of_event.push(runs.len() as u32 - 1);
     }
+    trace.events.set_graph_runs(run_of_event.into_iter().map(|run| Some(GraphRunId(run))));
     trace.graph_runs = runs;
 }
 

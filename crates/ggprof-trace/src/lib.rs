@@ -20,6 +20,6 @@ pub use model::{
     CoveredWhy, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, ExpertUse,
     ExpertUses, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, Member,
     MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Provenance, Quantity,
-    Sensor, Shape, Signature, SignatureId, Source, Stopped, StringId, TaskKind, Tensor, ThreadFold,
-    ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
+    Sensor, Shape, Signature, SignatureId, Source, Stopped, Stretch, StringId, TaskKind, Tensor,
+    ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
 };

@@ -1,9 +1,13 @@
 //! Every word of `--help`.
 
 mod compare;
+mod ops;
 mod texts;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
+#[cfg(target_os = "linux")]
+pub(crate) use ops::OpBenchArgs;
+pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker, Ops};
 
 use crate::format::{Output, Printout};
 use crate::quantity::{self, Event, Graphs, Moment};
@@ -56,6 +60,12 @@ pub(crate) enum Command {
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Write parts of a recording for other programs
+    #[command(subcommand, after_help = texts::EXPORT)]
+    Export(Export),
+    /// Work with the operations of a recording on their own
+    #[command(subcommand, after_help = texts::OPS)]
+    Ops(Ops),
     /// Measure what this machine can do at most, so that reports say how close a recording comes
     Peaks(PeaksArgs),
     /// Print shell completions or the manual page
@@ -82,6 +92,16 @@ impl DeliverArgs {
     pub(crate) fn of(words: &[OsString]) -> Option<Self> {
         let is_it = words.get(1).is_some_and(|word| word == "deliver");
         is_it.then(|| Self::parse_from(&words[1..]))
+    }
+}
+
+impl Command {
+    /// Whether it reads recordings and starts no programs.
+    pub(crate) fn reads_recordings(&self) -> bool {
+        matches!(
+            self,
+            Self::Report(_) | Self::Explain(_) | Self::Diff(_) | Self::View(_) | Self::Convert(_)
+        )
     }
 }
 
@@ -140,9 +160,9 @@ pub(crate) struct AttachArgs {
 #[derive(Debug, Args)]
 #[command(after_help = texts::RUN)]
 pub(crate) struct RunArgs {
-    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html or
-    /// .ggprof (the recording itself), and with .gz or .zst behind that it is compressed; without a
-    /// file, print a summary
+    /// File to write, may be repeated. Its name chooses the format: .json, .txt, .csv, .md, .html,
+    /// .ggprof (the recording itself), .pftrace (Perfetto) or .pb.gz (pprof), and with .gz or .zst
+    /// behind that it is compressed; without a file, print a summary
     #[arg(
         short,
         long,
@@ -375,6 +395,12 @@ pub(crate) struct ReportArgs {
     /// Write the timeline as a self-contained HTML page
     #[arg(long, value_name = "FILE", value_parser = parsed(Output::page))]
     pub(crate) html_viewer: Option<Output>,
+    /// Write the operations for llama.cpp's `test-backend-ops --test-file`, as `ggprof export ops`
+    #[arg(long, value_name = "FILE", value_parser = parsed(Output::lines))]
+    pub(crate) export_ops: Option<PathBuf>,
+    /// With --export-ops: the libggml-base that will read the file (default: the recorded program's)
+    #[arg(long = "for", value_name = "LIBGGML", requires = "export_ops")]
+    pub(crate) export_for: Option<PathBuf>,
     /// Draw at most N events in the HTML page, 0 for all; figures always count all (default: 0)
     #[arg(
         long,

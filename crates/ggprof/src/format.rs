@@ -4,8 +4,8 @@ use crate::cli::FormatArg;
 use crate::input::Recording;
 use crate::output;
 use ggprof_report::tables::{self, Table};
-use ggprof_report::{documents, render, text, viewer};
-use ggprof_trace::formats::{Packing, csv, ggml_json};
+use ggprof_report::{documents, render, text, timeline, viewer};
+use ggprof_trace::formats::{Packing, csv, ggml_json, perfetto, pprof};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub(crate) enum Format {
     Html,
     /// The recording itself.
     Recording,
+    Perfetto,
+    Pprof,
     /// The table of events. All tables have a directory of their own.
     Parquet,
 }
@@ -39,6 +41,8 @@ const TABLE: &[Row] = &[
     Row { format: Format::Markdown, extensions: &["md"], report: Some(FormatArg::Markdown) },
     Row { format: Format::Html, extensions: &["html", "htm"], report: None },
     Row { format: Format::Recording, extensions: &["ggprof"], report: None },
+    Row { format: Format::Perfetto, extensions: &["pftrace", "perfetto-trace"], report: None },
+    Row { format: Format::Pprof, extensions: &["pb"], report: None },
     Row { format: Format::Parquet, extensions: &["parquet"], report: None },
 ];
 
@@ -129,6 +133,15 @@ impl Output {
         }
     }
 
+    /// Lines for a program that does not unpack them.
+    pub(crate) fn lines(path: OsString) -> Result<PathBuf, String> {
+        let output = Self::given(path, Format::Text)?;
+        match output.packing {
+            Packing::None => Ok(output.path),
+            _ => Err("who reads this file does not unpack it. Name a .txt".to_owned()),
+        }
+    }
+
     /// What an option chose. The name must not promise anything else.
     fn given(path: OsString, format: Format) -> Result<Self, String> {
         let path = PathBuf::from(path);
@@ -179,6 +192,8 @@ impl Output {
             }
             Format::Html => viewer::write(trace, name, peaks.as_ref(), None, out),
             Format::Recording => copy(out),
+            Format::Perfetto => perfetto::write(trace, &timeline::annotations(trace), out),
+            Format::Pprof => pprof::write(&ggprof_report::pprof(trace), out),
             Format::Parquet => {
                 tables::Recording::new(trace, None, peaks.as_ref()).write(Table::Events, out)
             }
@@ -264,6 +279,8 @@ mod tests {
             ("a.htm", Format::Html, Packing::None),
             ("a.ggprof", Format::Recording, Packing::None),
             ("a.md", Format::Markdown, Packing::None),
+            ("a.pftrace", Format::Perfetto, Packing::None),
+            ("a.pb.gz", Format::Pprof, Packing::Gzip),
             ("a.parquet", Format::Parquet, Packing::None),
             ("a", Format::Json, Packing::None),
             (".txt", Format::Json, Packing::None),

@@ -11,7 +11,7 @@ use anyhow::{anyhow, bail};
 use ggprof_analysis::{Filter, Peaks, PhaseKind};
 use ggprof_report::caveats;
 use ggprof_trace::Trace;
-use ggprof_trace::formats::{self, ReadError};
+use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
 #[cfg(target_os = "linux")]
 use std::borrow::Borrow;
 use std::fs::File;
@@ -43,10 +43,8 @@ impl Recording {
         process: &str,
     ) -> anyhow::Result<Self> {
         let named = |program: &str| format!("{program} (process {process})");
-        let trace = spool.map_err(ReadError::Io).and_then(|spool| {
-            let spool = spool.borrow();
-            read(spool.open()?, Some(spool.len()))
-        });
+        let trace =
+            spool.map_err(ReadError::Io).and_then(|spool| read_file(spool.borrow().bytes()?));
         match trace {
             Ok(trace) => {
                 let program = trace.provenance.as_ref().map_or("", |facts| &facts.command);
@@ -63,7 +61,7 @@ impl Recording {
     /// Reads the file, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let (name, result) = if path.as_os_str() == "-" {
-            ("standard input".to_owned(), read(io::stdin().lock(), None))
+            ("standard input".to_owned(), read(io::stdin().lock()))
         } else {
             (path.display().to_string(), open_file(path))
         };
@@ -141,11 +139,23 @@ fn open_file(path: &Path) -> Result<Trace, ReadError> {
     if metadata.is_dir() {
         return Err(ReadError::Io(io::ErrorKind::IsADirectory.into()));
     }
-    read(file, metadata.is_file().then_some(metadata.len()))
+    match metadata.is_file() {
+        true => read_file(FileBytes::new(file, metadata.len(), Vec::new())),
+        false => read(file),
+    }
 }
 
-fn read(input: impl io::Read, length: Option<u64>) -> Result<Trace, ReadError> {
-    let mut trace = formats::read(Progress::new(input, length))?;
+/// What comes through a pipe.
+fn read(input: impl io::Read) -> Result<Trace, ReadError> {
+    charged(formats::read(Progress::new(input, None))?)
+}
+
+fn read_file(file: FileBytes) -> Result<Trace, ReadError> {
+    let length = Bytes::len(&file);
+    charged(formats::read_source(&Progress::new(file, Some(length)))?)
+}
+
+fn charged(mut trace: Trace) -> Result<Trace, ReadError> {
     ggprof_analysis::charge(&mut trace);
     Ok(trace)
 }

@@ -14,11 +14,15 @@ mod exit;
 mod fail_if;
 mod format;
 mod input;
+mod interruption;
 mod kept_peaks;
 #[cfg(target_os = "linux")]
 mod launch;
 mod manual;
 mod messages;
+#[cfg(target_os = "linux")]
+mod op_bench;
+mod op_export;
 mod output;
 mod printing;
 mod progress;
@@ -30,16 +34,17 @@ mod terminal;
 mod version;
 
 use clap::Parser;
-use cli::{Cli, Command, DeliverArgs};
+use cli::{Cli, Command, DeliverArgs, OpWorker};
 use exit::Outcome;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let outcome = match DeliverArgs::of(&words) {
-        Some(arguments) => commands::deliver(&arguments),
-        None => run(&Cli::parse_from(cli::with_default_command(words)).command),
+    let outcome = match (DeliverArgs::of(&words), OpWorker::of(&words)) {
+        (Some(arguments), _) => commands::deliver(&arguments),
+        (_, Some(what)) => commands::op_worker(&what),
+        _ => run(&Cli::parse_from(cli::with_default_command(words)).command),
     };
     match outcome {
         Ok(outcome) => outcome.code(),
@@ -52,6 +57,9 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> anyhow::Result<Outcome> {
+    if command.reads_recordings() {
+        interruption::watch();
+    }
     match command {
         Command::Run(arguments) => commands::run(arguments),
         Command::Attach(arguments) => commands::attach(arguments),
@@ -65,6 +73,8 @@ fn run(command: &Command) -> anyhow::Result<Outcome> {
         Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Export(what) => commands::export(what),
+        Command::Ops(what) => commands::ops(what),
         Command::Peaks(arguments) => commands::peaks(arguments),
         Command::Generate(what) => commands::generate(what),
     }

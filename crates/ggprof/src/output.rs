@@ -1,5 +1,6 @@
 //! Writes files completely or not at all.
 
+use crate::interruption::Removal;
 use crate::messages;
 use anyhow::{anyhow, bail};
 use std::fs::{self, File};
@@ -62,7 +63,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         _ if path.as_os_str() == "-" => Ok(()),
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
         Ok(metadata) if !metadata.is_file() => Ok(()),
-        _ => part_of(&target(path)).map(|_| ()),
+        _ => Removal::of(|| part_of(&target(path))).map(|_| ()),
     };
     possible.map_err(|error| cannot_write(path, error))
 }
@@ -103,7 +104,7 @@ fn replace(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     settle: impl FnOnce() -> Settled,
 ) -> io::Result<PathBuf> {
-    let part = part_of(&target(path))?;
+    let (_removal, part) = Removal::of(|| part_of(&target(path)))?;
     fill(part.as_file(), write)?;
     let settled = settle();
     let target = target(&settled.path);

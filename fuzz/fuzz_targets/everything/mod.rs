@@ -1,10 +1,11 @@
 //! All that can be asked of a recording and written about it.
 
-use ggprof_analysis::{charge, copy_consumers, phases};
+use ggprof_analysis::{charge, copy_consumers, distinct_ops, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
 use ggprof_report::viewer;
 use ggprof_trace::Trace;
+use ggprof_trace::formats::op_lines::{self, Numbers};
 use ggprof_trace::formats::{chrome, csv};
 use std::io::sink;
 
@@ -39,4 +40,14 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     let annotations = chrome::Annotations { phases: Vec::new(), links };
     chrome::write(trace, &annotations, sink()).expect("a sink takes everything");
     csv::write(trace, sink()).expect("a sink takes everything");
+    let ops: Vec<_> = distinct_ops(trace).iter().map(|op| op.node).collect();
+    for line in op_lines::lines(trace, &ops, &Numbers::of_recording(trace)).lines {
+        // As many words as it says, and no number that is not one.
+        let mut words: Vec<&str> = line.split(' ').collect();
+        assert!(words.pop().is_some_and(|name| !name.is_empty()));
+        let words: Vec<i64> = words.iter().map(|word| word.parse().expect("a number")).collect();
+        let sources = words[23] as usize;
+        assert!(words[6] == 16 && sources <= 10 && words.len() == 24 + 9 * sources);
+        assert!(words[2..6].iter().all(|&n| n > 0));
+    }
 }

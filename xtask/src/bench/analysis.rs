@@ -38,7 +38,8 @@ fn measure(
     let trace = file.with_extension("trace.json");
     let (mut reads, mut summaries, mut exports) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        reads.push(Cost { wall: read_plainly(file)?, peak_bytes: 0 });
+        let wall = read_plainly(file)?;
+        reads.push(Cost { wall, processor: wall, peak_bytes: 0 });
         summaries.push(cost(Command::new(ggprof).arg("report").arg(file))?);
         let export = ["--chrome-trace".as_ref(), trace.as_os_str()];
         exports.push(cost(Command::new(ggprof).arg("report").arg(file).args(export))?);

@@ -8,6 +8,8 @@ use wait4::Wait4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cost {
     pub(super) wall: Duration,
+    /// Of all its threads.
+    pub(super) processor: Duration,
     pub(super) peak_bytes: u64,
 }
 
@@ -21,7 +23,8 @@ pub(super) fn cost(command: &mut Command) -> anyhow::Result<Cost> {
     if !used.status.success() {
         bail!("{command:?} failed: {}", used.status);
     }
-    Ok(Cost { wall, peak_bytes: used.rusage.maxrss })
+    let processor = used.rusage.utime + used.rusage.stime;
+    Ok(Cost { wall, processor, peak_bytes: used.rusage.maxrss })
 }
 
 /// The run of median duration.

@@ -4,20 +4,26 @@ mod analysis;
 mod asleep;
 pub(crate) mod measure;
 mod profiles;
+mod reading;
 mod recording;
+mod recordings;
 mod threads;
 mod viewer;
 
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|viewer|recording|threads|asleep] [--reference SCRIPT], SCRIPT \
-being ggml's profiler.py";
+const USAGE: &str = "cargo xtask bench [analysis|reading|viewer|recording|threads|asleep] [--more] \
+[--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (parts, reference) = match arguments {
         [parts @ .., flag, script] if flag == "--reference" => (parts, Some(Path::new(script))),
         parts => (parts, None),
+    };
+    let (parts, more) = match parts {
+        [parts @ .., flag] if flag == "--more" => (parts, true),
+        parts => (parts, false),
     };
     let part = match parts {
         [] => "all",
@@ -26,12 +32,14 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     match part {
         "analysis" => analysis::run(reference),
+        "reading" => reading::run(more),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
         "threads" => threads::run(),
         "asleep" => asleep::run(),
         "all" => {
             analysis::run(reference)?;
+            reading::run(more)?;
             viewer::run()?;
             recording::run()?;
             threads::run()?;

@@ -31,6 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
+    ("ggprof-ops", &[]),
     ("ggprof-peaks", &["ggprof-analysis"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
@@ -39,6 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "ggprof-agents",
             "ggprof-analysis",
             "ggprof-ggml",
+            "ggprof-ops",
             "ggprof-peaks",
             "ggprof-report",
             "ggprof-spool",
@@ -48,7 +50,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggml-profiler", &["ggprof-agent", "ggprof-analysis", "ggprof-report", "ggprof-trace"]),
     ("ggprof-workload", &["ggprof-ggml"]),
     ("ggprof-e2e", &["ggprof-ggml", "ggprof-spool"]),
-    ("xtask", &["ggprof-e2e"]),
+    ("xtask", &["ggprof-e2e", "ggprof-spool"]),
 ];
 
 const TABLES: &str = "xtask/src/lint/arrows.rs";

@@ -5,20 +5,55 @@ use crate::estimates::CopyTimes;
 use crate::gaps::missing_before;
 use crate::phases::Phases;
 use ggprof_trace::{
-    BackendIndex, BatchId, DeviceType, DeviceWork, Event, EventId, HostTask, Measured, SignatureId,
-    StringId, TaskKind, Trace, WorkKind,
+    BackendIndex, BatchId, DeviceType, DeviceWork, Event, EventId, EventKind, HostTask, Measured,
+    SignatureId, Stretch, StringId, TaskKind, Trace, WorkKind,
 };
 use hashbrown::HashSet;
+use std::ops::Range;
 
-/// An event, or a kernel of it: between its kernels an op does nothing.
+/// An event, or a kernel of it: between its kernels an op does nothing. There are as many as events,
+/// so they are kept short.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Claim {
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
     pub(super) event: EventId,
-    pub(super) backend: BackendIndex,
-    /// Of a kernel that was not used before.
-    pub(super) is_first_use: bool,
+    /// The place of the kernel among all device work.
+    work: u32,
+}
+
+const NO_WORK: u32 = u32::MAX;
+
+impl Claim {
+    #[inline]
+    fn work<'t>(&self, trace: &'t Trace) -> Option<&'t DeviceWork> {
+        trace.device_work.get(self.work as usize)
+    }
+
+    #[inline]
+    pub(super) fn start_ns(&self, trace: &Trace) -> u64 {
+        self.work(trace)
+            .map_or_else(|| trace.events.starts()[self.event.0 as usize], |it| it.start_ns)
+    }
+
+    #[inline]
+    pub(super) fn end_ns(&self, trace: &Trace) -> u64 {
+        match self.work(trace) {
+            Some(work) => work.start_ns.saturating_add(work.duration_ns),
+            None => {
+                trace.events.starts()[self.event.0 as usize] + trace.events.duration(self.event)
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn backend(&self, trace: &Trace) -> BackendIndex {
+        trace.events.get(self.event).backend
+    }
+
+    /// Start, end, and whose they are.
+    #[inline]
+    pub(super) fn times(&self, trace: &Trace) -> (u64, u64, EventId) {
+        (self.start_ns(trace), self.end_ns(trace), self.event)
+    }
 }
 
 /// A graph run, from its start until its results were there.
@@ -46,7 +81,13 @@ pub(super) struct PhaseClaims {
 }
 
 pub(super) struct Claims {
-    pub(super) phases: Vec<PhaseClaims>,
+    /// The events of each phase, which become claims when its turn comes.
+    events: Vec<Vec<(Stretch, Range<u32>)>>,
+    /// All but events.
+    phases: Vec<PhaseClaims>,
+    copies: CopyTimes,
+    /// Whether each piece of device work is of a kernel that was not used before.
+    is_first_use: Vec<bool>,
     /// Copies that belong to no graph run.
     pub(super) lone_copies: Vec<Claim>,
     pub(super) lone_waits: Vec<(u64, u64)>,
@@ -62,7 +103,10 @@ pub(super) struct Claims {
 
 pub(super) fn claims(trace: &Trace, phases: &Phases) -> Claims {
     let mut claims = Claims {
+        events: vec![Vec::new(); phases.phases.len()],
         phases: Vec::new(),
+        copies: CopyTimes::of(trace),
+        is_first_use: Used::all(trace),
         lone_copies: Vec::new(),
         lone_waits: Vec::new(),
         compiling: Vec::new(),
@@ -75,7 +119,7 @@ pub(super) fn claims(trace: &Trace, phases: &Phases) -> Claims {
     claims.take_events(trace, phases);
     claims.take_runs(trace, phases);
     trace.host_tasks.iter().for_each(|task| claims.take_task(task, phases));
-    claims.sort();
+    claims.sort(trace);
     claims
 }
 
@@ -93,28 +137,47 @@ fn by_precedence(trace: &Trace) -> Vec<BackendIndex> {
 
 impl Claims {
     fn take_events(&mut self, trace: &Trace, phases: &Phases) {
-        let mut work = &trace.device_work[..];
-        let mut used = Used::of(trace);
-        let copies = CopyTimes::of(trace);
-        for event in trace.events.iter() {
-            let before = work.iter().take_while(|it| it.event < event.id).count();
-            let own = work[before..].iter().take_while(|it| it.event == event.id).count();
-            let own_work = &work[before..before + own];
-            work = &work[before + own..];
-            let run = event.graph_run.map(|run| run.0 as usize);
+        for (stretch, events) in trace.events.stretches() {
+            let run = stretch.graph_run.map(|run| run.0 as usize);
             if let Some(seen) = run.and_then(|run| self.is_seen.get_mut(run)) {
                 *seen = true;
             }
             let phase = run.and_then(|run| phases.phase_of_run.get(run));
-            let list = match phase.map(|&phase| &mut self.phases[phase as usize]) {
-                Some(own) if is_call(&copies, &event) => &mut own.calls,
-                Some(own) if event.is_op() => &mut own.ops,
-                Some(own) => &mut own.copies,
-                None if event.is_op() || is_call(&copies, &event) => continue,
-                None => &mut self.lone_copies,
-            };
-            put(list, &event, own_work, |work| used.is_first(trace, &event, work));
+            match phase {
+                Some(&phase) => self.events[phase as usize].push((*stretch, events)),
+                None if stretch.kind == EventKind::Copy => {
+                    let copies = events.map(|at| trace.events.in_stretch(at, stretch));
+                    for copy in copies.filter(|copy| !is_call(&self.copies, copy)) {
+                        put(&mut self.lone_copies, trace, copy.id);
+                    }
+                }
+                None => {}
+            }
         }
+    }
+
+    /// What belongs to a phase, once.
+    pub(super) fn take_phase(&mut self, trace: &Trace, phase: usize) -> PhaseClaims {
+        let mut own = std::mem::take(&mut self.phases[phase]);
+        for (stretch, events) in std::mem::take(&mut self.events[phase]) {
+            for event in events.map(|at| trace.events.in_stretch(at, &stretch)) {
+                let list = match event.kind {
+                    _ if is_call(&self.copies, &event) => &mut own.calls,
+                    EventKind::Op => &mut own.ops,
+                    EventKind::Copy => &mut own.copies,
+                };
+                put(list, trace, event.id);
+            }
+        }
+        for claims in [&mut own.ops, &mut own.copies, &mut own.calls] {
+            by_start(trace, claims);
+        }
+        own
+    }
+
+    /// Whether a kernel was not used before.
+    pub(super) fn is_first_use(&self, claim: &Claim) -> bool {
+        self.is_first_use.get(claim.work as usize).copied().unwrap_or(false)
     }
 
     fn take_runs(&mut self, trace: &Trace, phases: &Phases) {
@@ -151,17 +214,14 @@ impl Claims {
         }
     }
 
-    fn sort(&mut self) {
+    fn sort(&mut self, trace: &Trace) {
         for own in &mut self.phases {
-            by_start(&mut own.ops);
-            by_start(&mut own.copies);
-            by_start(&mut own.calls);
             own.waits.sort();
             own.batches.sort();
             own.batches.dedup();
             own.runs.sort_by_key(|run| run.start_ns);
         }
-        by_start(&mut self.lone_copies);
+        by_start(trace, &mut self.lone_copies);
         self.lone_waits.sort();
         self.compiling.sort();
         self.runs.sort_by_key(|run| run.start_ns);
@@ -182,9 +242,15 @@ struct Used {
 }
 
 impl Used {
-    fn of(trace: &Trace) -> Self {
+    /// For each piece of device work whether it is the first use of its kernel.
+    fn all(trace: &Trace) -> Vec<bool> {
         let is_from_the_start = missing_before(trace) == 0 && !trace.is_part;
-        Self { kernels: HashSet::new(), is_from_the_start }
+        let mut used = Self { kernels: HashSet::new(), is_from_the_start };
+        let is_first = |work: &DeviceWork| {
+            let event = trace.events.get(work.event);
+            used.is_first(trace, &event, work)
+        };
+        trace.device_work.iter().map(is_first).collect()
     }
 
     fn is_first(&mut self, trace: &Trace, event: &Event, work: &DeviceWork) -> bool {
@@ -194,36 +260,26 @@ impl Used {
     }
 }
 
-fn put(
-    list: &mut Vec<Claim>,
-    event: &Event,
-    work: &[DeviceWork],
-    mut is_first: impl FnMut(&DeviceWork) -> bool,
-) {
-    let claim = |start_ns: u64, end_ns: u64, is_first_use: bool| Claim {
-        start_ns,
-        end_ns,
-        event: event.id,
-        backend: event.backend,
-        is_first_use,
-    };
+fn put(list: &mut Vec<Claim>, trace: &Trace, event: EventId) {
+    let work = trace.places_of_work(event);
     if work.is_empty() {
-        list.push(claim(event.start_ns, event.end_ns(), false));
+        list.push(Claim { event, work: NO_WORK });
     }
-    list.extend(
-        work.iter()
-            .map(|it| claim(it.start_ns, it.start_ns.saturating_add(it.duration_ns), is_first(it))),
-    );
+    list.extend(work.map(|work| Claim { event, work }));
 }
 
 /// Stable, because that sort is quick with what is in order already.
-fn by_start(claims: &mut [Claim]) {
-    claims.sort_by_key(|claim| claim.start_ns);
+fn by_start(trace: &Trace, claims: &mut [Claim]) {
+    claims.sort_by_key(|claim| claim.start_ns(trace));
 }
 
 /// Those that begin within a time.
-pub(super) fn within(claims: &[Claim], (start_ns, end_ns): (u64, u64)) -> &[Claim] {
-    let first = claims.partition_point(|claim| claim.start_ns < start_ns);
-    let behind = claims.partition_point(|claim| claim.start_ns < end_ns);
+pub(super) fn within<'c>(
+    trace: &Trace,
+    claims: &'c [Claim],
+    (start_ns, end_ns): (u64, u64),
+) -> &'c [Claim] {
+    let first = claims.partition_point(|claim| claim.start_ns(trace) < start_ns);
+    let behind = claims.partition_point(|claim| claim.start_ns(trace) < end_ns);
     &claims[first..behind.max(first)]
 }

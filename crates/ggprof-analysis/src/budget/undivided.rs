@@ -4,12 +4,12 @@
 
 use super::{Budget, Part, Row, Spent};
 use crate::estimates::estimates_by;
-use crate::layers::Place;
+use crate::layers::Places;
 use crate::phases::Phases;
 use ggprof_trace::{BackendIndex, Signature, Trace};
 use hashbrown::HashMap;
 
-pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &[Place], budgets: &mut [Budget]) {
+pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &Places, budgets: &mut [Budget]) {
     let is_undivided = |row: &Row| undivided(row).is_some();
     if !budgets.iter().any(|budget| budget.rows.iter().any(is_undivided)) {
         return;
@@ -19,7 +19,7 @@ pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &[Place], budget
         // Splits have a key of their own, so that those of each phase are shared out in it.
         let part = match trace.op_name(event.node) == Signature::WHOLE_SPLIT {
             true => Part::Undivided,
-            false => Part::of(places[event.id.0 as usize].module),
+            false => Part::of(places.of(event.id).module),
         };
         event.is_op().then_some((phase, event.backend, part))
     });

@@ -42,7 +42,7 @@ impl EventKeys {
             let raw = Raw {
                 signature: representatives[signature.0 as usize],
                 backend: event.backend,
-                module: places[event.id.0 as usize].module,
+                module: places.of(event.id).module,
                 kernels: kernels.of(trace, &event),
                 fusion: None,
             };

@@ -2,12 +2,13 @@
 
 use super::copied::{CopyRow, copies};
 use crate::budget::{Budget, Part, is_of_host};
-use crate::layers::{Layer, Module, Place};
+use crate::layers::{Layer, Module, Place, Places};
 use crate::peaks::Peaks;
 use crate::phases::Phases;
 use crate::work::Work;
 use ggprof_trace::{
-    BackendIndex, DeviceWork, Event, EventId, NodeId, Signature, SignatureId, Tensor, Trace,
+    BackendIndex, DeviceWork, Event, EventId, EventKind, GraphRunId, NodeId, Signature,
+    SignatureId, Tensor, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -66,22 +67,23 @@ impl<'a> Scene<'a> {
     pub(super) fn new(
         trace: &'a Trace,
         phases: &'a Phases,
-        places: &[Place],
+        places: &Places,
         budgets: &'a [Budget],
         exposed: &[(EventId, u64)],
         peaks: Option<&'a Peaks>,
     ) -> Self {
         let budget_of_phase = budget_of_phase(phases, budgets);
-        let budget_of = |event: &Event| {
-            let phase = phases.phase_of_run.get(event.graph_run?.0 as usize)?;
+        let budget_of_run = |run: Option<GraphRunId>| {
+            let phase = phases.phase_of_run.get(run?.0 as usize)?;
             Some(budget_of_phase[*phase as usize])
         };
+        let budget_of = |event: &Event| budget_of_run(event.graph_run);
         let mut pieces: HashMap<EventId, u64> = HashMap::new();
         for (event, ns) in exposed {
             *pieces.entry(*event).or_default() += ns;
         }
         let copies = copies(trace, budget_of, &pieces);
-        let tallies = tallies(trace, places, budgets.len(), budget_of);
+        let tallies = tallies(trace, places, budgets.len(), budget_of_run);
         Self { trace, phases, peaks, budgets, tallies, copies }
     }
 
@@ -117,9 +119,9 @@ fn budget_of_phase(phases: &Phases, budgets: &[Budget]) -> Vec<usize> {
 
 fn tallies(
     trace: &Trace,
-    places: &[Place],
+    places: &Places,
     budgets: usize,
-    budget_of: impl Fn(&Event) -> Option<usize>,
+    budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
 ) -> Vec<Tally> {
     let mut tallies: Vec<Tally> = Vec::new();
     tallies.resize_with(budgets, Tally::default);
@@ -130,28 +132,32 @@ fn tallies(
     let mut splits: HashSet<(u32, i32)> = HashSet::new();
     let mut last_split = None;
     let mut budget_of_run: Vec<Option<usize>> = vec![None; trace.graph_runs.len()];
-    let mut kernels = Kernels { work: &trace.device_work };
     let mut launched: Vec<Launched> = vec![Launched::default(); trace.graph_runs.len()];
-    for event in trace.events.iter() {
-        let own_work = kernels.of(&event);
-        let count = own_work.len() as u64;
-        let (Some(budget), Some(run)) = (budget_of(&event), event.graph_run) else { continue };
+    let mut sums = Sums::default();
+    for (stretch, events) in trace.events.stretches() {
+        let budget = budget_of(stretch.graph_run);
+        let (Some(budget), Some(run)) = (budget, stretch.graph_run) else { continue };
         let tally = &mut tallies[budget];
-        if last_split != Some((run.0, event.split)) {
-            last_split = Some((run.0, event.split));
-            tally.splits += u64::from(splits.insert((run.0, event.split)));
+        if last_split != Some((run.0, stretch.split)) {
+            last_split = Some((run.0, stretch.split));
+            tally.splits += u64::from(splits.insert((run.0, stretch.split)));
         }
-        if !event.is_op() {
+        if stretch.kind != EventKind::Op {
             continue;
         }
         budget_of_run[run.0 as usize] = Some(budget);
-        let node = event.node.0 as usize;
         let of_run = &mut attention[run.0 as usize];
-        of_run.0 = of_run.0.max(attends[node].unwrap_or(0));
-        of_run.1 += if reads_cache[node] { event.charged_ns } else { 0 };
-        launched[run.0 as usize].add(own_work);
-        tally.add(trace, &event, places[event.id.0 as usize], count);
+        sums.enter(trace, (budget, stretch.backend));
+        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
+            let own_work = trace.work_for(event.id);
+            let node = event.node.0 as usize;
+            of_run.0 = of_run.0.max(attends[node].unwrap_or(0));
+            of_run.1 += if reads_cache[node] { event.charged_ns } else { 0 };
+            launched[run.0 as usize].add(own_work);
+            sums.add(trace, &event, places, own_work.len() as u64);
+        }
     }
+    sums.finish(trace, places, &mut tallies);
     for (budget, launched) in budget_of_run.iter().zip(&launched) {
         if let (Some(budget), Some(gap_ns)) = (budget, launched.gap_ns()) {
             tallies[*budget].gaps_ns.push(gap_ns);
@@ -164,21 +170,6 @@ fn tallies(
         }
     }
     tallies
-}
-
-/// Counts the kernels of events, which come in the order of the events.
-struct Kernels<'t> {
-    work: &'t [DeviceWork],
-}
-
-impl<'t> Kernels<'t> {
-    fn of(&mut self, event: &Event) -> &'t [DeviceWork] {
-        let before = self.work.iter().take_while(|it| it.event < event.id).count();
-        let (_, from) = self.work.split_at(before);
-        let (own, rest) = from.split_at(from.iter().take_while(|it| it.event == event.id).count());
-        self.work = rest;
-        own
-    }
 }
 
 /// The kernels of a graph run.
@@ -208,29 +199,89 @@ impl Launched {
     }
 }
 
-impl Tally {
-    fn add(&mut self, trace: &Trace, event: &Event, place: Place, kernels: u64) {
-        let key = OpKey {
-            backend: event.backend,
-            signature: trace.node(event.node).signature,
-            layer: place.layer,
-            module: place.module,
+/// A budget and a backend.
+type Group = (usize, BackendIndex);
+/// The sum of each node whose events are all in one place.
+type NodeSums = Vec<Option<OpSum>>;
+
+/// The ops of all tallies while they are added up.
+#[derive(Default)]
+struct Sums {
+    of_node: HashMap<Group, NodeSums>,
+    /// Of nodes whose place depends on the event.
+    others: HashMap<(usize, OpKey), OpSum>,
+    threads: HashMap<usize, u32>,
+    /// What is being added to.
+    current: Option<(Group, NodeSums)>,
+}
+
+impl Sums {
+    /// What follows is of this budget and backend.
+    fn enter(&mut self, trace: &Trace, group: Group) {
+        if self.current.as_ref().is_some_and(|(current, _)| *current == group) {
+            return;
+        }
+        self.of_node.extend(self.current.take());
+        let sums = self.of_node.remove(&group);
+        self.current = Some((group, sums.unwrap_or_else(|| vec![None; trace.nodes.len()])));
+    }
+
+    #[inline]
+    fn add(&mut self, trace: &Trace, event: &Event, places: &Places, kernels: u64) {
+        let Some((group, of_node)) = &mut self.current else { return };
+        let first = OpSum { count: 0, ns: 0, unequal_ns: 0, kernels: 0, example: event.id };
+        let sum = match places.of_node(event.node) {
+            Some(_) => of_node[event.node.0 as usize].get_or_insert(first),
+            None => {
+                let key = OpKey::new(trace, event.backend, event.node, places.of(event.id));
+                self.others.entry((group.0, key)).or_insert(first)
+            }
         };
-        let sum = self.ops.entry(key).or_insert(OpSum {
-            count: 0,
-            ns: 0,
-            unequal_ns: 0,
-            kernels: 0,
-            example: event.id,
-        });
         sum.count += 1;
         sum.ns += event.charged_ns;
         sum.kernels += kernels;
         if let Some(fold) = trace.events.threads(event.id) {
-            self.threads = self.threads.max(fold.threads);
+            let most = self.threads.entry(group.0).or_default();
+            *most = fold.threads.max(*most);
             let mean_ns = fold.busy_sum_ns / u64::from(fold.threads);
             sum.unequal_ns += event.duration_ns.saturating_sub(mean_ns);
         }
+    }
+
+    fn finish(mut self, trace: &Trace, places: &Places, tallies: &mut [Tally]) {
+        self.of_node.extend(self.current.take());
+        for ((budget, backend), sums) in self.of_node {
+            for (node, sum) in trace.nodes.ids().zip(sums) {
+                if let Some((place, sum)) = places.of_node(node).zip(sum) {
+                    tallies[budget].add(OpKey::new(trace, backend, node, place), sum);
+                }
+            }
+        }
+        for ((budget, key), sum) in self.others {
+            tallies[budget].add(key, sum);
+        }
+        for (budget, threads) in self.threads {
+            tallies[budget].threads = threads;
+        }
+    }
+}
+
+impl OpKey {
+    fn new(trace: &Trace, backend: BackendIndex, node: NodeId, place: Place) -> Self {
+        let signature = trace.node(node).signature;
+        Self { backend, signature, layer: place.layer, module: place.module }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, key: OpKey, sum: OpSum) {
+        let nothing = OpSum { count: 0, ns: 0, unequal_ns: 0, kernels: 0, example: sum.example };
+        let whole = self.ops.entry(key).or_insert(nothing);
+        whole.count += sum.count;
+        whole.ns += sum.ns;
+        whole.unequal_ns += sum.unequal_ns;
+        whole.kernels += sum.kernels;
+        whole.example = whole.example.min(sum.example);
     }
 }
 

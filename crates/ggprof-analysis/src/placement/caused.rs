@@ -4,7 +4,7 @@
 
 use super::{Caused, has_device, reason_of};
 use crate::copy_consumers::copy_consumers;
-use crate::layers::Place;
+use crate::layers::Places;
 use ggprof_trace::{
     BackendIndex, BufferUsage, DeviceType, Event, EventKind, GraphRunId, StringId, Trace,
 };
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 type SplitKey = (GraphRunId, BackendIndex, i32);
 
 /// Each with an op that caused it.
-pub(super) fn all(trace: &Trace, places: &[Place]) -> Vec<(Event, Caused)> {
+pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
     if !has_device(trace) {
         return Vec::new();
     }
@@ -27,7 +27,7 @@ pub(super) fn all(trace: &Trace, places: &[Place]) -> Vec<(Event, Caused)> {
         if let Some(name) = trace.node(event.node).tensor_name {
             makers.insert((key.0, name), key);
         }
-        let module = places[event.id.0 as usize].module;
+        let module = places.of(event.id).module;
         let reason = *reasons
             .entry((event.node, event.backend, module))
             .or_insert_with(|| reason_of(trace, event.backend, event.node, module));

@@ -5,7 +5,7 @@ use crate::documents::phase_name;
 use crate::parquet::{Field, Value};
 use ggprof_analysis::detailed::{kernels_of, place_of_run};
 use ggprof_analysis::estimates::CopyTimes;
-use ggprof_analysis::{Attended, Place, Work, fusion_of, places, work_of};
+use ggprof_analysis::{Attended, Place, Places, Work, fusion_of, places, work_of};
 use ggprof_trace::{
     Event, EventId, EventKind, Signature, SignatureId, StringId, ThreadFold, shape_text,
 };
@@ -13,7 +13,7 @@ use ggprof_trace::{
 /// What all rows share.
 pub(super) struct Context<'r> {
     recording: &'r Recording<'r>,
-    places: Vec<Place>,
+    places: Places,
     signatures: Vec<Described>,
     attended: Attended,
     copies: CopyTimes,
@@ -78,7 +78,7 @@ impl<'r> Context<'r> {
             event,
             described,
             work: self.attended.work(trace, &event).unwrap_or(described.work),
-            place: self.places[id.0 as usize],
+            place: self.places.of(id),
             phase: place_of_run(phases, &event),
             threads: trace.events.threads(id),
             kernels,

@@ -28,7 +28,7 @@ pub(super) fn columns(trace: &Trace, start_ns: u64) -> Columns {
 fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     let places = places(trace);
     let each = || order.iter().map(|&at| trace.events.get(EventId(at)));
-    let layer = |event: &Event| match places[event.id.0 as usize] {
+    let layer = |event: &Event| match places.of(event.id) {
         Place { layer: Some(layer), .. } => u64::from(layer.0) + 1,
         Place { layer: None, .. } => 0,
     };
@@ -45,7 +45,7 @@ fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     );
     columns.steps("run", each().map(|event| event.graph_run.map_or(0, |run| u64::from(run.0) + 1)));
     columns.steps("layer", each().map(|event| layer(&event)));
-    columns.plain("module", each().map(|event| places[event.id.0 as usize].module as u64));
+    columns.plain("module", each().map(|event| places.of(event.id).module as u64));
     columns.plain("bytes", each().map(|event| event.bytes));
     columns.plain("measured", each().map(|event| event.measured as u64));
     // Copies of which only the call is known: their time is not the device's.

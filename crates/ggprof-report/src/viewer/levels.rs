@@ -9,29 +9,38 @@ use serde_json::{Value, json};
 
 const MEGABYTE: f64 = 1e6;
 
-/// A row for each, in groups: when it became what, in its unit.
-pub(super) fn levels(trace: &Trace, start_ns: u64) -> Vec<Value> {
+/// One of these.
+pub(crate) struct Level {
+    pub(crate) group: &'static str,
+    pub(crate) label: String,
+    pub(crate) unit: &'static str,
+    /// When it became what, in its unit.
+    pub(crate) steps: Vec<(u64, f64)>,
+}
+
+/// A row of the page for each.
+pub(super) fn rows(trace: &Trace, start_ns: u64) -> Vec<Value> {
+    levels(trace).into_iter().map(|level| row(level, start_ns)).collect()
+}
+
+pub(crate) fn levels(trace: &Trace) -> Vec<Level> {
     let memory = memory(trace).devices.into_iter().map(|device| {
         let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEGABYTE));
-        row(("Memory", device.device), "MB", steps, start_ns)
+        Level { group: "Memory", label: device.device, unit: "MB", steps: steps.collect() }
     });
-    let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor, start_ns));
+    let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor));
     memory.chain(sensors).collect()
 }
 
-fn row(
-    (group, label): (&str, String),
-    unit: &str,
-    steps: impl Iterator<Item = (u64, f64)>,
-    start_ns: u64,
-) -> Value {
+fn row(level: Level, start_ns: u64) -> Value {
+    let Level { group, label, unit, steps } = level;
     let (times, values): (Vec<i64>, Vec<f64>) =
-        steps.map(|(ns, value)| (since(ns, start_ns), value)).unzip();
+        steps.into_iter().map(|(ns, value)| (since(ns, start_ns), value)).unzip();
     json!({"group": group, "label": label, "unit": unit, "times": times, "values": values})
 }
 
 /// `None` for what has no row: the others of a device say more.
-fn of_sensor(trace: &Trace, sensor: &Sensor, start_ns: u64) -> Option<Value> {
+fn of_sensor(trace: &Trace, sensor: &Sensor) -> Option<Level> {
     let scaled = |unit: f64| -> Vec<(u64, f64)> {
         let values = sensor.values.iter().map(|&value| value as f64 / unit);
         sensor.times_ns.iter().copied().zip(values).collect()
@@ -56,5 +65,5 @@ fn of_sensor(trace: &Trace, sensor: &Sensor, start_ns: u64) -> Option<Value> {
         Quantity::ProcessorClock | Quantity::PackageEnergy => device_name(sensor),
         _ => format!("GPU {}", sensor.device),
     };
-    Some(row(("Sensors", format!("{device} {unit}")), unit, steps.into_iter(), start_ns))
+    Some(Level { group: "Sensors", label: format!("{device} {unit}"), unit, steps })
 }

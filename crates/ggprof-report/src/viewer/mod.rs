@@ -12,7 +12,7 @@ mod depth;
 mod device;
 mod events;
 mod experts;
-mod levels;
+pub(crate) mod levels;
 mod overview;
 mod page;
 mod pair;

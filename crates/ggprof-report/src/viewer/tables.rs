@@ -3,7 +3,7 @@
 use super::depth::depth;
 use super::device::{host_tasks, kernel_names};
 use super::experts::expert_layers;
-use super::levels::levels;
+use super::levels;
 use super::overview::overview;
 use super::requests;
 use crate::caveat::caveats;
@@ -41,7 +41,7 @@ pub(super) fn tables(
         "experts": expert_layers(trace, &phases),
         "overview": overview(trace, &phases, peaks, wall.start_ns),
         "estimates": estimates(trace),
-        "levels": levels(trace, wall.start_ns),
+        "levels": levels::rows(trace, wall.start_ns),
         "depth": depth(trace, &phases, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
         "modules": Module::ALL.map(Module::name),

@@ -6,25 +6,10 @@
 //! separate process, and arrows lead from a copy to the op that waits for it.
 
 use super::lanes::Lanes;
+use super::timeline::Annotations;
 use crate::model::{Event, EventId, EventKind, Trace, shape_text};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-
-/// What analysis adds to the events.
-#[derive(Debug, Default)]
-pub struct Annotations {
-    pub phases: Vec<Slice>,
-    /// Copies and the ops that consume them.
-    pub links: Vec<(EventId, EventId)>,
-}
-
-/// A named stretch of time.
-#[derive(Debug)]
-pub struct Slice {
-    pub name: String,
-    pub start_ns: u64,
-    pub end_ns: u64,
-}
 
 /// The process with phases and graph runs; those of the backends follow.
 const OVERVIEW: usize = 1;
@@ -109,7 +94,7 @@ fn streams(
 }
 
 /// Which lane of its backend each event stands in.
-struct Tracks {
+pub(super) struct Tracks {
     /// By event: the lane among those of its kind.
     lane: Vec<u32>,
     /// By backend: its events by start.
@@ -119,7 +104,7 @@ struct Tracks {
 }
 
 impl Tracks {
-    fn of(trace: &Trace) -> Self {
+    pub(super) fn of(trace: &Trace) -> Self {
         let mut order: Vec<Vec<EventId>> = vec![Vec::new(); trace.backends.len()];
         for event in trace.events.iter() {
             order[usize::from(event.backend.0)].push(event.id);
@@ -140,8 +125,13 @@ impl Tracks {
         Self { lane, order, lanes }
     }
 
+    /// The events of a backend by start.
+    pub(super) fn order(&self, backend: usize) -> &[EventId] {
+        &self.order[backend]
+    }
+
     /// Thread number: ops from 1 on, copies after them.
-    fn tid(&self, event: &Event) -> u32 {
+    pub(super) fn tid(&self, event: &Event) -> u32 {
         let before = match event.kind {
             EventKind::Op => 1,
             EventKind::Copy => 1 + self.lanes[usize::from(event.backend.0)][0],
@@ -160,18 +150,19 @@ impl Tracks {
         backend: usize,
         pid: usize,
     ) -> io::Result<()> {
+        let names = self.lane_names(backend).into_iter();
+        (1..).zip(names).try_for_each(|(tid, name)| writer.thread(pid, tid, &name))
+    }
+
+    /// In the order of the thread numbers.
+    pub(super) fn lane_names(&self, backend: usize) -> Vec<String> {
         let [ops, copies] = self.lanes[backend];
-        for lane in 0..ops {
-            writer.thread(pid, 1 + lane, &lane_name("ops", lane))?;
-        }
-        for lane in 0..copies {
-            writer.thread(pid, 1 + ops + lane, &lane_name("copies", lane))?;
-        }
-        Ok(())
+        let ops = (0..ops).map(|lane| lane_name("ops", lane));
+        ops.chain((0..copies).map(|lane| lane_name("copies", lane))).collect()
     }
 }
 
-fn lane_name(what: &str, lane: u32) -> String {
+pub(super) fn lane_name(what: &str, lane: u32) -> String {
     if lane == 0 { what.to_owned() } else { format!("{what}, overlapping {}", lane + 1) }
 }
 
@@ -337,6 +328,7 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::timeline::Slice;
     use crate::text_fixture;
     use expect_test::{Expect, expect};
 
@@ -360,6 +352,7 @@ mod tests {
             &Annotations {
                 phases: vec![Slice { name: "tg1".into(), start_ns: 1000, end_ns: 6000 }],
                 links: vec![(EventId(3), EventId(0))],
+                ..Annotations::default()
             },
             expect![[r#"
                 {"displayTimeUnit":"ns","traceEvents":[

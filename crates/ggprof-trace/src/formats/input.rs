@@ -5,6 +5,7 @@
 
 use super::{ggml_json, spool};
 use crate::Trace;
+use ggprof_spool::bytes::{Bytes, InOrder};
 use std::io::{self, BufReader, Chain, Cursor, Read, Write};
 
 /// Why an input gave no recording at all.
@@ -35,6 +36,16 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
     } else {
         read_plain(start, whole)
     }
+}
+
+/// The same from a place where it can be read piece by piece, which takes much less memory for a
+/// recording of ggprof.
+pub fn read_source<S: Bytes + ?Sized>(source: &S) -> Result<Trace, ReadError> {
+    let mut start = [0; 8];
+    if source.len() >= start.len() as u64 {
+        source.read_exact_at(&mut start, 0)?;
+    }
+    if start == spool::MAGIC { spool::read_source(source) } else { read(InOrder::new(source)) }
 }
 
 /// Copies a recording as the agent made it, without its compression. Nothing else can be copied as

@@ -5,8 +5,14 @@ pub mod csv;
 pub mod ggml_json;
 mod input;
 mod lanes;
+pub mod op_lines;
 mod packing;
+pub mod perfetto;
+pub mod pprof;
+mod protobuf;
 pub mod spool;
+pub mod timeline;
 
-pub use input::{ReadError, copy_recording, read};
+pub use ggprof_spool::bytes::{Bytes, FileBytes};
+pub use input::{ReadError, copy_recording, read, read_source};
 pub use packing::Packing;

@@ -9,6 +9,7 @@ mod event;
 mod experts;
 mod graph_run;
 mod loss;
+mod narrow;
 mod node;
 mod op_numbers;
 mod placement;
@@ -23,7 +24,9 @@ pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, Con
 pub use buffer::{Buffer, BufferUsage};
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
-pub use event::{Event, EventId, EventKind, Events, Measured, NewEvent, ThreadFold, ThreadShare};
+pub use event::{
+    Event, EventId, EventKind, Events, Measured, NewEvent, Stretch, ThreadFold, ThreadShare,
+};
 pub use experts::{ExpertUse, ExpertUses};
 pub use graph_run::{GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
@@ -34,6 +37,8 @@ pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
+
+use std::ops::Range;
 
 /// More backends than any machine has; a file with more of them is not a recording, and must
 /// not make every look-up slow.
@@ -87,23 +92,28 @@ pub struct Trace {
 
 impl Trace {
     /// The text of an interned string.
+    #[inline]
     pub fn text(&self, id: StringId) -> &str {
         self.strings.get(id)
     }
 
+    #[inline]
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.node(id)
     }
 
+    #[inline]
     pub fn signature(&self, id: NodeId) -> &Signature {
         self.nodes.signature(self.nodes.node(id).signature)
     }
 
     /// The op's name as ggml spells it: `MUL_MAT`, `copy_H2D`.
+    #[inline]
     pub fn op_name(&self, id: NodeId) -> &str {
         self.text(self.signature(id).op)
     }
 
+    #[inline]
     pub fn tensor_name(&self, id: NodeId) -> Option<&str> {
         self.nodes.node(id).tensor_name.map(|name| self.text(name))
     }
@@ -136,9 +146,19 @@ impl Trace {
 
     /// What devices did for an event; empty where that was not recorded.
     pub fn work_for(&self, event: EventId) -> &[DeviceWork] {
+        let places = self.places_of_work(event);
+        &self.device_work[places.start as usize..places.end as usize]
+    }
+
+    /// Where that stands among all device work.
+    #[inline]
+    pub fn places_of_work(&self, event: EventId) -> Range<u32> {
+        if self.device_work.is_empty() {
+            return 0..0;
+        }
         let from = self.device_work.partition_point(|work| work.event < event);
-        let rest = &self.device_work[from..];
-        &rest[..rest.partition_point(|work| work.event == event)]
+        let own = self.device_work[from..].partition_point(|work| work.event == event);
+        from as u32..(from + own) as u32
     }
 
     pub fn memory_kind(&self, index: MemoryIndex) -> &MemoryKind {
@@ -177,10 +197,11 @@ impl Trace {
 
     /// First start and last end over all events; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        let (starts, durations) = (self.events.starts(), self.events.durations());
+        let starts = self.events.starts();
         let start = starts.iter().copied().min()?;
         // Readers refuse events whose end would overflow.
-        let end = starts.iter().zip(durations).map(|(start, duration)| start + duration).max()?;
+        let ends = starts.iter().zip(self.events.durations());
+        let end = ends.map(|(start, duration)| start + duration).max()?;
         Some((start, end))
     }
 }

@@ -121,18 +121,22 @@ impl NodeTable {
     }
 
     /// The nodes that a fusion computes; empty for a single node.
+    #[inline]
     pub fn members(&self, id: NodeId) -> &[NodeId] {
         &self.members.items[self.node(id).members.0 as usize]
     }
 
+    #[inline]
     pub fn source_names(&self, id: NodeId) -> &[StringId] {
         &self.source_names.items[self.node(id).source_names.0 as usize]
     }
 
+    #[inline]
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.items[id.0 as usize]
     }
 
+    #[inline]
     pub fn signature(&self, id: SignatureId) -> &Signature {
         &self.signatures.items[id.0 as usize]
     }

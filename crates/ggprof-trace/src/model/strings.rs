@@ -6,6 +6,14 @@ use std::hash::BuildHasher;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(u32);
 
+impl StringId {
+    /// Its place in its table, for columns beside it.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One buffer of text and where each string ends in it.
 #[derive(Debug, Default)]
 pub struct StringTable {
@@ -29,8 +37,18 @@ impl StringTable {
         StringId(id)
     }
 
+    #[inline]
     pub fn get(&self, id: StringId) -> &str {
         slice(&self.text, &self.ends, id.0)
+    }
+
+    /// How many different strings there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
     }
 
     /// The id of a string that was interned before.
@@ -41,6 +59,7 @@ impl StringTable {
     }
 }
 
+#[inline]
 fn slice<'a>(text: &'a str, ends: &[usize], id: u32) -> &'a str {
     let id = id as usize;
     let start = if id == 0 { 0 } else { ends[id - 1] };

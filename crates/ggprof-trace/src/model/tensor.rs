@@ -120,6 +120,10 @@ impl TypeTable {
         self.types.iter().find(|info| info.id == id)
     }
 
+    pub fn iter(&self) -> impl Iterator<Item = &TypeInfo> {
+        self.types.iter()
+    }
+
     /// Adds what the recorded program said about a type; it knows better than our table.
     pub fn insert(&mut self, info: TypeInfo) {
         match self.types.iter_mut().find(|known| known.id == info.id) {

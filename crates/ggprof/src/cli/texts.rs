@@ -18,6 +18,8 @@ Examples:
   ggprof diff before.ggprof after.ggprof            what contributes to a change
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof export ops profile.ggprof --top 20 -o ops.txt          for test-backend-ops --test-file
+  ggprof ops bench profile.ggprof --top 10          its longest operations alone, warm and cold
   ggprof peaks                                      what this machine can do, for the reports
   zstd -dc profile.json.zst | ggprof report -
 
@@ -162,22 +164,53 @@ Examples:
 
 pub(super) const CONVERT: &str = "\
 Formats:
-  .json    all facts of the recording, as ggml's profiler writes them, and more
-  .csv     a line for each op and copy
-  .txt     the text report of ggml's profiler
-  .md      the summary
-  .html    the timeline, as one page
-  .ggprof  the recording itself, from a recording
+  .json     all facts of the recording, as ggml's profiler writes them, and more
+  .csv      a line for each op and copy
+  .txt      the text report of ggml's profiler
+  .md       the summary
+  .html     the timeline, as one page
+  .ggprof   the recording itself, from a recording
+  .pftrace  Perfetto's own format, for ui.perfetto.dev and its trace processor
+  .pb       the format of pprof, usually as .pb.gz, for `go tool pprof`, Pyroscope and Parca
   Each can have .gz or .zst behind it, and is compressed then.
-  .parquet the table of ops and copies, for DuckDB and the like; --tables writes all tables
+  .parquet  the table of ops and copies, for DuckDB and the like; --tables writes all tables
 
 Examples:
   ggprof convert profile.ggprof -o profile.json
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof convert profile.ggprof --phase tg -o generation.json.zst
   ggprof convert profile.ggprof -o profile.ggprof.zst           the recording, smaller
+  ggprof convert profile.ggprof -o trace.pftrace -o profile.pb.gz
   ggprof convert profile.ggprof -o -                            JSON to standard output
   ggprof convert profile.ggprof other.json --tables tables      tables of many recordings";
+
+pub(super) const EXPORT: &str = "\
+Examples:
+  ggprof export ops profile.ggprof --top 20 -o ops.txt";
+
+pub(super) const EXPORT_OPS: &str = "\
+Examples:
+  ggprof export ops profile.ggprof --top 20 -o ops.txt
+  ggprof export ops profile.json --for build/bin/libggml-base.so -o ops.txt
+  ggprof export ops profile.ggprof --phase tg --ids-of other.ggprof -o ops.txt
+
+The lines hold the numbers that a ggml gives its ops and types, and these differ between versions. Name
+the libggml-base that `test-backend-ops` is linked with, unless it is of the same version as the recorded
+program. `test-backend-ops perf -b CPU --test-file ops.txt` then times them. What cannot be written is
+listed with its reason.";
+
+pub(super) const OPS: &str = "\
+Examples:
+  ggprof ops bench profile.ggprof --top 10";
+
+pub(super) const OPS_BENCH: &str = "\
+Examples:
+  ggprof ops bench profile.ggprof --top 20
+  ggprof ops bench profile.ggprof --phase tg --backend CUDA0
+  ggprof ops bench profile.ggprof --ggml old/bin --ggml new/bin -o builds.md
+
+Each operation runs in a process of its own, with random data, on the libraries that the recorded program
+used. docs/ops.md says how to read the times.";
 
 pub(super) const PEAKS: &str = "\
 Examples:

@@ -3,6 +3,7 @@
 mod convert;
 mod diff;
 mod explain;
+mod export;
 mod generate;
 mod report;
 mod view;
@@ -22,6 +23,10 @@ mod env;
 #[cfg(not(target_os = "linux"))]
 mod only_on_linux;
 #[cfg(target_os = "linux")]
+mod op_worker;
+#[cfg(target_os = "linux")]
+mod ops;
+#[cfg(target_os = "linux")]
 mod peaks;
 #[cfg(target_os = "linux")]
 mod run;
@@ -35,9 +40,16 @@ pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use diff::diff;
 pub(crate) use explain::explain;
+pub(crate) use export::export;
 pub(crate) use generate::generate;
 #[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{attach, bench, ctl, deliver, doctor, env, peaks, run, top};
+pub(crate) use only_on_linux::{
+    attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
+};
+#[cfg(target_os = "linux")]
+pub(crate) use op_worker::op_worker;
+#[cfg(target_os = "linux")]
+pub(crate) use ops::ops;
 #[cfg(target_os = "linux")]
 pub(crate) use peaks::peaks;
 pub(crate) use report::report;

@@ -1,7 +1,8 @@
 //! Commands that run programs or measure the machine, on systems where ggprof only reads recordings.
 
 use crate::cli::{
-    AttachArgs, BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, PeaksArgs, RunArgs, TopArgs,
+    AttachArgs, BenchArgs, CtlArgs, DeliverArgs, DoctorArgs, OpWorker, Ops, PeaksArgs, RunArgs,
+    TopArgs,
 };
 use crate::exit::Outcome;
 use anyhow::bail;
@@ -42,6 +43,14 @@ pub(crate) fn bench(_: &BenchArgs) -> anyhow::Result<Outcome> {
 }
 
 pub(crate) fn peaks(_: &PeaksArgs) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn op_worker(_: &OpWorker) -> anyhow::Result<Outcome> {
+    refuse()
+}
+
+pub(crate) fn ops(_: &Ops) -> anyhow::Result<Outcome> {
     refuse()
 }
 

@@ -3,6 +3,7 @@
 
 use super::sensors::{self, Samples};
 use ggprof_spool::live::LiveSpool;
+use ggprof_trace::formats::FileBytes;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -30,11 +31,13 @@ impl<'f> Completed<'f> {
         Ok(Completed { file, bytes: file.metadata()?.len(), appendix: Vec::new() })
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.bytes + self.appendix.len() as u64
-    }
-
+    /// To be read in order.
     pub(crate) fn open(&self) -> io::Result<impl Read> {
         Ok(File::open(self.file)?.take(self.bytes).chain(&self.appendix[..]))
+    }
+
+    /// To be read at any place.
+    pub(crate) fn bytes(&self) -> io::Result<FileBytes> {
+        Ok(FileBytes::new(File::open(self.file)?, self.bytes, self.appendix.clone()))
     }
 }

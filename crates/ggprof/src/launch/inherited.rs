@@ -35,6 +35,11 @@ fn is_ignored(signal: i32) -> bool {
     action.is_some_and(|action| action.sa_sigaction == libc::SIG_IGN)
 }
 
+/// Whether a signal was ignored when the command was started.
+pub(crate) fn was_ignored(signal: i32) -> bool {
+    IGNORED.load(Ordering::Relaxed) & bit(signal) != 0
+}
+
 fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }

@@ -30,6 +30,7 @@ pub(crate) use attach::{Running, Stood, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
 pub(crate) use control::Control;
+pub(crate) use inherited::was_ignored;
 pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};

@@ -8,6 +8,34 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+/// Ctrl-C in the middle of writing: neither the file nor a part of it stays.
+#[test]
+fn an_interrupted_command_leaves_nothing() {
+    let place = Place::new();
+    let records = vec![RECORD; 60_000];
+    place.file("p.json", profile(&records));
+    let mut convert = Command::new(GGPROF);
+    convert.args(["convert", "p.json", "-o", "out.json", "-o", "out.txt", "-o", "out.csv"]);
+    // Signals may be ignored where the tests run.
+    // SAFETY: the default is always allowed, and the call is one that may stand here.
+    unsafe {
+        convert.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    let mut child = convert.current_dir(place.path(".")).stderr(Stdio::null()).spawn().unwrap();
+    let is_part = |name: &String| name.ends_with(".part");
+    while child.try_wait().unwrap().is_none() && !place.names().iter().any(is_part) {
+        std::thread::yield_now();
+    }
+    // SAFETY: the child has not been waited for, so its number is still its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    let status = child.wait().unwrap();
+    assert!(!status.success(), "it was too quick to be interrupted");
+    assert_eq!(place.names(), ["p.json"]);
+}
+
 #[test]
 fn input_that_gives_nothing() {
     let place = Place::new();

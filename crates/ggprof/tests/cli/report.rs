@@ -357,3 +357,15 @@ fn what_is_wrong_with_a_command_line_is_said() {
     assert_eq!(place.names(), [""; 0]);
     expect_file!["golden/wrong-command-lines.txt"].assert_eq(&sentences);
 }
+
+/// The example's ops have numbers in no ggml that is known here.
+#[test]
+fn ops_need_a_ggml_that_numbers_them() {
+    let ran = asked("report", &["--export-ops", "ops.txt"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("does not say how its ggml numbers its ops"), "{}", ran.err);
+    let ran = asked("report", &["--export-ops", "ops.txt", "--for", "missing.so"]);
+    assert!(ran.err.contains("missing.so cannot be opened"), "{}", ran.err);
+    let ran = asked("report", &["--export-ops", "ops.txt.gz"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.err);
+}

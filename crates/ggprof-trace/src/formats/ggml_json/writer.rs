@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 /// Writes `trace` to `out`, which should be buffered.
 pub fn write(trace: &Trace, mut out: impl Write) -> io::Result<()> {
-    let total_ns: u128 = trace.events.durations().iter().map(|&ns| u128::from(ns)).sum();
+    let total_ns: u128 = trace.events.durations().map(u128::from).sum();
     writeln!(out, "{{\n  \"version\": 3,\n  \"profiler\": \"ggml\",")?;
     writeln!(out, "  \"total_records\": {},", trace.events.len())?;
     writeln!(out, "  \"total_ns\": {total_ns},\n  \"backends\": [")?;

@@ -41,6 +41,18 @@ impl Clock {
         interpolate(self.pairs[after - 1], self.pairs[after], ticks)
     }
 
+    /// How ticks become nanoseconds around a moment.
+    pub(super) fn rate_at(&self, ticks: u64) -> Rate {
+        if self.pairs.len() < 2 {
+            return Rate::none();
+        }
+        let after = self.pairs.partition_point(|pair| pair.0 <= ticks);
+        let after = after.clamp(1, self.pairs.len() - 1);
+        // Behind the last pair the line goes on.
+        let until = if after + 1 < self.pairs.len() { self.pairs[after].0 } else { u64::MAX };
+        Rate::new(self.pairs[after - 1], self.pairs[after], until)
+    }
+
     fn worst_error(&self, samples: &[ClockSample]) -> Option<u64> {
         if self.pairs.len() < 2 {
             return None;
@@ -49,6 +61,51 @@ impl Clock {
         let ns_per_tick = (last.1 - first.1) as f64 / (last.0 - first.0) as f64;
         let uncertainty = samples.iter().map(|sample| sample.uncertainty_ticks).max()?;
         Some((f64::from(uncertainty) * ns_per_tick).ceil() as u64)
+    }
+}
+
+/// The line between two pairs, prepared for many ticks: exactly what [`interpolate`] gives, without a
+/// division for each.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rate {
+    from: (u64, u64),
+    /// The ticks that it is for, and how far from `from` the arithmetic is exact.
+    until: u64,
+    ticks_apart: u64,
+    ns_apart: u64,
+    /// Nanoseconds per tick, times 2⁶⁴, rounded down.
+    factor: u64,
+}
+
+impl Rate {
+    /// For no ticks at all.
+    fn none() -> Self {
+        Self { from: (0, 0), until: 0, ticks_apart: 1, ns_apart: 0, factor: 0 }
+    }
+
+    fn new(from: (u64, u64), to: (u64, u64), until: u64) -> Self {
+        let (ticks_apart, ns_apart) = (to.0 - from.0, to.1 - from.1);
+        if ns_apart >= ticks_apart {
+            // The factor would not fit.
+            return Self::none();
+        }
+        let factor = ((u128::from(ns_apart) << 64) / u128::from(ticks_apart)) as u64;
+        // So far the product of ticks and nanoseconds has room.
+        let exact = from.0.saturating_add(u64::MAX / ns_apart.max(1));
+        Self { from, until: until.min(exact), ticks_apart, ns_apart, factor }
+    }
+
+    #[inline]
+    pub(super) fn ns(&self, clock: &Clock, ticks: u64) -> u64 {
+        if ticks < self.from.0 || ticks >= self.until {
+            return clock.ns(ticks);
+        }
+        let ticks = ticks - self.from.0;
+        // Too small by one at most, which the remainder tells.
+        let low = ((u128::from(ticks) * u128::from(self.factor)) >> 64) as u64;
+        let rest = ticks * self.ns_apart - low * self.ticks_apart;
+        let ns = low + u64::from(rest >= self.ticks_apart);
+        self.from.1.saturating_add(ns)
     }
 }
 
@@ -92,6 +149,22 @@ mod tests {
             [(1000, 50), (2000, 550), (3000, 1050), (3500, 1550), (5000, 3050), (980, 40), (0, 0)]
         {
             assert_eq!(clock.ns(ticks), ns, "{ticks}");
+        }
+    }
+
+    #[test]
+    fn a_rate_gives_what_the_clock_gives() {
+        let (a, b) = (5_000_000_000_000, 2_345_678_901_234);
+        let pairs = [(a, b), (a + 1_000_003, b + 333_335), (a + 3_000_000_017, b + 1_000_000_007)];
+        for clock in [clock(&pairs), clock(&[(0, 0), (1, u64::MAX)]), clock(&[(10, 5), (11, 900)])]
+        {
+            for base in [0, 9, a - 50, a, a + 1_000_003, a + 3_000_000_018, u64::MAX / 2] {
+                let rate = clock.rate_at(base);
+                for more in (0..4_000).map(|it| it * it * 1_237).chain([0, 1, u64::MAX / 3]) {
+                    let ticks = base.saturating_add(more);
+                    assert_eq!(rate.ns(&clock, ticks), clock.ns(ticks), "{base} {more}");
+                }
+            }
         }
     }
 

@@ -49,12 +49,15 @@ impl Builder<'_> {
     /// Tensors that nodes make or take, by name; for copies, which give only the name.
     fn tensors_by_name(&self) -> HashMap<u32, Tensor> {
         let mut tensors = HashMap::new();
-        for (node, sources) in self.tables.nodes.values() {
+        // Where nodes have the same name, the one that was described last counts.
+        let mut nodes: Vec<_> = self.tables.nodes.values().collect();
+        nodes.sort_unstable_by_key(|(node, _)| node.node);
+        for (node, _) in &nodes {
             tensors.insert(node.name, Tensor { type_id: node.type_id as i32, ne: node.ne });
-            for source in sources {
-                let tensor = Tensor { type_id: source.type_id as i32, ne: source.ne };
-                tensors.entry(source.name).or_insert(tensor);
-            }
+        }
+        for source in nodes.iter().flat_map(|(_, sources)| sources) {
+            let tensor = Tensor { type_id: source.type_id as i32, ne: source.ne };
+            tensors.entry(source.name).or_insert(tensor);
         }
         tensors
     }

@@ -3,7 +3,7 @@
 use super::ReadError;
 use super::backends::BackendMap;
 use super::batches::Batches;
-use super::clock::Clock;
+use super::clock::{Clock, Rate};
 use super::device::{self, Device};
 use super::device_clocks::DeviceClocks;
 use super::kernel_name::KernelNames;
@@ -16,25 +16,30 @@ use crate::model::{
     Signature, Source, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_ggml::computes;
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
+use ggprof_spool::scan::{OpReader, OpRun};
 use hashbrown::{HashMap, HashSet};
 
 /// Nodes back from the last one that a fusion with it may begin at.
 const LONGEST_FUSION: usize = 32;
 
-pub(super) fn all(
+pub(super) fn all<S: Bytes + ?Sized>(
     tables: &Tables,
+    mut reader: OpReader<'_, S>,
     clock: &Clock,
     device_clocks: &DeviceClocks,
     backends: &BackendMap,
     trace: &mut Trace,
 ) -> Result<(), ReadError> {
     let most = u32::MAX - 1;
-    let events = tables.ops.len() + tables.copies.len() + tables.device_work.len();
+    let ops = tables.op_runs.count() as usize;
+    let events = ops + tables.copies.len() + tables.device_work.len();
     if events + tables.splits.len() >= most as usize {
         return Err(ReadError::TooManyEvents(most));
     }
+    trace.events.reserve(ops + tables.copies.len());
     nodes::take_types(tables, trace);
     let device = Device::gather(tables, clock, device_clocks, trace);
     let mut builder = Builder {
@@ -49,7 +54,8 @@ pub(super) fn all(
         waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
         memories: Memories::take(tables, trace),
     };
-    builder.splits(trace);
+    unseen::count(tables, &mut reader, trace)?;
+    builder.splits(&mut reader, trace)?;
     builder.copies(trace);
     builder.stray_work(trace);
     builder.host_tasks(trace);
@@ -105,17 +111,16 @@ fn backends_with(tables: &Tables, what: Covered, but: &[CoveredHow]) -> HashSet<
 }
 
 impl Builder<'_> {
-    fn splits(&mut self, trace: &mut Trace) {
+    fn splits<S: Bytes + ?Sized>(
+        &mut self,
+        reader: &mut OpReader<'_, S>,
+        trace: &mut Trace,
+    ) -> Result<(), ReadError> {
         // Where all ops are seen, a split without any had nothing to compute. Of devices they
         // may be seen now and then only.
         const NOT_ALL: [CoveredHow; 3] =
             [CoveredHow::Not, CoveredHow::DeviceTimestamps, CoveredHow::ActivityRecords];
         let seen = backends_with(self.tables, Covered::Ops, &NOT_ALL);
-        let mut ops: HashMap<u32, Vec<&Op>> = HashMap::new();
-        for op in &self.tables.ops {
-            ops.entry(op.split).or_default().push(op);
-        }
-        unseen::count(self.tables, &ops, trace);
         let mut order: Vec<&Split> = self.tables.splits.values().collect();
         order.sort_by_key(|split| split.begin.ticks);
         for split in order {
@@ -132,8 +137,9 @@ impl Builder<'_> {
                 for (position, work) in nodes {
                     self.device_op(trace, (begin.shape, position), &place, &work);
                 }
-            } else if let Some(ops) = ops.get(&begin.split) {
-                ops.iter().for_each(|op| self.op(trace, begin, &place, op));
+            } else if let runs @ [_, ..] = self.tables.op_runs.of(begin.split) {
+                let ops = SplitOps::new(self, begin, place);
+                ops.take(self, reader, runs, trace)?;
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
                 let times = device::extent(whole);
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::Device);
@@ -142,6 +148,7 @@ impl Builder<'_> {
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::HostCall);
             }
         }
+        Ok(())
     }
 
     /// What a split computes, as far as its first and last op tell: from a tensor like the
@@ -161,45 +168,6 @@ impl Builder<'_> {
         };
         let head = (0..=last).rev().take(LONGEST_FUSION).find(heads).unwrap_or(last);
         Some((first, op_at(&head)?))
-    }
-
-    fn op(&mut self, trace: &mut Trace, begin: &layout::SplitBegin, place: &Place, op: &Op) {
-        let key = (begin.shape, op.position);
-        let Some(node) = self.nodes.at(self.tables, trace, key, op.fused) else {
-            trace.lose(LossKind::DamagedRecord, || "an op's description is missing".to_owned());
-            return;
-        };
-        // One at a time, even a node that computes nothing costs a call; that is not an op.
-        let measured = measured(op.measured);
-        if measured == Measured::Serialized && !computes(trace.op_name(node)) {
-            return;
-        }
-        let start = begin.ticks.saturating_add(op.start);
-        let (start_ns, duration_ns) = self.span(start, start.saturating_add(op.duration));
-        let output = trace.signature(node).output;
-        let span = |ticks: u64| self.span(start, start.saturating_add(ticks)).1;
-        let threads = self.waits_seen.contains(&begin.backend).then(|| ThreadFold {
-            busy_sum_ns: span(op.busy_sum),
-            wait_sum_ns: span(op.wait_sum),
-            busy_max_ns: span(op.busy_max),
-            threads: op.threads.into(),
-        });
-        let event = trace.events.push(NewEvent {
-            kind: EventKind::Op,
-            node,
-            backend: place.backend,
-            source_backend: None,
-            split: place.split,
-            graph_run: place.graph_run,
-            start_ns,
-            duration_ns,
-            bytes: trace.types.bytes_of(&output).unwrap_or(0),
-            measured,
-            threads,
-        });
-        if !self.tables.shares.is_empty() {
-            self.ops.insert((op.split, op.position), event);
-        }
     }
 
     fn experts(&mut self, trace: &mut Trace) {
@@ -238,6 +206,84 @@ impl Builder<'_> {
             let thread = share.thread.into();
             let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
             trace.events.thread_shares.push(share);
+        }
+    }
+}
+
+/// The ops of a split on their way from the file to the events.
+struct SplitOps<'a> {
+    begin: &'a layout::SplitBegin,
+    place: Place,
+    rate: Rate,
+    waits_seen: bool,
+    keeps_events: bool,
+}
+
+impl<'a> SplitOps<'a> {
+    fn new(builder: &Builder<'_>, begin: &'a layout::SplitBegin, place: Place) -> Self {
+        Self {
+            begin,
+            place,
+            rate: builder.clock.rate_at(begin.ticks),
+            waits_seen: builder.waits_seen.contains(&begin.backend),
+            keeps_events: !builder.tables.shares.is_empty(),
+        }
+    }
+
+    fn take<S: Bytes + ?Sized>(
+        &self,
+        builder: &mut Builder<'_>,
+        reader: &mut OpReader<'_, S>,
+        runs: &[OpRun],
+        trace: &mut Trace,
+    ) -> Result<(), ReadError> {
+        for run in runs {
+            reader.each(run, |op| match op {
+                Some(op) => self.op(builder, trace, &op),
+                // The program went on writing while it was read.
+                None => trace.lose(LossKind::DamagedRecord, || "an op was overwritten".to_owned()),
+            })?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn op(&self, builder: &mut Builder<'_>, trace: &mut Trace, op: &Op) {
+        let key = (self.begin.shape, op.position);
+        let Some(node) = builder.nodes.at(builder.tables, trace, key, op.fused) else {
+            trace.lose(LossKind::DamagedRecord, || "an op's description is missing".to_owned());
+            return;
+        };
+        // One at a time, even a node that computes nothing costs a call; that is not an op.
+        let measured = measured(op.measured);
+        if measured == Measured::Serialized && !computes(trace.op_name(node)) {
+            return;
+        }
+        let start = self.begin.ticks.saturating_add(op.start);
+        let ns = |ticks: u64| self.rate.ns(builder.clock, start.saturating_add(ticks));
+        let start_ns = ns(0);
+        let span = |ticks: u64| ns(ticks).saturating_sub(start_ns);
+        let threads = self.waits_seen.then(|| ThreadFold {
+            busy_sum_ns: span(op.busy_sum),
+            wait_sum_ns: span(op.wait_sum),
+            busy_max_ns: span(op.busy_max),
+            threads: op.threads.into(),
+        });
+        let event = trace.events.push(NewEvent {
+            kind: EventKind::Op,
+            node,
+            backend: self.place.backend,
+            source_backend: None,
+            split: self.place.split,
+            graph_run: self.place.graph_run,
+            start_ns,
+            duration_ns: span(op.duration),
+            bytes: builder.nodes.output_bytes(trace, node),
+            measured,
+            threads,
+        });
+        if self.keeps_events {
+            builder.ops.insert((op.split, op.position), event);
         }
     }
 }

@@ -15,7 +15,7 @@ use ggprof_spool::follow::Follower;
 use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
-use ggprof_spool::record::Record;
+use ggprof_spool::record::{Op, Record};
 use hashbrown::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
@@ -127,6 +127,7 @@ impl Live {
     /// What is new since the last look.
     pub fn look(&mut self) -> io::Result<News> {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
+        let mut ops = Vec::new();
         let old_ends = ends.len();
         let Live { spool, follower, tables, call_of_thread, call_of_run, .. } = self;
         let header = follower.look(spool, |record| {
@@ -142,6 +143,10 @@ impl Live {
                 Record::GraphRunBegin(run) => {
                     let call = call_of_thread.get(&run.os_thread).copied();
                     call_of_run.extend(call.map(|call| (run.run, call)));
+                }
+                Record::Op(op) => {
+                    ops.push(*op);
+                    return;
                 }
                 _ => {}
             }
@@ -164,7 +169,7 @@ impl Live {
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
         news.ended = ended.iter().map(|&(call, ticks)| (call, clock.ns(ticks))).collect();
-        self.work(&clock, &backends, &mut news);
+        self.work(&clock, &backends, &ops, &mut news);
         self.device_work(&clock, &backends, &mut news);
         self.copies(&clock, &backends, &mut news);
         for (call, _) in &ended {
@@ -213,7 +218,7 @@ impl Live {
     }
 
     /// Graph runs, splits and the ops in them.
-    fn work(&mut self, clock: &Clock, backends: &BackendMap, news: &mut News) {
+    fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[Op], news: &mut News) {
         for run in self.tables.runs.values() {
             match run.end {
                 Some(end) => news.runs.push((clock.ns(run.begin.ticks), clock.ns(end.ticks))),
@@ -241,8 +246,7 @@ impl Live {
         }
         let rate = ns_per_tick(clock, self.tables.clock_samples.last().map_or(0, |it| it.ticks));
         let mut place_of_split: Option<(u32, layout::SplitBegin, BackendIndex, u32)> = None;
-        let ops = std::mem::take(&mut self.tables.ops);
-        for op in &ops {
+        for op in ops {
             // Ops of one split come one after the other.
             if place_of_split.is_none_or(|(split, ..)| split != op.split) {
                 let split = self.tables.splits.get(&op.split);

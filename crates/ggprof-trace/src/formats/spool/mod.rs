@@ -20,6 +20,7 @@ mod fusions;
 mod kernel_name;
 mod live;
 mod nodes;
+mod op_runs;
 mod placement;
 mod sensors;
 mod tables;
@@ -30,9 +31,11 @@ use super::ReadError;
 use crate::model::{DeviceType, Dropped, Extent, Ggml, LossKind, Provenance, Stopped, Trace};
 use clock::Clock;
 use device_clocks::DeviceClocks;
+use ggprof_spool::bytes::Bytes;
+use ggprof_spool::layout;
 use ggprof_spool::layout::{Control, Window};
 use ggprof_spool::reader::Header;
-use ggprof_spool::{Spool, layout};
+use ggprof_spool::scan::{OpReader, Scan, ScanError};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::RangeInclusive;
@@ -56,14 +59,24 @@ impl Selection {
     }
 }
 
-/// Reads a recording file.
-pub fn read(input: impl Read) -> Result<Trace, ReadError> {
-    read_part(input, None)
+/// Reads a recording from its beginning to its end, with all of it in memory.
+pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+    let mut bytes = Vec::new();
+    input.read_to_end(&mut bytes)?;
+    read_part(&bytes[..], None)
+}
+
+/// Reads a recording piece by piece.
+pub fn read_source<S: Bytes + ?Sized>(source: &S) -> Result<Trace, ReadError> {
+    read_part(source, None)
 }
 
 /// Reads a part of a recording that may still be growing.
-pub fn read_selection(input: impl Read, selection: &Selection) -> Result<Trace, ReadError> {
-    let mut trace = read_part(input, Some(selection))?;
+pub fn read_selection<S: Bytes + ?Sized>(
+    source: &S,
+    selection: &Selection,
+) -> Result<Trace, ReadError> {
+    let mut trace = read_part(source, Some(selection))?;
     if let Some(provenance) = &mut trace.provenance {
         // The program runs on, and knows itself what it asked for.
         (provenance.cut_short, provenance.unfinished_runs) = (false, 0);
@@ -72,17 +85,23 @@ pub fn read_selection(input: impl Read, selection: &Selection) -> Result<Trace, 
     Ok(trace)
 }
 
-fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trace, ReadError> {
-    let mut bytes = Vec::new();
-    input.read_to_end(&mut bytes)?;
-    let spool = Spool::open(&bytes).map_err(|error| ReadError::NotAProfile(error.to_string()))?;
-    let header = spool.header();
+fn read_part<S: Bytes + ?Sized>(
+    source: &S,
+    selection: Option<&Selection>,
+) -> Result<Trace, ReadError> {
+    let scan = Scan::open(source).map_err(|error| match error {
+        ScanError::NotASpool(reason) => ReadError::NotAProfile(reason.to_string()),
+        ScanError::Io(error) => ReadError::Io(error),
+    })?;
+    // Parts are asked for by programs, of themselves.
+    let scan = if selection.is_some() { scan.on_this_thread() } else { scan };
+    let header = scan.header().clone();
     let mut trace = Trace {
         writer: "ggprof".to_owned(),
         version: Some(header.version.into()),
         ..Trace::default()
     };
-    let mut tables = Tables::gather(&spool, &mut trace);
+    let mut tables = Tables::gather(&scan, &mut trace)?;
     let unfinished_runs = tables.runs.values().filter(|run| run.end.is_none()).count() as u64;
     if header.reused_blocks > 0 || header.snapshot {
         whole_runs::keep(&mut tables);
@@ -113,7 +132,7 @@ fn read_part(mut input: impl Read, selection: Option<&Selection>) -> Result<Trac
     coverage::take(&tables, &backends, &mut trace);
     buffers::take(&tables, &mut trace);
     sensors::take(&tables, &mut trace);
-    events::all(&tables, &clock, &device_clocks, &backends, &mut trace)?;
+    events::all(&tables, OpReader::of(&scan), &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }
 

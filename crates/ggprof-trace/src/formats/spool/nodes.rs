@@ -15,6 +15,8 @@ pub(super) struct Nodes {
     /// The shape that was asked for last, and where its nodes are: ops of one graph come together.
     last: Option<(u32, usize)>,
     fusions: Fusions,
+    /// The size of each node's output, where it was asked for.
+    output_bytes: Vec<Option<u64>>,
 }
 
 /// The nodes at the positions of a shape that were asked for.
@@ -32,6 +34,7 @@ impl Places {
 
 impl Nodes {
     /// The node at a position of a shape, with all it was fused with.
+    #[inline]
     pub(super) fn at(
         &mut self,
         tables: &Tables,
@@ -61,6 +64,19 @@ impl Nodes {
             nodes[position as usize] = Some(node);
         }
         Some(node)
+    }
+
+    /// The size of a node's output.
+    #[inline]
+    pub(super) fn output_bytes(&mut self, trace: &Trace, node: NodeId) -> u64 {
+        let at = node.0 as usize;
+        if let Some(&Some(known)) = self.output_bytes.get(at) {
+            return known;
+        }
+        let bytes = trace.types.bytes_of(&trace.signature(node).output).unwrap_or(0);
+        self.output_bytes.resize(self.output_bytes.len().max(at + 1), None);
+        self.output_bytes[at] = Some(bytes);
+        bytes
     }
 
     fn places_of(&mut self, shape: u32) -> usize {

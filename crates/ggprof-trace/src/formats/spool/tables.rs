@@ -1,13 +1,17 @@
 //! All records of a file, sorted into tables.
 
 use super::Selection;
+use super::op_runs::OpRuns;
 use crate::model::{LossKind, Trace};
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{self, ClockSample, CopyEvent};
 use ggprof_spool::reader::DamageReason;
-use ggprof_spool::record::{Op, Share};
-use ggprof_spool::{Damage, Record, Spool};
+use ggprof_spool::record::Share;
+use ggprof_spool::scan::{Found, Scan};
+use ggprof_spool::{Damage, Record};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
+use std::io;
 
 /// Ids of the file are keys here; nothing is resolved yet.
 #[derive(Debug, Default)]
@@ -27,7 +31,8 @@ pub(super) struct Tables {
     pub(super) clock_samples: Vec<ClockSample>,
     pub(super) runs: BTreeMap<u32, Run>,
     pub(super) splits: BTreeMap<u32, Split>,
-    pub(super) ops: Vec<Op>,
+    /// Of a recording that is complete, where the ops are.
+    pub(super) op_runs: OpRuns,
     pub(super) shares: Vec<Share>,
     pub(super) copies: Vec<CopyEvent>,
     pub(super) device_clocks: Vec<layout::DeviceClock>,
@@ -75,38 +80,40 @@ pub(super) struct BatchCall {
 }
 
 impl Tables {
-    /// Reads all records; damage becomes losses of `trace`.
-    pub(super) fn gather(spool: &Spool<'_>, trace: &mut Trace) -> Self {
-        let ended = spool.header().end_ticks != 0;
+    /// Reads all records but ops, which it notes the places of; damage becomes losses of `trace`.
+    pub(super) fn gather<S: Bytes + ?Sized>(
+        scan: &Scan<'_, S>,
+        trace: &mut Trace,
+    ) -> io::Result<Self> {
+        let ended = scan.header().end_ticks != 0;
         let mut tables = Self::default();
         // An end may stand in another thread's block, before its begin.
         let mut ends = Vec::new();
-        for record in spool.records() {
-            match record {
-                Ok(Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_)) => {
-                    ends.extend(record);
-                }
-                Ok(record) => tables.take(record),
-                // What a program leaves that is ended in the middle of a record.
-                Err(Damage { reason: DamageReason::Uncommitted, .. }) if !ended => {}
-                Err(damage) if damage.reason == DamageReason::FileCut => {
-                    trace
-                        .lose(LossKind::Truncated, || format!("it ends at byte {}", damage.offset));
-                }
-                Err(damage) => trace.lose(LossKind::DamagedRecord, || damage.to_string()),
+        scan.all(|found| match found {
+            Found::Ops(run) => tables.op_runs.push(run),
+            Found::Record(
+                end @ (Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_)),
+            ) => ends.push(end),
+            Found::Record(record) => tables.take(record),
+            // What a program leaves that is ended in the middle of a record.
+            Found::Damage(Damage { reason: DamageReason::Uncommitted, .. }) if !ended => {}
+            Found::Damage(damage) if damage.reason == DamageReason::FileCut => {
+                trace.lose(LossKind::Truncated, || format!("it ends at byte {}", damage.offset));
             }
-        }
+            Found::Damage(damage) => trace.lose(LossKind::DamagedRecord, || damage.to_string()),
+        })?;
         for end in ends {
             tables.take(end);
         }
-        tables
+        tables.op_runs.sort();
+        Ok(tables)
     }
 
     /// Leaves what belongs to some runs of one scheduler.
     pub(super) fn select(&mut self, selection: &Selection) {
         self.runs.retain(|&run, records| selection.holds(run, records.begin.scheduler));
         self.splits.retain(|_, split| self.runs.contains_key(&split.begin.run));
-        self.ops.retain(|op| self.splits.contains_key(&op.split));
+        self.op_runs.retain(|split| self.splits.contains_key(&split));
         self.expert_uses.retain(|(of, _)| self.splits.contains_key(&of.split));
         self.shares.retain(|share| self.splits.contains_key(&share.split));
         self.device_work.retain(|work| self.splits.contains_key(&work.split));
@@ -170,7 +177,8 @@ impl Tables {
                     split.end = Some(end);
                 }
             }
-            Record::Op(op) => self.ops.push(op),
+            // A scan tells where they are; who follows a recording takes them.
+            Record::Op(_) => {}
             Record::ThreadShare(share) => self.shares.push(share),
             Record::Copy(copy) => self.copies.push(copy),
             Record::DeviceClock(sample) => self.device_clocks.push(sample),

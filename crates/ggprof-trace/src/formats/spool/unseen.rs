@@ -2,33 +2,44 @@
 //! hooked function and not others. Graphs of one shape are computed alike, so one split of each
 //! shape is examined and stands for all.
 
+use super::op_runs;
 use super::tables::{Split, Tables};
 use crate::model::{LossKind, Trace};
 use ggprof_ggml::{computes, is_marked, is_wanted};
+use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{Covered, CoveredHow};
 use ggprof_spool::record::Op;
+use ggprof_spool::scan::OpReader;
 use hashbrown::{HashMap, HashSet};
+use std::io;
 
 /// Hooks that are to see every node.
 const HOOKS: [CoveredHow; 3] =
     [CoveredHow::GotSlot, CoveredHow::InlineHook, CoveredHow::AbortCallback];
 
 /// Counts them, over all splits.
-pub(super) fn count(tables: &Tables, ops: &HashMap<u32, Vec<&Op>>, trace: &mut Trace) {
+pub(super) fn count<S: Bytes + ?Sized>(
+    tables: &Tables,
+    reader: &mut OpReader<'_, S>,
+    trace: &mut Trace,
+) -> io::Result<()> {
     let hooked = tables.coverage.iter().filter(|covered| {
         covered.what == Covered::Ops as u16 && HOOKS.iter().any(|&how| covered.how == how as u8)
     });
     let hooked: HashSet<u32> = hooked.map(|covered| covered.backend).collect();
-    let mut unseen_in: HashMap<u32, Option<u32>> = HashMap::new();
+    let mut unseen_in: HashMap<u32, u32> = HashMap::new();
     let (mut count, mut first) = (0, None);
     for split in tables.splits.values().filter(|split| hooked.contains(&split.begin.backend)) {
         let shape = split.begin.shape;
-        let unseen = unseen_in.entry(shape).or_insert_with(|| {
-            let (some, position) = unseen(tables, split, ops.get(&split.begin.split))?;
-            first = first.or(Some((shape, position)));
-            Some(some)
-        });
-        count += u64::from(unseen.unwrap_or(0));
+        if let Some(&some) = unseen_in.get(&shape) {
+            count += u64::from(some);
+            continue;
+        }
+        let ops = op_runs::read(reader, tables.op_runs.of(split.begin.split))?;
+        let (some, position) = unseen(tables, split, &ops).unwrap_or_default();
+        first = first.or(Some((shape, position)).filter(|_| some > 0));
+        unseen_in.insert(shape, some);
+        count += u64::from(some);
     }
     if count > 0 {
         trace.lose_many(LossKind::Unseen, count, || {
@@ -37,13 +48,14 @@ pub(super) fn count(tables: &Tables, ops: &HashMap<u32, Vec<&Op>>, trace: &mut T
             node.map_or("", |(node, _)| tables.text(node.op_name)).to_owned()
         });
     }
+    Ok(())
 }
 
 /// How many nodes of the split's graph were computed unseen, and the first one's position.
-fn unseen(tables: &Tables, split: &Split, ops: Option<&Vec<&Op>>) -> Option<(u32, u32)> {
+fn unseen(tables: &Tables, split: &Split, ops: &[Op]) -> Option<(u32, u32)> {
     let shape = split.begin.shape;
     let mut seen = HashSet::new();
-    for op in ops.into_iter().flatten() {
+    for op in ops {
         seen.insert(op.position);
         let members = tables.fusions.get(&(shape, op.position)).filter(|_| op.fused);
         seen.extend(members.into_iter().flatten());

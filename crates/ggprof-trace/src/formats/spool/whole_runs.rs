@@ -20,7 +20,6 @@ pub(super) fn keep(tables: &mut Tables) {
 struct Found<'a> {
     tables: &'a Tables,
     splits: HashMap<u32, Vec<&'a Split>>,
-    ops: HashMap<u32, u32>,
     /// Shapes of which every node is described.
     described: HashSet<u32>,
 }
@@ -31,14 +30,10 @@ impl<'a> Found<'a> {
         for split in tables.splits.values() {
             splits.entry(split.begin.run).or_default().push(split);
         }
-        let mut ops = HashMap::new();
-        for op in &tables.ops {
-            *ops.entry(op.split).or_default() += 1;
-        }
         let is_described =
             |nodes: &Vec<u32>| nodes.iter().all(|node| tables.nodes.contains_key(node));
         let described = tables.shapes.iter().filter(|(_, nodes)| is_described(nodes));
-        Self { tables, splits, ops, described: described.map(|(shape, _)| *shape).collect() }
+        Self { tables, splits, described: described.map(|(shape, _)| *shape).collect() }
     }
 
     fn is_whole(&self, run: u32, splits: u32) -> bool {
@@ -49,8 +44,8 @@ impl<'a> Found<'a> {
     fn has_all(&self, split: &Split) -> bool {
         let Some(end) = split.end else { return false };
         let begin = &split.begin;
-        let ops = self.ops.get(&begin.split).copied().unwrap_or(0);
-        ops >= end.ops
+        let ops = self.tables.op_runs.count_of(begin.split);
+        ops >= u64::from(end.ops)
             && self.tables.backends.contains_key(&begin.backend)
             && (ops == 0 || self.described.contains(&begin.shape))
     }

@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
+use symbol::OfAgent;
 
 /// How long threads of the program stood.
 #[derive(Debug, Clone, Copy)]
@@ -39,13 +40,16 @@ pub(crate) fn attach(
     agent: &Agent,
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Stood> {
-    let (pid, library) = (process.pid, agent.library(Some(process.libc)));
+    let pid = process.pid;
+    let library = process.agent.as_deref().unwrap_or(agent.library(Some(process.libc)));
     let open = symbol::of_loader(pid, process.libc)?;
+    let function = OfAgent::find(library, FUNCTION)?;
     let mut caller = Caller::stop_one(pid)?;
-    let function = match &process.agent {
-        Some(loaded) => symbol::of_file(pid, loaded, FUNCTION),
-        None => load(pid, &mut caller, library, open),
+    let loaded = match process.agent {
+        Some(_) => Ok(()),
+        None => load(&mut caller, library, open),
     };
+    let function = loaded.and_then(|()| function.address(pid));
     let answer = function.and_then(|function| ask(&mut caller, function, settings));
     let one = caller.let_go()?;
     let changes = answer?;
@@ -56,8 +60,7 @@ pub(crate) fn attach(
     Ok(Stood { one, all })
 }
 
-/// Loads the library; the address of its function for this.
-fn load(pid: u32, caller: &mut Caller, library: &Path, open: u64) -> anyhow::Result<u64> {
+fn load(caller: &mut Caller, library: &Path, open: u64) -> anyhow::Result<()> {
     let mut path = library.as_os_str().as_bytes().to_vec();
     path.push(0);
     let [path] = caller.put([&path])?;
@@ -68,7 +71,7 @@ fn load(pid: u32, caller: &mut Caller, library: &Path, open: u64) -> anyhow::Res
             library.display()
         );
     }
-    symbol::of_file(pid, library, FUNCTION)
+    Ok(())
 }
 
 fn ask(

@@ -40,14 +40,26 @@ fn is_libc(name: &str) -> bool {
     name.starts_with("libc.so") || name.starts_with("libc-2")
 }
 
-/// A function of a file that the process has loaded.
-pub(super) fn of_file(pid: u32, file: &Path, function: &str) -> anyhow::Result<u64> {
-    let maps = maps::of(pid)?;
-    let inode = std::fs::metadata(file)?.ino();
-    let loaded = maps.iter().find(|mapping| mapping.is_code && mapping.inode == inode);
-    let loaded = loaded.context("the agent is not where it was loaded")?;
-    let found = symbol(file, function)?.context("the agent is of another version")?;
-    found.address(&maps, loaded).context("the agent is not where it was loaded")
+/// A function of the agent, whose file is read before anything stands still.
+pub(super) struct OfAgent {
+    found: Found,
+    inode: u64,
+}
+
+impl OfAgent {
+    pub(super) fn find(file: &Path, function: &str) -> anyhow::Result<OfAgent> {
+        let inode = std::fs::metadata(file)?.ino();
+        let found = symbol(file, function)?.context("the agent is of another version")?;
+        Ok(OfAgent { found, inode })
+    }
+
+    /// Where it is in a process that has loaded the agent.
+    pub(super) fn address(&self, pid: u32) -> anyhow::Result<u64> {
+        let maps = maps::of(pid)?;
+        let loaded = maps.iter().find(|mapping| mapping.is_code && mapping.inode == self.inode);
+        let address = loaded.and_then(|loaded| self.found.address(&maps, loaded));
+        address.context("the agent is not where it was loaded")
+    }
 }
 
 /// `None` where the file has no such function.

@@ -1,0 +1,78 @@
+//! Recorded ops alone: in the model, with what they read in the cache and without, and the roof.
+
+use super::columns;
+use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::roofs::Basis;
+use ggprof_analysis::{Attended, DistinctOp, Roofs, work_of};
+use ggprof_trace::Trace;
+
+/// One op on one ggml.
+#[derive(Debug, Clone)]
+pub struct OpBenchRow {
+    pub op: DistinctOp,
+    /// What the user calls the ggml; empty for that of the recorded program.
+    pub ggml: String,
+    /// Nanoseconds with what it reads in the cache and without, and special memory that the weights
+    /// were in; or why there are none.
+    pub outcome: Result<(f64, f64, Option<String>), String>,
+}
+
+const COLUMNS: [Column; 14] = [
+    Column::left("op", "operation", 0),
+    Column::left("tensor", "", 9),
+    Column::right("backend_id", "", 9),
+    Column::left("backend", "backend", 1),
+    Column::left("ggml", "ggml", 0),
+    Column::right("count", "count", 3),
+    Column::right("total_ns", "total", 2),
+    Column::right("model_ns", "in the model", 0),
+    Column::right("warm_ns", "warm", 0),
+    Column::right("cold_ns", "cold", 0),
+    Column::right("roof_ns", "roof", 0),
+    Column::left("weights_in", "weights in", 3),
+    Column::left("shape", "sources", 0),
+    Column::left("problem", "why not", 0),
+];
+
+pub fn op_bench(trace: &Trace, rows: &[OpBenchRow], roofs: &Roofs) -> Document {
+    let mut document = Document::default();
+    document.heading("op_bench", "Operations alone: what one call takes");
+    let attended = Attended::of(trace);
+    let cells = rows.iter().map(|row| cells(trace, row, roofs, &attended)).collect();
+    document.table(Table { key: "op_bench", columns: COLUMNS.to_vec(), rows: cells });
+    document.note(
+        "op_bench_meaning",
+        "In the model: the median of all calls. Warm: what it reads is in the cache, as far as it fits; \
+         cold: none of it is. Roof: at the peak rates of this machine (`ggprof peaks`).",
+    );
+    document
+}
+
+fn cells(trace: &Trace, row: &OpBenchRow, roofs: &Roofs, attended: &Attended) -> Vec<Cell> {
+    let op = &row.op;
+    let signature = trace.nodes.signature(op.signature);
+    let backend = trace.backend(op.backend);
+    let roof = roofs.of(op.backend);
+    let event = trace.events.get(op.longest);
+    let work = attended.work(trace, &event).unwrap_or_else(|| work_of(trace, signature));
+    let least_ns = roof.least_ns(trace, signature, &work);
+    let least_ns = least_ns.filter(|_| roof.basis == Basis::Measured);
+    let measured = row.outcome.as_ref().ok();
+    let name = signature.extra.unwrap_or(signature.op);
+    vec![
+        Cell::text(trace.text(name)),
+        Cell::or_nothing(trace.tensor_name(op.node), Cell::text),
+        Cell::Number(backend.id.into()),
+        Cell::text(backend.label()),
+        Cell::or_nothing(Some(&row.ggml).filter(|name| !name.is_empty()), Cell::text),
+        Cell::Count(op.count as u128),
+        Cell::Nanos(op.total_ns as f64),
+        Cell::Nanos(op.median_ns),
+        Cell::or_nothing(measured, |(warm_ns, ..)| Cell::Nanos(*warm_ns)),
+        Cell::or_nothing(measured, |(_, cold_ns, _)| Cell::Nanos(*cold_ns)),
+        Cell::or_nothing(least_ns, Cell::Nanos),
+        Cell::or_nothing(measured.and_then(|(.., memory)| memory.as_ref()), Cell::text),
+        Cell::text(columns::shape(trace, signature)),
+        Cell::or_nothing(row.outcome.as_ref().err(), Cell::text),
+    ]
+}

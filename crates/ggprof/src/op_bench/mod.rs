@@ -1,0 +1,88 @@
+//! Runs recorded ops alone, each in a process of its own: one that ends its process loses one row.
+
+mod libraries;
+mod nodes;
+mod worker;
+
+use crate::cli::OpBenchArgs;
+use crate::messages;
+use ggprof_analysis::DistinctOp;
+use ggprof_ops::Trial;
+use ggprof_report::documents::OpBenchRow;
+use ggprof_trace::{Backend, Trace};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long an op is measured, each way.
+const MEASURE_MS: u64 = 300;
+/// More than the caches of any device hold.
+const COLD_BYTES_OF_DEVICES: u64 = 256 << 20;
+/// Processors that do not say what theirs hold get as much.
+const COLD_BYTES: u64 = 128 << 20;
+
+pub(crate) fn run(
+    trace: &Trace,
+    ops: &[DistinctOp],
+    arguments: &OpBenchArgs,
+) -> anyhow::Result<Vec<OpBenchRow>> {
+    let mut rows = Vec::new();
+    let limit = arguments.limit.unwrap_or(LIMIT);
+    for (at, op) in ops.iter().enumerate() {
+        let backend = trace.backend(op.backend);
+        for (ggml, libraries) in libraries::choices(trace, backend, &arguments.ggml)? {
+            messages::progress(&format!(
+                "operation {} of {}: {}",
+                at + 1,
+                ops.len(),
+                trace.op_name(op.node)
+            ));
+            let nodes = nodes::of(trace, op);
+            let outcome = match (libraries, nodes) {
+                (Ok(libraries), Ok(nodes)) => worker::measured(
+                    &Trial {
+                        libraries,
+                        device: backend.label().to_owned(),
+                        threads: arguments.threads.or(op.threads),
+                        weight_memory: weight_memory(trace),
+                        nodes,
+                        cold_bytes: cold_bytes(backend),
+                        measure_ms: MEASURE_MS,
+                    },
+                    limit,
+                ),
+                (Err(problem), _) | (_, Err(problem)) => Err(problem),
+            };
+            let outcome = outcome.map(|it| (it.warm_ns, it.cold_ns, it.weight_memory));
+            rows.push(OpBenchRow { op: op.clone(), ggml, outcome });
+        }
+    }
+    messages::progress_is_over();
+    Ok(rows)
+}
+
+/// The kinds of memory that the program had weights in.
+fn weight_memory(trace: &Trace) -> Vec<String> {
+    let names: BTreeSet<&String> = trace.buffers.iter().map(|buffer| &buffer.type_name).collect();
+    names.into_iter().cloned().collect()
+}
+
+fn cold_bytes(backend: &Backend) -> u64 {
+    match backend.device_type {
+        ggprof_trace::DeviceType::Cpu => {
+            let caches = processor_cache().map_or(COLD_BYTES, |bytes| bytes * 2);
+            caches.clamp(COLD_BYTES / 2, COLD_BYTES_OF_DEVICES * 2)
+        }
+        _ => COLD_BYTES_OF_DEVICES,
+    }
+}
+
+/// The bytes of the largest cache of a processor.
+fn processor_cache() -> Option<u64> {
+    let caches = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?.flatten();
+    let size = |cache: std::fs::DirEntry| {
+        let text = std::fs::read_to_string(cache.path().join("size")).ok()?;
+        Some(text.trim().strip_suffix('K')?.parse::<u64>().ok()? * 1024)
+    };
+    caches.filter_map(size).max()
+}
