@@ -14,7 +14,10 @@ pub(crate) fn prepare(directory: &Path) -> anyhow::Result<()> {
     let folders = TABLES.map(|table| directory.join(table.name()));
     for folder in [directory].into_iter().chain(folders.iter().map(|folder| &**folder)) {
         let made = match fs::create_dir(folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match folder.is_dir() {
+                true => Ok(()),
+                false => Err(io::ErrorKind::NotADirectory.into()),
+            },
             made => made,
         };
         made.map_err(|error| anyhow!(messages::cannot_write(folder, &error)))?;

@@ -87,19 +87,26 @@ fn tables_that_cannot_be_written() {
     let example = example.to_str().unwrap();
     let refused = place.run(&["convert", example, example, "-o", "a.json"]);
     expect![[r#"
-        ggprof: error: Several recordings do not fit into one file. Write their tables with --tables DIR.
+        ggprof: Several recordings do not fit into one file. Write their tables with --tables DIR.
     "#]]
     .assert_eq(&refused.err);
     let refused = place.run(&["convert", example, "--tables", "no/tables"]);
     expect![[r#"
-        ggprof: error: no/tables cannot be written: its directory does not exist. Create it first.
+        ggprof: no/tables cannot be written: its directory does not exist. Create it first.
     "#]]
     .assert_eq(&refused.err);
     fs::write(place.path("file"), "").unwrap();
     let refused = place.run(&["convert", example, "--tables", "file"]);
-    expect![[r#""#]].assert_eq(&refused.err);
+    expect![[r#"
+        ggprof: file cannot be written: a part of its path is a file. Check the path.
+    "#]]
+    .assert_eq(&refused.err);
     let refused = place.run(&["convert", example, "-o", "a.parquet.gz"]);
-    expect![[r#""#]].assert_eq(&refused.err);
+    expect![[r#"
+        error: invalid value 'a.parquet.gz' for '--output <FILE>': a .parquet is compressed inside, and readers want it as it is. Leave .gz away
+
+        For more information, try '--help'.
+    "#]].assert_eq(&refused.err);
 }
 
 #[test]
@@ -207,19 +214,19 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
     }
     assert_eq!(place.names(), ["p.json"]);
     expect![[r#"
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
-        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
-        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
+        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
+        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.html' for '--output <FILE>': a report is no .html. It is printed as .json, .txt, .csv, .md; `ggprof convert` writes other formats
         error: invalid value 'a.csv' for '--chrome-trace <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--html-viewer <FILE>': this option writes .html; .json is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.csv' for '--html <FILE>': this option writes .html; .csv is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.csv' for '--output <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--output <FILE>': this file is small, and is not compressed. Name a .json
-        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
-        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
+        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet.
+        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet.
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/m cannot be written: its directory does not exist. Create it first.
         ggprof: . cannot be written: it is a directory. Name a file inside it.
