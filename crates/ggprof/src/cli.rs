@@ -531,18 +531,23 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several for --tables
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes
     /// JSON to standard output
     #[arg(
         short,
         long,
         value_name = "FILE",
-        required = true,
+        required_unless_present = "tables",
         value_parser = parsed(Output::named)
     )]
     pub(crate) output: Vec<Output>,
+    /// Directory to write tables to, as Parquet, for DuckDB, ClickHouse or Spark: recordings, phases,
+    /// ops, events, copies, requests, findings. Recordings that are there stay
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tables: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
