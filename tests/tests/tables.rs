@@ -52,7 +52,11 @@ impl Recordings {
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-moe-cpu-h200.ggprof.gz");
         let files = vec![recorded, example];
         let mut convert = Command::new(built::ggprof());
-        convert.arg("convert").args(&files).arg("--tables").arg(directory.path().join("tables"));
+        convert
+            .arg("convert")
+            .args(&files)
+            .args(["--to", "parquet", "-o"])
+            .arg(directory.path().join("tables"));
         tool::output(&mut convert).unwrap();
         Some(Self { directory, files })
     }
