@@ -365,8 +365,9 @@ pub(crate) struct TopArgs {
 #[command(after_help = texts::REPORT)]
 pub(crate) struct ReportArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Show the N operations with the longest total time
     #[arg(long, value_name = "N")]
     pub(crate) top_ops: Option<usize>,
@@ -419,8 +420,9 @@ pub(crate) struct ReportArgs {
 #[command(after_help = texts::EXPLAIN)]
 pub(crate) struct ExplainArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]
@@ -518,8 +520,9 @@ pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -528,18 +531,23 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several for --tables
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes
     /// JSON to standard output
     #[arg(
         short,
         long,
         value_name = "FILE",
-        required = true,
+        required_unless_present = "tables",
         value_parser = parsed(Output::named)
     )]
     pub(crate) output: Vec<Output>,
+    /// Directory to write tables to, as Parquet, for DuckDB, ClickHouse or Spark: recordings, phases,
+    /// ops, events, copies, requests, findings. Recordings that are there stay
+    #[arg(long, value_name = "DIR")]
+    pub(crate) tables: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
