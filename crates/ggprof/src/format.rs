@@ -3,6 +3,7 @@
 use crate::cli::FormatArg;
 use crate::input::Recording;
 use crate::output;
+use ggprof_report::tables::{self, Table};
 use ggprof_report::{documents, render, text, timeline, viewer};
 use ggprof_trace::formats::{Packing, csv, ggml_json, perfetto, pprof};
 use std::ffi::OsString;
@@ -20,6 +21,8 @@ pub(crate) enum Format {
     Recording,
     Perfetto,
     Pprof,
+    /// The table of events. All tables have a directory of their own.
+    Parquet,
 }
 
 /// A row of the table.
@@ -40,6 +43,7 @@ const TABLE: &[Row] = &[
     Row { format: Format::Recording, extensions: &["ggprof"], report: None },
     Row { format: Format::Perfetto, extensions: &["pftrace", "perfetto-trace"], report: None },
     Row { format: Format::Pprof, extensions: &["pb"], report: None },
+    Row { format: Format::Parquet, extensions: &["parquet"], report: None },
 ];
 
 const PACKINGS: &[(&str, Packing)] = &[("gz", Packing::Gzip), ("zst", Packing::Zstd)];
@@ -96,6 +100,12 @@ impl Output {
             None if name.extension.is_empty() => Format::Json,
             None => return Err(unknown(&name)),
         };
+        if format == Format::Parquet && name.packing != Packing::None {
+            return Err(format!(
+                "a .parquet is compressed inside, and readers want it as it is. Leave .{} away",
+                name.packed
+            ));
+        }
         Ok(Self { path, format, packing: name.packing })
     }
 
@@ -184,6 +194,9 @@ impl Output {
             Format::Recording => copy(out),
             Format::Perfetto => perfetto::write(trace, &timeline::annotations(trace), out),
             Format::Pprof => pprof::write(&ggprof_report::pprof(trace), out),
+            Format::Parquet => {
+                tables::Recording::new(trace, None, peaks.as_ref()).write(Table::Events, out)
+            }
         })
     }
 
@@ -242,9 +255,9 @@ impl Printout {
 
 fn unknown(name: &Name) -> String {
     format!(
-        "ggprof writes no .{}. Its formats are {}, each also with .gz or .zst behind it",
+        "ggprof writes no .{}. Its formats are {}, each also with .gz or .zst behind it, and .parquet",
         name.extension,
-        extensions(|_| true)
+        extensions(|row| row.format != Format::Parquet)
     )
 }
 
@@ -268,6 +281,7 @@ mod tests {
             ("a.md", Format::Markdown, Packing::None),
             ("a.pftrace", Format::Perfetto, Packing::None),
             ("a.pb.gz", Format::Pprof, Packing::Gzip),
+            ("a.parquet", Format::Parquet, Packing::None),
             ("a", Format::Json, Packing::None),
             (".txt", Format::Json, Packing::None),
             ("-", Format::Json, Packing::None),
@@ -279,7 +293,7 @@ mod tests {
             let output = Output::named(name.into()).expect(name);
             assert_eq!((output.format, output.packing), (format, packing), "{name}");
         }
-        for name in ["a.parquet", "a.jsn", "a.json.xz", "a.csv.gz.gz", "p.1"] {
+        for name in ["a.parquet.gz", "a.xlsx", "a.jsn", "a.json.xz", "a.csv.gz.gz", "p.1"] {
             assert!(Output::named(name.into()).is_err(), "{name}");
         }
     }

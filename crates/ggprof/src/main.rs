@@ -29,6 +29,7 @@ mod progress;
 mod quantity;
 #[cfg(target_os = "linux")]
 mod screen;
+mod tables;
 mod terminal;
 mod version;
 

@@ -96,7 +96,7 @@ fn repeated_row(trace: &Trace, weight: &RepeatedWeight) -> Vec<Cell> {
     ]
 }
 
-fn class(class: TensorClass) -> &'static str {
+pub(crate) fn class(class: TensorClass) -> &'static str {
     match class {
         TensorClass::Weights => "weights",
         TensorClass::Experts => "experts",
@@ -107,7 +107,7 @@ fn class(class: TensorClass) -> &'static str {
     }
 }
 
-fn host_memory(memory: HostMemory) -> &'static str {
+pub(crate) fn host_memory(memory: HostMemory) -> &'static str {
     match memory {
         HostMemory::Pinned => "pinned",
         HostMemory::Pageable => "pageable",

@@ -42,7 +42,7 @@ pub(super) fn overview(
     list(document, trace, &explained, IN_SUMMARY);
 }
 
-fn explain_phases(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>) -> Explained {
+pub(crate) fn explain_phases(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>) -> Explained {
     let places = places(trace);
     explained(trace, phases, &places, &divided(trace, phases, &places), peaks)
 }

@@ -31,9 +31,11 @@ mod summary;
 mod what_if;
 
 pub(crate) use budget::unit;
+pub(crate) use copies::{class as copied_tensors, host_memory};
 pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};
 pub use explain::explain;
+pub(crate) use explain::explain_phases;
 pub use issue::issue;
 pub use observation::observation;
 pub use op_bench::{OpBenchRow, op_bench};

@@ -16,14 +16,30 @@ use ggprof_trace::Trace;
 /// From this part of the roof on, a phase is at the limit.
 const AT_THE_LIMIT: f64 = 0.8;
 
+/// A finding in words.
+pub(crate) struct Words {
+    pub(crate) sentence: String,
+    pub(crate) evidence: String,
+    pub(crate) advice: String,
+    pub(crate) certainty: &'static str,
+}
+
+pub(crate) fn words(trace: &Trace, explained: &Explained, finding: &Finding) -> Words {
+    let budget = &explained.budgets[finding.budget];
+    Words {
+        sentence: sentence::of(trace, &finding.what),
+        evidence: evidence::of(trace, budget, &finding.what),
+        advice: advice::of(trace, budget, &finding.what),
+        certainty: certainty(finding.certainty),
+    }
+}
+
 /// A finding as a point of a list.
 pub(crate) fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
     let budget = &explained.budgets[finding.budget];
     let share = explained.share(finding);
     let each_ns = finding.cost_ns as f64 / budget.units() as f64;
-    let sentence = sentence::of(trace, &finding.what);
-    let evidence = evidence::of(trace, budget, &finding.what);
-    let advice = advice::of(trace, budget, &finding.what);
+    let Words { sentence, evidence, advice, certainty } = words(trace, explained, finding);
     let about = if finding.is_estimate { "about " } else { "" };
     let cost = format!("{about}{} a {}", units::duration(each_ns), unit(budget));
     Point {
@@ -37,12 +53,9 @@ pub(crate) fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> 
             ("unit", Cell::text(unit(budget))),
             ("share", Cell::Share(share)),
             ("is_estimate", Cell::Number(finding.is_estimate.into())),
-            ("certainty", Cell::text(certainty(finding.certainty))),
+            ("certainty", Cell::text(certainty)),
         ],
-        lines: vec![
-            ("because", evidence),
-            ("try", format!("{advice} ({})", certainty(finding.certainty))),
-        ],
+        lines: vec![("because", evidence), ("try", format!("{advice} ({certainty})"))],
     }
 }
 

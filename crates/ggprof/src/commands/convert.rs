@@ -1,10 +1,11 @@
-//! `ggprof convert`: a recording in other formats, chosen by the name of the file.
+//! `ggprof convert`: a recording in other formats, chosen by the name of the file; recordings as
+//! tables.
 
 use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
 use crate::format::Output;
 use crate::input::Recording;
-use crate::{messages, output};
+use crate::{messages, output, tables};
 use anyhow::{anyhow, bail};
 use ggprof_trace::formats::{ReadError, copy_recording};
 use std::fs::File;
@@ -12,43 +13,73 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
-    let file = &*arguments.file;
-    for output in &arguments.output {
+    let ConvertArgs { files, output: outputs, tables, .. } = arguments;
+    if *tables {
+        return to_tables(arguments);
+    }
+    if files.len() > 1 {
+        bail!("Several recordings do not fit into one file. Write tables: --to parquet -o DIR.");
+    }
+    for (file, output) in files.iter().flat_map(|file| outputs.iter().map(move |it| (file, it))) {
         output.check(&[file])?;
         if output.is_recording() {
-            check_copy(arguments, output)?;
+            check_copy(arguments, file, output)?;
         }
     }
-    let mut recording = Recording::open(file)?;
-    recording.select(&arguments.part)?;
-    for output in &arguments.output {
-        let copy = |out: &mut dyn Write| copied(file, out);
-        output::to_file(&output.path, |out| output.write(&recording, copy, out))?;
+    of_each(arguments, |file, recording| {
+        outputs.iter().try_for_each(|output| {
+            let copy = |out: &mut dyn Write| copied(file, out);
+            output::to_file(&output.path, |out| output.write(recording, copy, out))
+        })
+    })
+}
+
+fn to_tables(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
+    let [directory] = &arguments.output[..] else {
+        bail!("Tables are written into one directory. Name it once: --to parquet -o DIR.");
+    };
+    tables::prepare(&directory.path)?;
+    of_each(arguments, |file, recording| tables::write(recording, file, &directory.path))
+}
+
+/// Reads one recording after the other.
+fn of_each(
+    arguments: &ConvertArgs,
+    write: impl Fn(&Path, &Recording) -> anyhow::Result<()>,
+) -> anyhow::Result<Outcome> {
+    let mut outcome = Outcome::Done;
+    for file in &arguments.files {
+        let mut recording = Recording::open(file)?;
+        recording.select(&arguments.part)?;
+        write(file, &recording)?;
+        recording.warn_of_losses();
+        if recording.outcome() != Outcome::Done {
+            outcome = Outcome::Incomplete;
+        }
     }
-    recording.warn_of_losses();
-    Ok(recording.outcome())
+    Ok(outcome)
 }
 
 /// Whether the recording itself can be written: it is copied as it is, whole, from a file.
-fn check_copy(arguments: &ConvertArgs, output: &Output) -> anyhow::Result<()> {
+fn check_copy(arguments: &ConvertArgs, file: &Path, output: &Output) -> anyhow::Result<()> {
     let name = output.path.display();
     if !arguments.part.is_all() {
         bail!("{name} would be a recording, which is only copied whole. Write a part as .json.");
     }
-    if arguments.file.as_os_str() == "-" {
+    if file.as_os_str() == "-" {
         bail!("{name} would be a recording, which is only copied from a file. Name the file.");
     }
-    let start = File::open(&arguments.file).map_err(ReadError::Io);
+    let start = File::open(file).map_err(ReadError::Io);
     match start.and_then(|file| copy_recording(file, &mut Enough)) {
         // It has begun to copy one.
         Err(ReadError::Io(error)) if error.kind() == io::ErrorKind::WriteZero => Ok(()),
         Err(ReadError::NotAProfile(_)) => bail!(
             "{name} would be a recording, and {} is none: a recording cannot be made from another \
              format. Write .json.",
-            arguments.file.display()
+            file.display()
         ),
         Err(error) => {
-            bail!(messages::cannot_read(&arguments.file.display().to_string(), &error))
+            bail!(messages::cannot_read(&file.display().to_string(), &error))
         }
         Ok(()) => Ok(()),
     }

@@ -46,6 +46,71 @@ fn compressed_names_are_compressed_and_read_again() {
     assert_eq!([summary("a.json.gz"), summary("a.json.zst")], [&*expected, &*expected]);
 }
 
+/// The files in all folders of a directory, with their contents.
+fn files_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = |path: &Path| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    let paths = entries(directory).flat_map(|folder| entries(&folder).collect::<Vec<_>>());
+    let mut files: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn tables_of_recordings_are_added_and_replaced() {
+    let place = Place::new();
+    let (example, recording) = (example(), recording());
+    let [example, recording] = [&example, &recording].map(|file| file.to_str().unwrap());
+    place.run(&["convert", example, recording, "--to", "parquet", "-o", "tables"]).succeeded();
+    let directory = place.path("tables");
+    let both = files_of(&directory);
+    assert_eq!(both.len(), 14, "seven tables of two recordings");
+    let is_parquet = |bytes: &[u8]| bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1");
+    assert!(both.iter().all(|(_, bytes)| is_parquet(bytes)));
+    // The same again changes nothing, and nothing tells where the files are.
+    place.run(&["convert", example, "--to", "parquet", "-o", "tables"]).succeeded();
+    assert!(files_of(&directory) == both);
+    let folder = Path::new(recording).parent().unwrap().to_str().unwrap().as_bytes();
+    let has_folder = |bytes: &[u8]| bytes.windows(folder.len()).any(|part| part == folder);
+    assert!(both.iter().all(|(_, bytes)| !has_folder(bytes)));
+    // A part is a recording of its own.
+    place
+        .run(&["convert", recording, "--phase", "tg", "--to", "parquet", "-o", "tables"])
+        .succeeded();
+    assert_eq!(files_of(&directory).len(), 21);
+    // The table of events alone.
+    place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
+    assert!(is_parquet(&fs::read(place.path("events.parquet")).unwrap()));
+}
+
+#[test]
+fn tables_that_cannot_be_written() {
+    let place = Place::new();
+    let example = example();
+    let example = example.to_str().unwrap();
+    let refused = place.run(&["convert", example, example, "-o", "a.json"]);
+    expect![[r#"
+        ggprof: Several recordings do not fit into one file. Write tables: --to parquet -o DIR.
+    "#]]
+    .assert_eq(&refused.err);
+    let refused = place.run(&["convert", example, "--to", "parquet", "-o", "no/tables"]);
+    expect![[r#"
+        ggprof: no/tables cannot be written: its directory does not exist. Create it first.
+    "#]]
+    .assert_eq(&refused.err);
+    fs::write(place.path("file"), "").unwrap();
+    let refused = place.run(&["convert", example, "--to", "parquet", "-o", "file"]);
+    expect![[r#"
+        ggprof: file cannot be written: a part of its path is a file. Check the path.
+    "#]]
+    .assert_eq(&refused.err);
+    let refused = place.run(&["convert", example, "-o", "a.parquet.gz"]);
+    expect![[r#"
+        error: invalid value 'a.parquet.gz' for '--output <FILE>': a .parquet is compressed inside, and readers want it as it is. Leave .gz away
+
+        For more information, try '--help'.
+    "#]].assert_eq(&refused.err);
+}
+
 #[test]
 fn a_recording_is_copied_as_it_is_or_not_at_all() {
     let place = Place::new();
@@ -151,19 +216,19 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
     }
     assert_eq!(place.names(), ["p.json"]);
     expect![[r#"
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
-        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
-        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
+        error: invalid value 'a.json.xz' for '--output <FILE>': ggprof writes no .xz. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
+        error: invalid value 'a.docx' for '--output <FILE>': ggprof writes no .docx. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.html' for '--output <FILE>': a report is no .html. It is printed as .json, .txt, .csv, .md; `ggprof convert` writes other formats
         error: invalid value 'a.csv' for '--chrome-trace <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--html-viewer <FILE>': this option writes .html; .json is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.csv' for '--html <FILE>': this option writes .html; .csv is something else
-        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it
+        error: invalid value 'a.parq' for '--output <FILE>': ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet
         error: invalid value 'a.csv' for '--output <FILE>': this option writes .json; .csv is something else
         error: invalid value 'a.json.gz' for '--output <FILE>': this file is small, and is not compressed. Name a .json
-        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
-        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it.
+        ggprof: --profile-output a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet.
+        ggprof: GGML_PROFILE a.parq: ggprof writes no .parq. Its formats are .json, .txt, .csv, .md, .html, .ggprof, .pftrace, .pb, each also with .gz or .zst behind it, and .parquet.
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/m cannot be written: its directory does not exist. Create it first.
         ggprof: . cannot be written: it is a directory. Name a file inside it.

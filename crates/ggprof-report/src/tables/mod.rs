@@ -1,0 +1,145 @@
+//! Recordings as tables that engines for many of them read: DuckDB, ClickHouse, Spark. `docs/tables.md`
+//! describes them, with questions to ask.
+//!
+//! A row names its recording, so that files of many recordings make one table. Nothing here tells
+//! paths, arguments or hosts.
+
+mod copies;
+mod events;
+mod findings;
+mod hosts;
+mod ops;
+mod phases;
+mod recordings;
+mod requests;
+
+use crate::parquet;
+use ggprof_analysis::{Peaks, Phases, phases as find_phases};
+use ggprof_trace::{BackendIndex, StringId, Trace};
+use hosts::Hosts;
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// The version of all tables. A column that is new does not change it; one that goes, or means
+/// something else, does.
+pub const SCHEMA: u32 = 1;
+
+/// The last one is complete only where all others are, so it is written last.
+pub const TABLES: [Table; 7] = [
+    Table::Phases,
+    Table::Ops,
+    Table::Events,
+    Table::Copies,
+    Table::Requests,
+    Table::Findings,
+    Table::Recordings,
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    Phases,
+    Ops,
+    Events,
+    Copies,
+    Requests,
+    Findings,
+    Recordings,
+}
+
+impl Table {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Phases => "phases",
+            Self::Ops => "ops",
+            Self::Events => "events",
+            Self::Copies => "copies",
+            Self::Requests => "requests",
+            Self::Findings => "findings",
+            Self::Recordings => "recordings",
+        }
+    }
+}
+
+/// A recording whose tables are wanted.
+#[derive(Debug)]
+pub struct Recording<'t> {
+    trace: &'t Trace,
+    /// The file that it was read from, without its folder.
+    file: Option<&'t str>,
+    peaks: Option<&'t Peaks>,
+    id: String,
+    phases: Phases,
+    hosts: Hosts,
+}
+
+impl<'t> Recording<'t> {
+    pub fn new(trace: &'t Trace, file: Option<&'t str>, peaks: Option<&'t Peaks>) -> Self {
+        let (id, phases, hosts) = (id_of(trace), find_phases(trace), Hosts::of(trace));
+        Self { trace, file, peaks, id, phases, hosts }
+    }
+
+    /// What all rows call it, by its contents: the same recording gets the same one each time, and no
+    /// two different ones do.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub fn write(&self, table: Table, out: &mut dyn Write) -> io::Result<()> {
+        match table {
+            Table::Phases => written(out, table, phases::fields(), phases::rows(self)),
+            Table::Ops => written(out, table, ops::fields(), ops::rows(self)),
+            Table::Events => {
+                let context = events::Context::new(self);
+                written(out, table, events::fields(), context.rows())
+            }
+            Table::Copies => written(out, table, copies::fields(), copies::rows(self)),
+            Table::Requests => written(out, table, requests::fields(), requests::rows(self)),
+            Table::Findings => written(out, table, findings::fields(), findings::rows(self)),
+            Table::Recordings => written(out, table, recordings::fields(), recordings::rows(self)),
+        }
+    }
+
+    fn backend(&self, backend: BackendIndex) -> &str {
+        self.hosts.hidden(self.trace.backend(backend).label())
+    }
+
+    /// The names of kernels in one text; `None` without any.
+    fn joined(&self, kernels: &[StringId]) -> Option<String> {
+        let names: Vec<&str> = kernels.iter().map(|&name| self.trace.text(name)).collect();
+        (!names.is_empty()).then(|| names.join(" + "))
+    }
+}
+
+fn written<R>(
+    out: &mut dyn Write,
+    table: Table,
+    fields: Vec<parquet::Field<R>>,
+    rows: impl IntoIterator<Item = R>,
+) -> io::Result<()> {
+    let ordered_by = fields.iter().map(|field| field.name).find(|&name| name == "start_ns");
+    let about =
+        vec![("ggprof.schema", SCHEMA.to_string()), ("ggprof.table", table.name().to_owned())];
+    parquet::write(out, &parquet::Table { fields, ordered_by, about }, rows)
+}
+
+fn id_of(trace: &Trace) -> String {
+    let mut hash = Sha256::new();
+    hash.update(&trace.writer);
+    if let Some(facts) = &trace.provenance {
+        hash.update(facts.recorded_at_unix_ns.to_le_bytes());
+        hash.update(facts.pid.to_le_bytes());
+        hash.update(&facts.command);
+    }
+    for event in trace.events.iter() {
+        hash.update(event.start_ns.to_le_bytes());
+        hash.update(event.duration_ns.to_le_bytes());
+    }
+    hash.finalize()[..8].iter().fold(String::new(), |mut id, byte| {
+        let _ = write!(id, "{byte:02x}");
+        id
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The documentation says what the tables have.
+
+use super::*;
+use crate::parquet::Field;
+use ggprof_trace::text_fixture;
+
+const DOCUMENTATION: &str = include_str!("../../../../docs/tables.md");
+
+/// The lines of the documentation about a table's columns.
+fn described<R>(fields: Vec<Field<R>>) -> String {
+    let line = |field: &Field<R>| {
+        format!("| `{}` | {} | {} |\n", field.name, field.kind.name(), field.what)
+    };
+    fields.iter().map(line).collect()
+}
+
+#[test]
+fn all_columns_are_documented() {
+    let tables = [
+        (Table::Recordings, described(recordings::fields())),
+        (Table::Phases, described(phases::fields())),
+        (Table::Ops, described(ops::fields())),
+        (Table::Events, described(events::fields())),
+        (Table::Copies, described(copies::fields())),
+        (Table::Requests, described(requests::fields())),
+        (Table::Findings, described(findings::fields())),
+    ];
+    let is_missing = |(_, lines): &&(Table, String)| !DOCUMENTATION.contains(lines);
+    let missing: String = tables
+        .iter()
+        .filter(is_missing)
+        .map(|(table, lines)| format!("### {}\n\n{lines}\n", table.name()))
+        .collect();
+    assert!(missing.is_empty(), "docs/tables.md should say:\n{missing}");
+    assert!(DOCUMENTATION.contains(&format!("The version is {SCHEMA}.")));
+}
+
+#[test]
+fn recordings_are_known_by_their_contents() {
+    let trace =
+        |text: &str| text_fixture::parse(&format!("backend 0 GPU gpu\nop GPU ADD {text} a"));
+    let id = |trace: &Trace| Recording::new(trace, None, None).id().to_owned();
+    assert_eq!(id(&trace("0..10")), id(&trace("0..10")));
+    assert_ne!(id(&trace("0..10")), id(&trace("0..11")));
+    assert_eq!(id(&trace("0..10")).len(), 16);
+}
+
+#[test]
+fn a_table_without_rows_is_a_file_too() {
+    let trace = text_fixture::parse("backend 0 GPU gpu\nop GPU ADD 0..1 a");
+    let recording = Recording::new(&trace, None, None);
+    for table in TABLES {
+        let mut file = Vec::new();
+        recording.write(table, &mut file).unwrap();
+        assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"), "{}", table.name());
+    }
+}
