@@ -6,7 +6,7 @@ use ggprof_spool::Spool;
 use ggprof_spool::appendix::Appendix;
 use ggprof_spool::layout::{self, BLOCK_BYTES, Field, HEADER_BYTES};
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::Path;
 
 const LAYERS: u32 = 16;
@@ -60,22 +60,33 @@ const LAYER: &[LayerNode] = &[
     ("ADD", "l_out", None, [2048, 0], true, 1_500),
 ];
 
-/// Writes a recording of at least `ops` ops.
+/// Writes a recording of at least `ops` ops, request by request: what this process ever had in memory
+/// would count as that of the commands that it starts.
 pub(super) fn write(path: &Path, ops: u64) -> anyhow::Result<()> {
-    let empty = header(0, 0, 0);
-    let empty = Spool::open(&empty)?.header();
-    let blocks = Appendix::behind(&empty, HEADER_BYTES as u64).context("an empty file")?;
-    let mut recording = Recording::new(blocks);
+    let mut file = File::create(path)?;
+    file.write_all(&header(0, 0, 0))?;
+    let mut written = HEADER_BYTES as u64;
+    let mut recording = Recording::new(blocks_behind(written)?);
     recording.describe_program();
     while recording.ops < ops {
         recording.request(ops);
+        let blocks = std::mem::replace(&mut recording.blocks, blocks_behind(written)?);
+        let mut blocks = blocks.finish();
+        blocks.resize(blocks.len().next_multiple_of(BLOCK_BYTES), 0);
+        file.write_all(&blocks)?;
+        written += blocks.len() as u64;
+        recording.blocks = blocks_behind(written)?;
     }
-    let (end, runs) = (recording.now, recording.runs.into());
-    let mut blocks = recording.blocks.finish();
-    blocks.resize(blocks.len().next_multiple_of(BLOCK_BYTES), 0);
-    let mut file = File::create(path)?;
-    file.write_all(&header((blocks.len() / BLOCK_BYTES) as u64, end, runs))?;
-    Ok(file.write_all(&blocks)?)
+    let blocks = (written - HEADER_BYTES as u64) / BLOCK_BYTES as u64;
+    file.rewind()?;
+    Ok(file.write_all(&header(blocks, recording.now, recording.runs.into()))?)
+}
+
+/// Blocks that follow so many bytes of a file.
+fn blocks_behind(bytes: u64) -> anyhow::Result<Appendix> {
+    let header = header(0, 0, 0);
+    let header = Spool::open(&header)?.header();
+    Appendix::behind(&header, bytes).context("the file is too large")
 }
 
 /// What the file begins with.
