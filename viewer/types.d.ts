@@ -19,6 +19,8 @@ type Span = { start: number; end: number };
 
 type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
 type Backend = {
+  /** Whose it is, in a page of several processes. */
+  process: number | null;
   label: string; name: string; type: string; busy: number | null; copying: number | null; idle: number | null;
   /** What was measured of its device, in GB/s and GFLOP/s. */
   peak: { bandwidth: number | null; compute: number | null } | null;

@@ -69,6 +69,9 @@ function foldable(parts, backend) {
   });
 }
 
+// More processes than this are shown by one row for each of their backends.
+const MOST_OPEN_PROCESSES = 4;
+
 // What is folded at first: streams, because the ops say the same in one row; threads where other
 // backends would be out of sight; and requests where there are many at once.
 /** @param {Group[]} groups */
@@ -76,7 +79,9 @@ export function foldedAtFirst(groups) {
   const backends = groups.filter(({ backend }) => backend !== null).length;
   const folds = groups.flatMap(({ rows }) => rows.filter(({ kind }) => kind === "fold"));
   const folded = folds.filter(({ what }) => what === "stream" || backends > 1).map(({ key }) => key);
-  return new Set([...folded, ...requestsFolded(groups)]);
+  const processes = new Set(groups.flatMap(({ backend }) => backend?.process ?? []));
+  const closed = processes.size > MOST_OPEN_PROCESSES ? groups.filter(({ backend }) => backend !== null).map(({ key }) => key) : [];
+  return new Set([...folded, ...closed, ...requestsFolded(groups)]);
 }
 
 /** @param {Recording} recording @param {number} drawn @returns {Events[]} */

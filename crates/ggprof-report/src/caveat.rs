@@ -1,6 +1,7 @@
 //! What the reader of a report must know before believing it: what was seen, what it
 //! means, what to do about it.
 
+use crate::documents::processes::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
@@ -31,6 +32,8 @@ pub enum Caveat {
     /// Ops that start before their inputs were computed.
     EffectBeforeCause(Causality),
     NoEvents,
+    /// Processes of several machines are on one axis of time.
+    SeveralClocks(String),
 }
 
 /// Everything worth saying about `trace`, gravest first.
@@ -46,6 +49,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     if let Some(provenance) = &trace.provenance {
         caveats.extend(of_provenance(provenance, trace.graph_runs.len() as u64));
     }
+    caveats.extend(clock_warning(trace).map(Caveat::SeveralClocks));
     let causality = causality(trace);
     if causality.violations > 0 {
         caveats.push(Caveat::EffectBeforeCause(causality));
@@ -111,6 +115,7 @@ impl Caveat {
     pub fn sentence(&self) -> String {
         match self {
             Self::Loss(loss) => loss_sentence(loss),
+            Self::SeveralClocks(sentence) => sentence.clone(),
             Self::ForeignWriter(writer) => format!(
                 "The file says that \"{writer}\" wrote it, not ggml: the figures may mean something else."
             ),

@@ -8,18 +8,21 @@
 
 pub mod formats;
 pub mod graph_runs;
+mod merge;
 pub mod model;
 mod selection;
 #[cfg(any(test, feature = "text-fixture"))]
 pub mod text_fixture;
 
+pub use merge::{CannotMerge, merge};
 pub use model::shape_text;
 pub use model::{
     Answer, Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer,
     BufferUsage, ContextChange, ContextChangeKind, CopyEnds, Coverage, Covered, CoveredHow,
     CoveredWhy, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events, ExpertUse,
     ExpertUses, Extent, Ggml, GraphRun, GraphRunId, HostTask, Loss, LossKind, Measured, Member,
-    MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Provenance, Quantity,
-    Sensor, Shape, Signature, SignatureId, Source, Stopped, Stretch, StringId, TaskKind, Tensor,
-    ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
+    MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Process, ProcessClock,
+    ProcessIndex, Provenance, Quantity, Sensor, Shape, Signature, SignatureId, Source, Stopped,
+    Stretch, StringId, TaskKind, Tensor, ThreadFold, ThreadShare, Trace, TypeInfo, TypeTable,
+    WorkKind, WorkOrigin,
 };

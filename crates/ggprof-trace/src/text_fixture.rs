@@ -95,6 +95,8 @@ fn backend(words: &[&str]) -> Backend {
         description: words[4..].join(" "),
         device_type,
         library_path: String::new(),
+        process: None,
+        called: String::new(),
     }
 }
 

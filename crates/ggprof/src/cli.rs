@@ -365,8 +365,9 @@ pub(crate) struct TopArgs {
 #[command(after_help = texts::REPORT)]
 pub(crate) struct ReportArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     /// Show the N operations with the longest total time
     #[arg(long, value_name = "N")]
     pub(crate) top_ops: Option<usize>,
@@ -419,8 +420,9 @@ pub(crate) struct ReportArgs {
 #[command(after_help = texts::EXPLAIN)]
 pub(crate) struct ExplainArgs {
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) part: PartArgs,
     #[command(flatten)]
@@ -518,8 +520,9 @@ pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input
-    pub(crate) file: PathBuf,
+    /// input. Several, or a directory of them, are shown on one axis of time
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -16,7 +16,7 @@ use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
 use std::borrow::Borrow;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A recording and what people call it.
 pub(crate) struct Recording {
@@ -58,6 +58,24 @@ impl Recording {
 }
 
 impl Recording {
+    /// Reads all files, and those in directories, and puts them on one axis of time.
+    pub(crate) fn open_all(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let files = files_of(paths)?;
+        if let [file] = &files[..] {
+            return Self::open(file);
+        }
+        let mut names = Vec::new();
+        let mut traces = Vec::new();
+        for file in &files {
+            let recording = Self::open(file)?;
+            names.push(recording.name);
+            traces.push(recording.trace);
+        }
+        let trace = ggprof_trace::merge(traces)
+            .map_err(|error| anyhow!(messages::cannot_merge(&names, error)))?;
+        Ok(Self { trace, name: names.join(", "), peaks: None })
+    }
+
     /// Reads the file, or standard input for `-`.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let (name, result) = if path.as_os_str() == "-" {
@@ -131,6 +149,38 @@ impl Recording {
             false => Outcome::Incomplete,
         }
     }
+}
+
+/// What the names stand for: a directory is a list of its recordings.
+fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for path in paths {
+        let inside = path.is_dir().then(|| recordings_in(path)).transpose();
+        let inside = inside.map_err(|error| {
+            anyhow!(messages::cannot_read(&path.display().to_string(), &ReadError::Io(error)))
+        })?;
+        match inside {
+            Some(inside) if !inside.is_empty() => files.extend(inside),
+            // Whoever opens it says what is wrong.
+            _ => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+/// By name.
+fn recordings_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
+    let mut found = Vec::new();
+    for entry in directory.read_dir()? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file() {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 fn open_file(path: &Path) -> Result<Trace, ReadError> {

@@ -2,6 +2,7 @@
 //! what it means, what to try.
 
 use ggprof_report::render::printable;
+use ggprof_trace::CannotMerge;
 use ggprof_trace::formats::ReadError;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal};
@@ -38,6 +39,21 @@ pub(crate) fn progress_is_over() {
 /// A report, which was made printable when it was rendered.
 pub(crate) fn note_styled(report: &str) {
     eprint!("{report}");
+}
+
+/// Why recordings cannot be shown together.
+pub(crate) fn cannot_merge(names: &[String], error: CannotMerge) -> String {
+    match error {
+        CannotMerge::NoTimes(at) => format!(
+            "{} does not say when it was made, so it cannot be shown together with others. \
+             Recordings of ggprof itself say so; look at this file alone.",
+            names[at]
+        ),
+        CannotMerge::TooManyBackends(at) => format!(
+            "with {} there are more backends than ggprof can tell apart. Name fewer recordings.",
+            names[at]
+        ),
+    }
 }
 
 /// Why a recording could not be read at all.

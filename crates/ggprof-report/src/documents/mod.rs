@@ -20,6 +20,7 @@ mod operations;
 mod peaks;
 mod phases;
 mod placement;
+pub(crate) mod processes;
 mod rankings;
 mod repeated;
 mod requests;

@@ -15,21 +15,26 @@ pub(super) fn note(document: &mut Document, trace: &Trace) {
 fn sentence(trace: &Trace, found: &Sampling) -> String {
     let label = trace.backend(found.backend).label();
     let words = |ns: f64| Cell::Nanos(ns).words();
-    let error = match found.error_ns() {
-        Some(error_ns) => format!(" (standard error {})", words(error_ns)),
-        None => String::new(),
-    };
     let mut text = format!(
-        "{label}: kernels were recorded for {} of {} splits ({}). The other {} took {} on the \
-         device, which is exact; {} of it are estimated to be kernels{error}, by the mean of \
-         the samples",
+        "{label}: kernels were recorded for {} of {} splits ({}). The other {} took {} on the device, \
+         which is exact",
         found.sampled,
         found.sampled + found.whole,
         Cell::Share(found.sampled_share()).words(),
         found.whole,
         words(found.whole_ns as f64),
-        words(found.estimated_ns()),
     );
+    if found.sampled == 0 {
+        return text + "; which of their ops took how long is not known.";
+    }
+    let error = match found.error_ns() {
+        Some(error_ns) => format!(" (standard error {})", words(error_ns)),
+        None => String::new(),
+    };
+    let estimated = words(found.estimated_ns());
+    text.push_str(&format!(
+        "; {estimated} of it are estimated to be kernels{error}, by the mean of the samples"
+    ));
     if found.unlike > 0 {
         text.push_str(&format!("; {} of them are of a kind without samples", found.unlike));
     }

@@ -1,6 +1,6 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, energy, explain, memory, operations, phases, rankings, sampling};
+use super::{backends, energy, explain, memory, operations, phases, processes, rankings, sampling};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -23,6 +23,7 @@ pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     }
     let ops = by_op(trace);
     backends::wall_times(&mut document, trace, &wall);
+    processes::shared_devices(&mut document, trace);
     let phases = find_phases(trace);
     phases::overview(&mut document, &phases);
     document.heading("operations", "Operations by total time");
@@ -80,6 +81,7 @@ pub(crate) fn head(trace: &Trace, name: &str, wall: &Wall) -> Document {
             ),
         ],
     );
+    processes::names(&mut document, trace);
     if let Some(provenance) = &trace.provenance {
         program(&mut document, provenance);
         ggml(&mut document, trace, provenance);
@@ -169,6 +171,8 @@ fn times(wall: &Wall) -> Vec<Fact> {
 }
 
 fn program(document: &mut Document, provenance: &Provenance) {
+    // Several processes have a line of their own.
+    let pid = Some(provenance.pid).filter(|&pid| pid > 0);
     let error = provenance.clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
     let device_error = provenance.device_clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
     document.fact(
@@ -176,7 +180,7 @@ fn program(document: &mut Document, provenance: &Provenance) {
         "program",
         vec![
             Fact::new("command", Cell::text(&provenance.command), "{}"),
-            Fact::new("pid", Cell::Number(provenance.pid.into()), "pid {}"),
+            Fact::new("pid", Cell::or_nothing(pid, |pid| Cell::Number(pid.into())), "pid {}"),
             Fact::new("cpu", Cell::text(&provenance.cpu), "on {}"),
             Fact::new(
                 "clock_error_ns",

@@ -77,6 +77,7 @@ fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
             "label": backend.label(),
             "name": backend.name,
             "type": backend.device_type.name(),
+            "process": backend.process.map(|process| process.0),
             "busy": time.map(|time| time.busy_ns),
             "copying": time.map(|time| time.copying_ns),
             "idle": time.map(|time| time.idle_ns),

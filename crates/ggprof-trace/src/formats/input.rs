@@ -3,6 +3,7 @@
 //! Neither the name nor the extension matters: recordings come through pipes, and people rename
 //! files.
 
+use super::zstd_frames::ZstdFrames;
 use super::{ggml_json, spool};
 use crate::Trace;
 use ggprof_spool::bytes::{Bytes, InOrder};
@@ -32,7 +33,7 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
     } else if start.starts_with(GZIP) {
         unpack(flate2::bufread::MultiGzDecoder::new(whole))
     } else if start.starts_with(ZSTD) {
-        unpack(ruzstd::decoding::StreamingDecoder::new(whole).map_err(|_| bad_compression())?)
+        unpack(ZstdFrames::new(whole))
     } else {
         read_plain(start, whole)
     }
@@ -55,8 +56,7 @@ pub fn copy_recording(input: impl Read, out: &mut dyn Write) -> Result<(), ReadE
     if start.starts_with(GZIP) {
         copy_plain(flate2::bufread::MultiGzDecoder::new(whole), out)
     } else if start.starts_with(ZSTD) {
-        let decoder = ruzstd::decoding::StreamingDecoder::new(whole);
-        copy_plain(decoder.map_err(|_| bad_compression())?, out)
+        copy_plain(ZstdFrames::new(whole), out)
     } else {
         copy_plain(whole, out)
     }

@@ -12,6 +12,7 @@ pub mod pprof;
 mod protobuf;
 pub mod spool;
 pub mod timeline;
+mod zstd_frames;
 
 pub use ggprof_spool::bytes::{Bytes, FileBytes};
 pub use input::{ReadError, copy_recording, read, read_source};

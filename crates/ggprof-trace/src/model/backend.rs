@@ -1,5 +1,7 @@
 //! Compute backends as ggml's scheduler numbers them.
 
+use super::process::ProcessIndex;
+
 /// Position in [`Trace::backends`](crate::Trace::backends); not the scheduler's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BackendIndex(pub u16);
@@ -16,6 +18,10 @@ pub struct Backend {
     /// The file of the library that computes for it; empty where it is not known. It stays out of
     /// other formats, because a path may name a person.
     pub library_path: String,
+    /// Whose it is, where the trace was made of several recordings.
+    pub process: Option<ProcessIndex>,
+    /// What people call it there; otherwise empty.
+    pub called: String,
 }
 
 impl Backend {
@@ -28,11 +34,16 @@ impl Backend {
             description: String::new(),
             device_type: DeviceType::Unknown,
             library_path: String::new(),
+            process: None,
+            called: String::new(),
         }
     }
 
-    /// What people call it: the device where it is known ("CUDA0"), else the backend's name.
+    /// What people call it: its process and device where there are several processes, the device where it is known ("CUDA0"), else the backend's name.
     pub fn label(&self) -> &str {
+        if !self.called.is_empty() {
+            return &self.called;
+        }
         match self.device.as_str() {
             "" | "unknown" => &self.name,
             device => device,

@@ -13,6 +13,7 @@ mod narrow;
 mod node;
 mod op_numbers;
 mod placement;
+mod process;
 mod provenance;
 mod sensor;
 pub mod shape_text;
@@ -33,6 +34,7 @@ pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
 pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
+pub use process::{Process, ProcessClock, ProcessIndex};
 pub use provenance::{Extent, Ggml, Provenance};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
@@ -88,6 +90,8 @@ pub struct Trace {
     /// `None` for recordings whose writer notes nothing of the kind.
     pub provenance: Option<Provenance>,
     pub coverage: Vec<Coverage>,
+    /// Of a trace that was made of several recordings; empty for one.
+    pub processes: Vec<Process>,
 }
 
 impl Trace {

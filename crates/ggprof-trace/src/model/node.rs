@@ -121,6 +121,10 @@ impl NodeTable {
     }
 
     /// The nodes that a fusion computes; empty for a single node.
+    pub(crate) fn intern_signature(&mut self, signature: Signature) -> SignatureId {
+        SignatureId(self.signatures.intern(signature))
+    }
+
     #[inline]
     pub fn members(&self, id: NodeId) -> &[NodeId] {
         &self.members.items[self.node(id).members.0 as usize]

@@ -42,6 +42,11 @@ impl StringTable {
         slice(&self.text, &self.ends, id.0)
     }
 
+    /// All strings, by their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.ends.len() as u32).map(|id| slice(&self.text, &self.ends, id))
+    }
+
     /// How many different strings there are.
     pub fn len(&self) -> usize {
         self.ends.len()

@@ -5,10 +5,12 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::printing;
 use ggprof_report::documents;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Outcome> {
-    arguments.print.check(&[&arguments.file])?;
-    let mut recording = Recording::open(&arguments.file)?;
+    let inputs: Vec<&Path> = arguments.files.iter().map(PathBuf::as_path).collect();
+    arguments.print.check(&inputs)?;
+    let mut recording = Recording::open_all(&arguments.files)?;
     recording.select(&arguments.part)?;
     let document = documents::explain(&recording.trace, &recording.name, recording.peaks.as_ref());
     printing::print(&arguments.print, &[document])?;

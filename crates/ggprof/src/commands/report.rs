@@ -9,14 +9,14 @@ use ggprof_analysis::diff::Depth;
 use ggprof_report::documents::{self, By};
 use ggprof_report::{Block, Document, timeline, viewer};
 use ggprof_trace::formats::chrome;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rows that `--inefficiency` shows.
 const INEFFICIENT_OPS: usize = 10;
 
 pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     check(arguments)?;
-    let mut recording = Recording::open(&arguments.file)?;
+    let mut recording = Recording::open_all(&arguments.files)?;
     recording.select(&arguments.part)?;
     if arguments.issue {
         return issue(arguments, &recording);
@@ -36,8 +36,8 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
 
 /// Whether all files can be written that were asked for.
 fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
-    let inputs = [Some(&*arguments.file), arguments.since.as_deref()];
-    let inputs: Vec<&Path> = inputs.into_iter().flatten().collect();
+    let files = arguments.files.iter().map(PathBuf::as_path);
+    let inputs: Vec<&Path> = files.chain(arguments.since.as_deref()).collect();
     arguments.print.check(&inputs)?;
     let outputs = [&arguments.chrome_trace, &arguments.html_viewer];
     outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
-    let mut recording = Recording::open(&arguments.file)?;
+    let mut recording = Recording::open_all(&arguments.files)?;
     recording.select(&arguments.part)?;
     // Only the user can open the directory: a recording may hold what others must not see.
     let mut builder = tempfile::Builder::new();

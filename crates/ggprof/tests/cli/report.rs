@@ -358,6 +358,40 @@ fn what_is_wrong_with_a_command_line_is_said() {
     expect_file!["golden/wrong-command-lines.txt"].assert_eq(&sentences);
 }
 
+/// The same recording twice stands for two processes that did everything at the same time.
+#[test]
+fn several_recordings_are_one_trace() {
+    let place = Place::new();
+    let recording = example().with_file_name("llama-moe-cpu-h200.ggprof.gz");
+    std::fs::create_dir(place.path("all")).unwrap();
+    for name in ["all/a.ggprof.gz", "all/b.ggprof.gz"] {
+        std::fs::copy(&recording, place.path(name)).unwrap();
+    }
+    let json = |arguments: &[&str]| -> Value {
+        let ran = place.run(&[arguments, &["--format", "json"]].concat()).succeeded();
+        serde_json::from_str(&ran.out).unwrap()
+    };
+    let (one, all) = (json(&["report", "all/a.ggprof.gz"]), json(&["report", "all"]));
+    assert_eq!(json(&["all/a.ggprof.gz", "all/b.ggprof.gz"])["backends"], all["backends"]);
+    let backends = |answer: &Value| answer["backends"].as_array().unwrap().clone();
+    assert_eq!(backends(&all).len(), 2 * backends(&one).len());
+    for (at, backend) in backends(&all).iter().enumerate() {
+        let alone = &backends(&one)[at % backends(&one).len()];
+        for column in ["busy_ns", "copying_ns", "ops", "copies"] {
+            assert_eq!(backend[column], alone[column], "{column}");
+        }
+    }
+    assert_eq!(one["time"]["wall_ns"], all["time"]["wall_ns"]);
+    let shared = all["shared_devices"].as_array().unwrap();
+    assert_eq!(shared.len(), 4);
+    assert!(shared.iter().all(|row| row["used_ns"] == row["together_ns"]), "{shared:?}");
+
+    place.file("p.json", profile(&[RECORD]));
+    let refused = place.run(&["report", "all", "p.json"]);
+    refused.failed_with_a_sentence();
+    assert!(refused.err.contains("p.json does not say when it was made"), "{}", refused.err);
+}
+
 /// The example's ops have numbers in no ggml that is known here.
 #[test]
 fn ops_need_a_ggml_that_numbers_them() {

@@ -85,6 +85,8 @@ pub(super) fn take_backends(entries: Vec<BackendEntry>, trace: &mut Trace) {
             description: entry.description,
             device_type: DeviceType::from_ggml(entry.device_type),
             library_path: String::new(),
+            process: None,
+            called: String::new(),
         };
     }
 }

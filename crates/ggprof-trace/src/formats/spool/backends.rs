@@ -31,6 +31,8 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
                 number => DeviceType::from_ggml(number.into()),
             },
             library_path: tables.text(record.path).to_owned(),
+            process: None,
+            called: String::new(),
         };
         map.insert(number, index);
     }

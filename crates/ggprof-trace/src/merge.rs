@@ -1,0 +1,525 @@
+//! One trace of several recordings: processes that ran at the same time, on one axis of time.
+//!
+//! Each process keeps its backends, schedulers, contexts and threads. What is described alike becomes
+//! one, so that the same op of two processes is one op on two backends.
+
+use crate::model::{
+    Backend, BackendIndex, Batch, BatchId, CopyEnds, DeviceWork, EventId, Extent, GraphRun,
+    GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process, ProcessClock,
+    ProcessIndex, Provenance, Quantity, Sensor, Signature, SignatureId, StringId, Tensor,
+    ThreadShare, Trace, TypeInfo,
+};
+use hashbrown::HashMap;
+
+/// Clocks of one machine since one start differ by less than this in what they say of the time of day.
+const SAME_START_NS: u64 = 2_000_000;
+/// More backends than any machine has.
+const MOST_BACKENDS: usize = 1024;
+
+/// Why recordings cannot be put on one axis of time. Each names its place among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CannotMerge {
+    /// It does not say when it was made.
+    NoTimes(usize),
+    TooManyBackends(usize),
+}
+
+/// Puts recordings together, whose device work is charged.
+pub fn merge(recordings: Vec<Trace>) -> Result<Trace, CannotMerge> {
+    let mut recordings = recordings;
+    if recordings.len() == 1 {
+        return Ok(recordings.remove(0));
+    }
+    let clocks = clocks(&recordings)?;
+    let mut merged = Merged::new(&recordings, &clocks);
+    for (at, (trace, clock)) in recordings.into_iter().zip(clocks).enumerate() {
+        merged.take(at, trace, clock)?;
+    }
+    Ok(merged.finish())
+}
+
+/// How each recording's times become those of all.
+#[derive(Debug, Clone, Copy)]
+struct ClockShift {
+    ns: u64,
+    clock: ProcessClock,
+}
+
+/// The machine that was started first has the clock that all others are brought to.
+fn clocks(recordings: &[Trace]) -> Result<Vec<ClockShift>, CannotMerge> {
+    let mut facts = Vec::new();
+    for (at, trace) in recordings.iter().enumerate() {
+        let provenance = trace.provenance.as_ref().ok_or(CannotMerge::NoTimes(at))?;
+        let anchors = &provenance.clock_anchors;
+        // When the machine was started, by each of its anchors.
+        let started: Vec<u64> = anchors.iter().map(|(ns, unix)| unix.saturating_sub(*ns)).collect();
+        let first = *started.first().ok_or(CannotMerge::NoTimes(at))?;
+        facts.push((provenance.cpu.as_str(), started, first));
+    }
+    let Some(base) = facts.iter().min_by_key(|(.., first)| *first) else { return Ok(Vec::new()) };
+    let shift = |(cpu, started, first): &(&str, Vec<u64>, u64)| {
+        let is_near = |one: &u64| base.1.iter().any(|other| one.abs_diff(*other) < SAME_START_NS);
+        match *cpu == base.0 && started.iter().any(is_near) {
+            true => ClockShift { ns: 0, clock: ProcessClock::Shared },
+            false => ClockShift { ns: first - base.2, clock: ProcessClock::TimeOfDay },
+        }
+    };
+    Ok(facts.iter().map(shift).collect())
+}
+
+/// All recordings that were taken so far.
+struct Merged {
+    trace: Trace,
+    /// The places of each recording's graph runs and batches among all, which come by their starts.
+    run_places: Vec<Vec<u32>>,
+    batch_places: Vec<Vec<u32>>,
+    next_scheduler: u32,
+    next_context: u32,
+    next_call: u32,
+}
+
+impl Merged {
+    fn new(recordings: &[Trace], clocks: &[ClockShift]) -> Self {
+        let shifted = |ns: u64, clock: &ClockShift| ns.saturating_add(clock.ns);
+        let run_starts = recordings.iter().zip(clocks).map(|(trace, clock)| {
+            trace.graph_runs.iter().map(|run| shifted(run.start_ns, clock)).collect()
+        });
+        let batch_starts = recordings.iter().zip(clocks).map(|(trace, clock)| {
+            trace.batches.iter().map(|batch| shifted(batch.start_ns, clock)).collect()
+        });
+        let trace = Trace {
+            writer: recordings[0].writer.clone(),
+            version: recordings.iter().filter_map(|trace| trace.version).max(),
+            ..Trace::default()
+        };
+        Self {
+            run_places: places_in_time(run_starts.collect()),
+            batch_places: places_in_time(batch_starts.collect()),
+            trace,
+            next_scheduler: 0,
+            next_context: 0,
+            next_call: 0,
+        }
+    }
+
+    fn take(&mut self, at: usize, from: Trace, clock: ClockShift) -> Result<(), CannotMerge> {
+        let provenance = from.provenance.clone().unwrap_or_default();
+        let process = ProcessIndex(self.trace.processes.len() as u16);
+        self.trace.processes.push(Process {
+            command: provenance.command.clone(),
+            pid: provenance.pid,
+            cpu: provenance.cpu.clone(),
+            clock: clock.clock,
+        });
+        let maps = Maps::new(&mut self.trace, &from, process, clock.ns);
+        if self.trace.backends.len() > MOST_BACKENDS {
+            return Err(CannotMerge::TooManyBackends(at));
+        }
+        self.take_runs(&from, &maps, &self.batch_places[at].clone());
+        self.take_events(&from, &maps, &self.run_places[at].clone());
+        self.take_details(&from, &maps);
+        self.take_facts(from, provenance, &maps);
+        Ok(())
+    }
+
+    /// Graph runs and what the program handed over, each program's apart.
+    fn take_runs(&mut self, from: &Trace, maps: &Maps, batch_places: &[u32]) {
+        let (scheduler, context, call) = (self.next_scheduler, self.next_context, self.next_call);
+        for batch in &from.batches {
+            self.next_context = self.next_context.max(context + batch.context + 1);
+            self.next_call = self.next_call.max(call + batch.call + 1);
+            self.trace.batches.push(Batch {
+                call: call + batch.call,
+                context: context + batch.context,
+                start_ns: maps.ns(batch.start_ns),
+                end_ns: batch.end_ns.map(|ns| maps.ns(ns)),
+                ..batch.clone()
+            });
+        }
+        for change in &from.context_changes {
+            let mut change = *change;
+            change.at_ns = maps.ns(change.at_ns);
+            change.context = change.context.map(|number| context + number);
+            self.next_context = self.next_context.max(change.context.unwrap_or(0) + 1);
+            self.trace.context_changes.push(change);
+        }
+        for run in &from.graph_runs {
+            self.next_scheduler = self.next_scheduler.max(scheduler + run.scheduler + 1);
+            self.trace.graph_runs.push(GraphRun {
+                scheduler: scheduler + run.scheduler,
+                start_ns: maps.ns(run.start_ns),
+                end_ns: maps.ns(run.end_ns),
+                // The numbers are those of one process: they tell nothing of all together.
+                number: None,
+                batch: run.batch.map(|batch| BatchId(batch_places[batch.0 as usize])),
+            });
+        }
+    }
+
+    fn take_events(&mut self, from: &Trace, maps: &Maps, run_places: &[u32]) {
+        let run = |run: GraphRunId| run_places.get(run.0 as usize).copied().map(GraphRunId);
+        let first = self.trace.events.len() as u32;
+        let events = &mut self.trace.events;
+        events.reserve(from.events.len());
+        for event in from.events.iter() {
+            let new = events.push(NewEvent {
+                kind: event.kind,
+                node: maps.node(event.node),
+                backend: maps.backend(event.backend),
+                source_backend: event.source_backend.map(|backend| maps.backend(backend)),
+                split: event.split,
+                graph_run: event.graph_run.and_then(run),
+                start_ns: maps.ns(event.start_ns),
+                duration_ns: event.duration_ns,
+                bytes: event.bytes,
+                measured: event.measured,
+                threads: from.events.threads(event.id),
+            });
+            if event.charged_ns != event.duration_ns {
+                events.set_charge(new, event.charged_ns);
+            }
+        }
+        let event = |id: EventId| EventId(first + id.0);
+        events.thread_shares.extend(from.events.thread_shares.iter().map(|share| ThreadShare {
+            event: event(share.event),
+            start_ns: maps.ns(share.start_ns),
+            ..*share
+        }));
+        self.trace.device_work.extend(from.device_work.iter().map(|work| DeviceWork {
+            event: event(work.event),
+            name: maps.string(work.name),
+            start_ns: maps.ns(work.start_ns),
+            ..*work
+        }));
+        self.trace.copy_ends.extend(from.copy_ends.iter().map(|ends| CopyEnds {
+            event: event(ends.event),
+            source: ends.source.map(|memory| maps.memory(memory)),
+            target: ends.target.map(|memory| maps.memory(memory)),
+            ..*ends
+        }));
+        self.trace.host_tasks.extend(from.host_tasks.iter().map(|task| HostTask {
+            name: maps.string(task.name),
+            graph_run: task.graph_run.and_then(run),
+            start_ns: maps.ns(task.start_ns),
+            ..*task
+        }));
+        for (of, counts) in from.expert_uses.iter() {
+            let Some(run) = run(of.graph_run) else { continue };
+            let tokens = (of.tokens, of.tokens_read);
+            let counts = counts.iter().copied();
+            self.trace.expert_uses.push(maps.node(of.node), run, of.experts, tokens, counts);
+        }
+    }
+
+    fn take_details(&mut self, from: &Trace, maps: &Maps) {
+        let memory = |index: Option<MemoryIndex>| index.map(|index| maps.memory(index));
+        self.trace.placements.extend(from.placements.iter().map(|placement| {
+            let mut answers = placement.answers.clone();
+            answers.iter_mut().for_each(|answer| answer.backend = maps.backend(answer.backend));
+            Placement {
+                node: maps.node(placement.node),
+                backend: maps.backend(placement.backend),
+                output: memory(placement.output),
+                sources: placement.sources.iter().map(|&index| memory(index)).collect(),
+                answers,
+            }
+        }));
+        for buffer in &from.buffers {
+            let mut buffer = buffer.clone();
+            buffer.born_ns = maps.ns(buffer.born_ns);
+            buffer.died_ns = buffer.died_ns.map(|ns| maps.ns(ns));
+            self.trace.buffers.push(buffer);
+        }
+        // Of one program only, which all of them together are not.
+        let of_all = |sensor: &&Sensor| sensor.quantity != Quantity::ProgramTime;
+        for sensor in from.sensors.iter().filter(of_all) {
+            self.take_sensor(sensor, maps);
+        }
+    }
+
+    /// Launchers read the same sensors; the one that did so longest counts.
+    fn take_sensor(&mut self, sensor: &Sensor, maps: &Maps) {
+        let mut sensor = sensor.clone();
+        sensor.times_ns.iter_mut().for_each(|ns| *ns = maps.ns(*ns));
+        let key = |it: &Sensor| (it.quantity, it.device, it.name.clone());
+        let same = self.trace.sensors.iter_mut().find(|it| key(it) == key(&sensor));
+        match same {
+            Some(known) if known.values.len() >= sensor.values.len() => {}
+            Some(known) => *known = sensor,
+            None => self.trace.sensors.push(sensor),
+        }
+    }
+
+    fn take_facts(&mut self, from: Trace, provenance: Provenance, maps: &Maps) {
+        let own_runs = from.graph_runs.len() as u64;
+        for loss in from.losses {
+            self.trace.lose_many(loss.kind, loss.count, || loss.detail);
+        }
+        for mut coverage in from.coverage {
+            coverage.subject = format!("{}: {}", maps.process, coverage.subject);
+            self.trace.coverage.push(coverage);
+        }
+        from.op_numbers.iter().for_each(|(op, number)| self.trace.op_numbers.insert(op, number));
+        self.trace.graph_runs_inferred |= from.graph_runs_inferred;
+        self.trace.is_part |= from.is_part;
+        let all_runs = provenance.newest_of;
+        let Some(whole) = &mut self.trace.provenance else {
+            let anchors = provenance.clock_anchors.iter();
+            let clock_anchors = anchors.map(|(ns, unix)| (maps.ns(*ns), *unix)).collect();
+            self.trace.provenance = Some(Provenance { pid: 0, clock_anchors, ..provenance });
+            return;
+        };
+        whole.command = format!("{}, {}", whole.command, provenance.command);
+        whole.recorded_at_unix_ns = whole.recorded_at_unix_ns.min(provenance.recorded_at_unix_ns);
+        whole.clock_error_ns = whole.clock_error_ns.max(provenance.clock_error_ns);
+        whole.device_clock_error_ns =
+            whole.device_clock_error_ns.max(provenance.device_clock_error_ns);
+        for ggml in provenance.ggml {
+            if !whole.ggml.contains(&ggml) {
+                whole.ggml.push(ggml);
+            }
+        }
+        whole.cut_short |= provenance.cut_short;
+        whole.unfinished_runs += provenance.unfinished_runs;
+        if whole.extent == Extent::ToTheEnd {
+            whole.extent = provenance.extent;
+        }
+        let before = self.trace.graph_runs.len() as u64 - own_runs;
+        whole.newest_of = match (whole.newest_of, all_runs) {
+            (None, None) => None,
+            (known, new) => Some(known.unwrap_or(before) + new.unwrap_or(own_runs)),
+        };
+    }
+
+    /// Brings into the order of time what has to be.
+    fn finish(self) -> Trace {
+        let mut trace = self.trace;
+        trace.graph_runs = in_places(trace.graph_runs, self.run_places.concat());
+        trace.batches = in_places(trace.batches, self.batch_places.concat());
+        trace.context_changes.sort_by_key(|change| change.at_ns);
+        trace.buffers.sort_by_key(|buffer| buffer.born_ns);
+        trace.placements.sort_by_key(|placement| (placement.node, placement.backend));
+        trace.placements.dedup_by_key(|placement| (placement.node, placement.backend));
+        trace
+    }
+}
+
+/// The place of each start among all, in the order of time.
+fn places_in_time(starts: Vec<Vec<u64>>) -> Vec<Vec<u32>> {
+    let each = starts.iter().enumerate();
+    let mut order: Vec<(u64, usize, usize)> = each
+        .flat_map(|(recording, starts)| {
+            starts.iter().enumerate().map(move |(at, &start_ns)| (start_ns, recording, at))
+        })
+        .collect();
+    order.sort_unstable();
+    let mut places: Vec<Vec<u32>> = starts.iter().map(|starts| vec![0; starts.len()]).collect();
+    for (place, (_, recording, at)) in (0..).zip(order) {
+        places[recording][at] = place;
+    }
+    places
+}
+
+/// Puts each item in its place.
+fn in_places<T>(items: Vec<T>, places: Vec<u32>) -> Vec<T> {
+    let mut placed: Vec<(u32, T)> = places.into_iter().zip(items).collect();
+    placed.sort_unstable_by_key(|(place, _)| *place);
+    placed.into_iter().map(|(_, item)| item).collect()
+}
+
+/// What the numbers of one recording become.
+struct Maps {
+    process: String,
+    shift_ns: u64,
+    strings: Vec<StringId>,
+    nodes: Vec<NodeId>,
+    backends: Vec<BackendIndex>,
+    memories: Vec<MemoryIndex>,
+}
+
+impl Maps {
+    fn new(trace: &mut Trace, from: &Trace, process: ProcessIndex, shift_ns: u64) -> Self {
+        let label = trace.processes[usize::from(process.0)].label();
+        let strings: Vec<StringId> =
+            from.strings.iter().map(|text| trace.strings.intern(text)).collect();
+        let types = types(trace, from);
+        let first = trace.backends.len();
+        for backend in &from.backends {
+            let called = format!("{label} {}", backend.label());
+            let id = trace.backends.len() as i32;
+            trace.backends.push(Backend { id, process: Some(process), called, ..backend.clone() });
+        }
+        let backends = (0..from.backends.len()).map(|at| BackendIndex((first + at) as u16));
+        let mut memories = Vec::new();
+        for kind in &from.memory_kinds {
+            let known = trace.memory_kinds.iter().position(|other| other == kind);
+            let place = known.unwrap_or_else(|| {
+                trace.memory_kinds.push(kind.clone());
+                trace.memory_kinds.len() - 1
+            });
+            memories.push(MemoryIndex(place as u16));
+        }
+        let nodes = nodes(trace, from, &strings, &types);
+        Self { process: label, shift_ns, strings, nodes, backends: backends.collect(), memories }
+    }
+
+    fn ns(&self, ns: u64) -> u64 {
+        ns.saturating_add(self.shift_ns)
+    }
+
+    fn string(&self, id: StringId) -> StringId {
+        self.strings[id.index()]
+    }
+
+    fn node(&self, id: NodeId) -> NodeId {
+        self.nodes[id.0 as usize]
+    }
+
+    fn backend(&self, index: BackendIndex) -> BackendIndex {
+        self.backends[usize::from(index.0)]
+    }
+
+    fn memory(&self, index: MemoryIndex) -> MemoryIndex {
+        self.memories[usize::from(index.0)]
+    }
+}
+
+/// New numbers of the types that another copy of ggml gave the same number.
+fn types(trace: &mut Trace, from: &Trace) -> HashMap<i32, i32> {
+    let mut numbers = HashMap::new();
+    for info in from.types.iter() {
+        let same = |known: &TypeInfo| {
+            TypeInfo { id: 0, ..known.clone() } == TypeInfo { id: 0, ..info.clone() }
+        };
+        match trace.types.get(info.id) {
+            Some(known) if same(known) => {}
+            None => trace.types.insert(info.clone()),
+            Some(_) => {
+                let known = trace.types.iter().find(|known| same(known)).map(|known| known.id);
+                let most = trace.types.iter().map(|known| known.id).max().unwrap_or(0);
+                let id = known.unwrap_or(most.saturating_add(1));
+                trace.types.insert(TypeInfo { id, ..info.clone() });
+                numbers.insert(info.id, id);
+            }
+        }
+    }
+    numbers
+}
+
+fn nodes(
+    trace: &mut Trace,
+    from: &Trace,
+    strings: &[StringId],
+    types: &HashMap<i32, i32>,
+) -> Vec<NodeId> {
+    let string = |id: StringId| strings[id.index()];
+    let tensor = |tensor: Tensor| Tensor {
+        type_id: types.get(&tensor.type_id).copied().unwrap_or(tensor.type_id),
+        ..tensor
+    };
+    let mut signatures: Vec<SignatureId> = Vec::new();
+    for (_, signature) in from.nodes.signatures() {
+        let mut sources = signature.sources.clone();
+        sources.iter_mut().for_each(|source| source.tensor = tensor(source.tensor));
+        let mut members = signature.members.clone();
+        // What is part of a fusion was described before it.
+        let known = |id: SignatureId| signatures.get(id.0 as usize).copied();
+        members.iter_mut().for_each(|member| {
+            member.signature = known(member.signature).unwrap_or(SignatureId(0))
+        });
+        signatures.push(trace.nodes.intern_signature(Signature {
+            op: string(signature.op),
+            sub_op: signature.sub_op,
+            sub_op_name: signature.sub_op_name.map(string),
+            extra: signature.extra.map(string),
+            output: tensor(signature.output),
+            sources,
+            op_params: signature.op_params,
+            members,
+        }));
+    }
+    let mut nodes: Vec<NodeId> = Vec::new();
+    for id in from.nodes.ids() {
+        let node = from.node(id);
+        let signature = trace.nodes.signature(signatures[node.signature.0 as usize]).clone();
+        let names: Vec<StringId> =
+            from.nodes.source_names(id).iter().map(|&it| string(it)).collect();
+        let members = from.nodes.members(id).iter();
+        let members: Vec<NodeId> =
+            members.filter_map(|member| nodes.get(member.0 as usize).copied()).collect();
+        let name = node.tensor_name.map(string);
+        nodes.push(trace.nodes.intern_fusion(signature, name, &names, &members));
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text_fixture;
+
+    /// A process whose machine was started at so many nanoseconds of the time of day.
+    fn process(text: &str, command: &str, pid: u32, started: u64) -> Trace {
+        let mut trace = text_fixture::parse(text);
+        trace.provenance = Some(Provenance {
+            command: command.to_owned(),
+            pid,
+            clock_anchors: vec![(0, started)],
+            ..Provenance::default()
+        });
+        trace
+    }
+
+    const STARTED: u64 = 1_000_000_000;
+    const ONE: &str = "backend 0 CPU cpu
+        run 10..20
+        run 50..60
+        op CPU ADD 10..20 a run=0 f32[4] <- f32[4]
+        op CPU MUL 50..60 b run=1";
+    const OTHER: &str = "backend 0 CPU cpu
+        run 30..40
+        op CPU ADD 30..40 a run=0 f32[4] <- f32[4]";
+
+    fn shown(trace: &Trace) -> Vec<String> {
+        let shown = trace.events.iter().map(|event| {
+            let run = event.graph_run.map(|run| run.0);
+            let backend = trace.backend(event.backend).label();
+            format!("{backend} {} {} {run:?}", trace.op_name(event.node), event.start_ns)
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn processes_of_one_machine_share_the_clock_and_nothing_else() {
+        let merged =
+            merge(vec![process(ONE, "a", 1, STARTED), process(OTHER, "b", 2, STARTED + 700)]);
+        let merged = merged.unwrap();
+        assert_eq!(
+            shown(&merged),
+            ["a 1 CPU ADD 10 Some(0)", "a 1 CPU MUL 50 Some(2)", "b 2 CPU ADD 30 Some(1)"]
+        );
+        assert!(merged.processes.iter().all(|process| process.clock == ProcessClock::Shared));
+        let starts: Vec<u64> = merged.graph_runs.iter().map(|run| run.start_ns).collect();
+        assert_eq!(starts, [10, 30, 50]);
+        assert_ne!(merged.graph_runs[0].scheduler, merged.graph_runs[1].scheduler);
+        // The same op is described once.
+        assert_eq!(merged.nodes.len(), 2);
+    }
+
+    #[test]
+    fn other_machines_are_brought_to_the_first_clock_by_the_time_of_day() {
+        let later = STARTED + 5_000_000_000;
+        let merged =
+            merge(vec![process(OTHER, "b", 2, later), process(ONE, "a", 1, STARTED)]).unwrap();
+        assert_eq!(shown(&merged)[0], "b 2 CPU ADD 5000000030 Some(2)");
+        let clocks: Vec<_> = merged.processes.iter().map(|process| process.clock).collect();
+        assert_eq!(clocks, [ProcessClock::TimeOfDay, ProcessClock::Shared]);
+    }
+
+    #[test]
+    fn what_does_not_say_when_it_was_made_stays_alone() {
+        let alone = text_fixture::parse(OTHER);
+        let found = merge(vec![process(ONE, "a", 1, STARTED), alone]);
+        assert_eq!(found.unwrap_err(), CannotMerge::NoTimes(1));
+    }
+}

@@ -1,0 +1,32 @@
+//! The processes of a trace that was made of several recordings.
+
+/// A place among the trace's processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ProcessIndex(pub u16);
+
+/// A process that was recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// The name of its program.
+    pub command: String,
+    pub pid: u32,
+    /// The machine's processor.
+    pub cpu: String,
+    pub clock: ProcessClock,
+}
+
+/// How a process's times came to those of the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessClock {
+    /// They share the machine and its clock since it was started: exact.
+    Shared,
+    /// By the times of day that both machines believed in.
+    TimeOfDay,
+}
+
+impl Process {
+    /// What people call it.
+    pub fn label(&self) -> String {
+        format!("{} {}", self.command, self.pid)
+    }
+}
