@@ -4,7 +4,7 @@
 use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
 use crate::format::Output;
-use crate::input::Recording;
+use crate::input::{Recording, files_of};
 use crate::{messages, output, tables};
 use anyhow::{anyhow, bail};
 use ggprof_trace::formats::{ReadError, copy_recording};
@@ -14,6 +14,7 @@ use std::path::Path;
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
     let ConvertArgs { files, output: outputs, tables, .. } = arguments;
+    let files = &files_of(files)?;
     if files.len() > 1 && !outputs.is_empty() {
         bail!("Several recordings do not fit into one file. Write their tables with --tables DIR.");
     }

@@ -75,6 +75,11 @@ fn tables_of_recordings_are_added_and_replaced() {
     // A part is a recording of its own.
     place.run(&["convert", recording, "--phase", "tg", "--tables", "tables"]).succeeded();
     assert_eq!(files_of(&directory).len(), 21);
+    // A directory is a list of its recordings.
+    fs::create_dir(place.path("many")).unwrap();
+    fs::copy(recording, place.path("many/a.ggprof.gz")).unwrap();
+    place.run(&["convert", "many", "--tables", "of-many"]).succeeded();
+    assert_eq!(files_of(&place.path("of-many")).len(), 7);
     // The table of events alone.
     place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
     assert!(is_parquet(&fs::read(place.path("events.parquet")).unwrap()));
