@@ -49,7 +49,8 @@ fn two_processes_at_once_are_two_with_one_clock() {
     let directory = two_at_once(&libraries);
     let files = files_in(directory.path());
     assert_eq!(files.len(), 2, "{files:?}");
-    let alone: Vec<Value> = files.iter().map(|file| ask(&["report"], &[file.clone()])).collect();
+    let alone: Vec<Value> =
+        files.iter().map(|file| ask(&["report"], std::slice::from_ref(file))).collect();
     let together = ask(&["report"], &files);
 
     // Each keeps its own processor, and no op is lost or counted twice.

@@ -75,7 +75,11 @@ impl Recordings {
         std::fs::write(&long, long_profile()).unwrap();
         let files = vec![recorded, example, long];
         let mut convert = Command::new(built::ggprof());
-        convert.arg("convert").args(&files).arg("--tables").arg(directory.path().join("tables"));
+        convert
+            .arg("convert")
+            .args(&files)
+            .args(["--to", "parquet", "-o"])
+            .arg(directory.path().join("tables"));
         tool::output(&mut convert).unwrap();
         Some(Self { directory, files })
     }

@@ -531,23 +531,18 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input. Several, or a directory of them, for --tables
+    /// input. Several, or a directory of them, with `--tables`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes
     /// JSON to standard output
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        required_unless_present = "tables",
-        value_parser = parsed(Output::named)
-    )]
+    #[arg(short, long, required = true, value_name = "FILE", value_parser = parsed(Output::named))]
     pub(crate) output: Vec<Output>,
-    /// Directory to write tables to, as Parquet, for DuckDB, ClickHouse or Spark: recordings, phases,
-    /// ops, events, copies, requests, findings. Recordings that are there stay
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tables: Option<PathBuf>,
+    /// Write tables as Parquet into the directory that `-o` names, for DuckDB, ClickHouse or Spark:
+    /// recordings, phases, ops, events, copies, requests, findings. Recordings that are there stay.
+    /// Also written `--to parquet`
+    #[arg(long)]
+    pub(crate) tables: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -667,7 +662,18 @@ pub(crate) fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString
             arguments.insert(1, "report".into());
         }
     }
+    if arguments.get(1).is_some_and(|command| command == "convert") {
+        name_tables(&mut arguments);
+    }
     arguments
+}
+
+/// Makes `--to parquet` mean `--tables`: as an option of its own it could not stand beside `--to TIME`.
+fn name_tables(arguments: &mut Vec<OsString>) {
+    let is_it = |pair: &[OsString]| pair[0] == "--to" && pair[1] == "parquet";
+    if let Some(at) = arguments.windows(2).position(is_it) {
+        arguments.splice(at..at + 2, ["--tables".into()]);
+    }
 }
 
 #[cfg(test)]

@@ -173,7 +173,7 @@ Formats:
   .pftrace  Perfetto's own format, for ui.perfetto.dev and its trace processor
   .pb       the format of pprof, usually as .pb.gz, for `go tool pprof`, Pyroscope and Parca
   Each can have .gz or .zst behind it, and is compressed then.
-  .parquet  the table of ops and copies, for DuckDB and the like; --tables writes all tables
+  .parquet  the table of ops and copies, for DuckDB and the like; `--to parquet` writes all
 
 Examples:
   ggprof convert profile.ggprof -o profile.json
@@ -182,7 +182,7 @@ Examples:
   ggprof convert profile.ggprof -o profile.ggprof.zst           the recording, smaller
   ggprof convert profile.ggprof -o trace.pftrace -o profile.pb.gz
   ggprof convert profile.ggprof -o -                            JSON to standard output
-  ggprof convert profile.ggprof other.json --tables tables      tables of many recordings";
+  ggprof convert *.ggprof --to parquet -o tables                tables of many recordings";
 
 pub(super) const EXPORT: &str = "\
 Examples:

@@ -10,13 +10,16 @@ use anyhow::{anyhow, bail};
 use ggprof_trace::formats::{ReadError, copy_recording};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
     let ConvertArgs { files, output: outputs, tables, .. } = arguments;
     let files = &files_of(files)?;
-    if files.len() > 1 && !outputs.is_empty() {
-        bail!("Several recordings do not fit into one file. Write their tables with --tables DIR.");
+    if *tables {
+        return to_tables(arguments, files);
+    }
+    if files.len() > 1 {
+        bail!("Several recordings do not fit into one file. Write tables: --to parquet -o DIR.");
     }
     for (file, output) in files.iter().flat_map(|file| outputs.iter().map(move |it| (file, it))) {
         output.check(&[file])?;
@@ -24,28 +27,39 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
             check_copy(arguments, file, output)?;
         }
     }
-    tables.iter().try_for_each(|directory| tables::prepare(directory))?;
+    of_each(arguments, files, |file, recording| {
+        outputs.iter().try_for_each(|output| {
+            let copy = |out: &mut dyn Write| copied(file, out);
+            output::to_file(&output.path, |out| output.write(recording, copy, out))
+        })
+    })
+}
+
+fn to_tables(arguments: &ConvertArgs, files: &[PathBuf]) -> anyhow::Result<Outcome> {
+    let [directory] = &arguments.output[..] else {
+        bail!("Tables are written into one directory. Name it once: --to parquet -o DIR.");
+    };
+    tables::prepare(&directory.path)?;
+    of_each(arguments, files, |file, recording| tables::write(recording, file, &directory.path))
+}
+
+/// Reads one recording after the other.
+fn of_each(
+    arguments: &ConvertArgs,
+    files: &[PathBuf],
+    write: impl Fn(&Path, &Recording) -> anyhow::Result<()>,
+) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
     for file in files {
-        if convert_one(arguments, file)? != Outcome::Done {
+        let mut recording = Recording::open(file)?;
+        recording.select(&arguments.part)?;
+        write(file, &recording)?;
+        recording.warn_of_losses();
+        if recording.outcome() != Outcome::Done {
             outcome = Outcome::Incomplete;
         }
     }
     Ok(outcome)
-}
-
-fn convert_one(arguments: &ConvertArgs, file: &Path) -> anyhow::Result<Outcome> {
-    let mut recording = Recording::open(file)?;
-    recording.select(&arguments.part)?;
-    for output in &arguments.output {
-        let copy = |out: &mut dyn Write| copied(file, out);
-        output::to_file(&output.path, |out| output.write(&recording, copy, out))?;
-    }
-    if let Some(directory) = &arguments.tables {
-        tables::write(&recording, file, directory)?;
-    }
-    recording.warn_of_losses();
-    Ok(recording.outcome())
 }
 
 /// Whether the recording itself can be written: it is copied as it is, whole, from a file.

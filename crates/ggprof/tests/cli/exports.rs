@@ -60,25 +60,27 @@ fn tables_of_recordings_are_added_and_replaced() {
     let place = Place::new();
     let (example, recording) = (example(), recording());
     let [example, recording] = [&example, &recording].map(|file| file.to_str().unwrap());
-    place.run(&["convert", example, recording, "--tables", "tables"]).succeeded();
+    place.run(&["convert", example, recording, "--to", "parquet", "-o", "tables"]).succeeded();
     let directory = place.path("tables");
     let both = files_of(&directory);
     assert_eq!(both.len(), 14, "seven tables of two recordings");
     let is_parquet = |bytes: &[u8]| bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1");
     assert!(both.iter().all(|(_, bytes)| is_parquet(bytes)));
     // The same again changes nothing, and nothing tells where the files are.
-    place.run(&["convert", example, "--tables", "tables"]).succeeded();
+    place.run(&["convert", example, "--to", "parquet", "-o", "tables"]).succeeded();
     assert!(files_of(&directory) == both);
     let folder = Path::new(recording).parent().unwrap().to_str().unwrap().as_bytes();
     let has_folder = |bytes: &[u8]| bytes.windows(folder.len()).any(|part| part == folder);
     assert!(both.iter().all(|(_, bytes)| !has_folder(bytes)));
     // A part is a recording of its own.
-    place.run(&["convert", recording, "--phase", "tg", "--tables", "tables"]).succeeded();
+    place
+        .run(&["convert", recording, "--phase", "tg", "--to", "parquet", "-o", "tables"])
+        .succeeded();
     assert_eq!(files_of(&directory).len(), 21);
     // A directory is a list of its recordings.
     fs::create_dir(place.path("many")).unwrap();
     fs::copy(recording, place.path("many/a.ggprof.gz")).unwrap();
-    place.run(&["convert", "many", "--tables", "of-many"]).succeeded();
+    place.run(&["convert", "many", "--to", "parquet", "-o", "of-many"]).succeeded();
     assert_eq!(files_of(&place.path("of-many")).len(), 7);
     // The table of events alone.
     place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
@@ -92,16 +94,16 @@ fn tables_that_cannot_be_written() {
     let example = example.to_str().unwrap();
     let refused = place.run(&["convert", example, example, "-o", "a.json"]);
     expect![[r#"
-        ggprof: Several recordings do not fit into one file. Write their tables with --tables DIR.
+        ggprof: Several recordings do not fit into one file. Write tables: --to parquet -o DIR.
     "#]]
     .assert_eq(&refused.err);
-    let refused = place.run(&["convert", example, "--tables", "no/tables"]);
+    let refused = place.run(&["convert", example, "--to", "parquet", "-o", "no/tables"]);
     expect![[r#"
         ggprof: no/tables cannot be written: its directory does not exist. Create it first.
     "#]]
     .assert_eq(&refused.err);
     fs::write(place.path("file"), "").unwrap();
-    let refused = place.run(&["convert", example, "--tables", "file"]);
+    let refused = place.run(&["convert", example, "--to", "parquet", "-o", "file"]);
     expect![[r#"
         ggprof: file cannot be written: a part of its path is a file. Check the path.
     "#]]

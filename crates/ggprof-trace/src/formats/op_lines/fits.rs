@@ -120,7 +120,7 @@ fn types_fit(trace: &Trace, op: &str, signature: &Signature, kinds: &[&str]) -> 
             is_integer(output) == is_integer(kinds[0]) || is_converted
         }
         "CONCAT" | "REPEAT" => output == kinds[0],
-        _ => is_float(output) && kinds.first().is_none_or(|kind| is_float(kind)),
+        _ => is_float(output) && kinds.first() == Some(&output),
     }
 }
 
@@ -187,6 +187,10 @@ fn turned(signature: &Signature, a: &Shape, positions: &Shape) -> bool {
 }
 
 fn masks(mask: &Shape, scores: &Shape) -> bool {
+    // The reader counts its elements in 32 bits.
+    if elements(mask) > i32::MAX.into() {
+        return false;
+    }
     mask[0] == scores[0] && mask[1] >= scores[1] && repeats(&[1, 1, mask[2], mask[3]], scores)
 }
 

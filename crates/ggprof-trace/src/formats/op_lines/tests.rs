@@ -74,6 +74,8 @@ fn what_cannot_be_written_has_a_reason() {
         (format!("NEW 0..9 f32[8] <- f32[8,2] nb=4,{},64,64", 1_u64 << 41), TooLarge),
         (format!("NEW 0..9 f32[8,{},{}] <- {vector}", 1_u64 << 40, 1_u64 << 40), TooLarge),
         (format!("ADD 0..9 f32[8] <- {vector} f32[3] nb=4,12,12,12"), Misfit),
+        (format!("SOFT_MAX 0..9 f16[8] <- {vector}"), Misfit),
+        (format!("SOFT_MAX 0..9 f32[8] <- {vector} f32[8,268435456] nb=4,32,32,32"), Misfit),
         ("MUL_MAT 0..9 f32[4] <- q4_0[33,4] nb=18,18,72,72 f32[33] nb=4,1,1,1".to_owned(), Misfit),
     ] {
         assert_eq!(line_of(&fixture), Err(reason), "{fixture}");
