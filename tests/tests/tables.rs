@@ -28,7 +28,28 @@ for question in json.load(sys.stdin):
     print('[' + ','.join(rows) + ']')
 ";
 
-/// A recording of now, on the CPU, and one of a server with a device.
+/// More events than a group of rows has.
+const LONG: u64 = 140_000;
+
+/// A profile of ggml's own profiler with so many events.
+fn long_profile() -> String {
+    const OPS: [&str; 7] = ["MUL_MAT", "ADD", "MUL", "ROPE", "RMS_NORM", "CPY", "GET_ROWS"];
+    let record = |at: u64| {
+        let (op, start, duration) = (OPS[(at % 7) as usize], at * 1000, at * 7919 % 997);
+        format!(
+            r#"{{"type": 0, "name": "{op}", "backend_id": 0, "split_id": 0, "start_ns": {start}, "duration_ns": {duration}, "bytes": 64, "extra": null, "tensor_name": "t-{}", "ne": [16, 1, 1, 1]}}"#,
+            at % 100
+        )
+    };
+    let records: Vec<String> = (0..LONG).map(record).collect();
+    let backend = r#"{"id": 0, "name": "CPU", "device": "CPU", "device_type": 0}"#;
+    let records = records.join(",\n");
+    format!(
+        "{{\"version\": 3, \"profiler\": \"ggml\", \"backends\": [{backend}],\n\"records\": [\n{records}\n]}}\n"
+    )
+}
+
+/// A recording of now, on the CPU, one of a program with a device, and a long one.
 struct Recordings {
     directory: TempDir,
     files: Vec<PathBuf>,
@@ -50,7 +71,9 @@ impl Recordings {
         tool::output(run.args(command.get_args())).unwrap();
         let example =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-moe-cpu-h200.ggprof.gz");
-        let files = vec![recorded, example];
+        let long = directory.path().join("long.json");
+        std::fs::write(&long, long_profile()).unwrap();
+        let files = vec![recorded, example, long];
         let mut convert = Command::new(built::ggprof());
         convert
             .arg("convert")

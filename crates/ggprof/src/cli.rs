@@ -531,7 +531,7 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) part: PartArgs,
     /// Recording of ggprof or JSON of ggml's profiler, also as .gz or .zst; `-` reads standard
-    /// input. Several with `--tables`
+    /// input. Several, or a directory of them, with `--tables`
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`; `-` writes

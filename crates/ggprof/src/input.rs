@@ -152,7 +152,7 @@ impl Recording {
 }
 
 /// What the names stand for: a directory is a list of its recordings.
-fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {
         let inside = path.is_dir().then(|| recordings_in(path)).transpose();

@@ -4,18 +4,19 @@
 use crate::cli::ConvertArgs;
 use crate::exit::Outcome;
 use crate::format::Output;
-use crate::input::Recording;
+use crate::input::{Recording, files_of};
 use crate::{messages, output, tables};
 use anyhow::{anyhow, bail};
 use ggprof_trace::formats::{ReadError, copy_recording};
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
     let ConvertArgs { files, output: outputs, tables, .. } = arguments;
+    let files = &files_of(files)?;
     if *tables {
-        return to_tables(arguments);
+        return to_tables(arguments, files);
     }
     if files.len() > 1 {
         bail!("Several recordings do not fit into one file. Write tables: --to parquet -o DIR.");
@@ -26,7 +27,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
             check_copy(arguments, file, output)?;
         }
     }
-    of_each(arguments, |file, recording| {
+    of_each(arguments, files, |file, recording| {
         outputs.iter().try_for_each(|output| {
             let copy = |out: &mut dyn Write| copied(file, out);
             output::to_file(&output.path, |out| output.write(recording, copy, out))
@@ -34,21 +35,22 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
     })
 }
 
-fn to_tables(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
+fn to_tables(arguments: &ConvertArgs, files: &[PathBuf]) -> anyhow::Result<Outcome> {
     let [directory] = &arguments.output[..] else {
         bail!("Tables are written into one directory. Name it once: --to parquet -o DIR.");
     };
     tables::prepare(&directory.path)?;
-    of_each(arguments, |file, recording| tables::write(recording, file, &directory.path))
+    of_each(arguments, files, |file, recording| tables::write(recording, file, &directory.path))
 }
 
 /// Reads one recording after the other.
 fn of_each(
     arguments: &ConvertArgs,
+    files: &[PathBuf],
     write: impl Fn(&Path, &Recording) -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
-    for file in &arguments.files {
+    for file in files {
         let mut recording = Recording::open(file)?;
         recording.select(&arguments.part)?;
         write(file, &recording)?;

@@ -77,6 +77,11 @@ fn tables_of_recordings_are_added_and_replaced() {
         .run(&["convert", recording, "--phase", "tg", "--to", "parquet", "-o", "tables"])
         .succeeded();
     assert_eq!(files_of(&directory).len(), 21);
+    // A directory is a list of its recordings.
+    fs::create_dir(place.path("many")).unwrap();
+    fs::copy(recording, place.path("many/a.ggprof.gz")).unwrap();
+    place.run(&["convert", "many", "--to", "parquet", "-o", "of-many"]).succeeded();
+    assert_eq!(files_of(&place.path("of-many")).len(), 7);
     // The table of events alone.
     place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
     assert!(is_parquet(&fs::read(place.path("events.parquet")).unwrap()));
