@@ -1,12 +1,12 @@
 //! All that can be asked of a recording and written about it.
 
-use ggprof_analysis::{charge, copy_consumers, distinct_ops, phases};
+use ggprof_analysis::{charge, distinct_ops, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
-use ggprof_report::viewer;
+use ggprof_report::{tables, timeline, viewer};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::op_lines::{self, Numbers};
-use ggprof_trace::formats::{chrome, csv};
+use ggprof_trace::formats::{chrome, csv, perfetto, pprof};
 use std::io::sink;
 
 /// Writing a page takes longer than all the rest, so that is for some inputs only.
@@ -34,12 +34,18 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     ggprof_report::text::text(trace);
     phases(trace);
     if input.len().is_multiple_of(PAGE_OF) {
-        viewer::write(trace, "name", None, Some(100), &mut sink()).expect("a sink takes everything");
+        viewer::write(trace, "name", None, Some(100), &mut sink())
+            .expect("a sink takes everything");
     }
-    let links = copy_consumers(trace);
-    let annotations = chrome::Annotations { phases: Vec::new(), links };
+    let annotations = timeline::annotations(trace);
     chrome::write(trace, &annotations, sink()).expect("a sink takes everything");
+    perfetto::write(trace, &annotations, sink()).expect("a sink takes everything");
     csv::write(trace, sink()).expect("a sink takes everything");
+    pprof::write(&ggprof_report::pprof(trace), sink()).expect("a sink takes everything");
+    let recording = tables::Recording::new(trace, None, None);
+    for table in tables::TABLES {
+        recording.write(table, &mut sink()).expect("a sink takes everything");
+    }
     let ops: Vec<_> = distinct_ops(trace).iter().map(|op| op.node).collect();
     for line in op_lines::lines(trace, &ops, &Numbers::of_recording(trace)).lines {
         // As many words as it says, and no number that is not one.
