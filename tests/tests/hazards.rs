@@ -449,7 +449,8 @@ fn the_command_line_is_not_stored() {
     workload.run_well();
     let file = std::fs::read_dir(workload.directory()).expect("ours").flatten().next();
     let bytes = std::fs::read(file.expect("a recording").path()).expect("it can be read");
-    for word in [b"--prompt".as_slice(), libraries.to_string_lossy().as_bytes()] {
+    // Only where ggml's libraries are is stored, so that their ops can be run again.
+    for word in [b"--prompt".as_slice(), b"--graphs"] {
         assert!(!bytes.windows(word.len()).any(|window| window == word));
     }
     assert_eq!(workload.recording().header.command, "ggprof-workload");
