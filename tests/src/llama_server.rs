@@ -40,7 +40,13 @@ pub fn command(model: &Path, slots: u32) -> Option<(Command, u16)> {
 impl LlamaServer {
     /// Starts `command`, which runs a server on the port, and waits until it answers.
     pub fn start(mut command: Command, port: u16) -> LlamaServer {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stderr(Stdio::null());
+        LlamaServer::start_logged(&mut command, port)
+    }
+
+    /// The same, with the standard error that the command has.
+    pub fn start_logged(command: &mut Command, port: u16) -> LlamaServer {
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut server = LlamaServer { process: command.spawn().expect("it starts"), port };
         let started = Instant::now();
         while get_status(port) != Some(200) {

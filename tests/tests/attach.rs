@@ -144,6 +144,37 @@ fn a_thread_gets_back_every_register() {
     assert_eq!(program.wait().expect("it ends").code(), Some(0), "a register has changed");
 }
 
+/// What was begun ends with the attach: the program is not told of it when it computes later.
+#[test]
+fn an_idle_server_is_left_as_it_was() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some((mut command, port)) = llama_server::command(&model, 1) else { return };
+    let (directory, session) = session();
+    let log = directory.path().join("log");
+    command.stderr(std::fs::File::create(&log).expect("it can be made"));
+    let server = LlamaServer::start_logged(&mut command, port);
+    let output = attach(&session, server.id(), &["--duration", "20ms"]);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    server.complete("now it computes", 3).expect("it answers");
+    let again = Running::start(&mut session.ggprof(&[
+        "attach",
+        &server.id().to_string(),
+        "--no-sensors",
+        "-o",
+        "p.ggprof",
+    ]));
+    while session.spools().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    server.complete("and again", 3).expect("it answers");
+    let (code, words) = again.end();
+    assert_eq!(code, Some(0), "{words}");
+    server.end();
+    assert_eq!(Recording::read(&session.file("p.ggprof")).completed_runs().count(), 3);
+    let said = std::fs::read_to_string(log).expect("it can be read");
+    assert!(!said.contains("ggprof"), "{said}");
+}
+
 #[test]
 fn what_cannot_be_attached_to_is_said() {
     let (_directory, session) = session();

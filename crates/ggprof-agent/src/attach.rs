@@ -7,7 +7,7 @@ use ggprof_spool::attaching::{Answer, encode};
 
 use crate::config::Environment;
 use crate::lifecycle;
-use crate::observe::fail_open::contained;
+use crate::observe::fail_open::guard;
 
 /// Begins the recording that the settings ask for. The settings are C strings, as in an environment,
 /// with an empty one behind them.
@@ -18,8 +18,9 @@ use crate::observe::fail_open::contained;
 /// `settings` are such strings, and nobody else calls this meanwhile.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
-    let fault = || Err("an internal fault of the agent; the program is not affected".to_owned());
-    let answer: Answer = contained(fault(), || {
+    // A thread that was stopped inside the agent may hold its locks.
+    let busy = Err("it was in the middle of an agent of ggprof. Try again".to_owned());
+    let answer: Answer = guard(busy, |_| {
         // SAFETY: the caller's contract.
         let settings = unsafe { strings(settings) };
         lifecycle::attach(Environment::given(settings))

@@ -187,7 +187,7 @@ pub(crate) fn arm_for_library() {
     }
 }
 
-/// `ggprof attach` wants a recording of a program that runs. Pointers are changed right away, each in
+/// `ggprof attach` wants a recording of a program that runs; called inside a guard. Pointers are changed right away, each in
 /// one step; what code is to be changed is returned.
 pub(crate) fn attach(environment: Environment) -> Answer {
     let config = Config::understand(&environment)?;
@@ -202,13 +202,14 @@ pub(crate) fn attach(environment: Environment) -> Answer {
     device_api::register(devices::KNOWN);
     current::arm_with(config, DUTIES);
     fault_point!();
-    Ok(standing::collect(|| {
-        fail_open::guard((), |_| {
-            late::lead_all_calls_here();
-            opened::look();
-            library::hook_running();
-        });
-    }))
+    let changes = standing::collect(|| {
+        late::lead_all_calls_here();
+        opened::look();
+        library::hook_running();
+    });
+    // Right away: whoever asked can stop it from now on, and when they are gone, nothing is begun.
+    current::start_recording().ok_or("its recording cannot be made")?;
+    Ok(changes)
 }
 
 /// Starts or stops a recording that belongs to the program itself.

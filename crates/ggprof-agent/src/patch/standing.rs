@@ -28,9 +28,19 @@ pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
 pub(crate) fn collect(prepare: impl FnOnce()) -> Vec<Change> {
     RUNNING.get_or_init(|| loaded_object::all().iter().map(LoadedObject::place).collect());
     COLLECTING.store(this_thread(), Ordering::Release);
+    let collecting = Collecting;
     prepare();
-    COLLECTING.store(0, Ordering::Release);
+    drop(collecting);
     std::mem::take(&mut *COLLECTED.lock())
+}
+
+/// Until this is dropped, also by a fault in between.
+struct Collecting;
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        COLLECTING.store(0, Ordering::Release);
+    }
 }
 
 pub(super) fn is_collecting() -> bool {
@@ -50,6 +60,6 @@ pub(super) fn add(changes: impl Iterator<Item = Change>) {
 }
 
 fn this_thread() -> i32 {
-    // SAFETY: a question to the system.
-    unsafe { libc::gettid() }
+    // SAFETY: a system call without arguments. (glibc has a function for it only since 2.30.)
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
 }

@@ -1,16 +1,14 @@
 //! `ggprof attach`: records a program that was started without ggprof, from now on and for a while. The
 //! program goes on when the recording has ended.
 
-use super::run::{Plan, deliver_all};
+use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
 use crate::launch::{self, Ahead, Control, Running, Samples, Sensors, Spools};
 use crate::messages;
-use clap::ValueEnum;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,21 +27,24 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let samples = Arc::<Mutex<Samples>>::default();
     let control = Control::listen(spools.path(), samples.clone());
     let ahead = Ahead::of(spools.path());
-    let stood = launch::attach(&process, &agent, &settings(arguments, &spools))?;
+    let mut settings = variables_of(&arguments.how, &spools);
+    // Its layer comes too late.
+    settings.push(("GGPROF_VULKAN", "off".into()));
+    let stood = launch::attach(&process, &agent, &settings)?;
     messages::note(&begun(&process, &stood, arguments.duration));
-    let sensors = (!arguments.no_sensors).then(|| Sensors::read_into(samples.clone()));
+    let sensors = (!arguments.how.no_sensors).then(|| Sensors::read_into(samples.clone()));
     let until = arguments.duration.map(|duration| Instant::now() + duration);
     alive.wait(until);
     stop(&spools);
     drop((control, ahead, sensors));
-    if spools.files().is_empty() {
+    if !spools.have_graph_runs() {
         messages::note(&format!(
             "{} computed nothing with ggml in this time; there is no recording.",
             process.name
         ));
         return Ok(Outcome::Incomplete);
     }
-    let plan = Plan::of_outputs(arguments.output.clone(), arguments.summary_to);
+    let plan = Plan::of_outputs(arguments.output.clone(), arguments.how.summary_to);
     Ok(deliver_all(&plan, spools, &samples, None, &mut |_| ()).outcome())
 }
 
@@ -61,19 +62,6 @@ fn begun(process: &Running, stood: &launch::Stood, duration: Option<Duration>) -
         milliseconds(stood.one),
         all.unwrap_or_default()
     )
-}
-
-fn settings(arguments: &AttachArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
-    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
-    let mut settings = vec![
-        ("GGPROF_SPOOL", spools.pattern()),
-        ("GGPROF_THREADS", if arguments.threads { "1" } else { "0" }.into()),
-        ("GGPROF_VULKAN", "off".into()),
-        ("GGPROF_CUDA", level.unwrap_or_default().into()),
-        ("GGPROF_BUDGET", arguments.budget.to_string().into()),
-    ];
-    settings.extend(arguments.max_size.map(|size| ("GGPROF_MAX_BYTES", size.to_string().into())));
-    settings
 }
 
 /// From here on the program writes nothing more.

@@ -1,7 +1,7 @@
 //! `ggprof run`: starts a command with the agent. When the command has ended, in whatever way, it
 //! writes the files that the user asked for.
 
-use crate::cli::{RunArgs, SummaryTo, VulkanArg};
+use crate::cli::{HowArgs, RunArgs, SummaryTo, VulkanArg};
 use crate::exit::{self, Outcome};
 use crate::format::Output;
 use crate::input::Recording;
@@ -74,7 +74,7 @@ fn once(
     let mut sensors = None;
     let ended = launch::run(&plan.command, &agent, &variables, || {
         let read = || Sensors::read_into(samples.clone());
-        sensors = (!arguments.no_sensors).then(read);
+        sensors = (!arguments.how.no_sensors).then(read);
     })?;
     drop((observer, ahead, sensors));
     if let Some(signal) = ended.crash() {
@@ -192,7 +192,7 @@ impl Plan {
         if outputs.is_empty() {
             outputs.extend(output_of_environment().transpose()?);
         }
-        let summary_to = arguments.summary_to;
+        let summary_to = arguments.how.summary_to;
         Ok(Self { command, outputs, prints_summary: true, summary_to })
     }
 
@@ -239,32 +239,44 @@ fn value_of<'w>(word: &'w OsStr, flag: &str) -> Option<&'w str> {
 }
 
 fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![("GGPROF_SPOOL", spools.pattern())];
-    for (name, on) in [
-        ("GGPROF_THREADS", arguments.threads),
-        ("GGPROF_SERIALIZE", arguments.serialize),
-        ("GGPROF_PAUSED", arguments.paused),
-    ] {
+    let mut variables = variables_of(&arguments.how, spools);
+    for (name, on) in
+        [("GGPROF_SERIALIZE", arguments.serialize), ("GGPROF_PAUSED", arguments.paused)]
+    {
         variables.push((name, if on { "1" } else { "0" }.into()));
     }
-    if let Some(how) = arguments.vulkan.to_possible_value() {
-        variables.push(("GGPROF_VULKAN", how.get_name().into()));
-    }
-    let level = arguments.cuda.to_possible_value().map(|level| level.get_name().to_owned());
-    variables.push(("GGPROF_CUDA", level.unwrap_or_default().into()));
-    variables.push(("GGPROF_BUDGET", arguments.budget.to_string().into()));
+    variables.push(("GGPROF_VULKAN", name_of(arguments.vulkan)));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
     for (name, number) in [
         ("GGPROF_START_AFTER_NS", arguments.start_after.and_then(nanoseconds)),
         ("GGPROF_DURATION_NS", arguments.duration.and_then(nanoseconds)),
         ("GGPROF_FIRST_GRAPH", arguments.graphs.map(|graphs| graphs.first)),
         ("GGPROF_LAST_GRAPH", arguments.graphs.and_then(|graphs| graphs.last)),
-        ("GGPROF_MAX_BYTES", arguments.max_size),
     ] {
-        // Empty without a value: a ggprof around this one may have set it.
-        variables.push((name, number.map_or_else(String::new, |n| n.to_string()).into()));
+        variables.push((name, number_or_nothing(number)));
     }
     variables
+}
+
+/// What the agent is told, whether it comes with the program or later.
+pub(super) fn variables_of(how: &HowArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
+    vec![
+        ("GGPROF_SPOOL", spools.pattern()),
+        ("GGPROF_THREADS", if how.threads { "1" } else { "0" }.into()),
+        ("GGPROF_CUDA", name_of(how.cuda)),
+        ("GGPROF_BUDGET", how.budget.to_string().into()),
+        ("GGPROF_MAX_BYTES", number_or_nothing(how.max_size)),
+    ]
+}
+
+fn name_of(value: impl ValueEnum) -> OsString {
+    let named = value.to_possible_value();
+    named.map(|value| value.get_name().to_owned()).unwrap_or_default().into()
+}
+
+/// Empty without a value: a ggprof around this one may have set it.
+fn number_or_nothing(number: Option<u64>) -> OsString {
+    number.map_or_else(String::new, |number| number.to_string()).into()
 }
 
 /// The program's own code. Only who asked for it is told of the recording by the code, and only

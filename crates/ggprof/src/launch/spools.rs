@@ -4,6 +4,7 @@ use super::holder::Holder;
 use super::sockets::is_private;
 use crate::messages;
 use anyhow::anyhow;
+use ggprof_spool::live::LiveSpool;
 use ggprof_spool::{beside, layout};
 use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsString;
@@ -59,6 +60,12 @@ impl Spools {
         let mut files = recordings_in(self.path());
         files.retain(|file| !is_blank(file));
         files
+    }
+
+    /// Whether a graph was computed in any of them.
+    pub(crate) fn have_graph_runs(&self) -> bool {
+        let header = |file: &PathBuf| LiveSpool::open(file).and_then(|spool| spool.header());
+        self.files().iter().any(|file| header(file).is_ok_and(|header| header.graph_runs > 0))
     }
 
     /// Processes that used ggml and were started without the agent, as they tell themselves: of

@@ -47,7 +47,7 @@ impl Caller {
         let maps = maps::of(pid)?;
         let mut ggml = None;
         while begun.elapsed() < TIME_TO_CHOOSE {
-            for thread in threads::that_wait(pid)? {
+            for thread in threads::that_wait(pid, &maps)? {
                 if let Some(caller) = Caller::try_one(thread, &memory, |_| true, &maps)? {
                     return Ok(caller);
                 }
@@ -120,6 +120,10 @@ impl Caller {
         self.tracee.set_registers(&registers)?;
         self.tracee.go_on(0)?;
         let returned = self.until_return();
+        if returned.is_err() {
+            // It may be on its way still. It goes on where it was: the end of the call leads nowhere.
+            let _ = self.tracee.interrupt(TIME_TO_STOP);
+        }
         returned.context("the program did not come back from a call that it was asked to make")
     }
 

@@ -40,12 +40,12 @@ fn tasks(pid: u32) -> PathBuf {
 }
 
 /// Threads that wait for something outside of the process, the best first.
-pub(super) fn that_wait(pid: u32) -> io::Result<Vec<i32>> {
+pub(super) fn that_wait(pid: u32, maps: &[Mapping]) -> io::Result<Vec<i32>> {
     let mut waiting: Vec<(usize, i32)> = of(pid)?
         .into_iter()
         .filter_map(|thread| {
             let text = std::fs::read_to_string(tasks(pid).join(thread.to_string()).join("syscall"));
-            rank(&text.ok()?).map(|rank| (rank, thread))
+            rank(&text.ok()?, maps).map(|rank| (rank, thread))
         })
         .collect();
     waiting.sort_unstable();
@@ -53,13 +53,14 @@ pub(super) fn that_wait(pid: u32) -> io::Result<Vec<i32>> {
 }
 
 /// How good a thread is, by what the kernel says of the call it is in: `NUMBER ARGUMENTS… STACK PLACE`.
-fn rank(syscall: &str) -> Option<usize> {
+fn rank(syscall: &str, maps: &[Mapping]) -> Option<usize> {
     let mut words = syscall.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
     let mut arguments =
         words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
     if number == libc::SYS_futex {
-        return is_condition(arguments.nth(1)? as i32).then_some(0);
+        let (word, operation) = (arguments.next()?, arguments.next()? as i32);
+        return (is_condition(operation) && !is_of_c_library(maps, word)).then_some(0);
     }
     WAITING.iter().position(|&known| known == number).map(|at| at + 1)
 }
@@ -69,6 +70,22 @@ fn rank(syscall: &str) -> Option<usize> {
 fn is_condition(operation: i32) -> bool {
     const COMMAND: i32 = 0x7f;
     operation & COMMAND == libc::FUTEX_WAIT_BITSET
+}
+
+/// Whether what a thread waits for is the C library's own or the loader's, whatever the call.
+fn is_of_c_library(maps: &[Mapping], word: u64) -> bool {
+    let Some(at) = maps.iter().position(|mapping| mapping.memory.contains(&word)) else {
+        return true;
+    };
+    // Variables that begin with 0 are in memory without a file, right behind it.
+    let is_behind = |before: &&Mapping| before.memory.end == maps[at].memory.start;
+    let before = at.checked_sub(1).map(|before| &maps[before]).filter(is_behind);
+    let file = if maps[at].inode == 0 { before } else { Some(&maps[at]) };
+    file.is_some_and(|mapping| is_c_library(mapping.file_name()))
+}
+
+fn is_c_library(name: &str) -> bool {
+    ["libc.so", "libc-2", "ld-", "libpthread"].iter().any(|start| name.starts_with(start))
 }
 
 /// Whether there is room for a call below this stack pointer.
@@ -82,18 +99,28 @@ pub(super) fn has_room(maps: &[Mapping], stack: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::maps;
     use super::*;
 
     #[test]
     fn threads_that_may_hold_a_lock_are_not_asked() {
         let sleep = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_nanosleep);
         let epoll = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_epoll_wait);
+        let maps = maps::of(std::process::id()).unwrap();
+        let rank = |syscall: &str| rank(syscall, &maps);
         assert!(rank(&sleep) < rank(&epoll));
-        let futex = |operation| {
-            format!("{} 0x5555 {operation:#x} 0x2 0x0 0x0 0x0 0x7f 0x7f", libc::SYS_futex)
+        let number = libc::SYS_futex;
+        let at = |word: u64, operation: i32| {
+            format!("{number} {word:#x} {operation:#x} 0x2 0x0 0x0 0x0 0x7f 0x7f")
         };
+        let own = 0_u64;
+        let futex = |operation| at((&raw const own) as u64, operation);
         assert_eq!(rank(&futex(libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG)), None);
         assert_eq!(rank(&futex(libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG)), Some(0));
+        // A variable of the C library.
+        let waits = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG;
+        let variable = maps.iter().rev().find(|it| is_c_library(it.file_name())).unwrap();
+        assert_eq!(rank(&at(variable.memory.end - 8, waits)), None);
         assert_eq!(rank("running"), None);
         assert_eq!(rank(&format!("{} 0x1", libc::SYS_write)), None);
         assert_eq!(rank("-1 0x7ffd 0x7f00"), None);

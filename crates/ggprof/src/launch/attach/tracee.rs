@@ -36,12 +36,18 @@ impl Tracee {
     pub(super) fn stop(thread: i32, limit: Duration) -> io::Result<Tracee> {
         request(libc::PTRACE_SEIZE, thread, 0, 0)?;
         let mut tracee = Tracee { thread, is_over: false };
-        request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
+        tracee.interrupt(limit)?;
+        Ok(tracee)
+    }
+
+    /// Stops it while it runs.
+    pub(super) fn interrupt(&mut self, limit: Duration) -> io::Result<()> {
+        request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)?;
         loop {
-            match tracee.wait(limit)? {
-                Stop::Asked => return Ok(tracee),
+            match self.wait(limit)? {
+                Stop::Asked => return Ok(()),
                 // One that came at the same time is the program's own.
-                Stop::Signal(signal) => tracee.go_on(signal)?,
+                Stop::Signal(signal) => self.go_on(signal)?,
             }
         }
     }
