@@ -9,9 +9,9 @@ pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
 #[cfg(target_os = "linux")]
 pub(crate) use ops::OpBenchArgs;
 pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker, Ops};
-pub(crate) use record::{AttachArgs, RunArgs, SummaryTo};
+pub(crate) use record::{AttachArgs, RunArgs};
 #[cfg(target_os = "linux")]
-pub(crate) use record::{HowArgs, VulkanArg};
+pub(crate) use record::{HowArgs, SummaryTo, VulkanArg};
 
 use crate::format::{Output, Printout};
 use crate::quantity::{self, Moment};
