@@ -1,5 +1,6 @@
 // Has ggml linked into it and computes six graphs of four ops on its CPU backend. The second op of the
-// first and of the fourth graph says that it is ready and waits for a line.
+// first and of the fourth graph says that it is ready and waits for a line, and so does the program
+// before the fourth graph.
 #include <poll.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -13,8 +14,17 @@ enum { GRAPHS = 6 };
 
 static int graph_number;
 
-static void wait_for_a_line(struct ggml_tensor * to, const struct ggml_tensor * from, int thread,
-                            int threads, void * unused) {
+static void wait_for_a_line(void) {
+    char line;
+    puts("ready");
+    fflush(stdout);
+    struct pollfd input = { 0, POLLIN, 0 };
+    while (poll(&input, 1, -1) == 1 && read(0, &line, 1) == 1 && line != '\n') {
+    }
+}
+
+static void waiting_op(struct ggml_tensor * to, const struct ggml_tensor * from, int thread,
+                       int threads, void * unused) {
     (void) threads;
     (void) unused;
     if (thread != 0) {
@@ -22,12 +32,7 @@ static void wait_for_a_line(struct ggml_tensor * to, const struct ggml_tensor * 
     }
     ((float *) to->data)[0] = ((const float *) from->data)[0];
     if (graph_number % 3 == 0) {
-        char line;
-        puts("ready");
-        fflush(stdout);
-        struct pollfd input = { 0, POLLIN, 0 };
-        while (poll(&input, 1, -1) == 1 && read(0, &line, 1) == 1 && line != '\n') {
-        }
+        wait_for_a_line();
     }
 }
 
@@ -38,7 +43,7 @@ int main(void) {
     struct ggml_context * context = ggml_init(params);
     struct ggml_tensor * input = ggml_new_tensor_1d(context, GGML_TYPE_F32, 1);
     struct ggml_tensor * output = ggml_sqr(context, input);
-    output = ggml_map_custom1(context, output, wait_for_a_line, 1, NULL);
+    output = ggml_map_custom1(context, output, waiting_op, 1, NULL);
     output = ggml_sqr(context, ggml_sqr(context, output));
     struct ggml_cgraph * graph = ggml_new_graph(context);
     ggml_build_forward_expand(graph, output);
@@ -46,6 +51,9 @@ int main(void) {
     float two = 2;
     ggml_backend_tensor_set(input, &two, 0, sizeof two);
     for (graph_number = 0; graph_number < GRAPHS; graph_number++) {
+        if (graph_number == 3) {
+            wait_for_a_line();
+        }
         if (ggml_backend_graph_compute(backend, graph) != GGML_STATUS_SUCCESS) {
             return 1;
         }

@@ -114,6 +114,7 @@ impl Running {
     }
 
     /// The first line that it says, byte by byte, so that nothing behind it is taken.
+    #[expect(clippy::unbuffered_bytes, reason = "a buffer would take more")]
     pub fn first_line(&mut self) -> String {
         let said = self.0.as_mut().and_then(|child| child.stderr.as_mut()).expect("a pipe");
         let line = said.bytes().map_while(Result::ok).take_while(|&byte| byte != b'\n');

@@ -84,7 +84,7 @@ fn a_server_is_recorded_from_the_attach_on() {
 fn while_it_computes(program: &Path, threads: &str) -> (Output, Recording) {
     let (_directory, session) = session();
     let mut command = Command::new(program);
-    command.args(["60000", threads]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(["20000", threads]).stdout(Stdio::piped()).stderr(Stdio::null());
     let program = command.spawn().expect("the program starts");
     let output = loop {
         let output = attach(&session, program.id(), &["--duration", "200ms", "-o", "p.ggprof"]);
@@ -101,7 +101,7 @@ fn while_it_computes(program: &Path, threads: &str) -> (Output, Recording) {
 #[test]
 fn code_is_changed_while_all_threads_stand() {
     let Some(program) = source_ggml::linked_into("ggml_linked_in.c") else { return };
-    let plain = Command::new(&program).args(["60000", "1"]).output().expect("the program starts");
+    let plain = Command::new(&program).args(["20000", "1"]).output().expect("the program starts");
     let (output, recording) = while_it_computes(&program, "1");
     assert_eq!((output.status.code(), output.stdout), (plain.status.code(), plain.stdout));
     check_every_node(&recording);
@@ -116,26 +116,31 @@ fn recording_begins_with_the_next_graph() {
     let Some(program) = source_ggml::linked_into("waits_inside_op.c") else { return };
     let (_directory, session) = session();
     let mut program = ready(&mut Command::new(program));
-    let attach_and_go_on = |program: &mut Child, file: &str| {
-        let words = ["attach", &program.id().to_string(), "--no-sensors", "-o", file];
-        let attached = begun(&mut session.ggprof(&words));
-        program.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
-        attached
-    };
-    let check = |attached: Running, file: &str, runs: usize| {
+    let pid = program.id().to_string();
+    let attach = |file| begun(&mut session.ggprof(&["attach", &pid, "--no-sensors", "-o", file]));
+    let check = |attached: Running, file: &str| {
         let (code, words) = attached.end();
         assert_eq!(code, Some(0), "{words}");
         let recording = Recording::read(&session.file(file));
         check_every_node(&recording);
-        assert_eq!(recording.completed_runs().count(), runs);
+        assert_eq!(recording.completed_runs().count(), 2);
     };
-    // Both times it is in the middle of a graph; it computes two, and two more.
-    let attached = attach_and_go_on(&mut program, "first.ggprof");
+    // In the middle of the first graph, and between the third and the fourth.
+    let attached = attach("first.ggprof");
+    go_on(&mut program);
     wait_until_ready(&mut program);
-    check(attached, "first.ggprof", 2);
-    let attached = attach_and_go_on(&mut program, "second.ggprof");
+    check(attached, "first.ggprof");
+    // In the middle of the fourth, which was begun while nothing was recorded.
+    go_on(&mut program);
+    wait_until_ready(&mut program);
+    let attached = attach("second.ggprof");
+    go_on(&mut program);
     assert_eq!(program.wait().expect("it ends").code(), Some(0));
-    check(attached, "second.ggprof", 2);
+    check(attached, "second.ggprof");
+}
+
+fn go_on(program: &mut Child) {
+    program.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
 }
 
 /// A program that waits for a line, and has said that it is ready.
