@@ -22,6 +22,16 @@ pub enum ProcessClock {
     Shared,
     /// By the times of day that both machines believed in.
     TimeOfDay,
+    /// By what it computed for another process, which cannot have been before it was asked, or after
+    /// the other had the results.
+    Exchanges {
+        /// What has to be added to its times at the first exchange, and how much more of it there is
+        /// with each second, in nanoseconds.
+        ahead_ns: i64,
+        drift_ppb: i64,
+        /// How far its times can be off then.
+        error_ns: u64,
+    },
 }
 
 impl Process {
