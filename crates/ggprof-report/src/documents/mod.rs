@@ -22,6 +22,7 @@ mod phases;
 mod placement;
 pub(crate) mod processes;
 mod rankings;
+mod remote;
 mod repeated;
 mod requests;
 mod runs;

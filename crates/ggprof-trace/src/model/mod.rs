@@ -191,6 +191,17 @@ impl Trace {
         self.copy_ends.get(at)
     }
 
+    /// Whether a backend belongs to a process that computes for another one.
+    pub fn is_of_server(&self, index: BackendIndex) -> bool {
+        let process = self.backend(index).process;
+        self.remote_links.iter().any(|link| Some(link.server) == process)
+    }
+
+    /// Whether a backend only stands for a server whose recording is here, too.
+    pub fn stands_for_server(&self, index: BackendIndex) -> bool {
+        self.remote_runs.iter().any(|run| run.backend == index)
+    }
+
     /// Nanoseconds since 1970 at a moment of this recording; `None` where that is not known.
     pub fn unix_ns(&self, ns: u64) -> Option<u64> {
         let anchors = &self.provenance.as_ref()?.clock_anchors;
