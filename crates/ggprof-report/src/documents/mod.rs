@@ -43,6 +43,7 @@ pub use op_bench::{OpBenchRow, op_bench};
 pub use peaks::peaks;
 pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
+pub use remote::merged;
 pub use repeated::repeated;
 pub(crate) use requests::{request_waits, wait_words};
 pub(crate) use summary::head;

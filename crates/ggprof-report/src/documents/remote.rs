@@ -1,12 +1,13 @@
 //! What servers computed for the program, and how well their clocks are known.
 
 use super::phases::kind_name;
+use super::{processes, summary};
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::remote::{RemoteRow, remote, slowest};
-use ggprof_analysis::{PhaseKind, Phases};
+use ggprof_analysis::{PhaseKind, Phases, phases};
 use ggprof_trace::{Process, ProcessClock, RemoteLink, Trace};
 
-const LINKS: [Column; 9] = [
+const LINKS: [Column; 12] = [
     Column::left("client", "client", 1),
     Column::left("endpoint", "endpoint", 0),
     Column::left("server", "server", 0),
@@ -16,6 +17,9 @@ const LINKS: [Column; 9] = [
     Column::right("violations", "out of order", 0),
     Column::right("bounds", "of", 1),
     Column::left("clock", "its clock", 0),
+    Column::right("clock_ahead_ns", "", 9),
+    Column::right("clock_drift_ppb", "", 9),
+    Column::right("clock_error_ns", "", 9),
 ];
 
 const STEPS: [Column; 10] = [
@@ -30,6 +34,20 @@ const STEPS: [Column; 10] = [
     Column::right("waiting_ns", "waiting", 0),
     Column::right("computing_share", "computing %", 1),
 ];
+
+/// What is known of several processes when they were put on one axis of time.
+pub fn merged(trace: &Trace, name: &str) -> Document {
+    let mut document = Document::default();
+    document.heading("merged", format!("ggprof: {name}"));
+    processes::names(&mut document, trace);
+    summary::warn(&mut document, trace);
+    servers(&mut document, trace, &phases(trace));
+    if trace.remote_links.is_empty() && !trace.processes.is_empty() {
+        let note = "No process computed for another one, as far as these recordings tell.";
+        document.note("no_links", note.to_owned());
+    }
+    document
+}
 
 /// Nothing, if no process computed for another.
 pub(super) fn servers(document: &mut Document, trace: &Trace, phases: &Phases) {
@@ -60,6 +78,12 @@ fn process<'t>(trace: &'t Trace, link: &RemoteLink) -> (&'t Process, &'t Process
 
 fn link_row(trace: &Trace, link: &RemoteLink) -> Vec<Cell> {
     let (client, server) = process(trace, link);
+    let (ahead_ns, drift_ppb, error_ns) = match server.clock {
+        ProcessClock::Exchanges { ahead_ns, drift_ppb, error_ns } => {
+            (Cell::Number(ahead_ns), Cell::Number(drift_ppb), Cell::Nanos(error_ns as f64))
+        }
+        _ => (Cell::Nothing, Cell::Nothing, Cell::Nothing),
+    };
     vec![
         Cell::Text(client.label()),
         Cell::text(&link.endpoint),
@@ -70,6 +94,9 @@ fn link_row(trace: &Trace, link: &RemoteLink) -> Vec<Cell> {
         Cell::Count(link.violations.into()),
         Cell::Count(link.bounds.into()),
         Cell::Text(clock(server.clock)),
+        ahead_ns,
+        drift_ppb,
+        error_ns,
     ]
 }
 

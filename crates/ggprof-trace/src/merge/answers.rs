@@ -2,7 +2,6 @@
 //! above.
 
 use crate::model::{Event, EventKind, GraphCall, Measured, TaskKind, Trace};
-use ggprof_ggml::endpoint;
 
 /// When the client began to wait for something of a server, and when it had it.
 pub(super) type Answer = (u64, u64);
@@ -24,8 +23,8 @@ pub(super) fn after(answers: &[Answer], call: &GraphCall) -> Option<Answer> {
 /// Copies from the server that have arrived when the call returns.
 fn copies<'t>(client: &'t Trace, server: &'t str) -> impl Iterator<Item = Answer> + 't {
     let is_of_server = move |event: &Event| {
-        let source = event.source_backend.map(|backend| &client.backend(backend).name);
-        source.is_some_and(|name| endpoint(name) == Some(server))
+        let source = event.source_backend.map(|backend| client.backend(backend));
+        source.is_some_and(|backend| backend.endpoint() == Some(server))
     };
     let has_arrived =
         |event: &Event| event.kind == EventKind::Copy && event.measured == Measured::Host;

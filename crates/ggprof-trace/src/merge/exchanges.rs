@@ -4,8 +4,7 @@ use super::ClockShift;
 use super::answers::{self, Answer};
 use super::clock_line::{Bound, ClockLine, Side, fit};
 use super::matching::{Match, Pair, matches};
-use crate::model::{GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace};
-use ggprof_ggml::endpoint;
+use crate::model::{BackendIndex, GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 
@@ -27,6 +26,17 @@ pub(super) struct Part {
     pub(super) run: GraphCall,
     /// By the client's clock.
     pub(super) answer: Option<Answer>,
+}
+
+impl Exchanges {
+    /// Whether all graphs that a recording left to a server are there.
+    pub(super) fn shows_all_of(&self, at: usize, trace: &Trace, backend: BackendIndex) -> bool {
+        let is_of_it = |call: &GraphCall| call.backend == backend;
+        let all = trace.graph_calls.iter().filter(|call| is_of_it(call)).count();
+        let parts = self.parts.values();
+        let seen = parts.filter(|part| part.client == at && is_of_it(&part.call)).count();
+        seen > 0 && seen == all
+    }
 }
 
 /// Finds pairs, and brings the clocks of servers to those of their clients.
@@ -109,6 +119,7 @@ fn align(recordings: &[Trace], clocks: &mut [ClockShift], found: &Match, bounds:
     let Some(fit) = fit(bounds) else { return };
     clocks[found.server] = ClockShift {
         line: fit.line,
+        client: Some(found.client),
         ns: clocks[found.client].ns,
         clock: ProcessClock::Exchanges {
             ahead_ns: fit.line.ahead_ns,
@@ -133,7 +144,7 @@ fn link(
     let line = server.line.after(distance_ns(client.ns, server.ns));
     let count = |at: usize, is_wanted: &dyn Fn(Option<&str>) -> bool| {
         let trace = &recordings[at];
-        let to = |call: &&GraphCall| is_wanted(endpoint(&trace.backend(call.backend).name));
+        let to = |call: &&GraphCall| is_wanted(trace.backend(call.backend).endpoint());
         trace.graph_calls.iter().filter(to).count() as u64
     };
     // A line is rounded to nanoseconds.

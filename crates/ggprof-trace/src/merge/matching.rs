@@ -6,7 +6,6 @@
 //! recorded in part, or a connection broke.
 
 use crate::model::Trace;
-use ggprof_ggml::endpoint;
 use hashbrown::{HashMap, HashSet};
 
 /// Ways to lay two lists side by side that are tried because of one content.
@@ -84,7 +83,7 @@ fn clients(recordings: &[Trace]) -> Vec<(usize, String, Vec<Entry>)> {
     let mut clients: Vec<(usize, String, Vec<Entry>)> = Vec::new();
     for (client, trace) in recordings.iter().enumerate() {
         for (place, call) in trace.graph_calls.iter().enumerate() {
-            let Some(to) = endpoint(&trace.backend(call.backend).name) else { continue };
+            let Some(to) = trace.backend(call.backend).endpoint() else { continue };
             let known = clients.iter().position(|(at, name, _)| *at == client && name == to);
             let at = known.unwrap_or_else(|| {
                 clients.push((client, to.to_owned(), Vec::new()));
@@ -101,7 +100,7 @@ fn clients(recordings: &[Trace]) -> Vec<(usize, String, Vec<Entry>)> {
 /// recorded included.
 fn served(trace: &Trace) -> Vec<Entry> {
     let calls = trace.graph_calls.iter().enumerate();
-    let own = calls.filter(|(_, call)| endpoint(&trace.backend(call.backend).name).is_none());
+    let own = calls.filter(|(_, call)| trace.backend(call.backend).endpoint().is_none());
     let entries = own.enumerate().map(|(at, (place, call))| {
         let run = trace.graph_runs.get(call.graph_run.0 as usize);
         let number = run.and_then(|run| run.number).unwrap_or(at as u64 + 1);

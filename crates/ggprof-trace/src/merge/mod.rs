@@ -10,10 +10,10 @@ mod exchanges;
 mod matching;
 
 use crate::model::{
-    Backend, BackendIndex, Batch, BatchId, CopyEnds, DeviceWork, EventId, Extent, GraphRun,
-    GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process, ProcessClock,
-    ProcessIndex, Provenance, Quantity, RemoteRun, Sensor, Signature, SignatureId, StringId,
-    Tensor, ThreadShare, Trace, TypeInfo,
+    Backend, BackendIndex, Batch, BatchId, CopyEnds, Covered, DeviceWork, EventId, Extent,
+    GraphRun, GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process,
+    ProcessClock, ProcessIndex, Provenance, Quantity, RemoteRun, Sensor, Signature, SignatureId,
+    StringId, Tensor, ThreadShare, Trace, TypeInfo,
 };
 use clock_line::ClockLine;
 use exchanges::{Exchanges, Part};
@@ -38,8 +38,9 @@ pub fn merge(recordings: Vec<Trace>) -> Result<Trace, CannotMerge> {
     if recordings.len() == 1 {
         return Ok(recordings.remove(0));
     }
-    let mut clocks = clocks(&recordings)?;
+    let mut clocks = clocks(&recordings, |_| true)?;
     let exchanges = exchanges::find(&recordings, &mut clocks);
+    rebase(&recordings, &mut clocks)?;
     let mut merged = Merged::new(&recordings, &clocks, exchanges);
     for (at, (trace, clock)) in recordings.into_iter().zip(&clocks).enumerate() {
         merged.take(at, trace, *clock)?;
@@ -52,6 +53,7 @@ pub fn merge(recordings: Vec<Trace>) -> Result<Trace, CannotMerge> {
 struct ClockShift {
     /// To the clock of the process that it worked for.
     line: ClockLine,
+    client: Option<usize>,
     /// From there to the clock of all.
     ns: u64,
     clock: ProcessClock,
@@ -59,7 +61,7 @@ struct ClockShift {
 
 impl ClockShift {
     fn by(ns: u64, clock: ProcessClock) -> Self {
-        Self { line: ClockLine::SAME, ns, clock }
+        Self { line: ClockLine::SAME, client: None, ns, clock }
     }
 
     fn ns(&self, ns: u64) -> u64 {
@@ -67,8 +69,31 @@ impl ClockShift {
     }
 }
 
+/// Servers were brought to the clocks of their clients, so the clock of all is not one of theirs.
+fn rebase(recordings: &[Trace], clocks: &mut [ClockShift]) -> Result<(), CannotMerge> {
+    let client = |clock: &ClockShift| match clock.clock {
+        ProcessClock::Exchanges { .. } => clock.client,
+        _ => None,
+    };
+    let clients: Vec<Option<usize>> = clocks.iter().map(client).collect();
+    if clients.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let fresh = self::clocks(recordings, |at| clients[at].is_none())?;
+    for (at, client) in clients.into_iter().enumerate() {
+        match client {
+            Some(client) => clocks[at].ns = fresh[client].ns,
+            None => clocks[at] = fresh[at],
+        }
+    }
+    Ok(())
+}
+
 /// The machine that was started first has the clock that all others are brought to.
-fn clocks(recordings: &[Trace]) -> Result<Vec<ClockShift>, CannotMerge> {
+fn clocks(
+    recordings: &[Trace],
+    may_be_base: impl Fn(usize) -> bool,
+) -> Result<Vec<ClockShift>, CannotMerge> {
     let mut facts = Vec::new();
     for (at, trace) in recordings.iter().enumerate() {
         let provenance = trace.provenance.as_ref().ok_or(CannotMerge::NoTimes(at))?;
@@ -78,12 +103,14 @@ fn clocks(recordings: &[Trace]) -> Result<Vec<ClockShift>, CannotMerge> {
         let first = *started.first().ok_or(CannotMerge::NoTimes(at))?;
         facts.push((provenance.cpu.as_str(), started, first));
     }
-    let Some(base) = facts.iter().min_by_key(|(.., first)| *first) else { return Ok(Vec::new()) };
+    let bases = facts.iter().enumerate().filter(|(at, _)| may_be_base(*at));
+    let base = bases.map(|(_, fact)| fact).min_by_key(|(.., first)| *first);
+    let Some(base) = base else { return Ok(Vec::new()) };
     let shift = |(cpu, started, first): &(&str, Vec<u64>, u64)| {
         let is_near = |one: &u64| base.1.iter().any(|other| one.abs_diff(*other) < SAME_START_NS);
         match *cpu == base.0 && started.iter().any(is_near) {
             true => ClockShift::by(0, ProcessClock::Shared),
-            false => ClockShift::by(first - base.2, ProcessClock::TimeOfDay),
+            false => ClockShift::by(first.saturating_sub(base.2), ProcessClock::TimeOfDay),
         }
     };
     Ok(facts.iter().map(shift).collect())
@@ -156,7 +183,7 @@ impl Merged {
         self.take_runs(at, &from, &maps, &self.batch_places[at].clone());
         self.take_events(at, &from, &maps, &self.run_places[at].clone());
         self.take_details(&from, &maps);
-        self.take_facts(from, provenance, &maps);
+        self.take_facts(at, from, provenance, &maps);
         Ok(())
     }
 
@@ -298,12 +325,17 @@ impl Merged {
         }
     }
 
-    fn take_facts(&mut self, from: Trace, provenance: Provenance, maps: &Maps) {
-        let own_runs = from.graph_runs.len() as u64;
+    fn take_facts(&mut self, at: usize, from: Trace, provenance: Provenance, maps: &Maps) {
+        let is_own = |run: &u32| !self.exchanges.parts.contains_key(&(at, *run));
+        let own_runs = (0..from.graph_runs.len() as u32).filter(is_own).count() as u64;
+        let seen_elsewhere = self.seen_elsewhere(at, &from);
         for loss in from.losses {
             self.trace.lose_many(loss.kind, loss.count, || loss.detail);
         }
         for mut coverage in from.coverage {
+            if coverage.what == Covered::Ops && seen_elsewhere.contains(&coverage.subject) {
+                continue;
+            }
             coverage.subject = format!("{}: {}", maps.process, coverage.subject);
             self.trace.coverage.push(coverage);
         }
@@ -337,6 +369,13 @@ impl Merged {
             (None, None) => None,
             (known, new) => Some(known.unwrap_or(before) + new.unwrap_or(own_runs)),
         };
+    }
+
+    /// Backends whose ops the recordings of servers have, by label.
+    fn seen_elsewhere(&self, at: usize, from: &Trace) -> Vec<String> {
+        let all = (0..from.backends.len() as u16).map(BackendIndex);
+        let seen = all.filter(|&it| self.exchanges.shows_all_of(at, from, it));
+        seen.map(|it| from.backend(it).label().to_owned()).collect()
     }
 
     /// What servers computed, by the clock of all.

@@ -1,11 +1,13 @@
 //! The processes of a trace that was made of several recordings.
 
+use serde::{Deserialize, Serialize};
+
 /// A place among the trace's processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessIndex(pub u16);
 
 /// A process that was recorded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// The name of its program.
     pub command: String,
@@ -16,7 +18,7 @@ pub struct Process {
 }
 
 /// How a process's times came to those of the first one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessClock {
     /// They share the machine and its clock since it was started: exact.
     Shared,

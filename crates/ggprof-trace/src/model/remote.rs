@@ -1,6 +1,7 @@
 //! Graphs that one process left to another.
 
 use super::{BackendIndex, GraphRunId, ProcessIndex};
+use serde::{Deserialize, Serialize};
 
 /// A call to compute a graph that may have its other half in another process: on a backend that
 /// leaves the work to a server, or by a program that computes what it is told to, without a scheduler.
@@ -18,7 +19,7 @@ pub struct GraphCall {
 }
 
 /// What two recordings of a client and its server have in common.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteLink {
     pub client: ProcessIndex,
     pub server: ProcessIndex,
@@ -35,7 +36,7 @@ pub struct RemoteLink {
 }
 
 /// A split of one process that a server computed, as both recorded it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteRun {
     /// The graph run of the client that it is part of.
     pub graph_run: GraphRunId,

@@ -4,7 +4,6 @@
 use super::events::Builder;
 use super::tables::{Split, Tables};
 use crate::model::{GraphCall, Trace};
-use ggprof_ggml::endpoint;
 use ggprof_spool::layout;
 use hashbrown::HashMap;
 
@@ -19,7 +18,7 @@ impl Builder<'_> {
             else {
                 continue;
             };
-            let is_remote = endpoint(&trace.backend(backend).name).is_some();
+            let is_remote = trace.backend(backend).endpoint().is_some();
             if begin.nodes == 0 || !(is_remote || self.is_direct(split)) {
                 continue;
             }
