@@ -201,8 +201,8 @@ fn jump(from: usize, to: usize) -> Option<u32> {
     let distance = to.wrapping_sub(from) as isize;
     let reaches = -(JUMP_REACH as isize)..JUMP_REACH as isize;
     let is_whole = distance % JUMP as isize == 0;
-    (is_whole && reaches.contains(&distance))
-        .then(|| 0x1400_0000 | (distance >> 2) as u32 & 0x03ff_ffff)
+    let jump = 0x1400_0000 | (distance >> 2) as u32 & 0x03ff_ffff;
+    (is_whole && reaches.contains(&distance)).then_some(jump)
 }
 
 /// A jump that passes on, in a register that holds no argument, where the replaced function

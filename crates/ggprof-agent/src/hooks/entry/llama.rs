@@ -253,8 +253,8 @@ macro_rules! takes_embedding {
         ) -> c_int {
             let Some(real) = batch_add_embd_real::find() else { return FAILED };
             // SAFETY: what the program would have called, with what it passed.
-            let row =
-                unsafe { real(batch, sequence, $($before,)* embedding $(, $behind)*) };
+            let call = || unsafe { real(batch, sequence, $($before,)* embedding $(, $behind)*) };
+            let row = call();
             built(|| built_batches::add_row(batch, number(sequence), row, true));
             row
         }
