@@ -265,7 +265,7 @@ mod tests {
             (elf::EM_AARCH64, Some("aarch64")),
             (elf::EM_RISCV, None),
         ] {
-            head[MACHINE..MACHINE + 2].copy_from_slice(&machine.to_le_bytes());
+            head[MACHINE..MACHINE + 2].copy_from_slice(&machine.0.to_le_bytes());
             let found = loading(&head);
             assert_eq!(found.processor, processor);
             let is_other = found.obstacle == Some(Obstacle::OtherProcessor);
