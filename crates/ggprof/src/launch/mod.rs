@@ -13,6 +13,7 @@ mod holder;
 mod inherited;
 mod listed;
 mod look;
+mod machine;
 mod observer;
 mod preload;
 mod program;
