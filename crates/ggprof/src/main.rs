@@ -74,6 +74,7 @@ fn run(command: &Command) -> anyhow::Result<Outcome> {
         Command::Diff(arguments) => commands::diff(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
+        Command::Merge(arguments) => commands::merge(arguments),
         Command::Export(what) => commands::export(what),
         Command::Ops(what) => commands::ops(what),
         Command::Peaks(arguments) => commands::peaks(arguments),

@@ -5,6 +5,7 @@ mod diff;
 mod explain;
 mod export;
 mod generate;
+mod merge;
 mod report;
 mod view;
 
@@ -44,6 +45,7 @@ pub(crate) use diff::diff;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use generate::generate;
+pub(crate) use merge::merge;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use only_on_linux::{
     attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
