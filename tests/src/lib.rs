@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arm64;
 pub mod browser;
 pub mod budget;
 pub mod built;
