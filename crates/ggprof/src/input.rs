@@ -170,17 +170,29 @@ pub(crate) fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// By name.
 fn recordings_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
     let mut found = Vec::new();
     for entry in directory.read_dir()? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file() {
+        if is_called_recording(&path) && path.is_file() {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether a file in a directory is taken for a recording, by its name.
+pub(crate) fn is_called_recording(path: &Path) -> bool {
+    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Reads one of many files, without a bar of its own.
+pub(crate) fn read_one_of_many(path: &Path) -> Result<Trace, ReadError> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    charged(formats::read_source(&FileBytes::new(file, length, Vec::new()))?)
 }
 
 fn open_file(path: &Path) -> Result<Trace, ReadError> {

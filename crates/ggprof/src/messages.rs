@@ -29,6 +29,13 @@ pub(crate) fn progress(text: &str) {
     }
 }
 
+/// How many of many are done, on a terminal only.
+pub(crate) fn counted(what: &str, done: usize, all: usize) {
+    if std::io::stderr().is_terminal() {
+        progress(&format!("{done} of {all} {what}"));
+    }
+}
+
 /// Takes the last of these from the terminal.
 pub(crate) fn progress_is_over() {
     if std::io::stderr().is_terminal() {

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod asleep;
+mod index;
 pub(crate) mod measure;
 mod profiles;
 mod reading;
@@ -13,7 +14,7 @@ mod viewer;
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|viewer|recording|threads|asleep] [--more] \
+const USAGE: &str = "cargo xtask bench [analysis|reading|index|viewer|recording|threads|asleep] [--more] \
 [--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -33,6 +34,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match part {
         "analysis" => analysis::run(reference),
         "reading" => reading::run(more),
+        "index" => index::run(),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
         "threads" => threads::run(),
@@ -40,6 +42,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "all" => {
             analysis::run(reference)?;
             reading::run(more)?;
+            index::run()?;
             viewer::run()?;
             recording::run()?;
             threads::run()?;

@@ -5,6 +5,7 @@ mod diff;
 mod explain;
 mod export;
 mod generate;
+mod index;
 mod report;
 mod view;
 
@@ -42,6 +43,7 @@ pub(crate) use diff::diff;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use generate::generate;
+pub(crate) use index::index;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use only_on_linux::{
     attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
