@@ -8,13 +8,14 @@ mod profiles;
 mod reading;
 mod recording;
 mod recordings;
+mod tables;
 mod threads;
 mod viewer;
 
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|index|viewer|recording|threads|asleep] [--more] \
+const USAGE: &str = "cargo xtask bench [analysis|reading|index|tables|viewer|recording|threads|asleep] [--more] \
 [--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -35,6 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "analysis" => analysis::run(reference),
         "reading" => reading::run(more),
         "index" => index::run(),
+        "tables" => tables::run(),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
         "threads" => threads::run(),

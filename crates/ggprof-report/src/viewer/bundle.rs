@@ -32,6 +32,7 @@ const MODULES: &[(&str, &str)] = modules![
     "layout/counters.js",
     "layout/streams.js",
     "layout/requests.js",
+    "layout/bands.js",
     "layout/groups.js",
     "layout/runs.js",
     "layout/rows.js",
