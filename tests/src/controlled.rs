@@ -1,6 +1,7 @@
 //! `ggprof run` and `ggprof ctl` in a session of their own: a runtime directory and a directory
 //! for files that nobody else uses.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -110,6 +111,14 @@ impl Running {
 
     pub fn id(&self) -> u32 {
         self.0.as_ref().map_or(0, Child::id)
+    }
+
+    /// The first line that it says, byte by byte, so that nothing behind it is taken.
+    #[expect(clippy::unbuffered_bytes, reason = "a buffer would take more")]
+    pub fn first_line(&mut self) -> String {
+        let said = self.0.as_mut().and_then(|child| child.stderr.as_mut()).expect("a pipe");
+        let line = said.bytes().map_while(Result::ok).take_while(|&byte| byte != b'\n');
+        String::from_utf8_lossy(&line.collect::<Vec<_>>()).into_owned()
     }
 
     /// Ends it as a terminal's user would; the exit code and what it said.

@@ -29,6 +29,14 @@ fn session() -> (TempDir, Session) {
     (directory, session)
 }
 
+/// An attach that records from now on.
+fn begun(attach: &mut Command) -> Running {
+    let mut attached = Running::start(attach);
+    let line = attached.first_line();
+    assert!(line.contains("One thread stood for"), "{line}");
+    attached
+}
+
 fn check_every_node(recording: &Recording) {
     assert_eq!((recording.lost(), recording.damage.len()), (0, 0));
     let whole = recording.splits.values().filter(|split| split.end.is_some());
@@ -50,25 +58,15 @@ fn a_server_is_recorded_from_the_attach_on() {
     };
     let before = ask();
     let words = ["attach", &server.id().to_string(), "--no-sensors", "-o", "p.ggprof"];
-    let attached = Running::start(&mut session.ggprof(&words));
-    // Computes nothing until somebody asks, and is not listed before that.
-    let mut asked = 0;
-    while session.spools().is_empty() {
-        server.complete("anything", 1).expect("it answers");
-        asked += 1;
-    }
+    let attached = begun(&mut session.ggprof(&words));
     assert_eq!([ask(), ask()], [before.clone(), before.clone()]);
     let (code, words) = attached.end();
     assert_eq!(code, Some(0), "{words}");
-    assert!(words.contains("One thread stood for"), "{words}");
     // Unobserved again, and as before.
     assert_eq!(ask(), before);
     // Once more, into a recording of its own, with the agent that is there.
     let words = ["attach", &server.id().to_string(), "--no-sensors", "-o", "again.ggprof"];
-    let attached = Running::start(&mut session.ggprof(&words));
-    while session.spools().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
+    let attached = begun(&mut session.ggprof(&words));
     assert_eq!(ask(), before);
     let (code, words) = attached.end();
     assert_eq!(code, Some(0), "{words}");
@@ -78,16 +76,15 @@ fn a_server_is_recorded_from_the_attach_on() {
     assert_eq!(again.completed_runs().count(), 9);
     let recording = Recording::read(&session.file("p.ggprof"));
     check_every_node(&recording);
-    // A graph for each token: of the two, and of the last of those that came before.
-    let runs = recording.completed_runs().count();
-    assert!((18..=18 + asked).contains(&runs), "{runs} runs, {asked} before");
+    // A graph for each token of the two.
+    assert_eq!(recording.completed_runs().count(), 18);
 }
 
 /// The program computes so many graphs; what it prints, and what was recorded meanwhile.
 fn while_it_computes(program: &Path, threads: &str) -> (Output, Recording) {
     let (_directory, session) = session();
     let mut command = Command::new(program);
-    command.args(["60000", threads]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.args(["20000", threads]).stdout(Stdio::piped()).stderr(Stdio::null());
     let program = command.spawn().expect("the program starts");
     let output = loop {
         let output = attach(&session, program.id(), &["--duration", "200ms", "-o", "p.ggprof"]);
@@ -104,13 +101,46 @@ fn while_it_computes(program: &Path, threads: &str) -> (Output, Recording) {
 #[test]
 fn code_is_changed_while_all_threads_stand() {
     let Some(program) = source_ggml::linked_into("ggml_linked_in.c") else { return };
-    let plain = Command::new(&program).args(["60000", "1"]).output().expect("the program starts");
+    let plain = Command::new(&program).args(["20000", "1"]).output().expect("the program starts");
     let (output, recording) = while_it_computes(&program, "1");
     assert_eq!((output.status.code(), output.stdout), (plain.status.code(), plain.stdout));
     check_every_node(&recording);
     assert!(recording.completed_runs().count() > 0);
     let ops = recording.coverage.iter().find(|it| it.what == Covered::Ops as u16);
     assert_eq!(ops.map(|it| it.how), Some(CoveredHow::InlineHook as u8));
+}
+
+/// The rest of a graph that was begun before is not recorded, and is no loss.
+#[test]
+fn recording_begins_with_the_next_graph() {
+    let Some(program) = source_ggml::linked_into("waits_inside_op.c") else { return };
+    let (_directory, session) = session();
+    let mut program = ready(&mut Command::new(program));
+    let pid = program.id().to_string();
+    let attach = |file| begun(&mut session.ggprof(&["attach", &pid, "--no-sensors", "-o", file]));
+    let check = |attached: Running, file: &str| {
+        let (code, words) = attached.end();
+        assert_eq!(code, Some(0), "{words}");
+        let recording = Recording::read(&session.file(file));
+        check_every_node(&recording);
+        assert_eq!(recording.completed_runs().count(), 2);
+    };
+    // In the middle of the first graph, and between the third and the fourth.
+    let attached = attach("first.ggprof");
+    go_on(&mut program);
+    wait_until_ready(&mut program);
+    check(attached, "first.ggprof");
+    // In the middle of the fourth, which was begun while nothing was recorded.
+    go_on(&mut program);
+    wait_until_ready(&mut program);
+    let attached = attach("second.ggprof");
+    go_on(&mut program);
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+    check(attached, "second.ggprof");
+}
+
+fn go_on(program: &mut Child) {
+    program.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
 }
 
 /// A program that waits for a line, and has said that it is ready.
@@ -121,11 +151,15 @@ fn ready(command: &mut Command) -> Child {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts");
+    wait_until_ready(&mut program);
+    program
+}
+
+fn wait_until_ready(program: &mut Child) {
     let mut line = String::new();
     let out = program.stdout.as_mut().expect("a pipe");
     BufReader::new(out).read_line(&mut line).expect("it says something");
     assert_eq!(line, "ready\n");
-    program
 }
 
 #[test]
@@ -156,16 +190,13 @@ fn an_idle_server_is_left_as_it_was() {
     let output = attach(&session, server.id(), &["--duration", "20ms"]);
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     server.complete("now it computes", 3).expect("it answers");
-    let again = Running::start(&mut session.ggprof(&[
+    let again = begun(&mut session.ggprof(&[
         "attach",
         &server.id().to_string(),
         "--no-sensors",
         "-o",
         "p.ggprof",
     ]));
-    while session.spools().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
     server.complete("and again", 3).expect("it answers");
     let (code, words) = again.end();
     assert_eq!(code, Some(0), "{words}");

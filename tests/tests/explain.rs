@@ -237,7 +237,13 @@ fn on_vulkan(tokens: u32) -> Option<Command> {
 #[test]
 fn pipelines_compiled_in_the_first_run() {
     let Some(command) = on_vulkan(4) else { return };
-    check(&Recorded::of(command).explained(), "R17", "pp", "warm up");
+    let recorded = Recorded::of(command);
+    check(&recorded.explained(), "R17", "pp", "warm up");
+    // Of the software device.
+    let system = &recorded.ask(&["report", "--issue"])["system"];
+    let driver = system["driver"][0].as_str().unwrap_or_default();
+    assert!(driver.starts_with("Vulkan0 0.0."), "{system}");
+    assert!(system["system"].as_str().is_some_and(|it| it.contains("Linux ")), "{system}");
 }
 
 /// Beside a stand-in for a driver that says at which clock the device runs.

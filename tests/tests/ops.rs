@@ -80,8 +80,10 @@ fn ggml_reads_every_line_as_the_op_that_was_recorded() {
 }
 
 /// Each copy has some bytes of its records changed. The lines of all of them are computed together.
+/// `GGPROF_DAMAGED=200` makes as many copies.
 fn damaged_recordings_make_no_file_that_ends_its_reader(recording: &Path, directory: &Path) {
-    const COPIES: u64 = 12;
+    let wanted = std::env::var("GGPROF_DAMAGED").ok().and_then(|it| it.parse().ok());
+    let copies: u32 = wanted.unwrap_or(12);
     const CHANGES: u64 = 60;
     let bytes = std::fs::read(recording).unwrap();
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap_or_default() as u64;
@@ -93,7 +95,7 @@ fn damaged_recordings_make_no_file_that_ends_its_reader(recording: &Path, direct
         random % below
     };
     let mut all = std::collections::BTreeSet::new();
-    for _ in 0..COPIES {
+    for _ in 0..copies {
         let mut bytes = bytes.clone();
         for _ in 0..CHANGES {
             let at = (4096 + next(used - 4096)) as usize;

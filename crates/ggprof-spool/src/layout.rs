@@ -264,6 +264,10 @@ pub const ANSWER_OFFLOAD_UNKNOWN: u32 = 1 << 2;
 /// Nobody but the system's administrator may read the sensor.
 pub const SENSOR_FORBIDDEN: u32 = 1;
 
+/// What a [`Machine`] record tells of.
+pub const MACHINE_SYSTEM: u8 = 1;
+pub const MACHINE_DRIVER: u8 = 2;
+
 /// No backend, scheduler, string, run …: numbering starts at 1.
 pub const NONE: u32 = 0;
 
@@ -436,6 +440,10 @@ records! {
         usage: u8, reserved: u16, memory: u32, type_name: u32, device: u32, flags: u32,
         reserved2: [u32; 3],
     }
+    /// The Vulkan driver of a backend's device, with the numbers that it gives itself.
+    Driver = 0x19, 32 {
+        flags: u8, reserved: u16, backend: u32, vendor: u32, version: u32, reserved2: [u32; 4],
+    }
     /// What a sensor said at a moment.
     Sample = 0x16, 32 {
         flags: u8, reserved: u16, sensor: u32, value: u64, monotonic_ns: u64, reserved2: u64,
@@ -483,6 +491,10 @@ records! {
     Sensor = 0x88, 32 {
         quantity: u8, units: u16, sensor: u32, device: u32, flags: u32, name_bytes: u32,
         every_ns: u64, reserved: u32,
+    }
+    /// What the machine runs on; followed by `text_bytes` bytes.
+    Machine = 0x8b, 32 {
+        what: u8, units: u16, text_bytes: u32, reserved: [u32; 6],
     }
     /// Where the tensors of a node are that the processor computed, and what other backends say
     /// of it; followed by `sources` kinds of memory and `answers` times [`Answer`].

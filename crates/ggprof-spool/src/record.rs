@@ -61,6 +61,11 @@ pub enum Record {
         name: String,
     },
     Sample(layout::Sample),
+    Driver(layout::Driver),
+    Machine {
+        machine: layout::Machine,
+        text: String,
+    },
     MemoryKind(layout::MemoryKind),
     Placement {
         placement: layout::Placement,
@@ -152,6 +157,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::BatchEnd::KIND => Record::BatchEnd(layout::BatchEnd::decode(bytes)?),
         layout::ContextChange::KIND => Record::ContextChange(layout::ContextChange::decode(bytes)?),
         layout::Sample::KIND => Record::Sample(layout::Sample::decode(bytes)?),
+        layout::Driver::KIND => Record::Driver(layout::Driver::decode(bytes)?),
+        layout::Machine::KIND => {
+            let machine = layout::Machine::decode(bytes)?;
+            let text = tail_text(bytes, layout::Machine::BYTES, machine.text_bytes)?;
+            Record::Machine { machine, text }
+        }
         layout::Sensor::KIND => {
             let sensor = layout::Sensor::decode(bytes)?;
             let name = tail_text(bytes, layout::Sensor::BYTES, sensor.name_bytes)?;

@@ -117,8 +117,15 @@ mod tests {
         let (a_ns, b_ns) = (100.0, 100.0 + change_ns);
         let total = Change { a_ns, b_ns, interval: Some(interval), chance: Some(chance) };
         let name = PhaseName { kind: PhaseKind::Generation, label: Some("tg64".to_owned()) };
-        let phase =
-            PhaseDiff { name, units: (1, 1), total, usual_share: None, rows: vec![], rest_ns: 0.0 };
+        let phase = PhaseDiff {
+            name,
+            units: (1, 1),
+            total,
+            usual_share: None,
+            rows: vec![],
+            alike_ns: 0.0,
+            rest_ns: 0.0,
+        };
         Diff { sizes: (5, 5), phases: vec![phase], only_a: vec![], only_b: vec![] }
     }
 

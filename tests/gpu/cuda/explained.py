@@ -3,7 +3,7 @@
 
     ggprof diff A B --format json | explained.py
 
-Without a name are splits whose ops are not known, and the remainder of medians.
+Without a name are splits whose ops are not known, and what medians do not add up to.
 """
 
 import json
@@ -15,7 +15,7 @@ for phase in diff["phases"]:
     change = phase["change_ns"]
     if not change:
         continue
-    unnamed = [row for row in rows if row["op"] == "SPLIT" or row["a_ns"] is None]
+    unnamed = [row for row in rows if row["op"] == "SPLIT" or row["op"].startswith("what medians")]
     left = sum(row["change_ns"] for row in unnamed)
     everything = sum(row["change_ns"] for row in rows)
     print(

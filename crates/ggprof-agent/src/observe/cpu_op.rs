@@ -112,6 +112,7 @@ fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usiz
 
 fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
     match join_run_of(this, params, tensor) {
+        Err(LossKind::OpOutsideRun) if is_of_earlier_graph(this) => {}
         Err(why) => lose(why),
         Ok(log) => {
             if let Some(position) = log.position_of(tensor) {
@@ -119,6 +120,12 @@ fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize
             }
         }
     }
+}
+
+/// The thread has taken part in no graph that was begun since the agent came: it may be in the middle
+/// of one that was begun before, which is not recorded.
+fn is_of_earlier_graph(this: &ThisThread) -> bool {
+    this.log.get().is_none() && current::began_under_way()
 }
 
 /// Finds the running graph that holds the tensor and takes part in it, or says what is lost.

@@ -19,7 +19,7 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
@@ -53,6 +53,8 @@ static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
 /// Held while one is made.
 static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
 static FAULTS: AtomicU32 = AtomicU32::new(0);
+/// See `began_under_way`.
+static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 
 /// What is to be done on occasions that are noticed here or by hooks, by those who know of
 /// everything else there is.
@@ -76,6 +78,7 @@ pub(crate) fn arm(environment: Environment, duties: Duties) {
 /// The program itself asks for this.
 pub(crate) fn arm_with(config: Config, duties: Duties) {
     let _ = DUTIES.set(duties);
+    UNDER_WAY.store(is_late() || is_inert(), Ordering::Relaxed);
     if CONFIG.set(Some(config)).is_ok() {
         STATE.store(ARMED, Ordering::Relaxed);
     }
@@ -89,6 +92,11 @@ pub(crate) fn come_late() {
 /// Whether it was, and the program has not asked for a recording.
 pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
+}
+
+/// Whether the program ran already when a recording was asked for: graphs may have been begun before.
+pub(crate) fn began_under_way() -> bool {
+    UNDER_WAY.load(Ordering::Relaxed)
 }
 
 /// Whether no recording was requested.
@@ -245,7 +253,8 @@ pub(crate) fn record_again(config: Config) -> Result<(), String> {
     if before.spool.header.control() != Control::Stop {
         return Err("it is being recorded already; `ggprof ctl` and `ggprof top` reach it".into());
     }
-    let again = Recorder::create(&config, Some(before))?;
+    let mut again = Recorder::create(&config, Some(before))?;
+    again.gate.follow(&before.gate);
     again.spool.header.set_control(Control::Record);
     RECORDER.store(Box::leak(Box::new(again)), Ordering::Release);
     Ok(())

@@ -25,6 +25,8 @@ pub(crate) struct Gate {
     opened_ns: AtomicU64,
     /// Runs that were begun while the gate was shut and have not ended.
     unrecorded: AtomicU32,
+    /// Of the recording before this one, whose runs may not have ended either.
+    before: Option<&'static Gate>,
     /// A device's library still holds records of runs that were admitted.
     owed: AtomicBool,
 }
@@ -53,8 +55,14 @@ impl Gate {
             seen: AtomicU64::new(0),
             opened_ns: AtomicU64::new(0),
             unrecorded: AtomicU32::new(0),
+            before: None,
             owed: AtomicBool::new(false),
         }
+    }
+
+    /// Another recording of this process was stopped, and this one begins.
+    pub(super) fn follow(&mut self, before: &'static Gate) {
+        self.before = Some(before);
     }
 
     /// The number of the program's next graph run.
@@ -110,7 +118,11 @@ impl Gate {
 
     /// Whether something that belongs to no known run is missing from the recording.
     pub(crate) fn misses(&self, header: &HeaderPage) -> bool {
-        self.unrecorded.load(Relaxed) == 0 && is_open(header)
+        is_open(header) && !self.has_unrecorded()
+    }
+
+    fn has_unrecorded(&self) -> bool {
+        self.unrecorded.load(Relaxed) > 0 || self.before.is_some_and(Gate::has_unrecorded)
     }
 
     /// A stop writes its request first and then waits until no thread is inside. So a thread

@@ -48,8 +48,9 @@ pub struct PhaseDiff {
     /// Certain changes first, then those whose interval does not contain zero, then the others, what is
     /// only on one side at the end; of each the largest first.
     pub rows: Vec<Row>,
-    /// What is left between the sum of the rows and the whole: what all ops have in common, and what
-    /// medians of parts do not add up to. Nothing with one recording a side.
+    /// What all ops have in common, which is not in their rows. Nothing with one recording a side.
+    pub alike_ns: f64,
+    /// What medians of parts do not add up to. Nothing with one recording a side.
     pub rest_ns: f64,
 }
 
@@ -206,11 +207,15 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     let factors = common_factors(&keys_a, &keys_b, &matched, &total);
     let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors: &factors };
     let rows: Vec<Row> = matched.iter().map(|row| both.row(row)).collect();
-    let rest_ns = total.ns() - rows.iter().map(|row| row.change.ns()).sum::<f64>();
+    let named_ns: f64 = rows.iter().map(|row| row.change.ns()).sum();
+    let whole_ns: f64 =
+        matched.iter().map(|row| both.times(row)).map(|(a, b)| median(&b) - median(&a)).sum();
+    let (alike_ns, rest_ns) = (whole_ns - named_ns, total.ns() - whole_ns);
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
-    let rest_ns = if a.len() == 1 && b.len() == 1 { 0.0 } else { rest_ns };
+    let is_single = a.len() == 1 && b.len() == 1;
+    let (alike_ns, rest_ns) = if is_single { (0.0, 0.0) } else { (alike_ns, rest_ns) };
     let units = (units(a), units(b));
-    PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, rest_ns }
+    PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, alike_ns, rest_ns }
 }
 
 /// How much slower than usual each recording was, those of the first side first.
@@ -402,9 +407,14 @@ impl Both<'_> {
         }
     }
 
+    /// What each recording of either side took.
+    fn times(&self, row: &Matched) -> (Vec<f64>, Vec<f64>) {
+        (self.a.times(&row.a), self.b.times(&row.b))
+    }
+
     /// Of ops, apart from what all ops of a recording have in common.
     fn change(&self, row: &Matched, is_op: bool) -> Change {
-        let (mut a, mut b) = (self.a.times(&row.a), self.b.times(&row.b));
+        let (mut a, mut b) = self.times(row);
         if is_op {
             a.iter_mut().chain(&mut b).zip(self.factors).for_each(|(ns, factor)| *ns /= factor);
         }

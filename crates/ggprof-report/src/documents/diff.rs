@@ -199,9 +199,12 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
             rows.push(sum_row(phase, text, b - a, Some((a, b))));
         }
     }
-    if phase.rest_ns.abs() > 0.0 {
-        let text = "all operations alike".to_owned();
-        rows.push(sum_row(phase, text, phase.rest_ns, None));
+    let common = [
+        ("all operations alike", phase.alike_ns),
+        ("what medians do not add up to", phase.rest_ns),
+    ];
+    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > 0.0) {
+        rows.push(sum_row(phase, text.to_owned(), ns, None));
     }
     rows
 }

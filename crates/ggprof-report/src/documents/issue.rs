@@ -12,7 +12,7 @@ use ggprof_analysis::diff::{
     Diff, Fusions, Key, Ledger, Part, PhaseLedger, PhaseName, ledger, placement,
 };
 use ggprof_analysis::{by_shape, model_facts, most_threads, phases};
-use ggprof_trace::{EventKind, Trace};
+use ggprof_trace::{DeviceType, EventKind, Trace};
 use std::collections::BTreeSet;
 
 /// Rows of each table: all of them together stay below sixty lines.
@@ -97,7 +97,12 @@ fn versions(document: &mut Document, trace: &Trace) {
     let used: BTreeSet<u16> = trace.events.iter().map(|event| event.backend.0).collect();
     let device = |at: &u16| {
         let backend = &trace.backends[usize::from(*at)];
-        let name = format!("{} ({})", backend.label(), backend.device_type.name());
+        let kind = backend.device_type;
+        // The processor's name comes behind all of them.
+        let maker =
+            Some(&backend.description).filter(|it| !it.is_empty() && kind != DeviceType::Cpu);
+        let maker = maker.map_or_else(String::new, |maker| format!(", {maker}"));
+        let name = format!("{} ({}{maker})", backend.label(), kind.name());
         Fact::listed("device", Cell::Text(name), "{}")
     };
     let mut facts: Vec<Fact> = used.iter().map(device).collect();
@@ -106,6 +111,14 @@ fn versions(document: &mut Document, trace: &Trace) {
     let threads = most_threads(trace).map(|threads| Cell::Count(threads.into()));
     facts.push(Fact::new("threads", Cell::or_nothing(threads, |it| it), "{} threads"));
     document.fact("devices", "devices", facts);
+    let drivers = trace.provenance.iter().flat_map(|provenance| &provenance.drivers);
+    let system = trace.provenance.as_ref().map_or("", |provenance| &provenance.system);
+    let mut facts = vec![Fact::new("system", text(system), "{}")];
+    facts.extend(drivers.map(|driver| Fact::listed("driver", text(driver), "driver {}")));
+    facts.retain(|fact| fact.value != Cell::Nothing);
+    if !facts.is_empty() {
+        document.fact("system", "system", facts);
+    }
 }
 
 fn model(document: &mut Document, trace: &Trace) {

@@ -9,6 +9,12 @@ pub struct Provenance {
     pub command: String,
     pub pid: u32,
     pub cpu: String,
+    /// The operating system and its kernel; empty where nobody noted them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub system: String,
+    /// Drivers of devices, with their versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub drivers: Vec<String>,
     /// Nanoseconds since 1970 when recording began.
     pub recorded_at_unix_ns: u64,
     /// Moments of this recording's clock, and nanoseconds since 1970 at the same time; by time. A

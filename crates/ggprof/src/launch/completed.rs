@@ -1,13 +1,24 @@
 //! The recording of a process that has ended, with what the launcher knows of its run behind it.
 //! The file itself stays as it is.
 
+use super::machine;
 use super::sensors::{self, Samples};
+use ggprof_spool::appendix::Appendix;
 use ggprof_spool::live::LiveSpool;
+use ggprof_spool::reader::Header;
 use ggprof_trace::formats::FileBytes;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Mutex;
+
+/// What to put behind a recording of this header and length; empty where there is nothing.
+pub(super) fn behind(header: &Header, file_bytes: u64, samples: &Mutex<Samples>) -> Vec<u8> {
+    let Some(mut appendix) = Appendix::behind(header, file_bytes) else { return Vec::new() };
+    machine::put(&mut appendix);
+    sensors::lock(samples).put(header, &mut appendix);
+    appendix.finish()
+}
 
 pub(crate) struct Completed<'f> {
     file: &'f Path,
@@ -21,8 +32,7 @@ impl<'f> Completed<'f> {
         let bytes = file.metadata()?.len();
         let header = LiveSpool::open(file).and_then(|spool| spool.header());
         // Without a header, whoever reads it will say what is wrong.
-        let appendix = header
-            .map_or_else(|_| Vec::new(), |header| sensors::lock(samples).behind(&header, bytes));
+        let appendix = header.map_or_else(|_| Vec::new(), |header| behind(&header, bytes, samples));
         Ok(Completed { file, bytes, appendix })
     }
 

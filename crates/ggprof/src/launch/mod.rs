@@ -12,6 +12,7 @@ mod holder;
 mod inherited;
 mod listed;
 mod look;
+mod machine;
 mod observer;
 mod preload;
 mod program;

@@ -1,7 +1,8 @@
 //! A process that is being recorded, as the launcher sees it.
 
+use super::completed::behind;
 use super::holder::Holder;
-use super::sensors::{self, Samples};
+use super::sensors::Samples;
 use super::spools::process_of;
 use ggprof_spool::Spool;
 use ggprof_spool::layout::{BLOCK_BYTES, Control, HEADER_BYTES, Window};
@@ -115,7 +116,7 @@ impl Recorded {
     }
 
     /// Sends the recording as it is now: pieces of it, each behind its place in the file and
-    /// its length, the first piece of the file last. What sensors said comes behind all others.
+    /// its length, the first piece of the file last. What the launcher knows comes behind all others.
     pub(crate) fn send_snapshot(
         &self,
         samples: &Mutex<Samples>,
@@ -125,8 +126,8 @@ impl Recorded {
         self.spool.snapshot(|offset, piece| {
             if offset == 0 {
                 let header = Spool::open(piece).map(|spool| spool.header());
-                let behind = |header| sensors::lock(samples).behind(&header, end);
-                let appendix = header.map(behind).unwrap_or_default();
+                let appendix = header.map(|header| behind(&header, end, samples));
+                let appendix = appendix.unwrap_or_default();
                 if !appendix.is_empty() {
                     send(to, end, &appendix)?;
                 }

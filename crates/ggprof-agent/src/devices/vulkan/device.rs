@@ -19,7 +19,7 @@ use crate::clock;
 use crate::devices::vulkan::ffi::commands::{
     AnyDeviceCommands, DeviceCommands, InstanceCommands, PhysicalDeviceCommands,
 };
-use crate::devices::vulkan::settings::Mode;
+use crate::devices::vulkan::settings::{self, Mode};
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
 use crate::observe::fail_open;
@@ -61,6 +61,8 @@ pub(crate) struct Device {
     pub(crate) samples: Samples,
     /// The bits that count of each queue family's timestamps; 0: it has none.
     pub(crate) families: Vec<u64>,
+    /// The numbers of its maker and of its driver's version.
+    pub(crate) driver: (u32, u32),
     /// Why nothing on this device can be timed, empty where it can.
     pub(crate) untimed: &'static str,
     /// Query pools of command buffers that are gone.
@@ -77,18 +79,19 @@ impl Device {
         handle: vk::Device,
         instance: Arc<Instance>,
         next: DeviceCommands,
-        mode: Mode,
         clock: DeviceClock,
         families: Vec<u64>,
+        driver: (u32, u32),
         untimed: &'static str,
     ) -> Device {
         Device {
             handle,
             instance,
             next,
-            mode,
+            mode: settings::mode(),
             clock,
             families,
+            driver,
             untimed,
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),

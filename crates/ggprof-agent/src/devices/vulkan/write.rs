@@ -115,4 +115,7 @@ fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
         ..Default::default()
     };
     lane.define_lasting(Owner::Backend(backend), &record.encode());
+    let (vendor, version) = device.driver;
+    let driver = layout::Driver { backend, vendor, version, ..Default::default() };
+    lane.define_lasting(Owner::Backend(backend), &driver.encode());
 }

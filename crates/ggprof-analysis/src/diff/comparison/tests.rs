@@ -145,3 +145,19 @@ fn several_recordings_a_side() {
     let few = compare(&side(&[100; 4]), &side(&[110; 4]), Depth::Op);
     assert_eq!((few.phases[1].total.ns().round(), few.phases[1].total.is_certain()), (10.0, false));
 }
+
+/// What all ops have in common is one figure, and no change of an op.
+#[test]
+fn a_side_that_is_slower_as_a_whole() {
+    const OPS: [&str; 6] = ["ADD", "SUB", "MUL", "DIV", "SQR", "SQRT"];
+    let side = |ns: u64| -> Vec<Ledger> {
+        let before: Vec<String> = OPS.iter().map(|op| format!("CPU {op}")).collect();
+        let ops: Vec<_> = before.iter().map(|op| (op.as_str(), "x f32[8] <- f32[8]", ns)).collect();
+        vec![ledger(&recording(&ops), &Fusions::default()); 2]
+    };
+    let diff = compare(&side(100), &side(104), Depth::Op);
+    let phase = &diff.phases[1];
+    assert!(phase.rows.iter().all(|row| row.change.ns().abs() < 0.01), "{}", text(&diff));
+    assert!((phase.alike_ns - 24.0).abs() < 0.01, "{}", phase.alike_ns);
+    assert!(phase.rest_ns.abs() < 0.01, "{}", phase.rest_ns);
+}

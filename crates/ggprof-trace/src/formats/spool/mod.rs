@@ -19,6 +19,7 @@ mod events;
 mod fusions;
 mod kernel_name;
 mod live;
+mod machine;
 mod nodes;
 mod op_runs;
 mod placement;
@@ -116,6 +117,8 @@ fn read_part<S: Bytes + ?Sized>(
         command: header.command.clone(),
         pid: header.pid,
         cpu: header.cpu_name.clone(),
+        system: machine::system(&tables),
+        drivers: machine::drivers(&tables),
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_anchors: clock::anchors(&header, &tables.clock_samples),
         clock_error_ns: clock.error_ns(),

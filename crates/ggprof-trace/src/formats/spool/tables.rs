@@ -46,6 +46,10 @@ pub(super) struct Tables {
     /// Each with its device's name.
     pub(super) sensors: BTreeMap<u32, (layout::Sensor, String)>,
     pub(super) samples: Vec<layout::Sample>,
+    /// By backend.
+    pub(super) drivers: BTreeMap<u32, layout::Driver>,
+    /// What it is, and its text.
+    pub(super) machine: Vec<(u8, String)>,
     pub(super) memory_kinds: BTreeMap<u32, layout::MemoryKind>,
     /// By node and by the backend that computed it.
     pub(super) placements: HashMap<(u32, u32), Placed>,
@@ -207,6 +211,8 @@ impl Tables {
                 self.sensors.insert(sensor.sensor, (sensor, name));
             }
             Record::Sample(sample) => self.samples.push(sample),
+            Record::Driver(driver) => _ = self.drivers.insert(driver.backend, driver),
+            Record::Machine { machine, text } => self.machine.push((machine.what, text)),
             Record::Unknown { .. } => {}
         }
     }

@@ -78,9 +78,8 @@ impl Samples {
         self.rows.len()
     }
 
-    /// What to put behind a recording of this header and length; empty where there is nothing.
-    pub(crate) fn behind(&self, header: &Header, file_bytes: u64) -> Vec<u8> {
-        let Some(mut appendix) = Appendix::behind(header, file_bytes) else { return Vec::new() };
+    /// Puts all of them behind a recording of this header.
+    pub(crate) fn put(&self, header: &Header, appendix: &mut Appendix) {
         for (number, sensor) in (1..).zip(&self.sensors) {
             let head = Sensor {
                 quantity: sensor.quantity as u8,
@@ -104,7 +103,6 @@ impl Samples {
                 }
             }
         }
-        appendix.finish()
     }
 }
 

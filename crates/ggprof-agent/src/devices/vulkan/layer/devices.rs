@@ -14,7 +14,7 @@ use crate::devices::vulkan::device_creation::{self, Extended};
 use crate::devices::vulkan::ffi::commands::{AnyDeviceCommands, DeviceCommands};
 use crate::devices::vulkan::ffi::dispatch_key;
 use crate::devices::vulkan::ffi::loader::Chain;
-use crate::devices::vulkan::{settings, write};
+use crate::devices::vulkan::write;
 use crate::fault::fault_point;
 use crate::observe::fail_open::{self, contained};
 use crate::recorder::current;
@@ -108,9 +108,9 @@ unsafe fn take_in(
     let properties = unsafe { device_creation::properties(about, physical) };
     let clock = extended.clock(&properties, &families, find, timed);
     let untimed = extended.why_untimed(timed && next.reset_query_pool.is_some(), &families);
-    let mode = settings::mode();
+    let driver = (properties.vendor_id, properties.driver_version);
     let instance = Arc::clone(instance);
-    let known = Device::new(device, instance, next, mode, clock, families, untimed);
+    let known = Device::new(device, instance, next, clock, families, driver, untimed);
     // SAFETY: a live device.
     let key = unsafe { dispatch_key(device) };
     DEVICES.put(key, Box::new(known));
