@@ -14,6 +14,7 @@ use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
 #[cfg(target_os = "linux")]
 use std::borrow::Borrow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,9 @@ impl Recording {
         let files = files_of(paths)?;
         if let [file] = &files[..] {
             return Self::open(file);
+        }
+        if let Some(twice) = named_twice(&files) {
+            bail!(messages::named_twice(twice));
         }
         let mut names = Vec::new();
         let mut traces = Vec::new();
@@ -149,6 +153,16 @@ impl Recording {
             false => Outcome::Incomplete,
         }
     }
+}
+
+/// A file that was already named before it, by whatever path.
+fn named_twice(files: &[PathBuf]) -> Option<&Path> {
+    let mut known = HashSet::new();
+    let is_known = |file: &&PathBuf| {
+        let same = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+        !known.insert(same)
+    };
+    files.iter().find(is_known).map(PathBuf::as_path)
 }
 
 /// What the names stand for: a directory is a list of its recordings.
