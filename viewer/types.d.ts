@@ -18,10 +18,14 @@ type Columns = { [name: string]: Column };
 type Span = { start: number; end: number };
 
 type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
+/** A process of several, and its machine where there are several. */
+type Process = { label: string; host: string | null };
 type Backend = {
   /** Whose it is, in a page of several processes. */
   process: number | null;
-  label: string; name: string; type: string; busy: number | null; copying: number | null; idle: number | null;
+  label: string; name: string; type: string;
+  /** What it is called among those of its process. */
+  device: string; busy: number | null; copying: number | null; idle: number | null;
   /** What was measured of its device, in GB/s and GFLOP/s. */
   peak: { bandwidth: number | null; compute: number | null } | null;
 };
@@ -70,6 +74,8 @@ type Tables = {
   /** Milliseconds since 1970 at the first event; null where that is not known. */
   clock: number | null;
   drawn: number | null;
+  /** Empty for the recording of one. */
+  processes: Process[];
   backends: Backend[];
   phases: Phase[];
   requests: { list: ServedRequest[]; stalls: Stall[] };
@@ -103,7 +109,7 @@ type Look = {
 
 /** A row of the timeline: of events (`lane`), of other things (`spans`), of rates (`lanes`), or of `levels`. */
 type Row = {
-  kind: "phases" | "runs" | "requests" | "group" | "fold" | "lane" | "thread" | "stream" | "counter";
+  kind: "band" | "phases" | "runs" | "requests" | "group" | "fold" | "lane" | "thread" | "stream" | "counter";
   label: string;
   what?: string;
   key: string;
@@ -131,7 +137,9 @@ type Row = {
 type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
 type LaneRow = Row & Required<Pick<Row, "lane">>;
 type PlacedRow = Row & { y: number; height: number; fixed: boolean };
-type Group = { key: string; label: string; backend: Backend | null; summary: Row; rows: Row[] };
+/** A process: its name, and one row for all that it did. */
+type Band = { key: string; label: string; summary: Row };
+type Group = { key: string; label: string; backend: Backend | null; band: Band | null; summary: Row; rows: Row[] };
 
 /** Where on a canvas, and with what, something is drawn above the timeline. */
 type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme; toX: (time: number) => number };

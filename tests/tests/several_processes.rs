@@ -20,6 +20,13 @@ fn two_at_once(libraries: &Path) -> TempDir {
     run.current_dir(directory.path()).env_remove("LD_PRELOAD").stdin(Stdio::null());
     let output = run.output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    let files: Vec<String> = files_in(directory.path())
+        .iter()
+        .map(|file| file.file_name().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let hint = format!("All of them on one axis of time: ggprof view {}", files.join(" "));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(files.len() != 2 || said.contains(&hint), "{hint}: {said}");
     directory
 }
 
@@ -76,6 +83,12 @@ fn two_processes_at_once_are_two_with_one_clock() {
     }
     let warnings = together["warnings"].to_string();
     assert!(!warnings.contains("time of day"), "{warnings}");
+
+    // None is counted twice.
+    let mut twice = Command::new(built::ggprof());
+    let twice = twice.arg("report").args([&files[0], &files[1], &files[0]]).output().unwrap();
+    let said = String::from_utf8_lossy(&twice.stderr);
+    assert!(twice.status.code() == Some(1) && said.contains("is named twice"), "{twice:?}");
 
     // A directory is a list of recordings.
     let listed = ask(&["report"], &[directory.path().to_owned()]);

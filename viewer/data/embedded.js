@@ -4,12 +4,18 @@ import { decodeColumns } from "./columns.js";
 
 /** @param {string} base64 */
 export async function readEmbedded(base64) {
-  const inflated = await inflate(toBytes(base64));
+  const inflated = await unpacked(base64);
   const length = new DataView(inflated).getUint32(0, true);
   /** @type {Tables & { columns: import("./columns.js").Described[] }} */
   const tables = JSON.parse(new TextDecoder().decode(new Uint8Array(inflated, 4, length)));
   const columns = decodeColumns(tables.columns, new Uint8Array(inflated, 4 + length));
   return { tables, columns };
+}
+
+// The bytes of the block.
+/** @param {string} base64 @returns {Promise<ArrayBuffer>} */
+export function unpacked(base64) {
+  return inflate(toBytes(base64));
 }
 
 /** @param {string} base64 */

@@ -17,6 +17,7 @@ export class Recording {
     this.clock = tables.clock;
     // How many events to draw at most; null for all.
     this.drawn = tables.drawn;
+    this.processes = tables.processes;
     this.backends = tables.backends;
     this.phases = tables.phases;
     this.requests = tables.requests;

@@ -72,7 +72,7 @@ function drawRow(context, row, box, scene, state, colours) {
   context.rect(box.x, box.y, box.width, box.height);
   context.clip();
   let remark = "";
-  if (row.kind === "group") drawGroup(context, row, box, scene.timesOf(row, state.range), colours);
+  if (row.kind === "group" || row.kind === "band") drawGroup(context, row, box, scene.timesOf(row, state.range), colours);
   else if (isCounter(row)) remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
   context.restore();
@@ -109,7 +109,8 @@ function drawGroup(context, row, box, times, colours) {
 
 /** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {string} remark @param {Theme} colours */
 function drawName(context, row, box, remark, colours) {
-  const isGroup = row.kind === "group";
+  const isBand = row.kind === "band";
+  const isGroup = row.kind === "group" || isBand;
   // Rows that share a height are named once, in the middle of all.
   const height = box.height * (1 + (row.joined ?? 0));
   const label = row.pinned ? row.label : row.shown ?? row.label;
@@ -119,8 +120,11 @@ function drawName(context, row, box, remark, colours) {
   }
   context.fillStyle = isGroup ? colours.text : colours.faint;
   const mark = isGroup || row.kind === "fold" ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
-  const name = label.length > 18 ? `${label.slice(0, 17)}…` : label;
+  // The name of a band has the whole width.
+  const name = label.length > 18 && !isBand ? `${label.slice(0, 17)}…` : label;
+  if (isBand) context.font = `bold ${context.font}`;
   context.fillText(mark + name, isGroup ? 6 : 20, box.y + height / 2);
+  if (isBand) context.font = context.font.replace("bold ", "");
   context.textAlign = "right";
   context.fillText(remark, GUTTER - 8, box.y + box.height / 2);
   context.textAlign = "left";

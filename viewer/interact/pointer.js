@@ -93,7 +93,7 @@ export function handlePointer(canvas, scene, store, actions) {
   /** @param {Point} point */
   function click(point) {
     const { row, place, event } = hit(scene, store.state, point);
-    if (row?.kind === "group" || row?.kind === "fold") actions.toggle("collapsed", row.key);
+    if (row && ["band", "group", "fold"].includes(row.kind)) actions.toggle("collapsed", row.key);
     else if (point.x < GUTTER && row && !row.top) actions.toggle("pinned", row.key);
     else if (point.y < RULER) store.update({ range: null });
     else if (row?.eventOf && row.spans && place !== -1) actions.selectWork(row.spans.events[place]);

@@ -2,6 +2,7 @@
 // them, and its rates. Made once; what is shown of it is for `rows.js`.
 
 import { COPY, OP } from "../data/recording.js";
+import { bands, closedAtFirst } from "./bands.js";
 import { counterRow } from "./counters.js";
 import { flattened, lane, split } from "./lanes.js";
 import { levelGroups } from "./levels.js";
@@ -19,9 +20,14 @@ const THINNEST = 4;
 export function allGroups(recording, drawn, colour) {
   const events = eventsByBackend(recording, drawn);
   const threads = threadLanes(recording);
+  const ofProcesses = bands(recording, events.map(({ all }) => all));
   const ofBackends = recording.backends
-    .map((backend, at) => backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]))
-    .filter((group) => group.rows.length > 0);
+    .map((backend, at) => ({
+      ...backendGroup(recording, backend, at, events[at], [...streamRows(recording, at, colour), ...threadRows(threads[at] ?? [], at)]),
+      band: ofProcesses[backend.process ?? -1] ?? null,
+    }))
+    .filter((group) => group.rows.length > 0)
+    .sort((a, b) => (a.backend?.process ?? -1) - (b.backend?.process ?? -1));
   const all = [requestGroup(recording), ...ofBackends, hostGroup(recording), ...levelGroups(recording)];
   return all.filter((group) => group !== null);
 }
@@ -50,8 +56,9 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   ];
   return {
     key: `${at}`,
-    label: backend.label,
+    label: backend.process === null ? backend.label : backend.device,
     backend,
+    band: null,
     summary: row("summary", "all", flattened(recording, all)),
     rows: [...working, ...foldable(parts, at), ...counters.filter((counter) => counter !== null)],
   };
@@ -69,19 +76,15 @@ function foldable(parts, backend) {
   });
 }
 
-// More processes than this are shown by one row for each of their backends.
-const MOST_OPEN_PROCESSES = 4;
-
 // What is folded at first: streams, because the ops say the same in one row; threads where other
-// backends would be out of sight; and requests where there are many at once.
+// backends would be out of sight; processes and requests where there are many.
 /** @param {Group[]} groups */
 export function foldedAtFirst(groups) {
   const backends = groups.filter(({ backend }) => backend !== null).length;
   const folds = groups.flatMap(({ rows }) => rows.filter(({ kind }) => kind === "fold"));
   const folded = folds.filter(({ what }) => what === "stream" || backends > 1).map(({ key }) => key);
-  const processes = new Set(groups.flatMap(({ backend }) => backend?.process ?? []));
-  const closed = processes.size > MOST_OPEN_PROCESSES ? groups.filter(({ backend }) => backend !== null).map(({ key }) => key) : [];
-  return new Set([...folded, ...closed, ...requestsFolded(groups)]);
+  const processes = [...new Set(groups.flatMap(({ band }) => band ?? []))];
+  return new Set([...folded, ...closedAtFirst(processes), ...requestsFolded(groups)]);
 }
 
 /** @param {Recording} recording @param {number} drawn @returns {Events[]} */

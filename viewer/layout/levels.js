@@ -6,7 +6,7 @@ export function levelGroups({ levels }) {
   const names = [...new Set(levels.map(({ group }) => group))];
   return names.map((name) => {
     const rows = levels.filter(({ group }) => group === name).map(levelRow);
-    return { key: `levels/${name}`, label: name, backend: null, summary: { ...rows[0], key: `levels/${name}/all` }, rows };
+    return { key: `levels/${name}`, label: name, backend: null, band: null, summary: { ...rows[0], key: `levels/${name}/all` }, rows };
   });
 }
 

@@ -20,7 +20,7 @@ export function requestGroup({ requests: { list } }) {
   // One for as long as each is there: so many at once.
   const inFlight = counterRow(KEY, "in flight", lanes, (part) => durationOf(list[part >> 1], part));
   const rows = lanes.map((spans, at) => ({ kind: /** @type {const} */ ("requests"), label: lanes.length > 1 ? `requests ${at + 1}` : "requests", spans, look, key: `${KEY}/${at}` }));
-  return { key: KEY, label: "Requests", backend: null, summary: inFlight ?? rows[0], rows };
+  return { key: KEY, label: "Requests", backend: null, band: null, summary: inFlight ?? rows[0], rows };
 }
 
 /** @param {Group[]} groups */

@@ -1,19 +1,29 @@
 // Which rows are shown, and where: the top rows and pinned ones stay, the others scroll.
 
-const HEIGHTS = { fold: 16, phases: 20, requests: 18, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
+const HEIGHTS = { band: 22, fold: 16, phases: 20, requests: 18, runs: 18, group: 20, lane: 24, thread: 16, stream: 18, counter: 30 };
 
-// The rows that are shown, with their places, pinned ones first.
+// The rows that are shown, with their places, pinned ones first. A closed band hides its groups.
 /** @param {Row[]} top @param {Group[]} groups @param {State} state */
 export function arrange(top, groups, { collapsed, pinned }) {
   const rows = [...top];
   const every = groups.flatMap((group) => [group.summary, ...group.rows].map((row) => ({ ...row, group })));
-  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.label} ${row.label}` })));
+  let band = null;
+  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.backend?.label ?? row.group.label} ${row.label}` })));
   for (const group of groups) {
+    if (group.band && group.band !== band) rows.push(...bandRows(group.band, collapsed));
+    band = group.band;
+    if (band && collapsed.has(band.key)) continue;
     const isCollapsed = collapsed.has(group.key);
     rows.push({ kind: "group", label: group.label, key: group.key, group, collapsed: isCollapsed });
     rows.push(...(isCollapsed ? [group.summary] : unfolded(group.rows, collapsed)));
   }
   return place(rows);
+}
+
+/** @param {Band} band @param {Set<string>} collapsed @returns {Row[]} */
+function bandRows({ key, label, summary }, collapsed) {
+  const isCollapsed = collapsed.has(key);
+  return [{ kind: "band", label, key, collapsed: isCollapsed }, ...(isCollapsed ? [summary] : [])];
 }
 
 /** @param {Row[]} rows @param {Set<string>} collapsed */

@@ -115,7 +115,8 @@ export class Scene {
   rowOf(event) {
     const home = this.lanes[this.laneOfEvent[event]];
     if (!home) return undefined;
-    return this.rowByKey.get(home.key) ?? this.rowByKey.get(`${home.backend}/all`);
+    const process = this.recording.backends[home.backend ?? 0].process;
+    return this.rowByKey.get(home.key) ?? this.rowByKey.get(`${home.backend}/all`) ?? this.rowByKey.get(`process ${process}/all`);
   }
 
   // The row in which a piece of a device's work is drawn now.

@@ -68,7 +68,7 @@ export function hostGroup({ tasks }) {
   /** @param {string} label @param {Uint32Array} things @returns {Row} */
   const row = (label, things) => ({ kind: "stream", what: "tasks", label, spans: laneFrom(things, starts, durations), look, key: `host/${label}` });
   return {
-    key: "host", label: "Host", backend: null, summary: row("all", all),
+    key: "host", label: "Host", backend: null, band: null, summary: row("all", all),
     rows: lanes.map((things, at) => row(lanes.length > 1 ? `tasks ${at + 1}` : "tasks", things)),
   };
 }

@@ -48,7 +48,7 @@ function waitWords({ waits, durations }, place) {
 
 /** @param {PlacedRow} row */
 function nameWords(row) {
-  if (row.kind === "group") return [row.label, "click: open or close"];
+  if (row.kind === "group" || row.kind === "band") return [row.label, "click: open or close"];
   return row.top ? [row.label] : [row.label, row.pinned ? "click: unpin" : "click: pin to the top"];
 }
 

@@ -34,14 +34,21 @@ export async function openPage(file, { overview, ...options } = {}) {
   return { page, faults, close: () => context.close() };
 }
 
-// A page with two recordings, each in a frame.
-export async function openPair(file) {
+// A page as it is, once this is on it.
+export async function openPlain(file, selector) {
   browser ??= launch();
   const page = await (await browser).newPage({ viewport: { width: 1500, height: 950 } });
   const faults = [];
   page.on("pageerror", (error) => faults.push(String(error)));
   page.on("console", (message) => message.type() === "error" && faults.push(message.text()));
   await page.goto(`file://${path.resolve(file)}`);
+  await page.waitForSelector(selector, { state: "attached" });
+  return { page, faults };
+}
+
+// A page with two recordings, each in a frame.
+export async function openPair(file) {
+  const { page, faults } = await openPlain(file, "iframe");
   const frames = page.frames().slice(1);
   await Promise.all(frames.map((frame) => frame.waitForSelector(".statistics", { state: "attached" })));
   return { page, frames, faults };

@@ -4,7 +4,7 @@ use crate::shell;
 use anyhow::Context;
 use std::path::Path;
 
-const TARGETS: &[&str] = &["ggml_json", "spool", "any_input"];
+const TARGETS: &[&str] = &["ggml_json", "spool", "any_input", "catalogue"];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let seconds: u32 = match arguments {

@@ -8,6 +8,7 @@
 
 pub mod attention;
 pub mod budget;
+pub mod catalogue;
 pub mod causality;
 pub mod charging;
 pub mod copies;
@@ -25,6 +26,7 @@ pub mod filter;
 pub mod findings;
 pub mod gaps;
 pub mod grouping;
+pub mod hosts;
 pub mod inefficiency;
 pub mod layers;
 pub mod live;

@@ -11,6 +11,8 @@ pub struct ModelFacts {
     /// Length of the rows between layers.
     pub embedding: Option<i64>,
     pub vocabulary: Option<i64>,
+    /// Of the weights that products read.
+    pub weight_bytes: Option<u64>,
     /// Types of the weights that products read, each with its share of their bytes, largest first.
     pub quantisation: Vec<(String, f64)>,
     /// Types of the cache, of keys and of values.
@@ -27,6 +29,8 @@ pub fn model_facts(trace: &Trace) -> ModelFacts {
         layers: layers(&weights),
         embedding: output.map(|(weight, _)| weight.ne[0]),
         vocabulary: output.map(|(_, product)| product.ne[0]),
+        weight_bytes: bytes_by_type(trace, &weights)
+            .map(|bytes| bytes.values().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes))),
         quantisation: quantisation(trace, &weights),
         cache_k: cache_type(trace, "cache_k_l"),
         cache_v: cache_type(trace, "cache_v_l"),
@@ -76,15 +80,20 @@ fn output_product(trace: &Trace) -> Option<(Tensor, Tensor)> {
     (weight.is_known() && signature.output.is_known()).then_some((weight, signature.output))
 }
 
-/// Empty if the size of one of them is not known.
-fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String, f64)> {
+/// `None` without weights, or if the size of one of them is not known.
+fn bytes_by_type(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Option<BTreeMap<i32, u64>> {
     let mut by_type: BTreeMap<i32, u64> = BTreeMap::new();
     for tensor in weights.values() {
-        let Some(bytes) = trace.types.bytes_of(tensor) else { return Vec::new() };
-        *by_type.entry(tensor.type_id).or_default() += bytes;
+        let all = by_type.entry(tensor.type_id).or_default();
+        *all = all.saturating_add(trace.types.bytes_of(tensor)?);
     }
-    let all: u64 = by_type.values().sum();
-    let share = |(id, bytes): (i32, u64)| (trace.types.name(id), bytes as f64 / all as f64);
+    (!by_type.is_empty()).then_some(by_type)
+}
+
+fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String, f64)> {
+    let by_type = bytes_by_type(trace, weights).unwrap_or_default();
+    let all: f64 = by_type.values().map(|&bytes| bytes as f64).sum();
+    let share = |(id, bytes): (i32, u64)| (trace.types.name(id), bytes as f64 / all);
     let mut shares: Vec<(String, f64)> = by_type.into_iter().map(share).collect();
     shares.sort_by(|a, b| b.1.total_cmp(&a.1));
     shares
@@ -133,6 +142,7 @@ mod tests {
                 layers: Some(2),
                 embedding: Some(64),
                 vocabulary: Some(512),
+                weight_bytes: Some((q4 + q8) as u64),
                 quantisation: vec![
                     ("q8_0".to_owned(), q8 / (q4 + q8)),
                     ("q4_0".to_owned(), q4 / (q4 + q8)),

@@ -21,7 +21,10 @@ const IDLE_TIMES: u64 = 10;
 /// From here on the depth is part of a phase's name.
 const DEEP: u64 = 512;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum PhaseKind {
     /// A trial run before the first prompt.
     WarmUp,
@@ -192,7 +195,7 @@ fn group(phases: &[&Phase]) -> PhaseGroup {
 }
 
 /// Mean and sample standard deviation; 0 of one.
-fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
+pub(crate) fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

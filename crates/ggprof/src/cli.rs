@@ -1,11 +1,13 @@
 //! Every word of `--help`.
 
 mod compare;
+mod index;
 mod ops;
 mod record;
 mod texts;
 
 pub(crate) use compare::{BenchArgs, DiffArgs, JudgedArgs, ShownArgs};
+pub(crate) use index::IndexArgs;
 #[cfg(target_os = "linux")]
 pub(crate) use ops::OpBenchArgs;
 pub(crate) use ops::{Export, ExportOpsArgs, NumbersArgs, OpWorker, Ops};
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Bench(BenchArgs),
     /// Say what changed between two recordings, or two sides of several
     Diff(DiffArgs),
+    /// Keep a catalogue of all recordings below a directory, and say how fast they were, by commit
+    Index(IndexArgs),
     /// Show the timeline of a recording in the browser
     View(ViewArgs),
     /// Write a recording in other formats
@@ -109,9 +113,10 @@ impl Command {
             Self::Report(_)
                 | Self::Explain(_)
                 | Self::Diff(_)
-                | Self::View(_)
                 | Self::Convert(_)
+                | Self::Index(_)
                 | Self::Merge(_)
+                | Self::View(_)
         )
     }
 }

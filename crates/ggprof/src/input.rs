@@ -14,6 +14,7 @@ use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
 #[cfg(target_os = "linux")]
 use std::borrow::Borrow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,9 @@ impl Recording {
         let files = files_of(paths)?;
         if let [file] = &files[..] {
             return Self::open(file);
+        }
+        if let Some(twice) = named_twice(&files) {
+            bail!(messages::named_twice(twice));
         }
         let mut names = Vec::new();
         let mut traces = Vec::new();
@@ -151,6 +155,16 @@ impl Recording {
     }
 }
 
+/// A file that was already named before it, by whatever path.
+fn named_twice(files: &[PathBuf]) -> Option<&Path> {
+    let mut known = HashSet::new();
+    let is_known = |file: &&PathBuf| {
+        let same = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+        !known.insert(same)
+    };
+    files.iter().find(is_known).map(PathBuf::as_path)
+}
+
 /// What the names stand for: a directory is a list of its recordings.
 pub(crate) fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
@@ -170,17 +184,29 @@ pub(crate) fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
 
 /// By name.
 fn recordings_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
     let mut found = Vec::new();
     for entry in directory.read_dir()? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if ENDINGS.iter().any(|ending| name.ends_with(ending)) && path.is_file() {
+        if is_called_recording(&path) && path.is_file() {
             found.push(path);
         }
     }
     found.sort();
     Ok(found)
+}
+
+/// Whether a file in a directory is taken for a recording, by its name.
+pub(crate) fn is_called_recording(path: &Path) -> bool {
+    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Reads one of many files, without a bar of its own.
+pub(crate) fn read_one_of_many(path: &Path) -> Result<Trace, ReadError> {
+    let file = File::open(path)?;
+    let length = file.metadata()?.len();
+    charged(formats::read_source(&FileBytes::new(file, length, Vec::new()))?)
 }
 
 fn open_file(path: &Path) -> Result<Trace, ReadError> {

@@ -14,6 +14,7 @@ mod doctor;
 mod exit;
 mod fail_if;
 mod format;
+mod index;
 mod input;
 mod interruption;
 mod kept_peaks;
@@ -72,6 +73,7 @@ fn run(command: &Command) -> anyhow::Result<Outcome> {
         Command::Explain(arguments) => commands::explain(arguments),
         Command::Bench(arguments) => commands::bench(arguments),
         Command::Diff(arguments) => commands::diff(arguments),
+        Command::Index(arguments) => commands::index(arguments),
         Command::View(arguments) => commands::view(arguments),
         Command::Convert(arguments) => commands::convert(arguments),
         Command::Merge(arguments) => commands::merge(arguments),

@@ -6,7 +6,7 @@ use ggprof_trace::CannotMerge;
 use ggprof_trace::formats::ReadError;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn error(error: &anyhow::Error) {
     eprintln!("ggprof: {}", printable(&format!("{error:#}")));
@@ -29,6 +29,13 @@ pub(crate) fn progress(text: &str) {
     }
 }
 
+/// How many of many are done, on a terminal only.
+pub(crate) fn counted(what: &str, done: usize, all: usize) {
+    if std::io::stderr().is_terminal() {
+        progress(&format!("{done} of {all} {what}"));
+    }
+}
+
 /// Takes the last of these from the terminal.
 pub(crate) fn progress_is_over() {
     if std::io::stderr().is_terminal() {
@@ -39,6 +46,34 @@ pub(crate) fn progress_is_over() {
 /// A report, which was made printable when it was rendered.
 pub(crate) fn note_styled(report: &str) {
     eprint!("{report}");
+}
+
+/// A process cannot run beside itself.
+pub(crate) fn named_twice(file: &Path) -> String {
+    format!(
+        "{} is named twice, also if it is in a directory that is named: its times would count twice. \
+         Name each recording once.",
+        file.display()
+    )
+}
+
+/// How to see the processes of a command together; `files` are empty if no recordings were written.
+pub(crate) fn shown_together(processes: usize, files: &[PathBuf]) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=,:@%".contains(c);
+    let word = |file: &PathBuf| match file.display().to_string() {
+        plain if plain.chars().all(is_plain) => plain,
+        other => format!("'{}'", other.replace('\'', r"'\''")),
+    };
+    match files {
+        [] => format!(
+            "{processes} processes were recorded. To see them on one axis of time, write recordings \
+             (-o p.ggprof) and name all of them: ggprof view p.*.ggprof"
+        ),
+        files => {
+            let words: Vec<String> = files.iter().map(word).collect();
+            format!("All of them on one axis of time: ggprof view {}", words.join(" "))
+        }
+    }
 }
 
 /// Why recordings cannot be shown together.

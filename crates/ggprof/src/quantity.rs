@@ -46,6 +46,16 @@ pub(crate) fn moment(text: &str) -> Result<Moment, String> {
     time(text).map(Moment::SinceStart).map_err(|_| words.to_owned())
 }
 
+pub(crate) fn day(text: &str) -> Result<jiff::civil::Date, String> {
+    text.parse().map_err(|_| "write a day like 2026-08-22".to_owned())
+}
+
+/// When a day begins where the user is, in nanoseconds since 1970.
+pub(crate) fn start_of(day: jiff::civil::Date) -> Option<u64> {
+    let start = day.to_zoned(jiff::tz::TimeZone::system()).ok()?;
+    u64::try_from(start.timestamp().as_nanosecond()).ok()
+}
+
 /// Something that a snapshot is written of.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Event {
@@ -154,6 +164,13 @@ mod tests {
         for text in ["", "s", "-1s", "1 week", "1e400s", "nans", "1e30h"] {
             assert!(time(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn days() {
+        let (one, next) = (day("2026-08-22").unwrap(), day("2026-08-23").unwrap());
+        assert!(start_of(one) < start_of(next) && start_of(one) > Some(1_780_000_000_000_000_000));
+        assert!(["", "22.8.2026", "2026-13-01", "yesterday"].iter().all(|text| day(text).is_err()));
     }
 
     #[test]

@@ -58,6 +58,33 @@ fn the_page_does_what_people_ask_of_it() {
     println!("{said}");
 }
 
+/// Several recordings on one page; open bands, and closed ones where there are many.
+#[test]
+fn each_process_has_a_band() {
+    let Some(mut checks) = browser::script("bands.mjs") else { return };
+    let place = tempfile::tempdir().expect("a directory for the pages");
+    let files: Vec<PathBuf> = (1..=5)
+        .map(|pid| {
+            // The fifth is of another machine.
+            let (cpu, started_s) =
+                if pid < 5 { ("A", 1_790_000_000) } else { ("B", 1_790_000_007) };
+            let recording = recordings::of_process(pid, cpu, started_s);
+            made(place.path(), &format!("worker-{pid}"), recording)
+        })
+        .collect();
+    for (name, files) in [("few.html", &files[..2]), ("many.html", &files[..])] {
+        let page = place.path().join(name);
+        let mut report = Command::new(built::ggprof());
+        report.arg("report").args(files).arg("--html-viewer").arg(&page);
+        let output = report.output().expect("ggprof runs");
+        assert!(page.exists(), "{output:?}");
+        checks.arg(page);
+    }
+    let output = checks.output().expect("node runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn two_recordings_on_one_page_are_linked() {
     let Some(mut checks) = browser::script("pair.mjs") else { return };

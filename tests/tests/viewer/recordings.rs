@@ -110,6 +110,24 @@ pub(crate) fn gapped() -> String {
     recording(&["CPU"], &[record(0, 0, 500), record(1, 1500, 2000)], additions)
 }
 
+/// A process that computes for 400 of each 1000 microseconds on a device, and copies meanwhile: on a
+/// machine that was started when its processor's name says.
+pub(crate) fn of_process(pid: u64, cpu: &str, started_s: u64) -> String {
+    let (start, end) = (pid * 100, pid * 100 + 400);
+    let records = [op("MUL_MAT", 0, "Qcur-0", start, end), copy("inp", start + 100, end)];
+    let additions = json!({
+        "version": 1,
+        "graph_runs": [[1, ns(start), ns(end)]],
+        "graph_run_facts": [[1, null]],
+        "provenance": {
+            "command": "worker", "pid": pid, "cpu": cpu, "recorded_at_unix_ns": started_s * 1_000_000_000,
+            "clock_anchors": [[ns(0), started_s * 1_000_000_000 + ns(0)]], "clock_error_ns": 1,
+            "cut_short": false, "unfinished_runs": 0,
+        },
+    });
+    recording(&["GPU0", "CPU"], &records.map(|it| with(it, json!({"graph_run": 0}))), additions)
+}
+
 /// Everything that has a name has this one.
 pub(crate) fn named(name: &str) -> String {
     let record = |at: u64| {

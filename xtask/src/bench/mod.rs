@@ -2,18 +2,20 @@
 
 mod analysis;
 mod asleep;
+mod index;
 pub(crate) mod measure;
 mod profiles;
 mod reading;
 mod recording;
 mod recordings;
+mod tables;
 mod threads;
 mod viewer;
 
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|viewer|recording|threads|asleep] [--more] \
+const USAGE: &str = "cargo xtask bench [analysis|reading|index|tables|viewer|recording|threads|asleep] [--more] \
 [--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -33,6 +35,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     match part {
         "analysis" => analysis::run(reference),
         "reading" => reading::run(more),
+        "index" => index::run(),
+        "tables" => tables::run(),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
         "threads" => threads::run(),
@@ -40,6 +44,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "all" => {
             analysis::run(reference)?;
             reading::run(more)?;
+            index::run()?;
             viewer::run()?;
             recording::run()?;
             threads::run()?;

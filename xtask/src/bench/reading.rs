@@ -1,7 +1,7 @@
 //! Reading recordings: processor time, memory and instructions of a summary, by the number of ops.
 
 use super::measure::{Cost, cost, median};
-use super::recordings;
+use super::recordings::{self, Made};
 use crate::shell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -51,7 +51,7 @@ fn file(ops: u64) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(&directory)?;
     let file = directory.join(format!("{ops}.ggprof"));
     if !file.exists() {
-        recordings::write(&file, ops)?;
+        recordings::write(&file, &Made::of(ops))?;
     }
     Ok(file)
 }

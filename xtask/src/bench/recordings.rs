@@ -60,14 +60,44 @@ const LAYER: &[LayerNode] = &[
     ("ADD", "l_out", None, [2048, 0], true, 1_500),
 ];
 
-/// Writes a recording of at least `ops` ops, request by request: what this process ever had in memory
-/// would count as that of the commands that it starts.
-pub(super) fn write(path: &Path, ops: u64) -> anyhow::Result<()> {
+/// What a recording says of itself.
+#[derive(Debug, Clone)]
+pub(super) struct Made {
+    /// At least so many.
+    pub(super) ops: u64,
+    pub(super) version: String,
+    pub(super) commit: String,
+    pub(super) cpu: String,
+    pub(super) unix_ns: u64,
+    /// Thousandths of the usual time that ops take.
+    pub(super) slowness: u64,
+    /// Where its noise begins.
+    pub(super) seed: u64,
+}
+
+impl Made {
+    pub(super) fn of(ops: u64) -> Self {
+        Self {
+            ops,
+            version: String::new(),
+            commit: String::new(),
+            cpu: "A Processor".to_owned(),
+            unix_ns: START_UNIX_NS,
+            slowness: 1000,
+            seed: 1,
+        }
+    }
+}
+
+/// Writes a recording, request by request: what this process ever had in memory would count as that of
+/// the commands that it starts.
+pub(super) fn write(path: &Path, made: &Made) -> anyhow::Result<()> {
+    let ops = made.ops;
     let mut file = File::create(path)?;
-    file.write_all(&header(0, 0, 0))?;
+    file.write_all(&header(made, 0, 0, 0))?;
     let mut written = HEADER_BYTES as u64;
-    let mut recording = Recording::new(blocks_behind(written)?);
-    recording.describe_program();
+    let mut recording = Recording::new(blocks_behind(written)?, made);
+    recording.describe_program(made);
     while recording.ops < ops {
         recording.request(ops);
         let blocks = std::mem::replace(&mut recording.blocks, blocks_behind(written)?);
@@ -79,18 +109,18 @@ pub(super) fn write(path: &Path, ops: u64) -> anyhow::Result<()> {
     }
     let blocks = (written - HEADER_BYTES as u64) / BLOCK_BYTES as u64;
     file.rewind()?;
-    Ok(file.write_all(&header(blocks, recording.now, recording.runs.into()))?)
+    Ok(file.write_all(&header(made, blocks, recording.now, recording.runs.into()))?)
 }
 
 /// Blocks that follow so many bytes of a file.
 fn blocks_behind(bytes: u64) -> anyhow::Result<Appendix> {
-    let header = header(0, 0, 0);
+    let header = header(&Made::of(0), 0, 0, 0);
     let header = Spool::open(&header)?.header();
     Appendix::behind(&header, bytes).context("the file is too large")
 }
 
 /// What the file begins with.
-fn header(blocks: u64, end_ticks: u64, graph_runs: u64) -> [u8; HEADER_BYTES] {
+fn header(made: &Made, blocks: u64, end_ticks: u64, graph_runs: u64) -> [u8; HEADER_BYTES] {
     use layout::header as at;
     let mut page = [0; HEADER_BYTES];
     page[..8].copy_from_slice(&layout::MAGIC);
@@ -106,14 +136,14 @@ fn header(blocks: u64, end_ticks: u64, graph_runs: u64) -> [u8; HEADER_BYTES] {
     for (at, number) in [
         (at::START_TICKS, START_NS * TICKS_PER_NS),
         (at::START_MONOTONIC_NS, START_NS),
-        (at::START_REALTIME_NS, START_UNIX_NS),
+        (at::START_REALTIME_NS, made.unix_ns),
         (at::RESERVED_BLOCKS, blocks),
         (at::END_TICKS, end_ticks),
         (at::GRAPH_RUNS, graph_runs),
     ] {
         number.put(&mut page[at..at + 8]);
     }
-    for (at, text) in [(at::COMMAND, "llama-server"), (at::CPU_NAME, "A Processor")] {
+    for (at, text) in [(at::COMMAND, "llama-server"), (at::CPU_NAME, made.cpu.as_str())] {
         page[at..at + text.len()].copy_from_slice(text.as_bytes());
     }
     page
@@ -136,10 +166,12 @@ struct Recording {
     runs: u32,
     ops: u64,
     noise: u64,
+    unix_ns: u64,
+    slowness: u64,
 }
 
 impl Recording {
-    fn new(blocks: Appendix) -> Self {
+    fn new(blocks: Appendix, made: &Made) -> Self {
         Self {
             blocks,
             texts: Vec::new(),
@@ -148,7 +180,9 @@ impl Recording {
             now: START_NS * TICKS_PER_NS,
             runs: 0,
             ops: 0,
-            noise: 1,
+            noise: made.seed,
+            unix_ns: made.unix_ns,
+            slowness: made.slowness,
         }
     }
 
@@ -172,10 +206,17 @@ impl Recording {
         id
     }
 
-    fn describe_program(&mut self) {
+    fn describe_program(&mut self, made: &Made) {
         let library = self.text("libggml-base.so");
-        let instance =
-            layout::Instance { instance: 1, library, tensor_bytes: 336, ..Default::default() };
+        let (version, commit) = (self.text(&made.version), self.text(&made.commit));
+        let instance = layout::Instance {
+            instance: 1,
+            library,
+            version,
+            commit,
+            tensor_bytes: 336,
+            ..Default::default()
+        };
         self.put(&instance.encode());
         for (type_id, name, block_elements, block_bytes) in
             [(F32, "f32", 1, 4), (F16, "f16", 1, 2), (Q4_0, "q4_0", 32, 18), (I32, "i32", 1, 4)]
@@ -193,12 +234,13 @@ impl Recording {
             self.put(&entry.encode());
         }
         let (name, library) = (self.text("CPU"), self.text("libggml-cpu.so"));
+        let description = self.text(&made.cpu);
         let backend = layout::Backend {
             backend: BACKEND,
             instance: 1,
             name,
             device: name,
-            description: name,
+            description,
             library,
             ..Default::default()
         };
@@ -255,7 +297,7 @@ impl Recording {
                 uncertainty_ticks: 60,
                 ticks: self.now,
                 monotonic_ns,
-                realtime_ns: START_UNIX_NS + monotonic_ns - START_NS,
+                realtime_ns: self.unix_ns + monotonic_ns - START_NS,
                 ..Default::default()
             };
             self.put(&sample.encode());
@@ -312,7 +354,7 @@ impl Recording {
         let ops = self.shapes[shape].1.costs.len();
         for at in 0..ops {
             let (position, cost_ns) = self.shapes[shape].1.costs[at];
-            let ns = cost_ns * tokens.div_ceil(8);
+            let ns = cost_ns * tokens.div_ceil(8) * self.slowness / 1000;
             let busy = ns * TICKS_PER_NS + self.random(2_000);
             let wait = self.random(500);
             let op = layout::OpEvent {

@@ -7,16 +7,15 @@
 mod copies;
 mod events;
 mod findings;
-mod hosts;
 mod ops;
 mod phases;
 mod recordings;
 mod requests;
 
 use crate::parquet;
+use ggprof_analysis::hosts::Hosts;
 use ggprof_analysis::{Peaks, Phases, phases as find_phases};
 use ggprof_trace::{BackendIndex, StringId, Trace};
-use hosts::Hosts;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -75,12 +74,11 @@ pub struct Recording<'t> {
 
 impl<'t> Recording<'t> {
     pub fn new(trace: &'t Trace, file: Option<&'t str>, peaks: Option<&'t Peaks>) -> Self {
-        let (id, phases, hosts) = (id_of(trace), find_phases(trace), Hosts::of(trace));
+        let (id, phases, hosts) = (recording_id(trace), find_phases(trace), Hosts::of(trace));
         Self { trace, file, peaks, id, phases, hosts }
     }
 
-    /// What all rows call it, by its contents: the same recording gets the same one each time, and no
-    /// two different ones do.
+    /// What all rows call it.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -123,7 +121,9 @@ fn written<R>(
     parquet::write(out, &parquet::Table { fields, ordered_by, about }, rows)
 }
 
-fn id_of(trace: &Trace) -> String {
+/// What a recording is called by its contents: the same one gets the same each time, and no two
+/// different ones do.
+pub fn recording_id(trace: &Trace) -> String {
     let mut hash = Sha256::new();
     hash.update(&trace.writer);
     if let Some(facts) = &trace.provenance {

@@ -2,6 +2,7 @@
 
 use super::Recording;
 use crate::parquet::{Field, Value};
+use ggprof_analysis::hosts::devices;
 use ggprof_analysis::{ModelFacts, model_facts, most_threads};
 use ggprof_trace::{EventKind, Ggml, Provenance, Trace};
 
@@ -20,33 +21,12 @@ pub(super) fn rows<'r>(recording: &'r Recording<'r>) -> [Row<'r>; 1] {
     let quantisation = model.quantisation.first().map(|(name, _)| name.clone());
     [Row {
         recording,
-        devices: devices(recording),
+        devices: devices(trace, &recording.hosts).join(" + "),
         quantisation,
         model,
         span_ns: trace.span_ns(),
         threads: most_threads(trace),
     }]
-}
-
-/// What the devices that computed are called by their makers, where that is known.
-fn devices(recording: &Recording<'_>) -> String {
-    let trace = recording.trace;
-    let mut computed = vec![false; trace.backends.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        computed[usize::from(event.backend.0)] = true;
-    }
-    let mut names: Vec<&str> = Vec::new();
-    for (backend, _) in trace.backends.iter().zip(&computed).filter(|(_, computed)| **computed) {
-        let name = match backend.description.as_str() {
-            "" => backend.label(),
-            description => description,
-        };
-        let name = recording.hosts.hidden(name);
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(" + ")
 }
 
 impl Row<'_> {

@@ -32,6 +32,7 @@ const MODULES: &[(&str, &str)] = modules![
     "layout/counters.js",
     "layout/streams.js",
     "layout/requests.js",
+    "layout/bands.js",
     "layout/groups.js",
     "layout/runs.js",
     "layout/rows.js",
@@ -76,11 +77,34 @@ const MODULES: &[(&str, &str)] = modules![
     "main.js",
 ];
 
+/// Those of the page of many recordings.
+const HISTORY: &[(&str, &str)] = modules![
+    "data/units.js",
+    "data/columns.js",
+    "data/embedded.js",
+    "data/roofline.js",
+    "layout/colours.js",
+    "draw/canvas.js",
+    "draw/axes.js",
+    "panels/element.js",
+    "history/series.js",
+    "history/chart.js",
+    "history/main.js",
+];
+
 pub(super) const STYLE: &str = include_str!("../../../../viewer/viewer.css");
 
 pub(super) fn script() -> String {
+    script_of(MODULES)
+}
+
+pub(super) fn history_script() -> String {
+    script_of(HISTORY)
+}
+
+fn script_of(modules: &[(&str, &str)]) -> String {
     let mut script = String::from("\"use strict\";\nconst modules = {};\n");
-    for (path, source) in MODULES {
+    for (path, source) in modules {
         let exported = exports(source).join(", ");
         let body = without_modules(path, source);
         script.push_str(&format!(
@@ -153,12 +177,14 @@ mod tests {
 
     #[test]
     fn every_import_comes_before_its_use() {
-        for (at, (path, source)) in MODULES.iter().enumerate() {
-            for line in without_modules(path, source).lines() {
-                let Some((_, wanted)) = line.split_once("= modules[\"") else { continue };
-                let wanted = wanted.trim_end_matches("\"];");
-                let known = MODULES[..at].iter().any(|(earlier, _)| *earlier == wanted);
-                assert!(known, "{path} imports {wanted}, which does not come before it");
+        for modules in [MODULES, HISTORY] {
+            for (at, (path, source)) in modules.iter().enumerate() {
+                for line in without_modules(path, source).lines() {
+                    let Some((_, wanted)) = line.split_once("= modules[\"") else { continue };
+                    let wanted = wanted.trim_end_matches("\"];");
+                    let known = modules[..at].iter().any(|(earlier, _)| *earlier == wanted);
+                    assert!(known, "{path} imports {wanted}, which does not come before it");
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ mod depth;
 mod device;
 mod events;
 mod experts;
+mod history;
 pub(crate) mod levels;
 mod overview;
 mod page;
@@ -19,6 +20,7 @@ mod pair;
 mod requests;
 mod tables;
 
+pub use history::write_history;
 pub use pair::write_pair;
 
 use base64::Engine;

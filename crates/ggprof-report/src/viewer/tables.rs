@@ -12,7 +12,7 @@ use crate::{Block, documents};
 use ggprof_analysis::{
     Estimate, Gap, Module, OpRow, Peaks, Phases, Wall, by_op, done, gaps, phases, wall, work_of,
 };
-use ggprof_trace::{Measured, Trace, shape_text};
+use ggprof_trace::{Measured, Process, ProcessClock, Trace, shape_text};
 use serde_json::{Value, json};
 
 pub(super) fn tables(
@@ -30,6 +30,7 @@ pub(super) fn tables(
         "unrecorded": unrecorded(trace, wall.start_ns),
         "clock": trace.unix_ns(wall.start_ns).map(|unix_ns| unix_ns as f64 / 1e6),
         "drawn": drawn,
+        "processes": processes(trace),
         "backends": backends(trace, &wall, peaks),
         "phases": phase_list(&phases, wall.start_ns),
         "requests": requests::requests(&phases, wall.start_ns),
@@ -70,6 +71,19 @@ fn warnings(trace: &Trace) -> Vec<Value> {
     caveats.iter().map(|one| json!({"text": one.sentence(), "loss": one.is_loss()})).collect()
 }
 
+/// The machine is named where there are several: by its processor, because recordings do not know
+/// names of hosts.
+fn processes(trace: &Trace) -> Vec<Value> {
+    let is_here = |process: &Process| process.clock == ProcessClock::Shared;
+    let are_several = !trace.processes.iter().all(is_here);
+    let process = |process: &Process| {
+        let machine = if is_here(process) { "" } else { "another machine, " };
+        let host = are_several.then(|| format!("{machine}{}", process.cpu));
+        json!({"label": process.label(), "host": host})
+    };
+    trace.processes.iter().map(process).collect()
+}
+
 fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
     let backends = trace.backends.iter().enumerate().map(|(at, backend)| {
         let time = wall.backends.iter().find(|time| usize::from(time.backend.0) == at);
@@ -77,6 +91,7 @@ fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
             "label": backend.label(),
             "name": backend.name,
             "type": backend.device_type.name(),
+            "device": backend.device_label(),
             "process": backend.process.map(|process| process.0),
             "busy": time.map(|time| time.busy_ns),
             "copying": time.map(|time| time.copying_ns),

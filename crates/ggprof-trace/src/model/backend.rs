@@ -50,6 +50,11 @@ impl Backend {
         if !self.called.is_empty() {
             return &self.called;
         }
+        self.device_label()
+    }
+
+    /// The same without its process.
+    pub fn device_label(&self) -> &str {
         match self.device.as_str() {
             "" | "unknown" => &self.name,
             device => device,

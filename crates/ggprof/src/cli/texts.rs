@@ -17,6 +17,7 @@ Examples:
   ggprof report profile.json --chrome-trace trace.json --html-viewer timeline.html
   ggprof diff before.ggprof after.ggprof            what contributes to a change
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
+  ggprof index recordings                           tokens/s of many recordings, by commit
   ggprof convert profile.json -o profile.csv -o profile.txt
   ggprof merge client.ggprof server.ggprof -o both.html         both ends of RPC on one axis
   ggprof export ops profile.ggprof --top 20 -o ops.txt          for test-backend-ops --test-file
@@ -156,6 +157,19 @@ Examples:
   ggprof explain profile.ggprof
   ggprof explain profile.ggprof --phase tg
   ggprof explain profile.ggprof -o why.md";
+
+pub(super) const INDEX: &str = "\
+Examples:
+  ggprof index recordings                           tokens/s by commit and device
+  ggprof index recordings --phase tg --device H200
+  ggprof index recordings --by commit,device,threads --since 2026-08-01 --format csv
+  ggprof index recordings --by file --commit 7e467cc
+  ggprof index recordings --html history.html       the same as a page, over time
+
+The catalogue is the file .ggprof-index in the directory. Only recordings (*.ggprof, also .gz or .zst)
+that are new or have changed are read. Speeds of different models or phases are never put together.
+Speeds are medians of recordings. A change is one against the recordings before, back to the last change
+that was certain; with ~ it may be noise.";
 
 pub(super) const VIEW: &str = "\
 Examples:

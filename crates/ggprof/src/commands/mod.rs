@@ -5,6 +5,7 @@ mod diff;
 mod explain;
 mod export;
 mod generate;
+mod index;
 mod merge;
 mod report;
 mod view;
@@ -45,6 +46,7 @@ pub(crate) use diff::diff;
 pub(crate) use explain::explain;
 pub(crate) use export::export;
 pub(crate) use generate::generate;
+pub(crate) use index::index;
 pub(crate) use merge::merge;
 #[cfg(not(target_os = "linux"))]
 pub(crate) use only_on_linux::{

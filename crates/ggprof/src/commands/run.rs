@@ -141,7 +141,19 @@ pub(super) fn deliver_all(
             }
         }
     }
+    if files.len() > 1 && (plan.prints_summary || !plan.outputs.is_empty()) {
+        messages::note(&shown_together(plan, &files));
+    }
     if any_events && !any_losses { Recorded::Whole } else { Recorded::Incomplete }
+}
+
+/// How to see the recordings of several processes together.
+fn shown_together(plan: &Plan, spools: &[PathBuf]) -> String {
+    let output = plan.outputs.iter().find(|output| output.is_recording());
+    let named = |output: &Output| -> Vec<PathBuf> {
+        spools.iter().map(|spool| output.of_one(&launch::process_of(spool)).path).collect()
+    };
+    messages::shown_together(spools.len(), &output.map(named).unwrap_or_default())
 }
 
 /// Of a program that ran and was not recorded at all.

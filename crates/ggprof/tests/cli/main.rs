@@ -3,6 +3,7 @@
 mod bad_conditions;
 mod diff;
 mod exports;
+mod index;
 mod peaks;
 mod place;
 mod report;

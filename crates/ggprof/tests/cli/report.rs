@@ -386,6 +386,10 @@ fn several_recordings_are_one_trace() {
     assert_eq!(shared.len(), 4);
     assert!(shared.iter().all(|row| row["used_ns"] == row["together_ns"]), "{shared:?}");
 
+    let refused = place.run(&["report", "all", "all/a.ggprof.gz"]);
+    refused.failed_with_a_sentence();
+    assert!(refused.err.contains("all/a.ggprof.gz is named twice"), "{}", refused.err);
+
     place.file("p.json", profile(&[RECORD]));
     let refused = place.run(&["report", "all", "p.json"]);
     refused.failed_with_a_sentence();

@@ -1,16 +1,16 @@
-//! Names of hosts, which stay out of tables. Only the backends of ggml's RPC have them in their
-//! names: `RPC[192.168.0.7:50052]`.
+//! Names of hosts, which stay out of what is shared. Only the backends of ggml's RPC have them in their
+//! names: `RPC[192.168.0.7:50052]`. And the devices that computed, without such names.
 
 use ggprof_trace::Trace;
 
 /// Names that tell a host, and what stands for each.
 #[derive(Debug, Default)]
-pub(super) struct Hosts {
+pub struct Hosts {
     names: Vec<(String, String)>,
 }
 
 impl Hosts {
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace) -> Self {
         let mut names: Vec<(String, String)> = Vec::new();
         let backends = trace.backends.iter().flat_map(|it| [&it.name, &it.device, &it.description]);
         let memory = trace.memory_kinds.iter().flat_map(|it| [&it.type_name, &it.device]);
@@ -25,14 +25,34 @@ impl Hosts {
     }
 
     /// A whole name, or what stands for it.
-    pub(super) fn hidden<'a>(&'a self, name: &'a str) -> &'a str {
+    pub fn hidden<'a>(&'a self, name: &'a str) -> &'a str {
         self.names.iter().find(|(known, _)| known == name).map_or(name, |(_, instead)| instead)
     }
 
     /// A text without names of hosts.
-    pub(super) fn without(&self, text: String) -> String {
+    pub fn without(&self, text: String) -> String {
         self.names.iter().fold(text, |text, (name, instead)| text.replace(name, instead))
     }
+}
+
+/// What the devices that computed are called by their makers, where that is known.
+pub fn devices(trace: &Trace, hosts: &Hosts) -> Vec<String> {
+    let mut computed = vec![false; trace.backends.len()];
+    for event in trace.events.iter().filter(|event| event.is_op()) {
+        computed[usize::from(event.backend.0)] = true;
+    }
+    let mut names: Vec<String> = Vec::new();
+    for (backend, _) in trace.backends.iter().zip(&computed).filter(|(_, computed)| **computed) {
+        let name = match backend.description.as_str() {
+            "" => backend.label(),
+            description => description,
+        };
+        let name = hosts.hidden(name);
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
 }
 
 /// `RPC[host:port]`, or an address alone, which is what newer versions call the device.

@@ -1,0 +1,13 @@
+//! Many recordings at once: what is kept of each, and how fast the same thing went from commit to
+//! commit.
+//!
+//! A catalogue holds no paths, arguments or hosts, only names of recordings below the directory that it
+//! is of.
+
+mod entry;
+mod kept;
+mod series;
+
+pub use entry::{Entry, Model, Speed, entry};
+pub use kept::{Found, Kept, Known, lines, read};
+pub use series::{Change, Dimension, Point, Question, Run, Series, series};
