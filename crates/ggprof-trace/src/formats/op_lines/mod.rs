@@ -201,7 +201,8 @@ fn extent(source: &Source, kind: TypeNumber) -> Result<u64, Unwritable> {
     match end {
         None => Err(Unwritable::TooLarge),
         Some(end) if (end as u64) < packed => Err(Unwritable::Strides),
-        Some(end) => Ok(end as u64),
+        // The reader sets a whole stride aside, also for a dimension of one.
+        Some(end) => Ok(nb.iter().fold(end, |most, &stride| most.max(stride)) as u64),
     }
 }
 
