@@ -49,6 +49,21 @@ impl Arm64 {
         Ok(Self { emulator: qemu.join("usr/bin/qemu-aarch64"), root, agent })
     }
 
+    /// The same with a kernel that seems to keep time with the processor's counter, as that of a real
+    /// machine does: then the agent reads the counter itself.
+    pub fn with_counter(&self) -> Self {
+        let root = self.root.with_file_name("with-counter");
+        let clock = root.join("sys/devices/system/clocksource/clocksource0");
+        std::fs::create_dir_all(&clock).expect("the target directory can be written");
+        std::fs::write(clock.join("current_clocksource"), "arch_sys_counter\n")
+            .expect("it is there");
+        for name in ["usr", "lib", "etc"] {
+            // Another test may have made it.
+            _ = std::os::unix::fs::symlink(self.root.join(name), root.join(name));
+        }
+        Self { root, ..self.clone() }
+    }
+
     /// A program of Debian sid.
     pub fn debian(&self, program: &str) -> Command {
         self.emulated(&self.root.join("usr/bin").join(program))

@@ -7,9 +7,9 @@ use ggprof_e2e::built;
 use ggprof_e2e::model::Model;
 use ggprof_e2e::published_ggml::{BEFORE_ANNOUNCED_OPS, NEWEST};
 use ggprof_e2e::ran::Ran;
-use ggprof_e2e::recording::Recording;
+use ggprof_e2e::recording::{Recording, Split};
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_spool::layout::{ClockKind, Covered, CoveredHow};
 use serde_json::Value;
 
 /// How the CPU's ops and the waits of its threads were seen; of two records the later one holds.
@@ -61,10 +61,15 @@ fn the_agents_own_tests_pass() {
     assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
-/// gcc, backends as libraries for several kinds of processor.
+/// gcc, backends as libraries for several kinds of processor; with either clock.
 #[test]
 fn llama_bench_of_debian_is_recorded() {
     let Some(arm64) = Arm64::new() else { return };
+    check_llama_bench(&arm64, ClockKind::MonotonicNs);
+    check_llama_bench(&arm64.with_counter(), ClockKind::CycleCounter);
+}
+
+fn check_llama_bench(arm64: &Arm64, clock: ClockKind) {
     let model = Model::TINY.file("tiny").expect("a model can be written");
     let mut bench = arm64.debian("llama-bench");
     bench.args(["--threads", "2", "--n-prompt", "16", "--n-gen", "4"]);
@@ -74,7 +79,10 @@ fn llama_bench_of_debian_is_recorded() {
     let recording = program.recording();
     check_every_node(&recording);
     check_order(&recording);
+    assert_eq!(recording.header.clock, Some(clock));
     assert_eq!(seen(&recording), [CoveredHow::GotSlot; 2]);
+    let waited = |split: &Split| split.ops.iter().any(|op| op.wait_sum > 0);
+    assert!(recording.splits.values().any(waited), "no thread ever waited");
     assert!(recording.runs.len() >= 5, "{} graph runs", recording.runs.len());
     let batches = recording.runs.values().filter(|run| run.begin.number > 0).count();
     assert_eq!(batches, recording.runs.len());
