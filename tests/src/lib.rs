@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arm64;
 pub mod browser;
 pub mod budget;
 pub mod built;
@@ -26,10 +27,12 @@ pub mod musl;
 pub mod node_llama;
 pub mod npm;
 pub mod old_ggml;
+pub mod other_clock;
 pub mod published_ggml;
 pub mod pypi;
 pub mod ran;
 pub mod recording;
+pub mod rpc;
 pub mod rust_programs;
 pub mod source_ggml;
 pub mod tool;

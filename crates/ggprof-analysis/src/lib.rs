@@ -36,6 +36,7 @@ pub mod peaks;
 pub mod phases;
 pub mod placement;
 pub mod processors;
+pub mod remote;
 pub mod requests;
 pub mod roofs;
 pub mod sampling;

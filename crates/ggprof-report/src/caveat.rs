@@ -5,8 +5,8 @@ use crate::documents::processes::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, Coverage, DeviceType, Dropped, EventKind, Extent, Loss, LossKind, Measured,
-    Provenance, Stopped, Stretch, Trace,
+    Backend, BackendIndex, Coverage, DeviceType, Dropped, EventKind, Extent, Loss, LossKind,
+    Measured, Provenance, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Caveat {
     LaunchTimes(Vec<String>),
     /// Backends for which only the times of the host's calls are known.
     HostCalls(Vec<String>),
+    /// The same of backends that leave their work to servers.
+    RemoteCalls(Vec<String>),
     /// A backend, and how many of its splits the device gave no time for; it timed the others.
     SomeHostCalls(String, u64),
     /// The program was ended in the middle of this many graph runs.
@@ -81,18 +83,29 @@ fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
 }
 
 fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
-    let (mut always, mut sometimes) = (Vec::new(), Vec::new());
+    let (mut always, mut remote, mut sometimes) = (Vec::new(), Vec::new(), Vec::new());
     let calls = ops_by_backend(trace, |measured| measured == Measured::HostCall);
-    for (backend, calls, ops) in calls {
+    for (at, (backend, calls, ops)) in (0..).zip(calls) {
         let label = backend.label().to_owned();
-        if calls > 0 && calls == ops {
+        if calls == seen_on_servers(trace, BackendIndex(at)) {
+            continue;
+        }
+        if calls > 0 && calls == ops && backend.endpoint().is_some() {
+            remote.push(label);
+        } else if calls > 0 && calls == ops {
             always.push(label);
         } else if calls > 0 {
             sometimes.push(Caveat::SomeHostCalls(label, calls));
         }
     }
     let always = (!always.is_empty()).then_some(Caveat::HostCalls(always));
-    always.into_iter().chain(sometimes).collect()
+    let remote = (!remote.is_empty()).then_some(Caveat::RemoteCalls(remote));
+    always.into_iter().chain(remote).chain(sometimes).collect()
+}
+
+/// Splits of a backend that the recordings of servers show.
+fn seen_on_servers(trace: &Trace, backend: BackendIndex) -> u64 {
+    trace.remote_runs.iter().filter(|run| run.backend == backend).count() as u64
 }
 
 /// Each backend with the number of such ops, and of all.
@@ -128,6 +141,12 @@ impl Caveat {
                 "Times of {} are those of the host's calls (SPLIT), which return before the work is \
                  done: how long the device was busy is not known. Record with --serialize to get the \
                  times of single ops.",
+                backends.join(", ")
+            ),
+            Self::RemoteCalls(backends) => format!(
+                "Times of {} are those of calls that hand work to a server (SPLIT): what the server \
+                 does is not here. Record it, too (`ggprof run -o server.ggprof -- ggml-rpc-server`), \
+                 and name both files: `ggprof report client.ggprof server.ggprof`.",
                 backends.join(", ")
             ),
             Self::SomeHostCalls(backend, calls) => format!(

@@ -42,6 +42,8 @@ impl Trace {
                 is_within(task.start_ns, end_ns) || is_in_run(task.start_ns)
             }
         });
+        self.remote_runs
+            .retain_mut(|it| place(it.graph_run).map(|run| it.graph_run = run).is_some());
         self.is_part = true;
         for (number, run) in (1..).zip(&mut self.graph_runs) {
             // So that it shows where runs are missing.

@@ -3,8 +3,9 @@
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
     Answer, BackendIndex, Buffer, BufferUsage, CopyEnds, DeviceWork, EventId, GraphRunId, HostTask,
-    MemoryIndex, MemoryKind, NewEvent, Placement, Quantity, Sensor, TaskKind, ThreadFold,
-    ThreadShare, Trace, TypeInfo, text_fixture,
+    MemoryIndex, MemoryKind, NewEvent, Placement, Process, ProcessClock, ProcessIndex, Quantity,
+    RemoteLink, RemoteRun, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo,
+    text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -77,6 +78,35 @@ fn rich_trace() -> Trace {
         times_ns: vec![1, 1, 5],
         values: vec![7, 0, u64::MAX],
     });
+    let client = Process {
+        command: "llama \"x\"".into(),
+        pid: 7,
+        cpu: "a CPU".into(),
+        clock: ProcessClock::Shared,
+    };
+    let clock = ProcessClock::Exchanges { ahead_ns: -3, drift_ppb: 50_000, error_ns: 9 };
+    trace.processes = vec![client.clone(), Process { pid: 8, clock, ..client }];
+    trace.backends[0].process = Some(ProcessIndex(0));
+    trace.backends[0].called = "llama \"x\" 7 CUDA0".into();
+    trace.remote_links.push(RemoteLink {
+        client: ProcessIndex(0),
+        server: ProcessIndex(1),
+        endpoint: "a:1".into(),
+        calls: 3,
+        runs: 2,
+        matched: 1,
+        bounds: 2,
+        violations: 0,
+    });
+    trace.remote_runs.push(RemoteRun {
+        graph_run: GraphRunId(1),
+        split: 2,
+        backend: BackendIndex(0),
+        server: ProcessIndex(1),
+        called_ns: (100, 103),
+        computed_ns: (105, 150),
+        waited_ns: Some((110, 160)),
+    });
     let kind = MemoryKind {
         type_name: "CUDA_\"Host".into(),
         device: String::new(),
@@ -121,6 +151,9 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(read.op_numbers, trace.op_numbers);
     assert_eq!(read.memory_kinds, trace.memory_kinds);
     assert_eq!(read.placements, trace.placements);
+    assert_eq!(read.processes, trace.processes);
+    assert_eq!(read.remote_links, trace.remote_links);
+    assert_eq!(read.remote_runs, trace.remote_runs);
     assert_eq!(read.copy_ends, trace.copy_ends);
     let uses = |trace: &Trace| format!("{:?}", trace.expert_uses);
     assert_eq!(uses(&read), uses(&trace));

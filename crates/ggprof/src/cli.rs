@@ -67,6 +67,9 @@ pub(crate) enum Command {
     View(ViewArgs),
     /// Write a recording in other formats
     Convert(ConvertArgs),
+    /// Put recordings of several processes on one axis of time, such as those of a client and its
+    /// RPC servers
+    Merge(MergeArgs),
     /// Write parts of a recording for other programs
     #[command(subcommand, after_help = texts::EXPORT)]
     Export(Export),
@@ -110,9 +113,10 @@ impl Command {
             Self::Report(_)
                 | Self::Explain(_)
                 | Self::Diff(_)
-                | Self::Index(_)
-                | Self::View(_)
                 | Self::Convert(_)
+                | Self::Index(_)
+                | Self::Merge(_)
+                | Self::View(_)
         )
     }
 }
@@ -381,6 +385,17 @@ pub(crate) struct ConvertArgs {
     /// Also written `--to parquet`
     #[arg(long)]
     pub(crate) tables: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = texts::MERGE)]
+pub(crate) struct MergeArgs {
+    /// Recordings of processes that ran at the same time, or a directory of them
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// File to write, may be repeated. Its name chooses the format, as for `ggprof run`
+    #[arg(short, long, required = true, value_name = "FILE", value_parser = parsed(Output::named))]
+    pub(crate) output: Vec<Output>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,6 @@
 use super::scene::Scene;
 use super::{BusyDevice, Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
-use ggprof_trace::BackendIndex;
 
 pub(super) const RULE: Rule = Rule(18);
 
@@ -12,9 +11,8 @@ pub(super) const RULE: Rule = Rule(18);
 const LEAST_BUSY: f64 = 0.5;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
-    let of_trace = (0..scene.trace.backends.len() as u16).map(BackendIndex);
-    let devices: Vec<BusyDevice> = of_trace
-        .filter(|&backend| !scene.is_of_host(backend))
+    let devices: Vec<BusyDevice> = scene
+        .devices()
         .map(|backend| {
             let is_its =
                 |spent| matches!(spent, Spent::Computing { backend: of, .. } if of == backend);

@@ -99,8 +99,15 @@ impl<'a> Scene<'a> {
         crate::work::work_of(self.trace, self.signature(key))
     }
 
+    /// A server's processor is a device to its client.
     pub(super) fn is_of_host(&self, backend: BackendIndex) -> bool {
-        is_of_host(self.trace, backend)
+        is_of_host(self.trace, backend) && !self.trace.is_of_server(backend)
+    }
+
+    /// Everything that can compute besides the host, once.
+    pub(super) fn devices(&self) -> impl Iterator<Item = BackendIndex> {
+        let all = (0..self.trace.backends.len() as u16).map(BackendIndex);
+        all.filter(|&it| !self.is_of_host(it) && !self.trace.stands_for_server(it))
     }
 
     /// The copies of a group of phases.

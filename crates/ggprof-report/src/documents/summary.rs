@@ -1,6 +1,8 @@
 //! The first page: what was recorded, where the time went, what took longest.
 
-use super::{backends, energy, explain, memory, operations, phases, processes, rankings, sampling};
+use super::{
+    backends, energy, explain, memory, operations, phases, processes, rankings, remote, sampling,
+};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Document, coverage_words};
@@ -26,6 +28,7 @@ pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     processes::shared_devices(&mut document, trace);
     let phases = find_phases(trace);
     phases::overview(&mut document, &phases);
+    remote::servers(&mut document, trace, &phases);
     document.heading("operations", "Operations by total time");
     sampling::note(&mut document, trace);
     document.table(operations::table("operations", trace, &ops, &roofs(trace, peaks)));

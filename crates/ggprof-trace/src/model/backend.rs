@@ -1,9 +1,10 @@
 //! Compute backends as ggml's scheduler numbers them.
 
 use super::process::ProcessIndex;
+use serde::{Deserialize, Serialize};
 
 /// Position in [`Trace::backends`](crate::Trace::backends); not the scheduler's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BackendIndex(pub u16);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,11 @@ impl Backend {
             process: None,
             called: String::new(),
         }
+    }
+
+    /// The server that it leaves its work to; `None` if it computes itself.
+    pub fn endpoint(&self) -> Option<&str> {
+        ggprof_ggml::endpoint(&self.name)
     }
 
     /// What people call it: its process and device where there are several processes, the device where it is known ("CUDA0"), else the backend's name.

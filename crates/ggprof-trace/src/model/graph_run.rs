@@ -1,8 +1,9 @@
 //! Executions of a graph.
 
 use super::BatchId;
+use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GraphRunId(pub u32);
 
 /// One execution of a graph: a batch of prompt tokens, or one generated token.

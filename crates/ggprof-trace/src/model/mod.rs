@@ -15,6 +15,7 @@ mod op_numbers;
 mod placement;
 mod process;
 mod provenance;
+mod remote;
 mod sensor;
 pub mod shape_text;
 mod strings;
@@ -36,6 +37,7 @@ pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use process::{Process, ProcessClock, ProcessIndex};
 pub use provenance::{Extent, Ggml, Provenance};
+pub use remote::{GraphCall, RemoteLink, RemoteRun};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
@@ -92,6 +94,13 @@ pub struct Trace {
     pub coverage: Vec<Coverage>,
     /// Of a trace that was made of several recordings; empty for one.
     pub processes: Vec<Process>,
+    /// Of one recording: calls whose other half another recording may have, by start.
+    pub graph_calls: Vec<GraphCall>,
+    /// Of a trace that was made of several recordings: what one process computed for another, by the
+    /// start of the client's call.
+    pub remote_runs: Vec<RemoteRun>,
+    /// The same: who worked for whom.
+    pub remote_links: Vec<RemoteLink>,
 }
 
 impl Trace {
@@ -182,6 +191,17 @@ impl Trace {
         self.copy_ends.get(at)
     }
 
+    /// Whether a backend belongs to a process that computes for another one.
+    pub fn is_of_server(&self, index: BackendIndex) -> bool {
+        let process = self.backend(index).process;
+        self.remote_links.iter().any(|link| Some(link.server) == process)
+    }
+
+    /// Whether a backend only stands for a server whose recording is here, too.
+    pub fn stands_for_server(&self, index: BackendIndex) -> bool {
+        self.remote_runs.iter().any(|run| run.backend == index)
+    }
+
     /// Nanoseconds since 1970 at a moment of this recording; `None` where that is not known.
     pub fn unix_ns(&self, ns: u64) -> Option<u64> {
         let anchors = &self.provenance.as_ref()?.clock_anchors;
@@ -201,11 +221,6 @@ impl Trace {
 
     /// First start and last end over all events; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        let starts = self.events.starts();
-        let start = starts.iter().copied().min()?;
-        // Readers refuse events whose end would overflow.
-        let ends = starts.iter().zip(self.events.durations());
-        let end = ends.map(|(start, duration)| start + duration).max()?;
-        Some((start, end))
+        self.events.span_ns()
     }
 }

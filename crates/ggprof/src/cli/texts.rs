@@ -19,6 +19,7 @@ Examples:
   ggprof bench -- ./old -m model.gguf --vs -- ./new -m model.gguf
   ggprof index recordings                           tokens/s of many recordings, by commit
   ggprof convert profile.json -o profile.csv -o profile.txt
+  ggprof merge client.ggprof server.ggprof -o both.html         both ends of RPC on one axis
   ggprof export ops profile.ggprof --top 20 -o ops.txt          for test-backend-ops --test-file
   ggprof ops bench profile.ggprof --top 10          its longest operations alone, warm and cold
   ggprof peaks                                      what this machine can do, for the reports
@@ -197,6 +198,20 @@ Examples:
   ggprof convert profile.ggprof -o trace.pftrace -o profile.pb.gz
   ggprof convert profile.ggprof -o -                            JSON to standard output
   ggprof convert *.ggprof --to parquet -o tables                tables of many recordings";
+
+pub(super) const MERGE: &str = "\
+Examples:
+  ggprof run -o server.ggprof -- ggml-rpc-server --host 0.0.0.0       on each server
+  ggprof run -o client.ggprof -- llama-bench -m m.gguf --rpc server:50052
+  ggprof merge client.ggprof server.ggprof -o both.json               one trace of both
+  ggprof merge client.ggprof server1.ggprof server2.ggprof -o all.html
+  ggprof merge recordings/ -o all.pftrace                             all of a directory
+
+What a server computed becomes a part of the client's graph run. Each graph that the client left to a
+server is found there by the order of both, checked by its ops, names and shapes. Clocks of several
+machines are brought together by what cannot be otherwise: no server computes before it was asked, and
+no client has a result before it was computed. How exact that is, and how many moments contradict it,
+is printed. `report`, `explain` and `view` do the same with several files.";
 
 pub(super) const EXPORT: &str = "\
 Examples:

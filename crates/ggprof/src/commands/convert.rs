@@ -19,7 +19,10 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
         return to_tables(arguments, files);
     }
     if files.len() > 1 {
-        bail!("Several recordings do not fit into one file. Write tables: --to parquet -o DIR.");
+        bail!(
+            "Several recordings do not fit into one file. Write tables: --to parquet -o DIR; or put \
+             processes that ran at the same time on one axis: ggprof merge."
+        );
     }
     for (file, output) in files.iter().flat_map(|file| outputs.iter().map(move |it| (file, it))) {
         output.check(&[file])?;

@@ -94,7 +94,7 @@ fn tables_that_cannot_be_written() {
     let example = example.to_str().unwrap();
     let refused = place.run(&["convert", example, example, "-o", "a.json"]);
     expect![[r#"
-        ggprof: Several recordings do not fit into one file. Write tables: --to parquet -o DIR.
+        ggprof: Several recordings do not fit into one file. Write tables: --to parquet -o DIR; or put processes that ran at the same time on one axis: ggprof merge.
     "#]]
     .assert_eq(&refused.err);
     let refused = place.run(&["convert", example, "--to", "parquet", "-o", "no/tables"]);

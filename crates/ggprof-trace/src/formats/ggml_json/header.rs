@@ -2,6 +2,7 @@
 
 use super::coverage::CoverageEntry;
 use super::placement::PlacementEntries;
+use super::processes::ProcessEntries;
 use crate::EventId;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork, GraphRun,
@@ -53,6 +54,8 @@ pub(super) struct Additions {
     pub(super) sensors: Vec<Sensor>,
     #[serde(skip_serializing_if = "PlacementEntries::is_empty")]
     pub(super) placement: PlacementEntries,
+    #[serde(skip_serializing_if = "ProcessEntries::is_empty")]
+    pub(super) processes: ProcessEntries,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -145,6 +148,7 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     }
     take_device_work(additions.device_work, &additions.kernels, trace);
     additions.placement.take(trace);
+    additions.processes.take(trace);
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
@@ -267,6 +271,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
         buffers: trace.buffers.clone(),
         sensors: trace.sensors.clone(),
         placement: PlacementEntries::of(trace),
+        processes: ProcessEntries::of(trace),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

@@ -13,6 +13,7 @@ mod fast_record;
 mod fusion;
 mod header;
 mod placement;
+mod processes;
 mod reader;
 mod record;
 mod scan;

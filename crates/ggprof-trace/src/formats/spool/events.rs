@@ -62,6 +62,7 @@ pub(super) fn all<S: Bytes + ?Sized>(
     builder.waits(trace);
     builder.shares(trace);
     builder.experts(trace);
+    builder.graph_calls(trace);
     placement::take(tables, backends, &builder.memories, &builder.nodes, trace);
     Ok(())
 }

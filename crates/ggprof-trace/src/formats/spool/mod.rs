@@ -17,6 +17,7 @@ mod device_clocks;
 mod device_events;
 mod events;
 mod fusions;
+mod graph_calls;
 mod kernel_name;
 mod live;
 mod machine;

@@ -1,14 +1,22 @@
 //! One trace of several recordings: processes that ran at the same time, on one axis of time.
 //!
 //! Each process keeps its backends, schedulers, contexts and threads. What is described alike becomes
-//! one, so that the same op of two processes is one op on two backends.
+//! one, so that the same op of two processes is one op on two backends. A graph run that a server
+//! computed for a client becomes a part of the client's (`exchanges.rs`).
+
+mod answers;
+mod clock_line;
+mod exchanges;
+mod matching;
 
 use crate::model::{
-    Backend, BackendIndex, Batch, BatchId, CopyEnds, DeviceWork, EventId, Extent, GraphRun,
-    GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process, ProcessClock,
-    ProcessIndex, Provenance, Quantity, Sensor, Signature, SignatureId, StringId, Tensor,
-    ThreadShare, Trace, TypeInfo,
+    Backend, BackendIndex, Batch, BatchId, CopyEnds, Covered, DeviceWork, EventId, Extent,
+    GraphRun, GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process,
+    ProcessClock, ProcessIndex, Provenance, Quantity, RemoteRun, Sensor, Signature, SignatureId,
+    StringId, Tensor, ThreadShare, Trace, TypeInfo,
 };
+use clock_line::ClockLine;
+use exchanges::{Exchanges, Part};
 use hashbrown::HashMap;
 
 /// Clocks of one machine since one start differ by less than this in what they say of the time of day.
@@ -30,23 +38,62 @@ pub fn merge(recordings: Vec<Trace>) -> Result<Trace, CannotMerge> {
     if recordings.len() == 1 {
         return Ok(recordings.remove(0));
     }
-    let clocks = clocks(&recordings)?;
-    let mut merged = Merged::new(&recordings, &clocks);
-    for (at, (trace, clock)) in recordings.into_iter().zip(clocks).enumerate() {
-        merged.take(at, trace, clock)?;
+    let mut clocks = clocks(&recordings, |_| true)?;
+    let exchanges = exchanges::find(&recordings, &mut clocks);
+    rebase(&recordings, &mut clocks)?;
+    let mut merged = Merged::new(&recordings, &clocks, exchanges);
+    for (at, (trace, clock)) in recordings.into_iter().zip(&clocks).enumerate() {
+        merged.take(at, trace, *clock)?;
     }
-    Ok(merged.finish())
+    Ok(merged.finish(&clocks))
 }
 
 /// How each recording's times become those of all.
 #[derive(Debug, Clone, Copy)]
 struct ClockShift {
+    /// To the clock of the process that it worked for.
+    line: ClockLine,
+    client: Option<usize>,
+    /// From there to the clock of all.
     ns: u64,
     clock: ProcessClock,
 }
 
+impl ClockShift {
+    fn by(ns: u64, clock: ProcessClock) -> Self {
+        Self { line: ClockLine::SAME, client: None, ns, clock }
+    }
+
+    fn ns(&self, ns: u64) -> u64 {
+        self.line.ns(ns).saturating_add(self.ns)
+    }
+}
+
+/// Servers were brought to the clocks of their clients, so the clock of all is not one of theirs.
+fn rebase(recordings: &[Trace], clocks: &mut [ClockShift]) -> Result<(), CannotMerge> {
+    let client = |clock: &ClockShift| match clock.clock {
+        ProcessClock::Exchanges { .. } => clock.client,
+        _ => None,
+    };
+    let clients: Vec<Option<usize>> = clocks.iter().map(client).collect();
+    if clients.iter().all(Option::is_none) {
+        return Ok(());
+    }
+    let fresh = self::clocks(recordings, |at| clients[at].is_none())?;
+    for (at, client) in clients.into_iter().enumerate() {
+        match client {
+            Some(client) => clocks[at].ns = fresh[client].ns,
+            None => clocks[at] = fresh[at],
+        }
+    }
+    Ok(())
+}
+
 /// The machine that was started first has the clock that all others are brought to.
-fn clocks(recordings: &[Trace]) -> Result<Vec<ClockShift>, CannotMerge> {
+fn clocks(
+    recordings: &[Trace],
+    may_be_base: impl Fn(usize) -> bool,
+) -> Result<Vec<ClockShift>, CannotMerge> {
     let mut facts = Vec::new();
     for (at, trace) in recordings.iter().enumerate() {
         let provenance = trace.provenance.as_ref().ok_or(CannotMerge::NoTimes(at))?;
@@ -56,12 +103,14 @@ fn clocks(recordings: &[Trace]) -> Result<Vec<ClockShift>, CannotMerge> {
         let first = *started.first().ok_or(CannotMerge::NoTimes(at))?;
         facts.push((provenance.cpu.as_str(), started, first));
     }
-    let Some(base) = facts.iter().min_by_key(|(.., first)| *first) else { return Ok(Vec::new()) };
+    let bases = facts.iter().enumerate().filter(|(at, _)| may_be_base(*at));
+    let base = bases.map(|(_, fact)| fact).min_by_key(|(.., first)| *first);
+    let Some(base) = base else { return Ok(Vec::new()) };
     let shift = |(cpu, started, first): &(&str, Vec<u64>, u64)| {
         let is_near = |one: &u64| base.1.iter().any(|other| one.abs_diff(*other) < SAME_START_NS);
         match *cpu == base.0 && started.iter().any(is_near) {
-            true => ClockShift { ns: 0, clock: ProcessClock::Shared },
-            false => ClockShift { ns: first - base.2, clock: ProcessClock::TimeOfDay },
+            true => ClockShift::by(0, ProcessClock::Shared),
+            false => ClockShift::by(first.saturating_sub(base.2), ProcessClock::TimeOfDay),
         }
     };
     Ok(facts.iter().map(shift).collect())
@@ -73,32 +122,47 @@ struct Merged {
     /// The places of each recording's graph runs and batches among all, which come by their starts.
     run_places: Vec<Vec<u32>>,
     batch_places: Vec<Vec<u32>>,
+    /// The places of those that are no part of another's.
+    own_places: Vec<u32>,
+    exchanges: Exchanges,
     next_scheduler: u32,
     next_context: u32,
     next_call: u32,
+    /// Where each recording's backends begin among all.
+    first_backends: Vec<u16>,
 }
 
 impl Merged {
-    fn new(recordings: &[Trace], clocks: &[ClockShift]) -> Self {
-        let shifted = |ns: u64, clock: &ClockShift| ns.saturating_add(clock.ns);
-        let run_starts = recordings.iter().zip(clocks).map(|(trace, clock)| {
-            trace.graph_runs.iter().map(|run| shifted(run.start_ns, clock)).collect()
+    fn new(recordings: &[Trace], clocks: &[ClockShift], exchanges: Exchanges) -> Self {
+        let is_own = |at: usize, run: usize| !exchanges.parts.contains_key(&(at, run as u32));
+        let run_starts = recordings.iter().zip(clocks).enumerate().map(|(at, (trace, clock))| {
+            let runs = trace.graph_runs.iter().enumerate();
+            runs.map(|(run, it)| is_own(at, run).then(|| clock.ns(it.start_ns))).collect()
         });
         let batch_starts = recordings.iter().zip(clocks).map(|(trace, clock)| {
-            trace.batches.iter().map(|batch| shifted(batch.start_ns, clock)).collect()
+            trace.batches.iter().map(|batch| Some(clock.ns(batch.start_ns))).collect()
         });
+        let mut run_places = places_in_time(run_starts.collect());
+        for (&(server, run), part) in &exchanges.parts {
+            run_places[server][run as usize] =
+                run_places[part.client][part.call.graph_run.0 as usize];
+        }
+        let batch_places = places_in_time(batch_starts.collect());
         let trace = Trace {
             writer: recordings[0].writer.clone(),
             version: recordings.iter().filter_map(|trace| trace.version).max(),
             ..Trace::default()
         };
         Self {
-            run_places: places_in_time(run_starts.collect()),
-            batch_places: places_in_time(batch_starts.collect()),
+            run_places,
+            batch_places,
+            own_places: Vec::new(),
+            exchanges,
             trace,
             next_scheduler: 0,
             next_context: 0,
             next_call: 0,
+            first_backends: Vec::new(),
         }
     }
 
@@ -111,19 +175,20 @@ impl Merged {
             cpu: provenance.cpu.clone(),
             clock: clock.clock,
         });
-        let maps = Maps::new(&mut self.trace, &from, process, clock.ns);
+        self.first_backends.push(self.trace.backends.len() as u16);
+        let maps = Maps::new(&mut self.trace, &from, process, clock);
         if self.trace.backends.len() > MOST_BACKENDS {
             return Err(CannotMerge::TooManyBackends(at));
         }
-        self.take_runs(&from, &maps, &self.batch_places[at].clone());
-        self.take_events(&from, &maps, &self.run_places[at].clone());
+        self.take_runs(at, &from, &maps, &self.batch_places[at].clone());
+        self.take_events(at, &from, &maps, &self.run_places[at].clone());
         self.take_details(&from, &maps);
-        self.take_facts(from, provenance, &maps);
+        self.take_facts(at, from, provenance, &maps);
         Ok(())
     }
 
     /// Graph runs and what the program handed over, each program's apart.
-    fn take_runs(&mut self, from: &Trace, maps: &Maps, batch_places: &[u32]) {
+    fn take_runs(&mut self, at: usize, from: &Trace, maps: &Maps, batch_places: &[u32]) {
         let (scheduler, context, call) = (self.next_scheduler, self.next_context, self.next_call);
         for batch in &from.batches {
             self.next_context = self.next_context.max(context + batch.context + 1);
@@ -143,7 +208,11 @@ impl Merged {
             self.next_context = self.next_context.max(change.context.unwrap_or(0) + 1);
             self.trace.context_changes.push(change);
         }
-        for run in &from.graph_runs {
+        for (place, run) in (0..).zip(&from.graph_runs) {
+            if self.exchanges.parts.contains_key(&(at, place)) {
+                continue;
+            }
+            self.own_places.push(self.run_places[at][place as usize]);
             self.next_scheduler = self.next_scheduler.max(scheduler + run.scheduler + 1);
             self.trace.graph_runs.push(GraphRun {
                 scheduler: scheduler + run.scheduler,
@@ -156,8 +225,14 @@ impl Merged {
         }
     }
 
-    fn take_events(&mut self, from: &Trace, maps: &Maps, run_places: &[u32]) {
+    fn take_events(&mut self, at: usize, from: &Trace, maps: &Maps, run_places: &[u32]) {
         let run = |run: GraphRunId| run_places.get(run.0 as usize).copied().map(GraphRunId);
+        let parts = &self.exchanges.parts;
+        // What a server computed belongs to the split that the client left to it.
+        let split = |run: Option<GraphRunId>, own: i32| {
+            let part = run.and_then(|run| parts.get(&(at, run.0)));
+            part.map_or(own, |part| part.call.split)
+        };
         let first = self.trace.events.len() as u32;
         let events = &mut self.trace.events;
         events.reserve(from.events.len());
@@ -167,7 +242,7 @@ impl Merged {
                 node: maps.node(event.node),
                 backend: maps.backend(event.backend),
                 source_backend: event.source_backend.map(|backend| maps.backend(backend)),
-                split: event.split,
+                split: split(event.graph_run, event.split),
                 graph_run: event.graph_run.and_then(run),
                 start_ns: maps.ns(event.start_ns),
                 duration_ns: event.duration_ns,
@@ -250,12 +325,17 @@ impl Merged {
         }
     }
 
-    fn take_facts(&mut self, from: Trace, provenance: Provenance, maps: &Maps) {
-        let own_runs = from.graph_runs.len() as u64;
+    fn take_facts(&mut self, at: usize, from: Trace, provenance: Provenance, maps: &Maps) {
+        let is_own = |run: &u32| !self.exchanges.parts.contains_key(&(at, *run));
+        let own_runs = (0..from.graph_runs.len() as u32).filter(is_own).count() as u64;
+        let seen_elsewhere = self.seen_elsewhere(at, &from);
         for loss in from.losses {
             self.trace.lose_many(loss.kind, loss.count, || loss.detail);
         }
         for mut coverage in from.coverage {
+            if coverage.what == Covered::Ops && seen_elsewhere.contains(&coverage.subject) {
+                continue;
+            }
             coverage.subject = format!("{}: {}", maps.process, coverage.subject);
             self.trace.coverage.push(coverage);
         }
@@ -291,10 +371,41 @@ impl Merged {
         };
     }
 
+    /// Backends whose ops the recordings of servers have, by label.
+    fn seen_elsewhere(&self, at: usize, from: &Trace) -> Vec<String> {
+        let all = (0..from.backends.len() as u16).map(BackendIndex);
+        let seen = all.filter(|&it| self.exchanges.shows_all_of(at, from, it));
+        seen.map(|it| from.backend(it).label().to_owned()).collect()
+    }
+
+    /// What servers computed, by the clock of all.
+    fn remote_runs(&self, clocks: &[ClockShift]) -> Vec<RemoteRun> {
+        let of = |(&(server, _), part): (&(usize, u32), &Part)| {
+            let client = &clocks[part.client];
+            let both = |clock: &ClockShift, (from, to): (u64, u64)| (clock.ns(from), clock.ns(to));
+            let (call, run) = (&part.call, &part.run);
+            RemoteRun {
+                graph_run: GraphRunId(self.run_places[part.client][call.graph_run.0 as usize]),
+                split: call.split,
+                backend: BackendIndex(self.first_backends[part.client] + call.backend.0),
+                server: ProcessIndex(server as u16),
+                called_ns: both(client, (call.start_ns, call.end_ns)),
+                computed_ns: both(&clocks[server], (run.start_ns, run.end_ns)),
+                waited_ns: part.answer.map(|answer| both(client, answer)),
+            }
+        };
+        let mut runs: Vec<RemoteRun> = self.exchanges.parts.iter().map(of).collect();
+        runs.sort_by_key(|run| (run.called_ns, run.computed_ns));
+        runs
+    }
+
     /// Brings into the order of time what has to be.
-    fn finish(self) -> Trace {
+    fn finish(self, clocks: &[ClockShift]) -> Trace {
+        let remote_runs = self.remote_runs(clocks);
         let mut trace = self.trace;
-        trace.graph_runs = in_places(trace.graph_runs, self.run_places.concat());
+        trace.remote_runs = remote_runs;
+        trace.remote_links = self.exchanges.links;
+        trace.graph_runs = in_places(trace.graph_runs, self.own_places);
         trace.batches = in_places(trace.batches, self.batch_places.concat());
         trace.context_changes.sort_by_key(|change| change.at_ns);
         trace.buffers.sort_by_key(|buffer| buffer.born_ns);
@@ -304,12 +415,13 @@ impl Merged {
     }
 }
 
-/// The place of each start among all, in the order of time.
-fn places_in_time(starts: Vec<Vec<u64>>) -> Vec<Vec<u32>> {
+/// The place of each start among all, in the order of time; what has none gets the first place.
+fn places_in_time(starts: Vec<Vec<Option<u64>>>) -> Vec<Vec<u32>> {
     let each = starts.iter().enumerate();
     let mut order: Vec<(u64, usize, usize)> = each
         .flat_map(|(recording, starts)| {
-            starts.iter().enumerate().map(move |(at, &start_ns)| (start_ns, recording, at))
+            let known = starts.iter().enumerate();
+            known.filter_map(move |(at, start_ns)| Some(((*start_ns)?, recording, at)))
         })
         .collect();
     order.sort_unstable();
@@ -330,7 +442,7 @@ fn in_places<T>(items: Vec<T>, places: Vec<u32>) -> Vec<T> {
 /// What the numbers of one recording become.
 struct Maps {
     process: String,
-    shift_ns: u64,
+    clock: ClockShift,
     strings: Vec<StringId>,
     nodes: Vec<NodeId>,
     backends: Vec<BackendIndex>,
@@ -338,7 +450,7 @@ struct Maps {
 }
 
 impl Maps {
-    fn new(trace: &mut Trace, from: &Trace, process: ProcessIndex, shift_ns: u64) -> Self {
+    fn new(trace: &mut Trace, from: &Trace, process: ProcessIndex, clock: ClockShift) -> Self {
         let label = trace.processes[usize::from(process.0)].label();
         let strings: Vec<StringId> =
             from.strings.iter().map(|text| trace.strings.intern(text)).collect();
@@ -360,11 +472,11 @@ impl Maps {
             memories.push(MemoryIndex(place as u16));
         }
         let nodes = nodes(trace, from, &strings, &types);
-        Self { process: label, shift_ns, strings, nodes, backends: backends.collect(), memories }
+        Self { process: label, clock, strings, nodes, backends: backends.collect(), memories }
     }
 
     fn ns(&self, ns: u64) -> u64 {
-        ns.saturating_add(self.shift_ns)
+        self.clock.ns(ns)
     }
 
     fn string(&self, id: StringId) -> StringId {

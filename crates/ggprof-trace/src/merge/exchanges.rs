@@ -1,0 +1,162 @@
+//! What processes computed for each other, and what that says of their clocks.
+
+use super::ClockShift;
+use super::answers::{self, Answer};
+use super::clock_line::{Bound, ClockLine, Side, fit};
+use super::matching::{Match, Pair, matches};
+use crate::model::{BackendIndex, GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace};
+use hashbrown::HashMap;
+use std::cmp::Reverse;
+
+/// Pairs that tell whether times contradict each other.
+const ENOUGH_PAIRS: usize = 2048;
+
+/// All that several recordings say of each other.
+pub(super) struct Exchanges {
+    pub(super) links: Vec<RemoteLink>,
+    /// The graph runs of servers that are part of a client's, by recording and graph run.
+    pub(super) parts: HashMap<(usize, u32), Part>,
+}
+
+/// A graph run of a server, as a part of its client's.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) client: usize,
+    pub(super) call: GraphCall,
+    pub(super) run: GraphCall,
+    /// By the client's clock.
+    pub(super) answer: Option<Answer>,
+}
+
+impl Exchanges {
+    /// Whether all graphs that a recording left to a server are there.
+    pub(super) fn shows_all_of(&self, at: usize, trace: &Trace, backend: BackendIndex) -> bool {
+        let is_of_it = |call: &GraphCall| call.backend == backend;
+        let all = trace.graph_calls.iter().filter(|call| is_of_it(call)).count();
+        let parts = self.parts.values();
+        let seen = parts.filter(|part| part.client == at && is_of_it(&part.call)).count();
+        seen > 0 && seen == all
+    }
+}
+
+/// Finds pairs, and brings the clocks of servers to those of their clients.
+pub(super) fn find(recordings: &[Trace], clocks: &mut [ClockShift]) -> Exchanges {
+    let found = {
+        let misfit = |found: &Match| misfit(recordings, clocks, found);
+        matches(recordings, misfit)
+    };
+    let mut exchanges = Exchanges { links: Vec::new(), parts: HashMap::new() };
+    // The client that a server did most for has the clock that it is brought to.
+    let mut by_size: Vec<&Match> = found.iter().collect();
+    by_size.sort_by_key(|found| Reverse(found.pairs.len()));
+    let mut is_aligned = vec![false; recordings.len()];
+    for one in by_size {
+        let answers = answers::answers(&recordings[one.client], &one.endpoint);
+        let bounds = bounds(recordings, one, &answers);
+        if !std::mem::replace(&mut is_aligned[one.server], true) {
+            align(recordings, clocks, one, &bounds);
+        }
+        exchanges.links.push(link(recordings, clocks, one, &bounds));
+        for pair in &one.pairs {
+            let (call, run) = calls(recordings, one, pair);
+            let answer = answers::after(&answers, &call);
+            let part = Part { client: one.client, call, run, answer };
+            exchanges.parts.insert((one.server, run.graph_run.0), part);
+        }
+    }
+    exchanges
+}
+
+fn calls(recordings: &[Trace], found: &Match, pair: &Pair) -> (GraphCall, GraphCall) {
+    let client = recordings[found.client].graph_calls[pair.client];
+    (client, recordings[found.server].graph_calls[pair.server])
+}
+
+/// No run begins before its call, or ends after the client has its results.
+fn bounds(recordings: &[Trace], found: &Match, answers: &[Answer]) -> Vec<Bound> {
+    let each = found.pairs.iter().map(|pair| calls(recordings, found, pair));
+    let both = each.flat_map(|(call, run)| {
+        let answer = answers::after(answers, &call);
+        let begun = Bound::new(run.start_ns, call.start_ns, Side::AtLeast);
+        let ended = answer.map(|(_, had_ns)| Bound::new(run.end_ns, had_ns, Side::AtMost));
+        [Some(begun), ended]
+    });
+    both.flatten().collect()
+}
+
+/// How badly the times of pairs contradict each other: for how long, or how often if the clocks are
+/// one.
+fn misfit(recordings: &[Trace], clocks: &[ClockShift], found: &Match) -> u64 {
+    let some = found.pairs.len().div_ceil(ENOUGH_PAIRS).max(1);
+    let pairs = found.pairs.iter().step_by(some).copied().collect();
+    let found = Match { pairs, ..found.clone() };
+    let answers = answers::answers(&recordings[found.client], &found.endpoint);
+    let bounds = bounds(recordings, &found, &answers);
+    match share_clock(clocks, &found) {
+        true => ClockLine::SAME.violations(&bounds, own_error_ns(recordings, &found)),
+        false => fit(&bounds).map_or(0, |fit| fit.slack_ns),
+    }
+}
+
+fn share_clock(clocks: &[ClockShift], found: &Match) -> bool {
+    [found.client, found.server].iter().all(|&at| clocks[at].clock == ProcessClock::Shared)
+}
+
+/// How far the times of both recordings can be off by themselves.
+fn own_error_ns(recordings: &[Trace], found: &Match) -> u64 {
+    let error = |at: usize| recordings[at].provenance.as_ref().and_then(|it| it.clock_error_ns);
+    error(found.client).unwrap_or(0) + error(found.server).unwrap_or(0)
+}
+
+/// Brings the server's clock to the client's, unless it is the same one. Where a file says so and the
+/// times say otherwise, the times are right.
+fn align(recordings: &[Trace], clocks: &mut [ClockShift], found: &Match, bounds: &[Bound]) {
+    let own_error_ns = own_error_ns(recordings, found);
+    let is_same = ClockLine::SAME.violations(bounds, own_error_ns) == 0;
+    if share_clock(clocks, found) && is_same {
+        return;
+    }
+    let Some(fit) = fit(bounds) else { return };
+    clocks[found.server] = ClockShift {
+        line: fit.line,
+        client: Some(found.client),
+        ns: clocks[found.client].ns,
+        clock: ProcessClock::Exchanges {
+            ahead_ns: fit.line.ahead_ns,
+            drift_ppb: (fit.line.drift * 1e9).round() as i64,
+            error_ns: fit.error_ns.saturating_add(own_error_ns),
+        },
+    };
+}
+
+fn distance_ns(from: u64, to: u64) -> i64 {
+    let distance = i128::from(to) - i128::from(from);
+    i64::try_from(distance).unwrap_or(if distance < 0 { i64::MIN } else { i64::MAX })
+}
+
+fn link(
+    recordings: &[Trace],
+    clocks: &[ClockShift],
+    found: &Match,
+    bounds: &[Bound],
+) -> RemoteLink {
+    let (client, server) = (&clocks[found.client], &clocks[found.server]);
+    let line = server.line.after(distance_ns(client.ns, server.ns));
+    let count = |at: usize, is_wanted: &dyn Fn(Option<&str>) -> bool| {
+        let trace = &recordings[at];
+        let to = |call: &&GraphCall| is_wanted(trace.backend(call.backend).endpoint());
+        trace.graph_calls.iter().filter(to).count() as u64
+    };
+    // A line is rounded to nanoseconds.
+    let error_ns = own_error_ns(recordings, found) + 1;
+    RemoteLink {
+        client: ProcessIndex(found.client as u16),
+        server: ProcessIndex(found.server as u16),
+        endpoint: found.endpoint.clone(),
+        calls: count(found.client, &|to| to == Some(&found.endpoint)),
+        runs: count(found.server, &|to| to.is_none()),
+        matched: found.pairs.len() as u64,
+        bounds: bounds.len() as u64,
+        violations: line.violations(bounds, error_ns),
+    }
+}

@@ -1,0 +1,82 @@
+//! Debian sid's RPC: servers on ports of their own, and a client that leaves all layers to them, each
+//! recorded by a `ggprof run` of its own.
+
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::model::Model;
+use crate::{built, debian_sid};
+
+/// A server that is being recorded; it is ended when this is dropped.
+#[derive(Debug)]
+pub struct RpcServer {
+    launcher: Child,
+    port: u16,
+    recording: PathBuf,
+}
+
+impl RpcServer {
+    /// Starts one whose recording will be `name` in the directory, made with these options. `None`,
+    /// with a sentence, where sid's packages cannot be had.
+    pub fn start(directory: &Path, name: &str, options: &[&str]) -> Option<RpcServer> {
+        let server = debian_sid::command("ggml-rpc-server", &["cpu", "rpc"])?;
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a free port").port();
+        let recording = directory.join(name);
+        let mut launcher = recorded(&recording, options, &server);
+        launcher.args(["--host", "127.0.0.1", "--threads", "1", "--port", &port.to_string()]);
+        let launcher = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let mut server = RpcServer { launcher: launcher.expect("ggprof starts"), port, recording };
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            let ended = server.launcher.try_wait().expect("it is our child");
+            assert_eq!(ended, None, "the server ended");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Some(server)
+    }
+
+    pub fn endpoint(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it, and gives its recording.
+    pub fn end(mut self) -> PathBuf {
+        self.stop();
+        self.recording.clone()
+    }
+
+    fn stop(&mut self) {
+        // The launcher passes this on; a kill would leave the server behind.
+        let _ = Command::new("kill").args(["-TERM", &self.launcher.id().to_string()]).status();
+        let _ = self.launcher.wait();
+    }
+}
+
+impl Drop for RpcServer {
+    fn drop(&mut self) {
+        if matches!(self.launcher.try_wait(), Ok(None)) {
+            self.stop();
+        }
+    }
+}
+
+/// llama-bench that leaves all layers of a tiny model to these servers, recorded to a file.
+pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Command {
+    let bench = debian_sid::command("llama-bench", &["cpu", "rpc"]).expect("as the server's");
+    let model = Model::TINY.file("tiny").expect("a model can be written");
+    let mut client = recorded(recording, &[], &bench);
+    client.args(["--threads", "1", "--repetitions", "1", "--n-gpu-layers", "99"]);
+    client.args(["--rpc", &endpoints.join(",")]).args(arguments).arg("--model").arg(model);
+    client
+}
+
+/// `ggprof run` of a command.
+fn recorded(recording: &Path, options: &[&str], command: &Command) -> Command {
+    let mut run = Command::new(built::ggprof());
+    run.arg("run").args(options).arg("-o").arg(recording).arg("--");
+    run.arg(command.get_program()).args(command.get_args());
+    run.env_remove("LD_PRELOAD").stdin(Stdio::null());
+    run
+}

@@ -1,0 +1,168 @@
+//! A client and its RPC servers, each recorded on its own, on one axis of time.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ggprof_e2e::built;
+use ggprof_e2e::other_clock::OtherClock;
+use ggprof_e2e::rpc::{RpcServer, client};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What `ggprof report` answers in JSON.
+fn report(files: &[&Path]) -> Value {
+    let mut ask = Command::new(built::ggprof());
+    let output = ask.arg("report").args(files).args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What `ggprof merge` writes as JSON.
+fn merged(files: &[&Path], to: &Path) -> Value {
+    let mut merge = Command::new(built::ggprof());
+    let output = merge.arg("merge").args(files).arg("-o").arg(to).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&std::fs::read(to).unwrap()).unwrap()
+}
+
+fn rows<'v>(answer: &'v Value, table: &str) -> &'v [Value] {
+    answer[table].as_array().unwrap_or_else(|| panic!("{table} in {answer:#}"))
+}
+
+fn number(row: &Value, column: &str) -> u64 {
+    row[column].as_u64().unwrap_or_else(|| panic!("{column} in {row:#}"))
+}
+
+fn sum(answer: &Value, table: &str, column: &str) -> u64 {
+    rows(answer, table).iter().map(|row| number(row, column)).sum()
+}
+
+fn graph_runs(answer: &Value) -> u64 {
+    answer["graph_runs"]["count"].as_u64().unwrap()
+}
+
+/// A client and two servers.
+struct Trio {
+    directory: TempDir,
+    client: PathBuf,
+    servers: [PathBuf; 2],
+}
+
+impl Trio {
+    fn record() -> Option<Trio> {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path();
+        let one = RpcServer::start(path, "one.ggprof", &[])?;
+        let two = RpcServer::start(path, "two.ggprof", &[])?;
+        let recording = path.join("client.ggprof");
+        let endpoints = [one.endpoint(), two.endpoint()];
+        let mut client = client(&recording, &endpoints, &["--n-prompt", "16", "--n-gen", "16"]);
+        let output = client.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Some(Trio { servers: [one.end(), two.end()], client: recording, directory })
+    }
+
+    fn files(&self) -> [&Path; 3] {
+        [&self.client, &self.servers[0], &self.servers[1]]
+    }
+}
+
+#[test]
+fn a_client_and_two_servers_are_one_trace() {
+    let Some(trio) = Trio::record() else { return };
+    let alone = trio.files().map(|file| report(&[file]));
+    let together = report(&trio.files());
+    every_run_is_found(&alone, &together);
+    steps_add_up(&together);
+    nothing_is_said_to_be_missing(&alone[0], &together);
+    other_clocks_are_found_out(&trio);
+}
+
+fn every_run_is_found(alone: &[Value; 3], together: &Value) {
+    let links = rows(together, "remote_links");
+    assert_eq!(links.len(), 2, "{links:#?}");
+    for (link, server) in links.iter().zip(&alone[1..]) {
+        assert_eq!(number(link, "matched"), number(link, "calls"), "{link:#}");
+        assert_eq!(number(link, "matched"), graph_runs(server), "{link:#}");
+        assert_eq!(number(link, "other_runs"), 0, "{link:#}");
+        assert_eq!(number(link, "violations"), 0, "{link:#}");
+        // Each run began after its call, and ended before its results were there.
+        assert_eq!(number(link, "bounds"), 2 * number(link, "matched"), "{link:#}");
+    }
+    // What servers computed is part of the client's graph runs, and nothing is lost or counted twice.
+    assert_eq!(graph_runs(together), graph_runs(&alone[0]));
+    let ops = |answer: &Value| sum(answer, "backends", "ops");
+    assert_eq!(ops(together), alone.iter().map(ops).sum::<u64>());
+    let time = |answer: &Value| answer["time"]["sum_ns"].as_u64().unwrap();
+    assert_eq!(time(together), alone.iter().map(time).sum::<u64>());
+    assert_eq!(together["phases"], alone[0]["phases"], "the client's phases, unchanged");
+}
+
+fn steps_add_up(together: &Value) {
+    let steps = rows(together, "remote_steps");
+    for row in steps {
+        let parts = ["serialising_ns", "wire_ns", "computing_ns", "waiting_ns"];
+        let parts: u64 = parts.iter().map(|part| number(row, part)).sum();
+        assert_eq!(parts, number(row, "total_ns"), "{row:#}");
+    }
+    assert_eq!(sum(together, "remote_steps", "steps"), sum(together, "remote_links", "matched"));
+    // The servers' ops took no longer than the steps that they were part of.
+    let computed: u64 = rows(together, "backends")
+        .iter()
+        .filter(|row| row["backend"].as_str().unwrap().starts_with("ggml-rpc-server"))
+        .map(|row| number(row, "busy_ns"))
+        .sum();
+    assert!(computed <= sum(together, "remote_steps", "computing_ns"), "{steps:#?}");
+}
+
+fn nothing_is_said_to_be_missing(client: &Value, together: &Value) {
+    assert!(client["warnings"].to_string().contains("Record it, too"), "{}", client["warnings"]);
+    let warnings = together["warnings"].to_string();
+    assert!(!warnings.contains("hand work") && !warnings.contains("not observed"), "{warnings}");
+}
+
+/// The starts of all ops of each server, by backend.
+fn starts(merged: &Value) -> BTreeMap<u64, Vec<i64>> {
+    let mut starts: BTreeMap<u64, Vec<i64>> = BTreeMap::new();
+    let owners = merged["ggprof"]["processes"]["backends"].as_array().unwrap();
+    for record in merged["records"].as_array().unwrap() {
+        let backend = record["backend_id"].as_u64().unwrap();
+        if owners[backend as usize] != 0 {
+            let start = record["start_ns"].as_i64().unwrap();
+            starts.entry(backend).or_default().push(start);
+        }
+    }
+    starts
+}
+
+/// The same servers on machines that were started at other times, whose clocks are 3 s off and run
+/// faster and slower.
+fn other_clocks_are_found_out(trio: &Trio) {
+    let path = trio.directory.path();
+    let away = [
+        OtherClock { monotonic_ns: -7_000_000_000_000, realtime_ns: 3_000_000_000, ppm: 50 },
+        OtherClock { monotonic_ns: 90_000_000_000, realtime_ns: -3_000_000_000, ppm: -50 },
+    ];
+    let moved = [path.join("moved-one.ggprof"), path.join("moved-two.ggprof")];
+    for ((clock, from), to) in away.iter().zip(&trio.servers).zip(&moved) {
+        clock.rewrite(from, to);
+    }
+    let files = [&*trio.client, &*moved[0], &*moved[1]];
+    let together = report(&files);
+    let links = rows(&together, "remote_links");
+    let warnings = together["warnings"].to_string();
+    assert!(!warnings.contains("time of day"), "{warnings}");
+    let truth = starts(&merged(&trio.files(), &path.join("truth.json")));
+    let found = starts(&merged(&files, &path.join("found.json")));
+    assert_eq!((links.len(), truth.len(), found.len()), (2, 2, 2));
+    for (link, (truth, found)) in links.iter().zip(truth.values().zip(found.values())) {
+        assert_eq!(number(link, "matched"), number(link, "calls"), "{link:#}");
+        assert_eq!(number(link, "violations"), 0, "{link:#}");
+        let error_ns = number(link, "clock_error_ns");
+        let off = truth.iter().zip(found).map(|(truth, found)| truth.abs_diff(*found)).max();
+        assert_eq!(truth.len(), found.len());
+        assert!(off.unwrap() <= error_ns, "off by {off:?}: {link:#}");
+        println!("{} off by {off:?} ns, bound {error_ns} ns", link["endpoint"]);
+    }
+}
