@@ -79,7 +79,7 @@ pub fn lines<'k>(known: impl IntoIterator<Item = &'k Known>) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::PhaseKind;
-    use crate::catalogue::Speed;
+    use crate::catalogue::{Dimension, Question, Speed, series};
 
     fn known() -> Vec<Known> {
         let speed = Speed {
@@ -108,6 +108,26 @@ mod tests {
         assert_eq!(read(&bytes), Kept { known: known(), ..Kept::default() });
         assert_eq!(bytes.iter().filter(|&&byte| byte == b'\n').count(), 3);
         assert_eq!(read(b""), Kept::default());
+    }
+
+    /// Each byte becomes each of some others: whatever is still read is written and read the same, and
+    /// can be asked about.
+    #[test]
+    fn no_damage_makes_it_fail() {
+        let whole = lines(&known());
+        for at in 0..whole.len() {
+            for byte in [0, b'\n', b'"', b'9', b'-', b'e', b'{', 0xff] {
+                let mut bytes = whole.clone();
+                bytes[at] = byte;
+                let kept = read(&bytes);
+                assert_eq!(read(&lines(&kept.known)).known, kept.known);
+                for known in &kept.known {
+                    let Found::Recording(entry) = &known.found else { continue };
+                    let question = Question { by: Dimension::ALL.to_vec(), ..Question::default() };
+                    series(&[(&known.file, entry)], &question);
+                }
+            }
+        }
     }
 
     #[test]
