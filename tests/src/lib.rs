@@ -15,6 +15,7 @@ pub mod changed_ggml;
 pub mod chaos;
 mod compiling;
 pub mod controlled;
+pub mod counting_proxy;
 pub mod debian;
 pub mod debian_sid;
 pub mod ended;

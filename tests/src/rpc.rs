@@ -25,7 +25,7 @@ impl RpcServer {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
         let recording = directory.join(name);
-        let mut launcher = recorded(&recording, options, &server);
+        let mut launcher = without_broken_pipes(&recorded(&recording, options, &server));
         launcher.args(["--host", "127.0.0.1", "--threads", "1", "--port", &port.to_string()]);
         let launcher = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut server = RpcServer { launcher: launcher.expect("ggprof starts"), port, recording };
@@ -70,6 +70,16 @@ pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Com
     client.args(["--threads", "1", "--repetitions", "1", "--n-gpu-layers", "99"]);
     client.args(["--rpc", &endpoints.join(",")]).args(arguments).arg("--model").arg(model);
     client
+}
+
+/// The command with SIGPIPE ignored, as systemd starts programs. Otherwise a client that is killed while
+/// the server answers takes the server with it, recorded or not.
+fn without_broken_pipes(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' PIPE; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.env_remove("LD_PRELOAD").stdin(Stdio::null());
+    shell
 }
 
 /// `ggprof run` of a command.
