@@ -9,9 +9,20 @@ use std::sync::Mutex;
 use crate::built::target_directory;
 use crate::tool;
 
-/// The directory with the contents of these packages and of all that they depend on, and of those
-/// that are wanted alone. It is kept under `name` in the target directory.
+/// The directory with the contents of these packages for x86-64 and of all that they depend on, and of
+/// those that are wanted alone. It is kept under `name` in the target directory.
 pub(crate) fn unpacked(
+    name: &str,
+    suite: &str,
+    packages: &[&str],
+    alone: &[&str],
+) -> Result<PathBuf, String> {
+    unpacked_for("amd64", name, suite, packages, alone)
+}
+
+/// The same for another processor, in the words of Debian.
+pub(crate) fn unpacked_for(
+    processor: &str,
     name: &str,
     suite: &str,
     packages: &[&str],
@@ -29,29 +40,13 @@ pub(crate) fn unpacked(
     _ = fs::remove_dir_all(&part);
     let text = |error: std::io::Error| error.to_string();
     fs::create_dir_all(part.join("root")).map_err(text)?;
-    unpack(&part.canonicalize().map_err(text)?, suite, packages, alone)?;
+    let part_of = Apt::new(&part.canonicalize().map_err(text)?, &mirror()?, suite, processor);
+    part_of.map_err(text)?.unpack(packages, alone)?;
     _ = fs::remove_dir_all(&root);
     fs::rename(part.join("root"), &root).map_err(text)?;
     fs::write(&list, wanted).map_err(text)?;
     _ = fs::remove_dir_all(&part);
     root.canonicalize().map_err(|error| error.to_string())
-}
-
-fn unpack(directory: &Path, suite: &str, packages: &[&str], alone: &[&str]) -> Result<(), String> {
-    let apt = Apt::new(directory, &mirror()?, suite).map_err(|error| error.to_string())?;
-    tool::output(&mut apt.command("update"))?;
-    if !packages.is_empty() {
-        tool::output(apt.command("install").args(packages))?;
-    }
-    let archives = directory.join("archives");
-    tool::output(apt.command("download").args(alone).current_dir(&archives))?;
-    for entry in fs::read_dir(&archives).map_err(|error| error.to_string())?.flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "deb") {
-            let to = directory.join("root");
-            tool::output(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(to))?;
-        }
-    }
-    Ok(())
 }
 
 /// Where this machine gets its Debian from.
@@ -66,10 +61,13 @@ pub fn mirror() -> Result<String, String> {
 }
 
 /// apt with nothing installed and directories of its own.
-struct Apt(Vec<String>);
+struct Apt {
+    directory: PathBuf,
+    settings: Vec<String>,
+}
 
 impl Apt {
-    fn new(directory: &Path, mirror: &str, suite: &str) -> std::io::Result<Apt> {
+    fn new(directory: &Path, mirror: &str, suite: &str, processor: &str) -> std::io::Result<Apt> {
         for name in ["lists/partial", "archives/partial"] {
             fs::create_dir_all(directory.join(name))?;
         }
@@ -79,6 +77,8 @@ impl Apt {
         fs::write(place("sources.list"), source)?;
         fs::write(place("status"), "")?;
         let settings = [
+            ("APT::Architecture", processor.to_owned()),
+            ("APT::Architectures", processor.to_owned()),
             ("Dir::Etc::SourceList", place("sources.list")),
             ("Dir::Etc::SourceParts", "/dev/null".to_owned()),
             ("Dir::State", directory.to_string_lossy().into_owned()),
@@ -89,13 +89,31 @@ impl Apt {
             ("Acquire::Languages", "none".to_owned()),
             ("Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false".to_owned()),
         ];
-        Ok(Apt(settings.map(|(name, value)| format!("{name}={value}")).to_vec()))
+        let settings = settings.map(|(name, value)| format!("{name}={value}")).to_vec();
+        Ok(Apt { directory: directory.to_owned(), settings })
+    }
+
+    /// Into the folder `root` of its directory.
+    fn unpack(&self, packages: &[&str], alone: &[&str]) -> Result<(), String> {
+        tool::output(&mut self.command("update"))?;
+        if !packages.is_empty() {
+            tool::output(self.command("install").args(packages))?;
+        }
+        let archives = self.directory.join("archives");
+        tool::output(self.command("download").args(alone).current_dir(&archives))?;
+        for entry in fs::read_dir(&archives).map_err(|error| error.to_string())?.flatten() {
+            if entry.path().extension().is_some_and(|extension| extension == "deb") {
+                let to = self.directory.join("root");
+                tool::output(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(to))?;
+            }
+        }
+        Ok(())
     }
 
     fn command(&self, verb: &str) -> Command {
         let mut command = Command::new("apt-get");
         command.args(["--quiet", "--yes", "--download-only", "--no-install-recommends"]);
-        for setting in &self.0 {
+        for setting in &self.settings {
             command.args(["--option", setting]);
         }
         command.arg(verb);

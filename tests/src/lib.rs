@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arm64;
 pub mod browser;
 pub mod budget;
 pub mod built;
@@ -30,6 +31,7 @@ pub mod old_ggml;
 pub mod other_clock;
 pub mod published_ggml;
 pub mod pypi;
+pub mod python_bindings;
 pub mod ran;
 pub mod recording;
 pub mod rpc;

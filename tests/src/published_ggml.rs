@@ -73,7 +73,7 @@ fn software_device() -> Option<PathBuf> {
     paths.find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("lvp_icd")))
 }
 
-fn package(name: &str, version: &str) -> Option<PathBuf> {
+pub(crate) fn package(name: &str, version: &str) -> Option<PathBuf> {
     let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let directory = target_directory().join("ggml").join(format!("{name}-{version}"));
     let libraries = directory.join("package/bins").join(name);

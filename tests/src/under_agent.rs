@@ -22,14 +22,19 @@ impl UnderAgent {
     }
 
     /// A command that is ready to run.
-    pub fn of(mut command: Command) -> UnderAgent {
+    pub fn of(command: Command) -> UnderAgent {
+        UnderAgent::with(command, &built::agent())
+    }
+
+    /// The same with another agent.
+    pub(crate) fn with(mut command: Command, agent: &Path) -> UnderAgent {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ggprof-e2e-{}-{number}", std::process::id());
         let directory = built::target_directory().join("recordings").join(name);
         std::fs::create_dir_all(&directory).expect("the target directory can be written");
         let directory = directory.canonicalize().expect("it was just made");
-        command.env("LD_PRELOAD", built::agent());
+        command.env("LD_PRELOAD", agent);
         command.env("GGPROF_SPOOL", directory.join("%p.spool"));
         for name in ["THREADS", "SERIALIZE", "MAX_BYTES", "CUDA", "BUDGET", "CUPTI"] {
             command.env_remove(format!("GGPROF_{name}"));

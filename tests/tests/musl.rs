@@ -88,6 +88,6 @@ fn doctor_knows_the_c_library() {
     let words: Vec<&str> = ["--"].into_iter().chain(words.map(|w| w.to_str().unwrap())).collect();
     let ran = doctor(&words);
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    assert!(ran.out.contains("libc.so · for musl\n"), "{ran:?}");
+    assert!(ran.out.contains("libc.so · x86_64 · for musl\n"), "{ran:?}");
     assert!(!ran.out.contains("is built for musl"), "{ran:?}");
 }

@@ -292,3 +292,19 @@ fn a_connection_that_breaks_and_comes_back() {
     let matched = sum(&together, "remote_links", "matched");
     assert!(graph_runs(&report(&[&server])) - matched <= 1, "{links:#?}");
 }
+
+#[test]
+fn a_server_of_another_build() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path();
+    let Some(server) = RpcServer::start_published(path, "server.ggprof") else { return };
+    let recording = path.join("client.ggprof");
+    let arguments = ["--n-prompt", "16", "--n-gen", "4"];
+    let output = client(&recording, &[server.endpoint()], &arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let together = report(&[&recording, &server.end()]);
+    let [link] = rows(&together, "remote_links") else { panic!("{together:#}") };
+    assert_eq!(number(link, "matched"), number(link, "calls"), "{link:#}");
+    assert_eq!((number(link, "other_runs"), number(link, "violations")), (0, 0), "{link:#}");
+    assert!(number(link, "bounds") > 2 * number(link, "matched"), "{link:#}");
+}

@@ -29,6 +29,8 @@ const NEEDED: &[Needed] = &[
     Needed { what: What::Program("strip"), package: "binutils" },
     // Programs that the agent cannot get into, and must not harm.
     Needed { what: What::Program("musl-gcc"), package: "musl-tools" },
+    // Programs for aarch64, and the agent for them.
+    Needed { what: What::Program("aarch64-linux-gnu-g++"), package: "g++-aarch64-linux-gnu" },
     // Published ggml libraries and an application on top of them.
     Needed { what: What::Program("node"), package: "nodejs" },
     Needed { what: What::Program("npm"), package: "npm" },

@@ -4,8 +4,9 @@ use crate::{shell, system};
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     system::install_needed()?;
-    // Programs for musl are tested where Rust's library for it can be had.
+    // Programs for musl and for aarch64 are tested where Rust's libraries for them can be had.
     shell::has_library_for("x86_64-unknown-linux-musl");
+    shell::has_library_for("aarch64-unknown-linux-gnu");
     // Fuzzing itself has its own task; here the targets must keep up with what they call.
     shell::cargo(&["check", "--manifest-path", "fuzz/Cargo.toml"])?;
     let mut test = shell::cargo_command(&["test", "--workspace"]);

@@ -186,9 +186,7 @@ pub(crate) fn command_name() -> Vec<u8> {
 /// The processor as its vendor names it.
 pub(crate) fn cpu_name() -> Vec<u8> {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = info.lines().find(|line| line.starts_with("model name"));
-    let name = line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim());
-    name.unwrap_or_default().as_bytes().to_vec()
+    ggprof_spool::cpu_name::of_cpuinfo(&info).into_bytes()
 }
 
 #[cfg(test)]

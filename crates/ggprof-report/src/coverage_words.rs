@@ -51,6 +51,9 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NothingToAsk => "this ggml cannot be asked about nodes",
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
+        CoveredWhy::BarrierInlined => {
+            "the compiler put ggml_barrier in line, so waits count as part of the ops"
+        }
         CoveredWhy::NoOpFunctions => "the library shows no op functions",
         CoveredWhy::FirstThreadOnly => {
             "only the first thread is seen, and its waits count as part of the ops"

@@ -38,7 +38,7 @@ fn reason(why: Unwritable) -> &'static str {
         Unwritable::Strides => {
             "a source overlaps itself, or its strides are not known, and the reader would end"
         }
-        Unwritable::TooLarge => "its tensors are larger than any memory",
+        Unwritable::TooLarge => "its tensors are larger than all memory that the program had",
         Unwritable::Misfit => "its shapes, types and parameters do not belong together",
         Unwritable::Unchecked => {
             "the recording is damaged, and ggprof has no rule to check this op by"

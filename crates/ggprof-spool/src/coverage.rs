@@ -124,6 +124,8 @@ numbered! {
         GraphsPerhapsShortened = 22,
         /// Seen; the work is left to the library that the detail names.
         LeftToLibrary = 23,
+        /// The compiler put the barrier after each op in line.
+        BarrierInlined = 24,
         /// ggml makes its own buffers by direct calls.
         BuffersMadeDirectly = 30,
         /// Seen as they are made; ggml frees its own by direct calls.

@@ -9,7 +9,7 @@ pub use crate::coverage::{Covered, CoveredHow, CoveredWhy, Why};
 
 pub const MAGIC: [u8; 8] = *b"GGPROFSP";
 pub const VERSION: u32 = 6;
-/// One page: the header is mapped on its own.
+/// A page of most machines. Where pages are larger, blocks begin in the middle of one.
 pub const HEADER_BYTES: usize = 4096;
 /// 64 KiB holds some 2,000 ops: a graph or two per block, so lanes rarely ask
 /// for a new one, and an idle lane wastes little.

@@ -19,6 +19,7 @@ pub mod attaching;
 pub mod beside;
 pub mod bytes;
 mod coverage;
+pub mod cpu_name;
 pub mod follow;
 pub mod layer;
 pub mod layout;

@@ -8,9 +8,11 @@ use super::{Platform, linker, needs};
 use crate::shell;
 
 /// Targets of the agents, in the words of Rust and of zig.
-const AGENTS: [(&str, &str); 2] = [
+const AGENTS: [(&str, &str); 4] = [
     ("x86_64-unknown-linux-gnu", "x86_64-linux-gnu.2.17"),
     ("x86_64-unknown-linux-musl", "x86_64-linux-musl"),
+    ("aarch64-unknown-linux-gnu", "aarch64-linux-gnu.2.17"),
+    ("aarch64-unknown-linux-musl", "aarch64-linux-musl"),
 ];
 
 /// The files of a platform.

@@ -32,7 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
     ("ggprof-ops", &[]),
-    ("ggprof-peaks", &["ggprof-analysis"]),
+    ("ggprof-peaks", &["ggprof-analysis", "ggprof-spool"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
         "ggprof",

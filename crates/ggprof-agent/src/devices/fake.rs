@@ -136,10 +136,11 @@ mod tests {
 
     #[test]
     fn it_hears_of_what_concerns_all() {
-        let (adopted, nothing) = (adopted(), std::ptr::null_mut());
+        let adopted: &'static Adopted = Box::leak(Box::new(adopted()));
+        let nothing = std::ptr::null_mut();
         ThisThread::with(|this| {
             schedulers::note_synchronize(this, nothing, 0);
-            assert!(Split::begin(this, &adopted, nothing, nothing).is_none(), "nobody records");
+            assert!(Split::begin(this, adopted, nothing, nothing).is_none(), "nobody records");
         });
         assert_eq!(asked(), ["waited", "rests"]);
     }

@@ -12,7 +12,7 @@ use ggprof_spool::layout::{
 
 use super::api::Pointer;
 use super::rehearsal;
-use crate::arch::{MakesStruct, StructOnStack, Word};
+use crate::arch::{MakesStruct, Word};
 use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject};
 use crate::patch::scope::Scope;
@@ -60,9 +60,10 @@ impl BatchFacts {
     }
 
     /// # Safety
-    /// The program has just passed the batch to the libllama that this was proven of.
-    pub(crate) unsafe fn read(batch: &StructOnStack, proof: Proof) -> BatchFacts {
-        let word = |index: usize| batch.0[index];
+    /// The program has just passed the batch with these words to the libllama that this was proven of.
+    pub(crate) unsafe fn read(batch: *const Word, proof: Proof) -> BatchFacts {
+        // SAFETY: all versions have these words.
+        let word = |index: usize| unsafe { *batch.add(index) };
         let count = word(N_TOKENS) as u32 as i32;
         if proof == Proof::Nothing || !(0..=MOST_TOKENS).contains(&count) {
             return BatchFacts::unread(0);
@@ -95,7 +96,7 @@ impl BatchFacts {
     ///
     /// # Safety
     /// The arrays of the batch that are there have that many entries.
-    unsafe fn add(&mut self, batch: &StructOnStack, index: usize) {
+    unsafe fn add(&mut self, batch: *const Word, index: usize) {
         // SAFETY: the caller's contract.
         let (position, wants_output, sequences) = unsafe {
             let position = element::<i32>(batch, POSITIONS, index).unwrap_or(-1);
@@ -136,16 +137,17 @@ impl BatchFacts {
 /// An element of an array of the batch; `None` without the array.
 ///
 /// # Safety
-/// The word is null or points to more elements of this type than the index.
-unsafe fn element<T: Copy>(batch: &StructOnStack, word: usize, index: usize) -> Option<T> {
-    let array = batch.0[word] as *const T;
+/// The batch has the word, which is null or points to more elements of this type than the index.
+unsafe fn element<T: Copy>(batch: *const Word, word: usize, index: usize) -> Option<T> {
+    // SAFETY: the caller's contract.
+    let array = unsafe { *batch.add(word) } as *const T;
     // SAFETY: the caller's contract.
     (!array.is_null()).then(|| unsafe { array.add(index).read_unaligned() })
 }
 
 /// # Safety
 /// As for [`element`], for the words of sequences.
-unsafe fn sequences_of(batch: &StructOnStack, index: usize, flags: u8) -> Option<&[i32]> {
+unsafe fn sequences_of<'a>(batch: *const Word, index: usize, flags: u8) -> Option<&'a [i32]> {
     if flags & BATCH_ONE_SEQUENCE != 0 {
         return Some(&[0]);
     }
@@ -278,7 +280,7 @@ fn init_is_as_expected(init: usize) -> bool {
         && has(SEQUENCES, 8 * COUNT..usize::MAX)
         && (0..COUNT).all(|index| {
             // SAFETY: as above; the array has room for as many.
-            let list = unsafe { element::<usize>(&of_tokens, SEQUENCES, index) };
+            let list = unsafe { element::<usize>(of_tokens.0.as_ptr(), SEQUENCES, index) };
             list.is_some_and(|list| (8..4 * COUNT).contains(&room_at(list)))
         })
 }

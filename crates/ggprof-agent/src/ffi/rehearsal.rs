@@ -85,10 +85,11 @@ fn run_once<T: Copy>(
     work: &impl Fn(*mut Stage<T>) -> T,
 ) -> Result<T, Failure> {
     let status = with_signals_blocked(|| {
-        // By number and without flags: a child as `fork` makes it, but whose end sends no signal,
-        // and for which the program's fork handlers do not run.
-        // SAFETY: the child has a copy of our memory and stack, and never returns from here.
-        let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as c_int;
+        let pid = match clone(0) {
+            // Emulators of programs (qemu-user) make only children whose end sends a signal.
+            -1 if is_refused() && ends_of_children_are_ignored() => clone(libc::SIGCHLD),
+            pid => pid,
+        };
         if pid == 0 {
             be_the_child(stage.0, limit, work);
         }
@@ -100,6 +101,29 @@ fn run_once<T: Copy>(
     }
     let too_long = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGALRM;
     Err(if too_long { Failure::TooLong } else { Failure::Crashed })
+}
+
+/// A child as `fork` makes it, but for which the program's fork handlers do not run, and whose end
+/// sends this signal, or none.
+#[inline(always)]
+fn clone(signal: c_int) -> c_int {
+    // By number, because libc's function takes a stack.
+    // SAFETY: the child has a copy of our memory and stack, and never leaves `run_once`.
+    unsafe { libc::syscall(libc::SYS_clone, signal, 0, 0, 0, 0) as c_int }
+}
+
+fn is_refused() -> bool {
+    std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}
+
+/// Whether nothing in the program happens when a child ends.
+fn ends_of_children_are_ignored() -> bool {
+    // SAFETY: all-zero is a valid action, which is filled in; nothing is changed.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGCHLD, std::ptr::null(), &mut action) == 0
+            && action.sa_sigaction == libc::SIG_DFL
+    }
 }
 
 /// Never returns: what follows in the caller is the program's.
@@ -195,16 +219,6 @@ pub(crate) fn handle_faults(
     }
 }
 
-/// Whether the fault was a call of the address.
-pub(crate) fn is_call_of(context: &libc::ucontext_t, address: usize) -> bool {
-    context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize == address
-}
-
-/// Lets the thread continue at the start of another function, which returns to the caller.
-pub(crate) fn go_on_in(context: &mut libc::ucontext_t, function: usize) {
-    context.uc_mcontext.gregs[libc::REG_RIP as usize] = function as i64;
-}
-
 pub(crate) fn end_child() -> ! {
     loop {
         // By number: exit handlers and the function of this name are the program's.
@@ -255,7 +269,7 @@ fn ended(pid: c_int, flags: c_int) -> Option<c_int> {
     // SAFETY: `status` is ours.
     let ended = unsafe {
         let null = std::ptr::null_mut::<c_void>();
-        libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WCLONE | flags, null)
+        libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WALL | flags, null)
     };
     // SAFETY: this thread's own error number.
     let is_interrupted = ended < 0 && unsafe { *libc::__errno_location() } == libc::EINTR;

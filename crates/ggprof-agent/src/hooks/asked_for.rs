@@ -52,7 +52,7 @@ const GGMLS: &[u8] = b"ggml_";
 /// As above.
 unsafe fn entry_called(name: *const c_char) -> Option<&'static Entry> {
     // SAFETY: the caller's contract: nothing is read behind the end.
-    let is_at = |at: usize, byte: u8| unsafe { *name.add(at) as u8 == byte };
+    let is_at = |at: usize, byte: u8| unsafe { *name.cast::<u8>().add(at) == byte };
     let begins_with = |start: &[u8]| start.iter().enumerate().all(|(at, &byte)| is_at(at, byte));
     let may_be = !name.is_null() && (begins_with(LLAMAS) || begins_with(GGMLS));
     // SAFETY: the caller's contract.

@@ -20,6 +20,8 @@ pub(super) struct BackendFacts {
     pub(super) device_type: u8,
     /// Every node is seen as it is computed.
     pub(super) ops_seen: bool,
+    /// Some waits of threads for each other are.
+    pub(super) waits_seen: bool,
     /// The way to set its abort callback, where ops are seen by ticks only.
     pub(super) tick_setter: Option<Setter>,
     /// It computes in the host's memory, and has finished when it returns.
@@ -90,6 +92,7 @@ impl BackendFacts {
             device,
             device_type,
             ops_seen: hooked.ops,
+            waits_seen: hooked.barrier,
             tick_setter: object.as_ref().filter(|_| may_tick).and_then(ticking::setter_in),
             is_host_accelerator,
             asks_about_nodes: on_device.is_some_and(hooks.nodes),

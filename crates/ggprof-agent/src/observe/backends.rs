@@ -43,6 +43,8 @@ pub(crate) struct Adopted {
     asking: AtomicU8,
     /// Whether its experts are seen was recorded (`observe::experts`).
     experts_covered: AtomicBool,
+    /// Its threads wait for each other where it cannot be seen (`observe::unseen_waits`).
+    waits_unseen: AtomicBool,
     /// The API that its library hands work to: its place in the list of all, from 1 on.
     device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
@@ -260,6 +262,7 @@ impl Adopted {
             is_device: AtomicBool::new(false),
             asking: AtomicU8::new(0),
             experts_covered: AtomicBool::new(false),
+            waits_unseen: AtomicBool::new(false),
             device_api: AtomicUsize::new(0),
             is_host_accelerator: AtomicBool::new(false),
             ops_seen: AtomicBool::new(false),
@@ -363,6 +366,8 @@ impl Adopted {
         self.is_device.store(is_device, Ordering::Relaxed);
         self.asking.store(0, Ordering::Relaxed);
         self.experts_covered.store(false, Ordering::Relaxed);
+        let waits_unseen = facts.ops_seen && !facts.waits_seen;
+        self.waits_unseen.store(waits_unseen, Ordering::Relaxed);
         self.is_host_accelerator.store(facts.is_host_accelerator, Ordering::Relaxed);
         self.ops_seen.store(facts.ops_seen, Ordering::Relaxed);
         let setter = facts.tick_setter.map_or(0, |setter| setter as usize);
@@ -382,6 +387,10 @@ impl Adopted {
     /// True once.
     pub(super) fn is_new_to_experts(&self) -> bool {
         !self.experts_covered.swap(true, Ordering::Relaxed)
+    }
+
+    pub(super) fn waits_unseen(&self) -> &AtomicBool {
+        &self.waits_unseen
     }
 
     pub(super) fn pointer(&self) -> Pointer {

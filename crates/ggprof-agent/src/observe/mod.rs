@@ -9,7 +9,7 @@
 //! * `batches`, `built_batches`, `contexts`: what the program hands to libllama, and its memory;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `graph`, `node`: nodes into descriptions, cheaply when seen before;
-//! * `cpu_op`: a thread's share of a node;
+//! * `cpu_op`: a thread's share of a node; `unseen_waits`: where its end is not seen;
 //! * `ticking`, `ticks`: nodes of a library that shows only how many it has computed;
 //! * `device_api`: the interface to the APIs with which devices get their work;
 //! * `budget`: how much time sampling may take;
@@ -50,4 +50,5 @@ pub(crate) mod this_thread;
 pub(crate) mod ticking;
 pub(crate) mod ticks;
 pub(crate) mod transfers;
+mod unseen_waits;
 pub(crate) mod visits;

@@ -15,6 +15,7 @@ use super::run::{Run, UNWOUND};
 use super::this_thread::ThisThread;
 use super::ticking::Ticking;
 use super::ticks;
+use super::unseen_waits;
 use super::visits::{Visiting, Visits};
 use crate::clock;
 use crate::fault::fault_point;
@@ -43,6 +44,7 @@ struct Recorded {
     shape: u32,
     begin_cost: u64,
     graph: Pointer,
+    adopted: &'static Adopted,
     instance: Option<&'static Instance>,
     under_way: UnderWay,
 }
@@ -66,7 +68,7 @@ struct UnderWay {
 impl Split {
     pub(crate) fn begin(
         this: &ThisThread,
-        adopted: &Adopted,
+        adopted: &'static Adopted,
         backend: Pointer,
         graph: Pointer,
     ) -> Option<Split> {
@@ -132,7 +134,7 @@ impl Recorded {
     fn begin(
         this: &ThisThread,
         lane: HeldLane<'static>,
-        adopted: &Adopted,
+        adopted: &'static Adopted,
         (backend, graph): (Pointer, Pointer),
         entered: u64,
     ) -> Recorded {
@@ -176,7 +178,8 @@ impl Recorded {
             ..Default::default()
         };
         under_way.lane.put(&begin.encode());
-        Recorded { id, start, shape, begin_cost: start - entered, graph, instance, under_way }
+        let begin_cost = start - entered;
+        Recorded { id, start, shape, begin_cost, graph, adopted, instance, under_way }
     }
 
     fn write_end(&mut self, status: i32, end: u64) {
@@ -222,7 +225,13 @@ impl Recorded {
         if let Some(visiting) = visiting.as_ref().filter(|_| status == 0) {
             visiting.visits().fusions(&mut on_fused);
         }
-        let split = FoldedSplit { split: self.id, start: self.start, end, status };
+        let split = FoldedSplit {
+            split: self.id,
+            start: self.start,
+            end,
+            status,
+            waits_unseen: unseen_waits::is_noted(self.adopted),
+        };
         let folded = match (ticking, self.instance) {
             (Some(ticking), Some(instance)) => {
                 let (nodes, _) = nodes_of(instance, self.graph);
@@ -233,6 +242,9 @@ impl Recorded {
         fault_point!();
         known.set_fusions_written(self.shape);
         lane.return_memory(memory);
+        if let Some(instance) = self.instance.filter(|_| folded.waits_unseen) {
+            unseen_waits::note(lane, self.adopted, instance);
+        }
         folded
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn write_ops(
         lane.put(&record.encode());
         start = end;
     }
-    Folded { ops: places.len() as u32, threads: 1 }
+    Folded { ops: places.len() as u32, threads: 1, waits_unseen: false }
 }
 
 fn traits_of(instance: &Instance, layout: &TensorLayout, nodes: &[*const u8]) -> Vec<Traits> {

@@ -15,7 +15,7 @@ use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
 use super::symbols::Function;
 use super::{page_bytes, standing};
-use crate::arch::{EntryCode, JUMP, WAY_IN, jump_anywhere, jump_telling_way_past};
+use crate::arch::{self, EntryCode, JUMP, WAY_IN, jump_anywhere, jump_telling_way_past};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
 
@@ -204,6 +204,8 @@ unsafe fn overwrite(at: usize, bytes: &[u8]) -> Result<(), &'static str> {
         unsafe { libc::munmap(copy, pages.len()) };
         return Err("the system does not allow changed code");
     }
+    // SAFETY: where it was read from before, and can be read again.
+    unsafe { arch::publish_code(at..at + bytes.len()) };
     Ok(())
 }
 

@@ -1,11 +1,11 @@
-//! A page of the agent's code near a library: a jump at a function's entry reaches two gigabytes at
-//! most. The page is written first and then made executable, never both at once.
+//! A page of the agent's code near a library: a jump at a function's entry does not reach everywhere
+//! (`JUMP_REACH`). The page is written first and then made executable, never both at once.
 
 use std::ptr;
 
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
-use crate::arch::JUMP_REACH;
+use crate::arch::{self, JUMP_REACH};
 
 /// Freed when dropped, unless it is to be kept: no thread may be in it or jump to it any more.
 #[derive(Debug)]
@@ -15,19 +15,19 @@ pub(crate) struct NearPage {
     kept: bool,
 }
 
-/// What a jump reaches, less room for the library's own size.
-const REACH: usize = JUMP_REACH - (256 << 20);
-
 impl NearPage {
     /// A page below the object if there is room, or above. Below first: behind a
     /// program lies its heap, which wants to grow.
     pub(crate) fn near(object: &LoadedObject) -> Option<NearPage> {
         let bounds = object.bounds()?;
+        let code = object.code().cloned();
+        let code = code.reduce(|all, next| all.start.min(next.start)..all.end.max(next.end))?;
         let step = 16 * page_bytes();
         let below = (1..)
             .map(|n| bounds.start.saturating_sub(n * step))
-            .take_while(|at| *at >= step && bounds.start - at < REACH);
-        let above = (1..).map(|n| bounds.end + n * step).take_while(|at| at - bounds.end < REACH);
+            .take_while(|at| *at >= step && code.end - at < JUMP_REACH);
+        let above =
+            (1..).map(|n| bounds.end + n * step).take_while(|at| at - code.start < JUMP_REACH);
         let mut places = below.chain(above);
         places.find_map(|at| Self::at(at & !(page_bytes() - 1)))
     }
@@ -65,8 +65,11 @@ impl NearPage {
     /// From now on the code can run, and not change.
     pub(crate) fn seal(&self) -> bool {
         let access = libc::PROT_READ | libc::PROT_EXEC;
-        // SAFETY: our own mapping.
-        unsafe { libc::mprotect(self.start as *mut libc::c_void, page_bytes(), access) == 0 }
+        // SAFETY: our own mapping, which can be read before and after.
+        unsafe {
+            arch::publish_code(self.start..self.start + self.used);
+            libc::mprotect(self.start as *mut libc::c_void, page_bytes(), access) == 0
+        }
     }
 
     /// Somebody will jump to it for as long as the process lives.

@@ -25,6 +25,8 @@ pub(crate) struct FoldedSplit {
     pub(crate) end: u64,
     /// What ggml gave back; 0 where the whole graph was computed.
     pub(crate) status: i32,
+    /// It is known that threads wait for each other where nobody sees it.
+    pub(crate) waits_unseen: bool,
 }
 
 /// What folding gives back to the split's end record.
@@ -32,23 +34,28 @@ pub(crate) struct FoldedSplit {
 pub(crate) struct Folded {
     pub(crate) ops: u32,
     pub(crate) threads: u16,
+    /// Threads wait for each other where nobody sees it.
+    pub(crate) waits_unseen: bool,
 }
 
 /// Writes one op record per computed node; `on_fused` hears of fusions first.
 pub(crate) fn write_ops(
     lane: &HeldLane<'_>,
-    split: FoldedSplit,
+    mut split: FoldedSplit,
     on_fused: impl FnMut(u32, u32),
 ) -> Folded {
-    let logs = lane.slot().logs();
-    let mut cursors: Vec<Cursor> = logs.map(|log| Cursor::new(log, split)).collect();
+    let logs = || lane.slot().logs();
+    let has_company = logs().nth(1).is_some();
+    let waits_unseen = has_company && logs().any(ThreadLog::waits_unseen);
+    split.waits_unseen = has_company && (split.waits_unseen || waits_unseen);
+    let mut cursors: Vec<Cursor> = logs().map(|log| Cursor::new(log, split)).collect();
     let is_long = share::is_long(split.end.wrapping_sub(split.start));
-    let ops = if is_long || waits_are_unseen(&cursors) {
+    let ops = if is_long || split.waits_unseen {
         write_all::<true>(lane, split, &mut cursors, on_fused)
     } else {
         write_all::<false>(lane, split, &mut cursors, on_fused)
     };
-    Folded { ops, threads: cursors.len() as u16 }
+    Folded { ops, threads: cursors.len() as u16, waits_unseen }
 }
 
 /// Not part of its caller, which is large: the loop needs all registers there are. `CAREFUL` as
@@ -60,15 +67,15 @@ fn write_all<const CAREFUL: bool>(
     cursors: &mut [Cursor],
     mut on_fused: impl FnMut(u32, u32),
 ) -> u32 {
-    let waits_unseen = CAREFUL && waits_are_unseen(cursors);
     let mut ops = 0;
     let mut position = cursors.iter().map(Cursor::position).min().unwrap_or(AT_END);
     while position != AT_END {
-        let latest = if waits_unseen { next_start(cursors, position) } else { u64::MAX };
+        let over_by =
+            (CAREFUL && split.waits_unseen).then(|| next_start(cursors, position, split.end));
         if lane.recorder.threads {
-            put_shares(lane, split, position, cursors);
+            put_shares(lane, split, position, cursors, over_by);
         }
-        let (op, next) = fold_op::<CAREFUL>(cursors, position, latest);
+        let (op, next) = fold_op::<CAREFUL>(cursors, position, over_by);
         if op.fused != 0 {
             on_fused(position, op.fused);
         }
@@ -85,35 +92,27 @@ fn write_all<const CAREFUL: bool>(
 fn fold_op<const CAREFUL: bool>(
     cursors: &mut [Cursor],
     position: u32,
-    latest: u64,
+    over_by: Option<u64>,
 ) -> (OpInTicks, u32) {
     if let [alone] = cursors {
-        return (OpInTicks::of::<CAREFUL>(alone.take(), latest), alone.position());
+        return (OpInTicks::of::<CAREFUL>(alone.take(), over_by), alone.position());
     }
     let (mut op, mut next) = (OpInTicks::NONE, AT_END);
     for cursor in cursors {
         if cursor.position() == position {
-            op.add(&OpInTicks::of::<CAREFUL>(cursor.take(), latest));
+            op.add(&OpInTicks::of::<CAREFUL>(cursor.take(), over_by));
         }
         next = next.min(cursor.position());
     }
     (op, next)
 }
 
-/// Whether several threads wait for each other where nobody sees it, because the compiler put the
-/// barrier in line. Then a share seems to last until its thread begins the next one.
-fn waits_are_unseen(cursors: &[Cursor]) -> bool {
-    /// To wait for no time at all so often is not possible.
-    const LOOKED_AT: usize = 16;
-    let waited = |share: &Share| share.spans::<true>().after_wait != 0;
-    cursors.len() > 1 && !cursors.iter().any(|it| it.rest().take(LOOKED_AT).any(waited))
-}
-
-/// When the first thread begins what comes after the position: all have finished it by then.
-fn next_start(cursors: &[Cursor], position: u32) -> u64 {
+/// When the first thread begins what comes after the position, or the split ends: all have finished it
+/// by then, because ggml has a barrier after each op, seen or not.
+fn next_start(cursors: &[Cursor], position: u32, split_end: u64) -> u64 {
     let starts =
         cursors.iter().filter_map(|it| it.rest().find(|share| share.position() != position));
-    starts.map(Share::start).min().unwrap_or(u64::MAX)
+    starts.map(Share::start).min().unwrap_or(split_end)
 }
 
 /// How far one thread's log has been merged.
@@ -125,7 +124,7 @@ struct Cursor {
 
 impl Cursor {
     fn new(log: &'static ThreadLog, split: FoldedSplit) -> Cursor {
-        let next = log.finished_shares(split.end, split.status == 0);
+        let next = log.finished_shares(split.end, split.status == 0, split.waits_unseen);
         for distance in 0..AHEAD {
             arch::ask_to_read(std::ptr::from_ref(next).wrapping_add(distance));
         }
@@ -186,13 +185,12 @@ impl OpInTicks {
         fused: 0,
     };
 
-    /// Over one. `CAREFUL`: in a long split, or where a share may seem to last longer than until
-    /// the latest moment it was over.
+    /// Over one. `CAREFUL`: in a long split, or where only the moment is known by which it was over.
     #[inline(always)]
-    fn of<const CAREFUL: bool>(share: &Share, latest: u64) -> OpInTicks {
+    fn of<const CAREFUL: bool>(share: &Share, over_by: Option<u64>) -> OpInTicks {
         let (start, mut spans) = (share.start(), share.spans::<CAREFUL>());
-        if CAREFUL {
-            spans.length = spans.length.min(latest.saturating_sub(start));
+        if let (true, Some(over_by)) = (CAREFUL, over_by) {
+            spans = spans.over_by(start, over_by);
         }
         let busy = spans.length.saturating_sub(spans.inner_wait);
         OpInTicks {
@@ -284,11 +282,19 @@ fn shift_for(ticks: u64) -> u8 {
 
 /// Each thread's share of the node, as it is.
 #[cold]
-fn put_shares(lane: &HeldLane<'_>, split: FoldedSplit, position: u32, cursors: &[Cursor]) {
+fn put_shares(
+    lane: &HeldLane<'_>,
+    split: FoldedSplit,
+    position: u32,
+    cursors: &[Cursor],
+    over_by: Option<u64>,
+) {
     for cursor in cursors.iter().filter(|cursor| cursor.position() == position) {
         let part = cursor.next;
         let start = part.start().saturating_sub(split.start);
-        let Spans { length: duration, inner_wait, after_wait } = part.spans::<true>();
+        let spans = part.spans::<true>();
+        let spans = over_by.map_or(spans, |over_by| spans.over_by(part.start(), over_by));
+        let Spans { length: duration, inner_wait, after_wait } = spans;
         let shift = shift_for(start | duration | inner_wait | after_wait);
         let share = ThreadShare {
             flags: shift << OP_SHIFT_BIT,

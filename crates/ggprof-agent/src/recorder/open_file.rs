@@ -4,6 +4,8 @@ use std::ffi::CString;
 
 use ggprof_spool::layout::{BLOCK_BYTES, StopReason};
 
+use crate::patch::page_bytes;
+
 /// A descriptor that is closed again at once.
 #[derive(Debug)]
 pub(super) struct OpenFile(libc::c_int);
@@ -69,9 +71,7 @@ impl OpenFile {
     /// Maps part of the file, shared. Pages may be larger than our header, so
     /// the mapping starts at the page before and the pointer is moved on.
     pub(super) fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
-        // SAFETY: a question to the system.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let ahead = offset % page;
+        let ahead = offset % page_bytes();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new shared mapping; the range was reserved just before.
         let at = unsafe {

@@ -115,6 +115,16 @@ pub(super) struct Spans {
     pub(super) after_wait: u64,
 }
 
+impl Spans {
+    /// Those of a share that began at a moment and was over by another one, where the barrier after it
+    /// is not seen: the last one that was seen is inside of it, and how long its thread waited at the
+    /// end is not known.
+    pub(super) fn over_by(self, start: u64, over_by: u64) -> Spans {
+        let length = over_by.saturating_sub(start);
+        Spans { length, inner_wait: (self.inner_wait + self.after_wait).min(length), after_wait: 0 }
+    }
+}
+
 /// Marks a number of ticks that stands for this many times as many: half a second and more, for
 /// which a microsecond is exact enough.
 const COARSE: u32 = 1 << 31;
@@ -169,6 +179,17 @@ mod tests {
             share.fuse_until(until);
             assert_eq!((share.position(), share.fused()), (7, fused), "until {until}");
         }
+    }
+
+    #[test]
+    fn where_the_last_wait_is_unseen_a_share_lasts_until_all_have_finished() {
+        // A barrier inside of it, 40 ticks after its start, where it waited for 10.
+        let spans = Spans { length: 40, inner_wait: 5, after_wait: 10 };
+        let Spans { length, inner_wait, after_wait } = spans.over_by(1000, 1100);
+        assert_eq!((length, inner_wait, after_wait), (100, 15, 0));
+        // A thread that begins when the others have finished.
+        let Spans { length, inner_wait, after_wait } = spans.over_by(1000, 900);
+        assert_eq!((length, inner_wait, after_wait), (0, 0, 0));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::open_file::OpenFile;
 use crate::config::Config;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
+use crate::patch::page_bytes;
 
 /// A small first chunk for short runs.
 const FIRST_CHUNK_BLOCKS: usize = 16;
@@ -159,7 +160,7 @@ impl SpoolFile {
         // SAFETY: shared mappings of ours, in one chunk, as all chunks begin at a multiple of
         // LET_GO_BLOCKS; the pages come back from the file when they are touched again, by
         // whoever may still write there.
-        unsafe { libc::madvise(base.cast(), blocks * BLOCK_BYTES, libc::MADV_DONTNEED) };
+        unsafe { advise(base, blocks * BLOCK_BYTES, libc::MADV_DONTNEED) };
     }
 
     fn grow(&self, growth: &mut Growth) -> Result<(), StopReason> {
@@ -205,9 +206,20 @@ impl Growth {
 /// is no harm; `EFAULT` is what would be a SIGBUS later.
 fn touch(block: *mut u8) -> Result<(), NoBlock> {
     // SAFETY: our own mapping; the advice reads and changes no bytes.
-    let done = unsafe { libc::madvise(block.cast(), BLOCK_BYTES, libc::MADV_POPULATE_WRITE) };
+    let done = unsafe { advise(block, BLOCK_BYTES, libc::MADV_POPULATE_WRITE) };
     let is_fault = || std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT);
     if done != 0 && is_fault() { Err(NoBlock::Stop(StopReason::NoSpace)) } else { Ok(()) }
+}
+
+/// For all pages with some of these bytes. Blocks begin behind the header's 4096 bytes, which is not
+/// where a page begins if pages are larger: `OpenFile::map` has mapped the rest of it as well.
+///
+/// # Safety
+/// The bytes are of our own mapping, and the pages around them can take the advice.
+unsafe fn advise(start: *mut u8, bytes: usize, advice: libc::c_int) -> libc::c_int {
+    let ahead = start as usize % page_bytes();
+    // SAFETY: the caller's contract.
+    unsafe { libc::madvise(start.byte_sub(ahead).cast(), bytes + ahead, advice) }
 }
 
 fn create_new(config: &Config, pid: u32) -> Result<(CString, OpenFile), String> {

@@ -62,7 +62,9 @@ pub(crate) struct ThreadLog {
     /// it waited at those before.
     reached: AtomicU64,
     inner_wait: AtomicU64,
-    left: Cell<u64>,
+    left: AtomicU64,
+    /// Shares of the run that ended without a barrier.
+    without_barrier: AtomicU32,
 }
 
 // SAFETY: the cells are only touched by the owning thread (`owner` is taken by
@@ -112,7 +114,8 @@ impl ThreadLog {
             may_go_on: AtomicBool::new(false),
             reached: AtomicU64::new(0),
             inner_wait: AtomicU64::new(0),
-            left: Cell::new(0),
+            left: AtomicU64::new(0),
+            without_barrier: AtomicU32::new(0),
         }
     }
 
@@ -178,6 +181,7 @@ impl ThreadLog {
         self.thread_index.store(thread_index, Relaxed);
         self.next_position.set(0);
         self.may_go_on.store(false, Relaxed);
+        self.without_barrier.store(0, Relaxed);
         self.current.store(ptr::null_mut(), Relaxed);
         self.run.store(ptr::from_ref(run).cast_mut(), Relaxed);
         self.generation.store(generation, Relaxed);
@@ -271,9 +275,13 @@ impl ThreadLog {
     fn finish(&self, share: Option<&Share>, reached: u64, now: u64) {
         match share {
             None => {}
-            Some(share) if reached == 0 => share.finish(now, 0, 0),
+            Some(share) if reached == 0 => {
+                let before = self.without_barrier.load(Relaxed);
+                self.without_barrier.store(before + 1, Relaxed);
+                share.finish(now, 0, 0);
+            }
             Some(share) => {
-                let (inner_wait, left) = (self.inner_wait.load(Relaxed), self.left.get());
+                let (inner_wait, left) = (self.inner_wait.load(Relaxed), self.left.load(Relaxed));
                 share.finish(reached, inner_wait, left.wrapping_sub(reached));
             }
         }
@@ -301,7 +309,9 @@ impl ThreadLog {
         }
         let waited = match self.reached.load(Relaxed) {
             0 => 0,
-            before => self.inner_wait.load(Relaxed) + self.left.get().saturating_sub(before),
+            before => {
+                self.inner_wait.load(Relaxed) + self.left.load(Relaxed).saturating_sub(before)
+            }
         };
         self.inner_wait.store(waited, Relaxed);
         self.reached.store(now, Relaxed);
@@ -310,7 +320,7 @@ impl ThreadLog {
 
     #[inline(always)]
     pub(crate) fn leave_barrier(&self, now: u64) {
-        self.left.set(now);
+        self.left.store(now, Relaxed);
     }
 
     /// The nodes after this share's were computed with it.
@@ -320,10 +330,26 @@ impl ThreadLog {
         }
     }
 
+    /// Whether its thread waits for others where nobody sees it, because the compiler put the barrier
+    /// after each op in line. Barriers inside of ops may still be seen. Where the one after each op
+    /// is seen, no share ends without.
+    pub(crate) fn waits_unseen(&self) -> bool {
+        let (shares, end) = (self.shares.load(Relaxed) as usize, self.end.load(Relaxed) as usize);
+        // All but the last, which has not been finished.
+        let ended = ((end - shares) / size_of::<Share>()).saturating_sub(1);
+        self.without_barrier.load(Relaxed) as usize * 4 > ended
+    }
+
     /// The first share, for the folding thread; behind the last one there is a mark. The last one
     /// is finished here: its thread waited until the split ended, and may still be on its way out
-    /// of the barrier. `is_whole`: all nodes were computed.
-    pub(crate) fn finished_shares(&self, split_end: u64, is_whole: bool) -> &Share {
+    /// of the barrier. `is_whole`: all nodes were computed. `waits_unseen`: the last barrier that was
+    /// seen is one inside of the op.
+    pub(crate) fn finished_shares(
+        &self,
+        split_end: u64,
+        is_whole: bool,
+        waits_unseen: bool,
+    ) -> &Share {
         if let Some(last) = self.current() {
             if is_whole && self.may_go_on.load(Relaxed) {
                 // SAFETY: run slots live as long as the process (`lane::Lanes`).
@@ -334,7 +360,8 @@ impl ThreadLog {
                 0 => last.finish(split_end, 0, 0),
                 reached => {
                     let inner_wait = self.inner_wait.load(Relaxed);
-                    last.finish(reached, inner_wait, split_end.wrapping_sub(reached));
+                    let left = if waits_unseen { self.left.load(Relaxed) } else { split_end };
+                    last.finish(reached, inner_wait, left.wrapping_sub(reached));
                 }
             }
         }

@@ -71,6 +71,8 @@ pub(super) struct Run {
 #[derive(Debug, Default)]
 pub(super) struct PhaseClaims {
     pub(super) ops: Vec<Claim>,
+    /// Whose ops these are.
+    pub(super) computing: Vec<BackendIndex>,
     pub(super) copies: Vec<Claim>,
     /// Calls that only start work elsewhere.
     pub(super) calls: Vec<Claim>,
@@ -78,6 +80,19 @@ pub(super) struct PhaseClaims {
     pub(super) runs: Vec<Run>,
     /// Calls of libllama.
     pub(super) batches: Vec<(u64, u64)>,
+}
+
+impl PhaseClaims {
+    /// Ops that have no kernels.
+    fn put_plain(&mut self, trace: &Trace, ops: Range<u32>) {
+        for at in ops {
+            let list = match trace.events.measured()[at as usize] {
+                Measured::HostCall => &mut self.calls,
+                _ => &mut self.ops,
+            };
+            list.push(Claim { event: EventId(at), work: NO_WORK });
+        }
+    }
 }
 
 pub(super) struct Claims {
@@ -160,6 +175,13 @@ impl Claims {
     pub(super) fn take_phase(&mut self, trace: &Trace, phase: usize) -> PhaseClaims {
         let mut own = std::mem::take(&mut self.phases[phase]);
         for (stretch, events) in std::mem::take(&mut self.events[phase]) {
+            if stretch.kind == EventKind::Op && !own.computing.contains(&stretch.backend) {
+                own.computing.push(stretch.backend);
+            }
+            if stretch.kind == EventKind::Op && trace.device_work.is_empty() {
+                own.put_plain(trace, events);
+                continue;
+            }
             for event in events.map(|at| trace.events.in_stretch(at, &stretch)) {
                 let list = match event.kind {
                     _ if is_call(&self.copies, &event) => &mut own.calls,
@@ -268,9 +290,11 @@ fn put(list: &mut Vec<Claim>, trace: &Trace, event: EventId) {
     list.extend(work.map(|work| Claim { event, work }));
 }
 
-/// Stable, because that sort is quick with what is in order already.
+/// Most are in order already.
 fn by_start(trace: &Trace, claims: &mut [Claim]) {
-    claims.sort_by_key(|claim| claim.start_ns(trace));
+    if !claims.is_sorted_by_key(|claim| claim.start_ns(trace)) {
+        claims.sort_by_key(|claim| claim.start_ns(trace));
+    }
 }
 
 /// Those that begin within a time.

@@ -91,12 +91,11 @@ impl Division<'_> {
 
     fn compute(&mut self, claims: &Claims) {
         let Self { trace, places, is_whole, own, free, budget, .. } = self;
-        let mut computes = vec![false; trace.backends.len()];
-        own.ops.iter().for_each(|op| computes[usize::from(op.backend(trace).0)] = true);
-        for &backend in claims.backends.iter().filter(|it| computes[usize::from(it.0)]) {
+        let is_alone = own.computing.len() == 1;
+        for &backend in claims.backends.iter().filter(|it| own.computing.contains(it)) {
             let mut shown =
                 Shown { trace, places, is_whole, parts: Default::default(), unequal_ns: 0 };
-            let of_it = own.ops.iter().filter(|op| op.backend(trace) == backend);
+            let of_it = own.ops.iter().filter(|op| is_alone || op.backend(trace) == backend);
             free.take(of_it.map(|op| op.times(trace)), |event, start, end| {
                 shown.op(event, end - start);
             });

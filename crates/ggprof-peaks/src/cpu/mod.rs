@@ -64,9 +64,7 @@ pub(crate) fn disturbance() -> Option<String> {
 /// As the agent writes it into recordings.
 fn name() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let line = info.lines().find(|line| line.starts_with("model name"));
-    let name = line.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim());
-    name.unwrap_or_default().to_owned()
+    ggprof_spool::cpu_name::of_cpuinfo(&info)
 }
 
 #[cfg(test)]

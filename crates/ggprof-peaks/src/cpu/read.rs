@@ -11,7 +11,8 @@ const LEAST_PER_THREAD: usize = 32 * MEGABYTE;
 const TIMES_THE_CACHE: usize = 8;
 /// A share of the free memory that nobody misses for some seconds.
 const OF_FREE_MEMORY: usize = 4;
-const PAGE: usize = 4096;
+/// The largest page that Linux is built with.
+const PAGE: usize = 64 << 10;
 
 /// Memory whose every page was written once, so that each is really there.
 pub(super) struct Memory {

@@ -208,6 +208,8 @@ pub struct Events {
     measured: Vec<Measured>,
     /// Empty until the first event with thread data; then one entry per event.
     folds: Folds,
+    /// First start and last end.
+    span_ns: Option<(u64, u64)>,
     /// How many events there will be, once that is known.
     expected: usize,
     /// Empty until an event is charged; then one entry per event.
@@ -246,6 +248,10 @@ impl Events {
             self.stretches.push((id.0, stretch));
         }
         self.stretch.push(self.stretches.len() as u32 - 1);
+        // Readers refuse events whose end would overflow.
+        let (start_ns, end_ns) = (event.start_ns, event.start_ns + event.duration_ns);
+        let (first_ns, last_ns) = self.span_ns.unwrap_or((start_ns, end_ns));
+        self.span_ns = Some((first_ns.min(start_ns), last_ns.max(end_ns)));
         self.start_ns.push(event.start_ns);
         self.duration_ns.push(event.duration_ns);
         self.bytes.push(event.bytes);
@@ -268,6 +274,10 @@ impl Events {
     fn begin_folds(&mut self, length: usize) {
         self.folds.reserve(self.expected.saturating_sub(self.folds.threads.len()));
         self.folds.fill_up(length);
+    }
+
+    pub(super) fn span_ns(&self) -> Option<(u64, u64)> {
+        self.span_ns
     }
 
     #[inline]

@@ -223,11 +223,6 @@ impl Trace {
 
     /// First start and last end over all events; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        let starts = self.events.starts();
-        let start = starts.iter().copied().min()?;
-        // Readers refuse events whose end would overflow.
-        let ends = starts.iter().zip(self.events.durations());
-        let end = ends.map(|(start, duration)| start + duration).max()?;
-        Some((start, end))
+        self.events.span_ns()
     }
 }

@@ -54,7 +54,10 @@ fn once(
     plan: &Plan,
     take: &mut dyn FnMut(&Recording),
 ) -> anyhow::Result<Outcome> {
-    let agent = launch::find_agent()?;
+    let agent = match plan.command.first() {
+        Some(command) => launch::find_agent_for(command)?,
+        None => launch::find_agent()?,
+    };
     let spools = Spools::new()?;
     let program = plan.command.first().and_then(|command| launch::examine(command, &agent));
     if let Some(launch::Program { path, obstacle: Some(obstacle), .. }) = &program {

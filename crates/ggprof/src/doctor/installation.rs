@@ -88,6 +88,7 @@ fn clock(document: &mut Document) {
         "clock",
         match source.trim() {
             "tsc" => "the processor's cycle counter",
+            "arch_sys_counter" => "the system's counter",
             _ => "clock_gettime, because the system does not trust the cycle counter",
         },
     );

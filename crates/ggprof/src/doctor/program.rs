@@ -30,7 +30,7 @@ const SIGNS_OF_ERRORS: [&str; 11] = [
 const AGENT_REFUSES: &str = "ggprof: nothing is recorded: ";
 
 pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Document, Outcome)> {
-    let agent = launch::find_agent()?;
+    let agent = launch::find_agent_for(&command[0])?;
     let spools = Spools::new()?;
     let mut document = Document::default();
     document.heading("program", format!("ggprof doctor: {}", command[0].to_string_lossy()));
@@ -81,6 +81,8 @@ fn has_graph_run(recording: &Recording) -> bool {
 fn file(document: &mut Document, program: &Program) {
     let path = Cell::text(program.path.display().to_string());
     let mut facts = vec![Fact::new("path", path, "{}")];
+    let processor = program.processor.map(Cell::text);
+    facts.extend(processor.map(|processor| Fact::new("processor", processor, "{}")));
     let libc = program.libc.map(|libc| match libc {
         Libc::Glibc => "glibc",
         Libc::Musl => "musl",

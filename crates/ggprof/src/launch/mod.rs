@@ -2,6 +2,7 @@
 
 mod agent;
 mod ahead;
+#[cfg(target_arch = "x86_64")]
 mod attach;
 mod child;
 mod completed;
@@ -25,8 +26,9 @@ mod trial;
 mod vulkan_layer;
 mod watched;
 
-pub(crate) use agent::{Agent, find as find_agent};
+pub(crate) use agent::{Agent, find as find_agent, find_for as find_agent_for};
 pub(crate) use ahead::Ahead;
+#[cfg(target_arch = "x86_64")]
 pub(crate) use attach::{Running, Stood, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;

@@ -55,8 +55,8 @@ impl Obstacle {
                  can be recorded. Use a 64-bit build."
             ),
             Self::OtherProcessor => format!(
-                "{name} is built for another processor than the agent (x86-64): it cannot be \
-                 recorded."
+                "{name} is built for another processor than the agents of this ggprof: it cannot be \
+                 recorded. Use a ggprof for that processor."
             ),
         }
     }
@@ -80,6 +80,8 @@ pub(crate) fn find(command: &OsStr) -> Option<PathBuf> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
+    /// The processor it is built for, in the words of Rust, if there can be an agent for it.
+    pub(crate) processor: Option<&'static str>,
     /// The C library whose loader it names.
     pub(crate) libc: Option<Libc>,
     /// Why the agent cannot get into it.
@@ -93,7 +95,16 @@ pub(crate) fn examine(command: &OsStr, agent: &Agent) -> Option<Program> {
     if program.obstacle == Some(Obstacle::Musl) && agent.musl.is_some() {
         program.obstacle = None;
     }
+    if program.processor.is_some_and(|processor| processor != agent.processor) {
+        program.obstacle = Some(Obstacle::OtherProcessor);
+    }
     Some(program)
+}
+
+/// The processor that a command's program is built for, as far as that can be told and there can be an
+/// agent for it.
+pub(super) fn processor_of(command: &OsStr) -> Option<&'static str> {
+    follow(command)?.processor
 }
 
 fn follow(command: &OsStr) -> Option<Program> {
@@ -104,9 +115,9 @@ fn follow(command: &OsStr) -> Option<Program> {
             Some(interpreter) => program = interpreter,
             None => {
                 let facts = program.metadata().ok()?;
-                let (libc, obstacle) = loading(&head);
+                let Loading { processor, libc, obstacle } = loading(&head);
                 let obstacle = more_rights(&program, &facts).or(obstacle);
-                return Some(Program { path: program, libc, obstacle });
+                return Some(Program { path: program, processor, libc, obstacle });
             }
         }
     }
@@ -165,21 +176,42 @@ fn more_rights(program: &Path, facts: &Metadata) -> Option<Obstacle> {
 }
 
 /// What the file's own headers say about loading a library into it.
-fn loading(head: &[u8]) -> (Option<Libc>, Option<Obstacle>) {
+#[derive(Debug, Default)]
+struct Loading {
+    processor: Option<&'static str>,
+    libc: Option<Libc>,
+    obstacle: Option<Obstacle>,
+}
+
+fn loading(head: &[u8]) -> Loading {
     match FileKind::parse(head) {
         Ok(FileKind::Elf64) => loading_of_elf64(head).unwrap_or_default(),
-        Ok(FileKind::Elf32) => (None, Some(Obstacle::Bits32)),
+        Ok(FileKind::Elf32) => Loading { obstacle: Some(Obstacle::Bits32), ..Loading::default() },
         // A format the system knows and we do not is left to it.
-        _ => (None, None),
+        _ => Loading::default(),
     }
 }
 
-fn loading_of_elf64(head: &[u8]) -> object::Result<(Option<Libc>, Option<Obstacle>)> {
+fn loading_of_elf64(head: &[u8]) -> object::Result<Loading> {
     let file = FileHeader64::<Endianness>::parse(head)?;
     let endian = file.endian()?;
-    if file.e_machine.get(endian) != elf::EM_X86_64 {
-        return Ok((None, Some(Obstacle::OtherProcessor)));
-    }
+    let processor = match file.e_machine.get(endian) {
+        elf::EM_X86_64 => Some("x86_64"),
+        elf::EM_AARCH64 => Some("aarch64"),
+        _ => None,
+    };
+    let (libc, obstacle) = match processor {
+        Some(_) => loader_of(file, head)?,
+        None => (None, Some(Obstacle::OtherProcessor)),
+    };
+    Ok(Loading { processor, libc, obstacle })
+}
+
+fn loader_of(
+    file: &FileHeader64<Endianness>,
+    head: &[u8],
+) -> object::Result<(Option<Libc>, Option<Obstacle>)> {
+    let endian = file.endian()?;
     for segment in file.program_headers(endian, head)? {
         if let Some(loader) = segment.interpreter(endian, head)? {
             return Ok(match loader.windows(7).any(|part| part == b"ld-musl") {
@@ -210,12 +242,34 @@ mod tests {
     #[test]
     fn this_program_can_be_recorded() {
         let program = std::env::current_exe().unwrap();
-        let found = Program { path: program.clone(), libc: Some(Libc::Glibc), obstacle: None };
+        let processor = Some(std::env::consts::ARCH);
+        let (libc, obstacle) = (Some(Libc::Glibc), None);
+        let found = Program { path: program.clone(), processor, libc, obstacle };
         assert_eq!(follow(program.as_os_str()), Some(found));
         assert_eq!(follow("no-such-command".as_ref()), None);
-        for command in ["sh", "/lib64/ld-linux-x86-64.so.2"] {
+        let loader = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"];
+        let loader = loader.iter().find(|path| Path::new(path).exists());
+        for command in std::iter::once(&"sh").chain(loader) {
             let found = follow(command.as_ref()).map(|found| (found.libc, found.obstacle));
             assert_eq!(found, Some((Some(Libc::Glibc), None)), "{command}");
+        }
+    }
+
+    #[test]
+    fn the_processor_is_told() {
+        let mut head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        /// Where the header has it.
+        const MACHINE: usize = 18;
+        for (machine, processor) in [
+            (elf::EM_X86_64, Some("x86_64")),
+            (elf::EM_AARCH64, Some("aarch64")),
+            (elf::EM_RISCV, None),
+        ] {
+            head[MACHINE..MACHINE + 2].copy_from_slice(&machine.0.to_le_bytes());
+            let found = loading(&head);
+            assert_eq!(found.processor, processor);
+            let is_other = found.obstacle == Some(Obstacle::OtherProcessor);
+            assert_eq!(is_other, processor.is_none());
         }
     }
 
@@ -232,7 +286,7 @@ mod tests {
     fn cut_headers_are_no_reason() {
         let head = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         for length in 0..600 {
-            let (_, obstacle) = loading(&head[..length]);
+            let obstacle = loading(&head[..length]).obstacle;
             assert!(matches!(obstacle, None | Some(Obstacle::Static)), "{length}: {obstacle:?}");
         }
     }

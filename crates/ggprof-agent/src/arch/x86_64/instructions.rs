@@ -2,6 +2,7 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch, _rdtsc};
+use std::ops::Range;
 
 /// What the kernel calls its clock where it keeps time with the cycle counter.
 pub(crate) const CLOCK_SOURCE: &[u8] = b"tsc";
@@ -30,3 +31,11 @@ pub(crate) fn ask_to_write<T>(at: *const T) {
     // SAFETY: a hint; any address will do, and nothing is read or changed.
     unsafe { asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags)) };
 }
+
+/// Makes instructions that were written as data visible to all processors that fetch them. These
+/// processors see to it by themselves.
+///
+/// # Safety
+/// The memory is mapped and can be read.
+#[inline(always)]
+pub(crate) unsafe fn publish_code(_written: Range<usize>) {}

@@ -35,16 +35,28 @@ pub(crate) fn own_bounds() -> Range<usize> {
 /// version or a fork may have added to a function's known arguments.
 pub(crate) type Word = usize;
 
-/// The same on the stack, for a function whose known arguments fill the registers.
+/// The same behind six known arguments, which fill the registers: on the stack.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnStack([Word; 4]);
+pub(crate) struct BehindSix([Word; 4]);
 
 /// A struct that is passed by value and is too large for registers: it lies on the stack. The real
 /// function gets as many words as this, however many of them are its own.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct StructOnStack(pub(crate) [Word; 32]);
+pub(crate) struct StructByValue([Word; 32]);
+
+impl StructByValue {
+    /// Its words, as many as it has.
+    pub(crate) fn words(&self) -> *const Word {
+        self.0.as_ptr()
+    }
+}
+
+/// Room for such a struct, with what a function puts there.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MadeStruct(pub(crate) [Word; 32]);
 
 /// A function that gives back such a struct: it is told where to put it, in front of its arguments.
 #[derive(Clone, Copy, Debug)]
@@ -61,8 +73,8 @@ impl<A: Arguments> MakesStruct<A> {
     }
 
     /// What the function does not write stays as it was before.
-    pub(crate) fn call(self, arguments: A, before: Word) -> StructOnStack {
-        let mut made = StructOnStack([before; 32]);
+    pub(crate) fn call(self, arguments: A, before: Word) -> MadeStruct {
+        let mut made = MadeStruct([before; 32]);
         // SAFETY: whoever made `self` guarantees it.
         unsafe { arguments.hand_to(self.function, &raw mut made) };
         made
@@ -73,14 +85,14 @@ impl<A: Arguments> MakesStruct<A> {
 pub(crate) trait Arguments {
     /// # Safety
     /// The function takes them, and puts what it makes in the place.
-    unsafe fn hand_to(self, function: usize, place: *mut StructOnStack);
+    unsafe fn hand_to(self, function: usize, place: *mut MadeStruct);
 }
 
 macro_rules! arguments {
     ($($name:ident: $type:ident),*) => {
         impl<$($type),*> Arguments for ($($type,)*) {
-            unsafe fn hand_to(self, function: usize, place: *mut StructOnStack) {
-                type Function<$($type),*> = unsafe extern "C" fn(*mut StructOnStack, $($type),*);
+            unsafe fn hand_to(self, function: usize, place: *mut MadeStruct) {
+                type Function<$($type),*> = unsafe extern "C" fn(*mut MadeStruct, $($type),*);
                 let ($($name,)*) = self;
                 // SAFETY: the caller's contract.
                 unsafe {
@@ -112,4 +124,14 @@ pub(crate) unsafe fn caller_of(stack: *const usize) -> usize {
 pub(crate) unsafe fn sixth_behind_two_sizes(stack: *const usize) -> usize {
     // SAFETY: the caller's contract.
     unsafe { *stack.add(2) }
+}
+
+/// Whether a thread that was stopped by a fault was about to execute what is at the address.
+pub(crate) fn is_call_of(context: &libc::ucontext_t, address: usize) -> bool {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize == address
+}
+
+/// Lets the thread continue at the start of another function, which returns to the caller.
+pub(crate) fn go_on_in(context: &mut libc::ucontext_t, function: usize) {
+    context.uc_mcontext.gregs[libc::REG_RIP as usize] = function as i64;
 }

@@ -1,5 +1,6 @@
 //! x86-64 with the System V calling convention.
 
+pub(crate) mod arguments;
 pub(crate) mod barrier;
 pub(crate) mod direct_calls;
 pub(crate) mod entry_code;

@@ -4,6 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::table::FUNCTIONS;
+use crate::arch;
 use crate::ffi::api::Pointer;
 use crate::ffi::rehearsal::{self, Stage, end_child};
 
@@ -130,14 +131,14 @@ unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context
     // SAFETY: the kernel's own arguments.
     let (address, context) = unsafe { ((*info).si_addr() as usize, &mut *context.cast()) };
     match fake.word_at(address) {
-        Some(word) if rehearsal::is_call_of(context, address) => {
+        Some(word) if arch::is_call_of(context, address) => {
             fake.note_call(word);
-            rehearsal::go_on_in(context, answer as *const () as usize);
+            arch::go_on_in(context, answer as *const () as usize);
         }
         Some(word) => fake.stop(Stop::Followed(word)),
         // A function that a struct of zeros should have had.
-        None if address == 0 && rehearsal::is_call_of(context, address) => {
-            rehearsal::go_on_in(context, answer as *const () as usize);
+        None if address == 0 && arch::is_call_of(context, address) => {
+            arch::go_on_in(context, answer as *const () as usize);
         }
         None if address < NOTHING => fake.stop(Stop::FollowedNothing),
         None => fake.stop(Stop::Crashed),

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use super::{Entry, OnStack, Real, Word};
+use super::{BehindSix, Entry, Real, Word};
 use crate::clock;
 use crate::ffi::api::Pointer;
 use crate::hooks::BACKEND_HOOKS;
@@ -27,7 +27,7 @@ pub(super) static ENTRIES: [&Entry; 9] = [
 const FAILED: c_int = -1;
 
 entry!(ggml_backend_sched_new, sched_new_real:
-    fn(*const Pointer, Pointer, c_int, usize, Word, Word, OnStack) -> Pointer, sched_new);
+    fn(*const Pointer, Pointer, c_int, usize, Word, Word, BehindSix) -> Pointer, sched_new);
 
 /// The number of arguments grew over time, and may again.
 unsafe extern "C-unwind" fn sched_new(
@@ -37,7 +37,7 @@ unsafe extern "C-unwind" fn sched_new(
     graph_size: usize,
     parallel: Word,
     op_offload: Word,
-    more: OnStack,
+    more: BehindSix,
 ) -> Pointer {
     let Some(real) = sched_new_real::find() else { return std::ptr::null_mut() };
     // SAFETY: what the program would have called, with what it passed.

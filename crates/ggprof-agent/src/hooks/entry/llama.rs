@@ -10,7 +10,7 @@ use ggprof_spool::layout::{
 };
 
 use super::{Entry, Real, Word};
-use crate::arch::StructOnStack;
+use crate::arch::{StructByValue, words_around_struct};
 use crate::ffi::api::Pointer;
 use crate::ffi::llama::{self, BatchFacts};
 use crate::observe::batches::{Function, ThreadInCall};
@@ -52,32 +52,44 @@ pub(super) static ENTRIES: [&Entry; 27] = [
 /// What libllama gives back for a batch that it cannot compute.
 const FAILED: c_int = -1;
 
-/// A function that takes a batch by value, behind all registers.
+/// A function that takes a batch by value.
 macro_rules! takes_batch {
     ($symbol:ident, $real:ident, $body:ident, $function:expr) => {
+        $crate::arch::words_around_struct! {
+            [context], takes_batch! { $symbol, $real, $body, $function }
+        }
+    };
+    (
+        @before [$($before:ident)*] @behind [$($behind:ident)*]
+        $symbol:ident, $real:ident, $body:ident, $function:expr
+    ) => {
         entry!($symbol, $real:
-            fn(Pointer, Word, Word, Word, Word, Word, StructOnStack) -> c_int, $body);
+            fn(
+                Pointer,
+                $(takes_batch!(@type $before),)*
+                StructByValue
+                $(, takes_batch!(@type $behind))*
+            ) -> c_int,
+            $body);
 
         unsafe extern "C-unwind" fn $body(
             context: Pointer,
-            w2: Word,
-            w3: Word,
-            w4: Word,
-            w5: Word,
-            w6: Word,
-            batch: StructOnStack,
+            $($before: Word,)*
+            batch: StructByValue,
+            $($behind: Word,)*
         ) -> c_int {
             let Some(real) = $real::find() else { return FAILED };
             let facts = || {
                 let proof = llama::proof_for(real as usize);
                 // SAFETY: the program calls this very function with the batch.
-                unsafe { BatchFacts::read(&batch, proof) }
+                unsafe { BatchFacts::read(batch.words(), proof) }
             };
             // SAFETY: what the program would have called, with what it passed.
-            let call = || unsafe { real(context, w2, w3, w4, w5, w6, batch) };
+            let call = || unsafe { real(context, $($before,)* batch $(, $behind)*) };
             compute($function, context, facts, call)
         }
     };
+    (@type $word:ident) => { Word };
 }
 
 takes_batch!(llama_decode, decode_real, decode, Function::Decode);
@@ -219,25 +231,37 @@ fn batch_add(real: Real<impl FnOnce() -> Word>, batch: Pointer, sequence: Word) 
     row
 }
 
-entry!(llama_batch_ext_add_embd, batch_add_embd_real:
-    fn(Pointer, Word, Word, Word, Word, Word, StructOnStack) -> c_int, batch_add_embd);
-
 /// The embedding is passed by value.
-unsafe extern "C-unwind" fn batch_add_embd(
-    batch: Pointer,
-    sequence: Word,
-    w3: Word,
-    w4: Word,
-    w5: Word,
-    w6: Word,
-    embedding: StructOnStack,
-) -> c_int {
-    let Some(real) = batch_add_embd_real::find() else { return FAILED };
-    // SAFETY: what the program would have called, with what it passed.
-    let row = unsafe { real(batch, sequence, w3, w4, w5, w6, embedding) };
-    built(|| built_batches::add_row(batch, number(sequence), row, true));
-    row
+macro_rules! takes_embedding {
+    (@before [$($before:ident)*] @behind [$($behind:ident)*]) => {
+        entry!(llama_batch_ext_add_embd, batch_add_embd_real:
+            fn(
+                Pointer,
+                Word,
+                $(takes_embedding!(@type $before),)*
+                StructByValue
+                $(, takes_embedding!(@type $behind))*
+            ) -> c_int,
+            batch_add_embd);
+
+        unsafe extern "C-unwind" fn batch_add_embd(
+            batch: Pointer,
+            sequence: Word,
+            $($before: Word,)*
+            embedding: StructByValue,
+            $($behind: Word,)*
+        ) -> c_int {
+            let Some(real) = batch_add_embd_real::find() else { return FAILED };
+            // SAFETY: what the program would have called, with what it passed.
+            let call = || unsafe { real(batch, sequence, $($before,)* embedding $(, $behind)*) };
+            let row = call();
+            built(|| built_batches::add_row(batch, number(sequence), row, true));
+            row
+        }
+    };
+    (@type $word:ident) => { Word };
 }
+words_around_struct!([batch sequence], takes_embedding! {});
 
 passing_all_on!(llama_batch_ext_add_seq, batch_add_seq_real:
     batch_add_seq(batch: Pointer, row: Word, sequence: Word) -> Word, otherwise 0);

@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 
-pub(super) use crate::arch::{OnStack, Word};
+pub(super) use crate::arch::{BehindSix, Word};
 
 /// An entry point as `linked_in` and `late` hook it.
 #[derive(Debug)]
@@ -103,19 +103,14 @@ macro_rules! passing_all_on {
         $symbol:ident, $real:ident:
         $work:ident($($argument:ident: $type:ty),*) $(-> $result:ty, otherwise $otherwise:expr)?
     ) => {
-        passing_all_on! {
-            @beside [$($argument)*] of [w1 w2 w3 w4 w5 w6]
-            $symbol, $real, $work, ($($argument: $type),*) $(-> $result, $otherwise)?
+        $crate::arch::words_beside! {
+            [$($argument)*], passing_all_on! { @words } {
+                $symbol, $real, $work, ($($argument: $type),*) $(-> $result, $otherwise)?
+            }
         }
     };
-    // Each named argument takes the place of one word.
     (
-        @beside [$named:ident $($others:ident)*] of [$taken:ident $($words:ident)*] $($rest:tt)*
-    ) => {
-        passing_all_on! { @beside [$($others)*] of [$($words)*] $($rest)* }
-    };
-    (
-        @beside [] of [$($word:ident)*]
+        @words [$($word:ident)*]
         $symbol:ident, $real:ident, $work:ident, ($($argument:ident: $type:ty),*)
         $(-> $result:ty, $otherwise:expr)?
     ) => {

@@ -20,6 +20,8 @@ use std::fmt::Write;
 const MOST_SOURCES: usize = 10;
 /// An op whose tensors are larger than any machine's memory is damage.
 const MOST_BYTES: u64 = 1 << 40;
+/// Less is believed of every op: not all memory of old programs is in buffers.
+const BELIEVED_BYTES: u64 = 1 << 28;
 
 /// Why an op has no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,6 +83,15 @@ pub fn lines(trace: &Trace, ops: &[NodeId], numbers: &Numbers) -> OpLines {
     all
 }
 
+/// Tensors are in buffers, as far as the recording has any.
+fn most_bytes(trace: &Trace) -> u64 {
+    let in_buffers = trace.buffers.iter().fold(0, |sum: u64, it| sum.saturating_add(it.bytes));
+    match in_buffers {
+        0 => MOST_BYTES,
+        bytes => bytes.clamp(BELIEVED_BYTES, MOST_BYTES),
+    }
+}
+
 /// The line of a node without its name, which follows after a space.
 fn line(trace: &Trace, node: NodeId, numbers: &Numbers) -> Result<String, Unwritable> {
     let signature = trace.signature(node);
@@ -107,7 +118,7 @@ fn line(trace: &Trace, node: NodeId, numbers: &Numbers) -> Result<String, Unwrit
         words(&mut line, &tensor.ne);
         words(&mut line, &written_strides(op, source));
     }
-    if bytes > MOST_BYTES {
+    if bytes > most_bytes(trace) {
         return Err(Unwritable::TooLarge);
     }
     match fits::fits(trace, op, signature) {
@@ -190,7 +201,8 @@ fn extent(source: &Source, kind: TypeNumber) -> Result<u64, Unwritable> {
     match end {
         None => Err(Unwritable::TooLarge),
         Some(end) if (end as u64) < packed => Err(Unwritable::Strides),
-        Some(end) => Ok(end as u64),
+        // The reader sets a whole stride aside, also for a dimension of one.
+        Some(end) => Ok(nb.iter().fold(end, |most, &stride| most.max(stride)) as u64),
     }
 }
 

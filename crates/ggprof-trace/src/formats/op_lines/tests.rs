@@ -94,6 +94,38 @@ fn an_op_without_a_rule_is_not_trusted_if_anything_is_damaged() {
 }
 
 #[test]
+fn an_op_fits_into_the_programs_buffers() {
+    let n = 1_i64 << 28;
+    let fixture = format!(
+        "backend 0 CPU cpu\nop CPU ADD 0..9 f32[{n}] <- f32[{n}] nb=4,{n},{n},{n} \
+         f32[8] nb=4,32,32,32",
+        n = n
+    );
+    let mut trace = text_fixture::parse(&fixture);
+    let node = trace.events.get(EventId(0)).node;
+    let numbers = Numbers::of_listing(LISTING);
+    let written = |trace: &Trace| line(trace, node, &numbers) != Err(Unwritable::TooLarge);
+    assert!(written(&trace));
+    let buffer = |bytes: u64| crate::model::Buffer {
+        device: "CPU".to_owned(),
+        type_name: "CPU".to_owned(),
+        usage: crate::model::BufferUsage::Any,
+        bytes,
+        tensor: String::new(),
+        born_ns: 0,
+        died_ns: None,
+    };
+    trace.buffers.push(buffer(1 << 30));
+    assert!(!written(&trace));
+    trace.buffers.push(buffer(2 << 30));
+    assert!(written(&trace));
+    let far = fixture.replace("nb=4,32,32,32", "nb=4,32,274877911040,32");
+    let mut far = text_fixture::parse(&far);
+    std::mem::swap(&mut far.buffers, &mut trace.buffers);
+    assert!(!written(&far));
+}
+
+#[test]
 fn another_recording_lends_its_numbers() {
     let mut other = text_fixture::parse(
         "backend 0 CPU cpu\nop CPU UNARY 0..9 f32[8] <- f32[8] sub=SILU params=7",

@@ -4,7 +4,7 @@ use super::Selection;
 use super::op_runs::OpRuns;
 use crate::model::{LossKind, Trace};
 use ggprof_spool::bytes::Bytes;
-use ggprof_spool::layout::{self, ClockSample, CopyEvent};
+use ggprof_spool::layout::{self, ClockSample, CopyEvent, Covered};
 use ggprof_spool::reader::DamageReason;
 use ggprof_spool::record::Share;
 use ggprof_spool::scan::{Found, Scan};
@@ -152,6 +152,18 @@ impl Tables {
             .filter(|&node| node != layout::NONE)
     }
 
+    /// Whether waits can be seen turns out when the first graph has run: the later record holds.
+    fn take_coverage(&mut self, coverage: layout::Coverage) {
+        let of_waits = Covered::BarrierWaits as u16;
+        if coverage.what == of_waits {
+            let is_same = |other: &layout::Coverage| {
+                other.what == of_waits && other.backend == coverage.backend
+            };
+            self.coverage.retain(|other| !is_same(other));
+        }
+        self.coverage.push(coverage);
+    }
+
     pub(super) fn take(&mut self, record: Record) {
         match record {
             Record::Text { id, text } => _ = self.texts.insert(id, text),
@@ -164,7 +176,7 @@ impl Tables {
             Record::Backend(backend) => _ = self.backends.insert(backend.backend, backend),
             Record::SchedulerBackend(member) => self.members.push(member),
             Record::Instance(instance) => self.instances.push(instance),
-            Record::Coverage(coverage) => self.coverage.push(coverage),
+            Record::Coverage(coverage) => self.take_coverage(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
             Record::GraphRunBegin(begin) => {
                 self.runs.insert(begin.run, Run { begin, end: None });

@@ -18,7 +18,7 @@ pub(super) fn agent(glibc: &Carried) -> io::Result<Agent> {
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK)?;
     let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
     path.metadata()?;
-    Ok(Agent { memory: Some(file.into()), ..Agent::of_glibc(path) })
+    Ok(Agent { memory: Some(file.into()), ..Agent::of_glibc(glibc.processor(), path) })
 }
 
 /// Newer kernels must be told that the memory may hold code; older ones do not know the word.

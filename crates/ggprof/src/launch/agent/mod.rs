@@ -8,7 +8,8 @@ mod place;
 use super::{preload, program};
 use anyhow::{anyhow, bail};
 use ggprof_agents::{Agent as Carried, CARRIED, Libc};
-use std::ffi::OsString;
+use std::env::consts::ARCH;
+use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ pub(super) const FILE: &str = "libggprof_agent.so";
 /// The agent as programs can load it, for as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Agent {
+    /// The processor that it is for, in the words of Rust.
+    pub(crate) processor: &'static str,
     /// The library for programs of glibc.
     pub(crate) path: PathBuf,
     /// The one for programs of musl, if there is one.
@@ -29,8 +32,8 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    fn of_glibc(path: PathBuf) -> Self {
-        Self { entry: preload::for_glibc(&path), path, musl: None, memory: None }
+    fn of_glibc(processor: &'static str, path: PathBuf) -> Self {
+        Self { entry: preload::for_glibc(&path), processor, path, musl: None, memory: None }
     }
 
     /// The library for programs of a C library.
@@ -47,27 +50,39 @@ impl Agent {
     }
 }
 
+/// The agent for programs of this command's own processor.
+pub(crate) fn find() -> anyhow::Result<Agent> {
+    find_for_processor(ARCH)
+}
+
+/// The agent for the program of a command, which may be built for another processor if the system has
+/// an emulator for it.
+pub(crate) fn find_for(command: &OsStr) -> anyhow::Result<Agent> {
+    let is_carried = |processor: &&str| carried(processor, Libc::Glibc).is_some();
+    find_for_processor(program::processor_of(command).filter(is_carried).unwrap_or(ARCH))
+}
+
 /// The agent that `GGPROF_AGENT` names, or one that the command carries, or the one beside it,
 /// where the build puts it.
-pub(crate) fn find() -> anyhow::Result<Agent> {
+fn find_for_processor(processor: &'static str) -> anyhow::Result<Agent> {
     if let Some(path) = std::env::var_os("GGPROF_AGENT") {
         let path = PathBuf::from(path);
         if !path.is_file() {
             bail!("GGPROF_AGENT names {}, which is not a file. Unset it.", path.display());
         }
-        return Ok(Agent::of_glibc(loadable(std::path::absolute(path)?)?));
+        let path = loadable(std::path::absolute(path)?)?;
+        let processor = program::processor_of(path.as_os_str()).unwrap_or(ARCH);
+        return Ok(Agent::of_glibc(processor, path));
     }
-    match carried(Libc::Glibc) {
-        Some(glibc) => provided(glibc, carried(Libc::Musl)),
-        None => beside_the_command().map(Agent::of_glibc),
+    match carried(processor, Libc::Glibc) {
+        Some(glibc) => provided(glibc, carried(processor, Libc::Musl)),
+        None => Ok(Agent::of_glibc(ARCH, beside_the_command()?)),
     }
 }
 
-/// What this command carries for its own processor.
-fn carried(libc: Libc) -> Option<&'static Carried> {
-    let is_it =
-        |agent: &&Carried| agent.processor() == std::env::consts::ARCH && agent.libc() == libc;
-    CARRIED.iter().find(is_it)
+/// What this command carries for a processor.
+fn carried(processor: &str, libc: Libc) -> Option<&'static Carried> {
+    CARRIED.iter().find(|agent| agent.processor() == processor && agent.libc() == libc)
 }
 
 /// As a file in the first directory that is fit for it, or else in memory.

@@ -36,10 +36,10 @@ pub(super) fn agent(place: &Path, glibc: &Carried, musl: Option<&Carried>) -> Op
     let place = fit(place)?;
     let path = placed(&place, glibc)?;
     let Some(musl) = musl.and_then(|musl| placed(&place, musl)) else {
-        return Some(Agent::of_glibc(path));
+        return Some(Agent::of_glibc(glibc.processor(), path));
     };
     let entry = preload::for_both(&path, &musl).ok()?;
-    Some(Agent { path, musl: Some(musl), entry, memory: None })
+    Some(Agent { processor: glibc.processor(), path, musl: Some(musl), entry, memory: None })
 }
 
 /// The directory's real path, once it is there, the user's alone, and programs can be run from it.
