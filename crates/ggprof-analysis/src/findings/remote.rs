@@ -186,9 +186,13 @@ mod tests {
 
     const TOKENS: u64 = 5;
 
+    type Span = (u64, u64);
+    /// A server, and when it was called, computed and waited for.
+    type Step = (u16, Span, Span, Span);
+
     /// A client whose tokens take 1000 ns, and two servers that compute a layer each: what is in a
     /// token.
-    fn trace(ops: &str, runs: &[(u16, (u64, u64), (u64, u64), (u64, u64))]) -> Trace {
+    fn trace(ops: &str, runs: &[Step]) -> Trace {
         let text = tokens(TOKENS, 1000, 1000, ops);
         let mut trace = text_fixture::parse(&format!(
             "backend 0 RPC0[one:1] gpu\nbackend 1 RPC0[two:2] gpu\nbackend 2 S1 cpu\nbackend 3 S2 cpu\n{text}"
@@ -216,7 +220,7 @@ mod tests {
             });
         }
         for token in 0..TOKENS {
-            let later = |(from, to): (u64, u64)| (from + token * 1000, to + token * 1000);
+            let later = |(from, to): Span| (from + token * 1000, to + token * 1000);
             trace.remote_runs.extend(runs.iter().map(|&(server, called, computed, waited)| {
                 RemoteRun {
                     graph_run: GraphRunId(token as u32),
