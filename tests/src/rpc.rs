@@ -1,4 +1,4 @@
-//! Debian sid's RPC: servers on ports of their own, and a client that leaves all layers to them, each
+//! ggml's RPC as Debian sid packages it: servers on ports of their own, and a client that leaves all layers to them, each
 //! recorded by a `ggprof run` of its own.
 
 use std::net::{TcpListener, TcpStream};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::model::Model;
-use crate::{built, debian_sid};
+use crate::{built, debian_sid, python_bindings};
 
 /// A server that is being recorded; it is ended when this is dropped.
 #[derive(Debug)]
@@ -21,12 +21,26 @@ impl RpcServer {
     /// Starts one whose recording will be `name` in the directory, made with these options. `None`,
     /// with a sentence, where sid's packages cannot be had.
     pub fn start(directory: &Path, name: &str, options: &[&str]) -> Option<RpcServer> {
-        let server = debian_sid::command("ggml-rpc-server", &["cpu", "rpc"])?;
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let port = free.expect("a free port").port();
-        let recording = directory.join(name);
-        let mut launcher = recorded(&recording, options, &server);
-        launcher.args(["--host", "127.0.0.1", "--threads", "1", "--port", &port.to_string()]);
+        let mut server = debian_sid::command("ggml-rpc-server", &["cpu", "rpc"])?;
+        let port = free_port();
+        server.args(["--host", "127.0.0.1", "--threads", "1", "--port", &port.to_string()]);
+        Some(Self::serving(&server, port, directory.join(name), options))
+    }
+
+    /// The same of a build that is published for Python, newer than sid's.
+    pub fn start_published(directory: &Path, name: &str) -> Option<RpcServer> {
+        let mut server = python_bindings::python()?;
+        let port = free_port();
+        let script = format!(
+            "from llama_cpp_py_sync.rpc import start_rpc_server\n\
+             start_rpc_server('127.0.0.1:{port}', devices=['CPU'], n_threads=1)"
+        );
+        server.args(["-c", &script]);
+        Some(Self::serving(&server, port, directory.join(name), &[]))
+    }
+
+    fn serving(server: &Command, port: u16, recording: PathBuf, options: &[&str]) -> RpcServer {
+        let mut launcher = without_broken_pipes(&recorded(&recording, options, server));
         let launcher = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut server = RpcServer { launcher: launcher.expect("ggprof starts"), port, recording };
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -34,7 +48,7 @@ impl RpcServer {
             assert_eq!(ended, None, "the server ended");
             std::thread::sleep(Duration::from_millis(20));
         }
-        Some(server)
+        server
     }
 
     pub fn endpoint(&self) -> String {
@@ -62,6 +76,12 @@ impl Drop for RpcServer {
     }
 }
 
+/// Free now, and unlikely to be taken by another process in the next moment.
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    free.expect("a free port").port()
+}
+
 /// llama-bench that leaves all layers of a tiny model to these servers, recorded to a file.
 pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Command {
     let bench = debian_sid::command("llama-bench", &["cpu", "rpc"]).expect("as the server's");
@@ -72,11 +92,23 @@ pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Com
     client
 }
 
+/// The command with SIGPIPE ignored, as systemd starts programs. Otherwise a client that is killed while
+/// the server answers takes the server with it, recorded or not.
+fn without_broken_pipes(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' PIPE; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.env_remove("LD_PRELOAD").stdin(Stdio::null());
+    shell
+}
+
 /// `ggprof run` of a command.
 fn recorded(recording: &Path, options: &[&str], command: &Command) -> Command {
     let mut run = Command::new(built::ggprof());
     run.arg("run").args(options).arg("-o").arg(recording).arg("--");
     run.arg(command.get_program()).args(command.get_args());
+    run.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     run.env_remove("LD_PRELOAD").stdin(Stdio::null());
     run
 }

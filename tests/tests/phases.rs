@@ -7,7 +7,7 @@ use std::time::Duration;
 use ggprof_e2e::controlled::Session;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, debian_sid, pypi, tool, whisper_model};
+use ggprof_e2e::{built, debian_sid, python_bindings, whisper_model};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -233,27 +233,7 @@ fn embeddings_are_no_generation() {
 fn bindings_that_ask_the_loader_for_functions_are_seen() {
     const TOKENS: u64 = 12;
     let model = Model::TINY.file("tiny").unwrap();
-    let prepared = || -> Result<Command, String> {
-        let packages = [
-            ("llama-cpp-py-sync", "0.11739"),
-            ("numpy", "1.26.4"),
-            ("cffi", "1.17.1"),
-            ("pycparser", "2.22"),
-        ];
-        let places: Result<Vec<PathBuf>, String> =
-            packages.iter().map(|(name, version)| pypi::unpacked(name, version)).collect();
-        let places = places?;
-        let script = "import sys; print(*sys.version_info[:2], sys.executable)";
-        let answer = tool::output(Command::new("python3").args(["-c", script]))?;
-        let python = answer.trim().strip_prefix("3 11 ").ok_or("the packages are for 3.11")?;
-        let python = Path::new(python).canonicalize().map_err(|error| error.to_string())?;
-        let mut command =
-            debian_sid::with_newer_libc(&python, &places[0].join("llama_cpp_py_sync"))?;
-        let places = std::env::join_paths(places).map_err(|error| error.to_string())?;
-        command.env("PYTHONPATH", places);
-        Ok(command)
-    };
-    let Some(mut command) = tool::fetched("Python bindings", prepared()) else { return };
+    let Some(mut command) = python_bindings::python() else { return };
     command.arg(built::application("python_bindings.py")).arg(model);
     command.args([&TOKENS.to_string(), "1"]);
     let directory = TempDir::new().unwrap();

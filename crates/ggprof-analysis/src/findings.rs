@@ -15,6 +15,7 @@ mod launches;
 mod limit;
 mod program;
 mod prompt_again;
+mod remote;
 mod scene;
 mod slow_clock;
 mod slow_copies;
@@ -113,6 +114,7 @@ const RULES: &[Find] = &[
     first_use::find,
     bubbles::find,
     small_batches::find,
+    remote::find,
 ];
 
 /// What a rule finds may be part of what another one finds: the first of each pair goes where the
@@ -129,6 +131,8 @@ const PART_OF: &[(Rule, Rule)] = &[
     (threads::BARRIERS, host_ops::RULE),
     (threads::UNEQUAL, host_ops::RULE),
     (bubbles::RULE, host_ops::RULE),
+    (remote::SENT_AGAIN, remote::ROUND_TRIPS),
+    (exposed_copies::RULE, remote::ROUND_TRIPS),
 ];
 
 pub fn explained(

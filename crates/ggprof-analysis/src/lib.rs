@@ -49,6 +49,7 @@ pub mod statistics;
 pub mod steps;
 pub mod top_kernels;
 pub mod totals;
+pub mod traffic;
 pub mod wall;
 mod warm_up;
 pub mod work;

@@ -264,6 +264,11 @@ pub const ANSWER_OFFLOAD_UNKNOWN: u32 = 1 << 2;
 /// Nobody but the system's administrator may read the sensor.
 pub const SENSOR_FORBIDDEN: u32 = 1;
 
+/// Bits of a [`Transfer`]'s flags: the bytes came from the other end; the connection was seen from its
+/// beginning.
+pub const TRANSFER_RECEIVED: u8 = 1;
+pub const TRANSFER_WHOLE: u8 = 2;
+
 /// What a [`Machine`] record tells of.
 pub const MACHINE_SYSTEM: u8 = 1;
 pub const MACHINE_DRIVER: u8 = 2;
@@ -495,6 +500,11 @@ records! {
     /// What the machine runs on; followed by `text_bytes` bytes.
     Machine = 0x8b, 32 {
         what: u8, units: u16, text_bytes: u32, reserved: [u32; 6],
+    }
+    /// Bytes that a library with ggml's RPC sent or received in one call.
+    Transfer = 0x8c, 64 {
+        flags: u8, units: u16, os_thread: u32, ports: u32, reserved: u32, connection: u64,
+        offset: u64, bytes: u64, start: u64, end: u64, reserved2: u64,
     }
     /// Where the tensors of a node are that the processor computed, and what other backends say
     /// of it; followed by `sources` kinds of memory and `answers` times [`Answer`].

@@ -62,6 +62,7 @@ pub enum Record {
     },
     Sample(layout::Sample),
     Driver(layout::Driver),
+    Transfer(layout::Transfer),
     Machine {
         machine: layout::Machine,
         text: String,
@@ -157,6 +158,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::BatchEnd::KIND => Record::BatchEnd(layout::BatchEnd::decode(bytes)?),
         layout::ContextChange::KIND => Record::ContextChange(layout::ContextChange::decode(bytes)?),
         layout::Sample::KIND => Record::Sample(layout::Sample::decode(bytes)?),
+        layout::Transfer::KIND => Record::Transfer(layout::Transfer::decode(bytes)?),
         layout::Driver::KIND => Record::Driver(layout::Driver::decode(bytes)?),
         layout::Machine::KIND => {
             let machine = layout::Machine::decode(bytes)?;

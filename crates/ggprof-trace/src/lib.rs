@@ -24,5 +24,5 @@ pub use model::{
     Member, MemoryIndex, MemoryKind, NewEvent, Node, NodeId, Origin, Placement, Process,
     ProcessClock, ProcessIndex, Provenance, Quantity, RemoteLink, RemoteRun, Sensor, Shape,
     Signature, SignatureId, Source, Stopped, Stretch, StringId, TaskKind, Tensor, ThreadFold,
-    ThreadShare, Trace, TypeInfo, TypeTable, WorkKind, WorkOrigin,
+    ThreadShare, Trace, Transfer, TypeInfo, TypeTable, WorkKind, WorkOrigin,
 };

@@ -44,6 +44,7 @@ impl Trace {
         });
         self.remote_runs
             .retain_mut(|it| place(it.graph_run).map(|run| it.graph_run = run).is_some());
+        self.transfers.retain(|it| is_within(it.start_ns, it.end_ns) || is_in_run(it.start_ns));
         self.is_part = true;
         for (number, run) in (1..).zip(&mut self.graph_runs) {
             // So that it shows where runs are missing.

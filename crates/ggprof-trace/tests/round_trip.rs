@@ -4,7 +4,7 @@ use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
     Answer, BackendIndex, Buffer, BufferUsage, CopyEnds, DeviceWork, EventId, GraphRunId, HostTask,
     MemoryIndex, MemoryKind, NewEvent, Placement, Process, ProcessClock, ProcessIndex, Quantity,
-    RemoteLink, RemoteRun, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, TypeInfo,
+    RemoteLink, RemoteRun, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, Transfer, TypeInfo,
     text_fixture,
 };
 
@@ -98,6 +98,18 @@ fn rich_trace() -> Trace {
         bounds: 2,
         violations: 0,
     });
+    trace.transfers.push(Transfer {
+        process: Some(ProcessIndex(1)),
+        connection: u64::MAX,
+        is_received: true,
+        is_whole: false,
+        port: 1,
+        other_port: u16::MAX,
+        offset: 5,
+        bytes: 6,
+        start_ns: 7,
+        end_ns: 8,
+    });
     trace.remote_runs.push(RemoteRun {
         graph_run: GraphRunId(1),
         split: 2,
@@ -154,6 +166,7 @@ fn nothing_is_lost_on_the_way() {
     assert_eq!(read.processes, trace.processes);
     assert_eq!(read.remote_links, trace.remote_links);
     assert_eq!(read.remote_runs, trace.remote_runs);
+    assert_eq!(read.transfers, trace.transfers);
     assert_eq!(read.copy_ends, trace.copy_ends);
     let uses = |trace: &Trace| format!("{:?}", trace.expert_uses);
     assert_eq!(uses(&read), uses(&trace));

@@ -16,6 +16,7 @@ pub(crate) mod library;
 pub(crate) mod linked_in;
 pub(crate) mod opened;
 pub(crate) mod real_function;
+mod sockets;
 mod turn;
 mod unloading;
 

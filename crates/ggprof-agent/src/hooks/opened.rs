@@ -1,5 +1,5 @@
 //! Looks once at each library, whether loaded at the start or later, for a ggml that only this
-//! library can reach (`linked_in`).
+//! library can reach (`linked_in`), and for ggml's RPC (`sockets`).
 //!
 //! The agent cannot call `dlopen` in the program's place, because the loader's search path depends
 //! on the caller. But after opening a library, a program asks for its functions. So the agent
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::asked_for::{self, Answer, Ask};
 use super::linked_in::{self, SIGNS};
+use super::sockets;
 use super::turn::{Turn, Turns};
 use crate::arch;
 use crate::fault::fault_point;
@@ -192,6 +193,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
         return;
     }
     fault_point!();
+    sockets::hook(object);
     let shows = SIGNS.iter().any(|sign| exports::shows(object.base, object.dynamic, sign));
     if !shows && !symbols::may_hide(object, &SIGNS) {
         return say_if_old(object);

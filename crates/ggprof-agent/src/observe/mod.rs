@@ -18,7 +18,8 @@
 //! * `memory_kinds`: what sort of memory a tensor is in;
 //! * `placement`: why the processor computes a node and not a device;
 //! * `copies`, `known_copies`: tensors moved between backends, cheaply when seen before;
-//! * `serialize`: one node at a time, when asked for.
+//! * `serialize`: one node at a time, when asked for;
+//! * `transfers`: bytes to and from other machines.
 
 mod backend_facts;
 pub(crate) mod backend_hooks;
@@ -48,5 +49,6 @@ pub(crate) mod split;
 pub(crate) mod this_thread;
 pub(crate) mod ticking;
 pub(crate) mod ticks;
+pub(crate) mod transfers;
 mod unseen_waits;
 pub(crate) mod visits;

@@ -59,6 +59,26 @@ pub enum What {
     Bubbles { devices: Vec<BusyDevice> },
     /// R19
     SmallBatches { tokens_per_run: u64, runs: u64, bytes_per_run: u64, gb_per_s: f64 },
+    /// R20
+    RoundTrips {
+        servers: usize,
+        steps_per_run: f64,
+        /// 0 where sockets were not seen, as with the bytes.
+        round_trips_per_run: f64,
+        bytes_per_run: u64,
+        wire_ns_per_step: u64,
+    },
+    /// R21
+    GraphSentAgain { bytes_per_step: u64, steps_per_run: f64 },
+    /// R22: the client's backends that stand for the slowest and the best server, and what a layer
+    /// takes there.
+    SlowServer {
+        server: BackendIndex,
+        layer_ns: u64,
+        layers: u64,
+        best: BackendIndex,
+        best_layer_ns: u64,
+    },
 }
 
 /// Which ops are on the host.

@@ -4,6 +4,7 @@ use super::phases::kind_name;
 use super::{processes, summary};
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::remote::{RemoteRow, remote, slowest};
+use ggprof_analysis::traffic::{Traffic, TrafficRow, traffic};
 use ggprof_analysis::{PhaseKind, Phases, phases};
 use ggprof_trace::{Process, ProcessClock, RemoteLink, Trace};
 
@@ -35,6 +36,19 @@ const STEPS: [Column; 10] = [
     Column::right("computing_share", "computing %", 1),
 ];
 
+const TRAFFIC: [Column; 10] = [
+    Column::left("phase", "phase", 0),
+    Column::left("endpoint", "server", 0),
+    Column::right("sent_bytes", "sent", 0),
+    Column::right("received_bytes", "received", 0),
+    Column::right("bytes_per_token", "per token", 0),
+    Column::right("round_trips", "round trips", 0),
+    Column::right("round_trips_per_token", "per token", 1),
+    Column::right("sending_ns", "in send", 0),
+    Column::right("receiving_ns", "in recv", 0),
+    Column::right("tokens", "", 9),
+];
+
 /// What is known of several processes when they were put on one axis of time.
 pub fn merged(trace: &Trace, name: &str) -> Document {
     let mut document = Document::default();
@@ -49,8 +63,36 @@ pub fn merged(trace: &Trace, name: &str) -> Document {
     document
 }
 
-/// Nothing, if no process computed for another.
+/// Nothing, if no process computed for another and none was asked to.
 pub(super) fn servers(document: &mut Document, trace: &Trace, phases: &Phases) {
+    steps(document, trace, phases);
+    let rows = traffic(trace, phases);
+    if !rows.is_empty() {
+        document.heading("remote_traffic", "Bytes to and from servers");
+        let rows = rows.iter().map(traffic_row).collect();
+        document.table(Table { key: "remote_traffic", columns: TRAFFIC.to_vec(), rows });
+    }
+}
+
+fn traffic_row(row: &TrafficRow) -> Vec<Cell> {
+    let Traffic { sent, received, round_trips, sending_ns, receiving_ns } = row.traffic;
+    let tokens = Some(row.tokens).filter(|&tokens| tokens > 0);
+    let per_token = |count: u64| tokens.map(|tokens| count as f64 / tokens as f64);
+    vec![
+        Cell::text(row.phase.map_or("outside of phases", kind_name)),
+        Cell::text(&row.endpoint),
+        Cell::Bytes(sent.into()),
+        Cell::Bytes(received.into()),
+        Cell::or_nothing(tokens, |tokens| Cell::Bytes((row.traffic.bytes() / tokens).into())),
+        Cell::Count(round_trips.into()),
+        Cell::or_nothing(per_token(round_trips), Cell::Times),
+        Cell::Nanos(sending_ns as f64),
+        Cell::Nanos(receiving_ns as f64),
+        Cell::Count(row.tokens.into()),
+    ]
+}
+
+fn steps(document: &mut Document, trace: &Trace, phases: &Phases) {
     if trace.remote_links.is_empty() {
         return;
     }

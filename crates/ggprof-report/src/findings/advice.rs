@@ -87,6 +87,23 @@ pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
                 .to_owned()
         }
         What::SmallBatches { .. } => "-ub 512 -b 2048".to_owned(),
+        What::RoundTrips { servers, .. } => {
+            let fewer = if *servers > 1 { "fewer servers in --rpc, " } else { "" };
+            format!(
+                "{fewer}more layers in this machine's own memory (-ngl, -ts), a cable instead of \
+                 wireless, or more sequences at once (-np): one round trip then serves several tokens"
+            )
+        }
+        What::GraphSentAgain { .. } => {
+            "the same newer build on all machines: since 2026 ggml sends a \
+             graph once and then asks to compute it again; and do not set LLAMA_GRAPH_REUSE_DISABLE"
+                .to_owned()
+        }
+        What::SlowServer { .. } => {
+            "fewer layers for it: -ts (--tensor-split), in the order of --rpc; \
+             its own recording says why it is slow (`ggprof explain` of the server alone)"
+                .to_owned()
+        }
     }
 }
 

@@ -120,6 +120,34 @@ pub(super) fn of(trace: &Trace, budget: &Budget, what: &What) -> String {
             units::bytes(*bytes_per_run as f64),
             units::bandwidth(*gb_per_s)
         ),
+        What::RoundTrips {
+            steps_per_run,
+            round_trips_per_run,
+            bytes_per_run,
+            wire_ns_per_step,
+            ..
+        } => {
+            let each = units::duration(*wire_ns_per_step as f64);
+            let steps =
+                format!("{steps_per_run:.0} steps of servers a graph run, {each} on the wire each");
+            match *bytes_per_run {
+                0 => steps,
+                bytes => format!(
+                    "{steps}; {round_trips_per_run:.0} answers waited for and {} a graph run",
+                    units::bytes(bytes as f64)
+                ),
+            }
+        }
+        What::GraphSentAgain { bytes_per_step, steps_per_run } => format!(
+            "{} besides the tensors for each of {steps_per_run:.0} graphs a graph run",
+            units::bytes(*bytes_per_step as f64)
+        ),
+        What::SlowServer { layer_ns, layers, best, best_layer_ns, .. } => format!(
+            "each of its {layers} layers takes {}, where {} takes {}",
+            units::duration(*layer_ns as f64),
+            trace.backend(*best).name,
+            units::duration(*best_layer_ns as f64)
+        ),
     }
 }
 

@@ -75,6 +75,19 @@ pub(super) fn of(trace: &Trace, what: &What) -> String {
         What::SmallBatches { tokens_per_run, .. } => {
             format!("the prompt is computed {tokens_per_run} tokens at a time")
         }
+        What::RoundTrips { servers: 1, .. } => {
+            "the network to the server takes the time".to_owned()
+        }
+        What::RoundTrips { servers, .. } => {
+            format!("the network to {servers} servers takes the time")
+        }
+        What::GraphSentAgain { .. } => {
+            "the graph is sent to the servers again each time, although it stays the same"
+                .to_owned()
+        }
+        What::SlowServer { server, .. } => {
+            format!("{} is slower than the other servers", trace.backend(*server).name)
+        }
     }
 }
 

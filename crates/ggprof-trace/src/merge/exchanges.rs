@@ -4,6 +4,7 @@ use super::ClockShift;
 use super::answers::{self, Answer};
 use super::clock_line::{Bound, ClockLine, Side, fit};
 use super::matching::{Match, Pair, matches};
+use super::same_bytes;
 use crate::model::{BackendIndex, GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -52,7 +53,8 @@ pub(super) fn find(recordings: &[Trace], clocks: &mut [ClockShift]) -> Exchanges
     let mut is_aligned = vec![false; recordings.len()];
     for one in by_size {
         let answers = answers::answers(&recordings[one.client], &one.endpoint);
-        let bounds = bounds(recordings, one, &answers);
+        let mut bounds = bounds(recordings, one, &answers);
+        bounds.extend(same_bytes::bounds(&recordings[one.client], &recordings[one.server]));
         if !std::mem::replace(&mut is_aligned[one.server], true) {
             align(recordings, clocks, one, &bounds);
         }

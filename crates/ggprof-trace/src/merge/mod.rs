@@ -8,12 +8,13 @@ mod answers;
 mod clock_line;
 mod exchanges;
 mod matching;
+mod same_bytes;
 
 use crate::model::{
     Backend, BackendIndex, Batch, BatchId, CopyEnds, Covered, DeviceWork, EventId, Extent,
     GraphRun, GraphRunId, HostTask, MemoryIndex, NewEvent, NodeId, Placement, Process,
     ProcessClock, ProcessIndex, Provenance, Quantity, RemoteRun, Sensor, Signature, SignatureId,
-    StringId, Tensor, ThreadShare, Trace, TypeInfo,
+    StringId, Tensor, ThreadShare, Trace, Transfer, TypeInfo,
 };
 use clock_line::ClockLine;
 use exchanges::{Exchanges, Part};
@@ -299,6 +300,12 @@ impl Merged {
                 answers,
             }
         }));
+        self.trace.transfers.extend(from.transfers.iter().map(|transfer| Transfer {
+            process: Some(maps.index),
+            start_ns: maps.ns(transfer.start_ns),
+            end_ns: maps.ns(transfer.end_ns),
+            ..*transfer
+        }));
         for buffer in &from.buffers {
             let mut buffer = buffer.clone();
             buffer.born_ns = maps.ns(buffer.born_ns);
@@ -408,6 +415,7 @@ impl Merged {
         trace.graph_runs = in_places(trace.graph_runs, self.own_places);
         trace.batches = in_places(trace.batches, self.batch_places.concat());
         trace.context_changes.sort_by_key(|change| change.at_ns);
+        trace.transfers.sort_by_key(|transfer| (transfer.start_ns, transfer.offset));
         trace.buffers.sort_by_key(|buffer| buffer.born_ns);
         trace.placements.sort_by_key(|placement| (placement.node, placement.backend));
         trace.placements.dedup_by_key(|placement| (placement.node, placement.backend));
@@ -442,6 +450,7 @@ fn in_places<T>(items: Vec<T>, places: Vec<u32>) -> Vec<T> {
 /// What the numbers of one recording become.
 struct Maps {
     process: String,
+    index: ProcessIndex,
     clock: ClockShift,
     strings: Vec<StringId>,
     nodes: Vec<NodeId>,
@@ -472,7 +481,15 @@ impl Maps {
             memories.push(MemoryIndex(place as u16));
         }
         let nodes = nodes(trace, from, &strings, &types);
-        Self { process: label, clock, strings, nodes, backends: backends.collect(), memories }
+        Self {
+            process: label,
+            index: process,
+            clock,
+            strings,
+            nodes,
+            backends: backends.collect(),
+            memories,
+        }
     }
 
     fn ns(&self, ns: u64) -> u64 {

@@ -37,7 +37,7 @@ pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use process::{Process, ProcessClock, ProcessIndex};
 pub use provenance::{Extent, Ggml, Provenance};
-pub use remote::{GraphCall, RemoteLink, RemoteRun};
+pub use remote::{GraphCall, RemoteLink, RemoteRun, Transfer};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
 pub use tensor::{Shape, Source, Tensor, TypeInfo, TypeTable};
@@ -94,6 +94,8 @@ pub struct Trace {
     pub coverage: Vec<Coverage>,
     /// Of a trace that was made of several recordings; empty for one.
     pub processes: Vec<Process>,
+    /// What libraries with ggml's RPC sent and received, by start.
+    pub transfers: Vec<Transfer>,
     /// Of one recording: calls whose other half another recording may have, by start.
     pub graph_calls: Vec<GraphCall>,
     /// Of a trace that was made of several recordings: what one process computed for another, by the

@@ -52,3 +52,31 @@ pub struct RemoteRun {
     /// this, and when it had it; `None` where that was not seen.
     pub waited_ns: Option<(u64, u64)>,
 }
+
+/// Bytes that the program sent to another machine, or received from it, in one call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Whose it is, where the trace was made of several recordings.
+    pub process: Option<ProcessIndex>,
+    /// The same number at both ends.
+    pub connection: u64,
+    pub is_received: bool,
+    /// The connection was seen from its beginning.
+    pub is_whole: bool,
+    /// Of this end, and of the other one.
+    pub port: u16,
+    pub other_port: u16,
+    /// How many went the same way before.
+    pub offset: u64,
+    pub bytes: u64,
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+impl Transfer {
+    /// Whether the other end is a server, by what the program calls the server.
+    pub fn is_with(&self, endpoint: &str) -> bool {
+        let port = endpoint.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        port == Some(self.other_port)
+    }
+}

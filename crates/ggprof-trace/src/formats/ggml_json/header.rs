@@ -6,8 +6,8 @@ use super::processes::ProcessEntries;
 use crate::EventId;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork, GraphRun,
-    GraphRunId, HostTask, Loss, LossKind, Provenance, Sensor, StringId, TaskKind, ThreadShare,
-    Trace, TypeInfo, WorkKind,
+    GraphRunId, HostTask, Loss, LossKind, ProcessIndex, Provenance, Sensor, StringId, TaskKind,
+    ThreadShare, Trace, Transfer, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +56,8 @@ pub(super) struct Additions {
     pub(super) placement: PlacementEntries,
     #[serde(skip_serializing_if = "ProcessEntries::is_empty")]
     pub(super) processes: ProcessEntries,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) transfers: Vec<Transfer>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -149,10 +151,21 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     take_device_work(additions.device_work, &additions.kernels, trace);
     additions.placement.take(trace);
     additions.processes.take(trace);
+    take_transfers(additions.transfers, trace);
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
         trace.events.thread_shares.push(share);
+    }
+}
+
+fn take_transfers(transfers: Vec<Transfer>, trace: &mut Trace) {
+    let is_known = |process: ProcessIndex| usize::from(process.0) < trace.processes.len();
+    let is_sound = |it: &Transfer| it.start_ns <= it.end_ns && it.process.is_none_or(is_known);
+    if transfers.iter().all(is_sound) {
+        trace.transfers = transfers;
+    } else {
+        trace.lose(LossKind::DamagedHeader, || "transfers of nobody".to_owned());
     }
 }
 
@@ -272,6 +285,7 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
         sensors: trace.sensors.clone(),
         placement: PlacementEntries::of(trace),
         processes: ProcessEntries::of(trace),
+        transfers: trace.transfers.clone(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

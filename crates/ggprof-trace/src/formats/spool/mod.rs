@@ -26,6 +26,7 @@ mod op_runs;
 mod placement;
 mod sensors;
 mod tables;
+mod transfers;
 mod unseen;
 mod whole_runs;
 
@@ -136,6 +137,7 @@ fn read_part<S: Bytes + ?Sized>(
     coverage::take(&tables, &backends, &mut trace);
     buffers::take(&tables, &mut trace);
     sensors::take(&tables, &mut trace);
+    transfers::take(&tables, &clock, &mut trace);
     events::all(&tables, OpReader::of(&scan), &clock, &device_clocks, &backends, &mut trace)?;
     Ok(trace)
 }

@@ -50,6 +50,7 @@ pub(super) struct Tables {
     pub(super) drivers: BTreeMap<u32, layout::Driver>,
     /// What it is, and its text.
     pub(super) machine: Vec<(u8, String)>,
+    pub(super) transfers: Vec<layout::Transfer>,
     pub(super) memory_kinds: BTreeMap<u32, layout::MemoryKind>,
     /// By node and by the backend that computed it.
     pub(super) placements: HashMap<(u32, u32), Placed>,
@@ -225,6 +226,7 @@ impl Tables {
             Record::Sample(sample) => self.samples.push(sample),
             Record::Driver(driver) => _ = self.drivers.insert(driver.backend, driver),
             Record::Machine { machine, text } => self.machine.push((machine.what, text)),
+            Record::Transfer(transfer) => self.transfers.push(transfer),
             Record::Unknown { .. } => {}
         }
     }
