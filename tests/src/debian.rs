@@ -100,7 +100,9 @@ impl Apt {
             tool::output(self.command("install").args(packages))?;
         }
         let archives = self.directory.join("archives");
-        tool::output(self.command("download").args(alone).current_dir(&archives))?;
+        if !alone.is_empty() {
+            tool::output(self.command("download").args(alone).current_dir(&archives))?;
+        }
         for entry in fs::read_dir(&archives).map_err(|error| error.to_string())?.flatten() {
             if entry.path().extension().is_some_and(|extension| extension == "deb") {
                 let to = self.directory.join("root");

@@ -38,7 +38,9 @@ fn reason(why: Unwritable) -> &'static str {
         Unwritable::Strides => {
             "a source overlaps itself, or its strides are not known, and the reader would end"
         }
-        Unwritable::TooLarge => "its tensors are larger than all memory that the program had",
+        Unwritable::TooLarge => {
+            "its tensors are larger than all memory that the recording is known to tell of"
+        }
         Unwritable::Misfit => "its shapes, types and parameters do not belong together",
         Unwritable::Unchecked => {
             "the recording is damaged, and ggprof has no rule to check this op by"

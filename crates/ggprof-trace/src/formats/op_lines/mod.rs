@@ -83,8 +83,11 @@ pub fn lines(trace: &Trace, ops: &[NodeId], numbers: &Numbers) -> OpLines {
     all
 }
 
-/// Tensors are in buffers, as far as the recording has any.
+/// Tensors are in buffers, as far as the recording has any, and what it says of them is not damaged.
 fn most_bytes(trace: &Trace) -> u64 {
+    if !trace.losses.is_empty() {
+        return BELIEVED_BYTES;
+    }
     let in_buffers = trace.buffers.iter().fold(0, |sum: u64, it| sum.saturating_add(it.bytes));
     match in_buffers {
         0 => MOST_BYTES,

@@ -119,6 +119,8 @@ fn an_op_fits_into_the_programs_buffers() {
     assert!(!written(&trace));
     trace.buffers.push(buffer(2 << 30));
     assert!(written(&trace));
+    trace.lose(crate::model::LossKind::DamagedRecord, String::new);
+    assert!(!written(&trace));
     let far = fixture.replace("nb=4,32,32,32", "nb=4,32,274877911040,32");
     let mut far = text_fixture::parse(&far);
     std::mem::swap(&mut far.buffers, &mut trace.buffers);
