@@ -8,12 +8,16 @@ use ggprof_e2e::{built, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Of each process: so many that the first is far from its end when the second begins.
+const GRAPHS: u64 = 500;
+
 /// A shell that starts the workload twice at the same time, so that one `ggprof run` follows both; its
 /// recordings are in the directory.
 fn two_at_once(libraries: &Path) -> TempDir {
     let directory = TempDir::new().unwrap();
-    let workload =
-        format!("{} {} --threads 1 --graphs 10", built::workload().display(), libraries.display());
+    let program = built::workload();
+    let libraries = libraries.display();
+    let workload = format!("{} {libraries} --threads 1 --graphs {GRAPHS}", program.display());
     let script = format!("{workload} & {workload} & wait");
     let mut run = Command::new(built::ggprof());
     run.args(["run", "-o", "p.ggprof", "--", "sh", "-c", &script]);
@@ -68,7 +72,7 @@ fn two_processes_at_once_are_two_with_one_clock() {
     let time = |answer: &Value| answer["time"]["sum_ns"].as_u64().unwrap();
     assert_eq!(time(&together), alone.iter().map(time).sum::<u64>());
     let runs = |answer: &Value| answer["graph_runs"]["count"].as_u64().unwrap();
-    assert_eq!(runs(&together), 20);
+    assert_eq!(runs(&together), 2 * GRAPHS);
 
     // They ran at the same time: together they took less than one after the other, and each waited
     // for the other.
