@@ -18,8 +18,11 @@ type Columns = { [name: string]: Column };
 type Span = { start: number; end: number };
 
 type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
-/** A process of several, and its machine where there are several. */
-type Process = { label: string; host: string | null };
+/** Time of which nothing is known, and how many graph runs are missing; 0 where that is not known. */
+// Without a number of graph runs, the process was not there.
+type Unrecorded = Span & { runs: number | null };
+/** A process of several, its machine where there are several, and when it was not recorded. */
+type Process = { label: string; host: string | null; unrecorded: Unrecorded[] };
 type Backend = {
   /** Whose it is, in a page of several processes. */
   process: number | null;
@@ -38,13 +41,13 @@ type Finding = { text: string; lines: [string, string][]; share: number; spans: 
 /** Layer, part of the model, backend, nanoseconds, calls. */
 type MapCell = [number | null, number, number, number, number];
 type Overview = { budgets: Budget[]; findings: Finding[]; healthy: string | null; placement: { kind: number | null; cells: MapCell[] }[] };
-/** Op, backend, nanoseconds, their standard error, calls. */
-type Estimate = [string, number, number, number | null, number];
+/** Op, backend, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
+type Estimate = [string, number, number, number | null, number, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type ServedRequest = Span & {
   number: number; prompt: number; reused: number; chunks: number; first: number | null; generated: number; rate: number | null;
   /** Median and 95th percentile of the time between its tokens, the longest such time, and what that was spent on. */
-  waits: [number, number] | null; longest: number | null; for: string | null; warmUp: boolean;
+  waits: [number, number] | null; longest: number | null; for: string | null; warmUp: boolean; beganBefore: boolean;
 };
 type Stall = Span & { request: number; cause: number; for: string };
 type Task = { what: string; name: string; thread: number; run: number | null; start: number; duration: number };
@@ -69,8 +72,8 @@ type Tables = {
   facts: [string, string][];
   warnings: { text: string; loss: boolean }[];
   wall: number;
-  /** Times of which nothing is recorded. */
-  unrecorded: (Span & { runs: number })[];
+  /** Times of which nothing is recorded, of any process. */
+  unrecorded: Unrecorded[];
   /** Milliseconds since 1970 at the first event; null where that is not known. */
   clock: number | null;
   drawn: number | null;
@@ -79,7 +82,7 @@ type Tables = {
   backends: Backend[];
   phases: Phase[];
   requests: { list: ServedRequest[]; stalls: Stall[] };
-  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; phase: number[]; tokens: (number | null)[]; requests: number[][] };
+  runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; number: number[]; phase: number[]; tokens: (number | null)[]; requests: number[][] };
   nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
   signatures: Signature[];
   kernels: string[];
@@ -114,8 +117,11 @@ type Row = {
   what?: string;
   key: string;
   backend?: number;
+  process?: number;
   top?: boolean;
   pinned?: boolean;
+  /** Whose it is, where it stands apart from its group. */
+  of?: string;
   collapsed?: boolean;
   /** The row that opens and closes it. */
   foldedBy?: string;
@@ -132,9 +138,11 @@ type Row = {
   lanes?: Lane[];
   amounts?: Float64Array[];
   perSecond?: number;
+  /** A rate or level with its unit. */
+  words?: (value: number) => string;
   levels?: Levels;
 };
-type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what">>;
+type CounterRow = Row & Required<Pick<Row, "lanes" | "amounts" | "perSecond" | "what" | "words">>;
 type LaneRow = Row & Required<Pick<Row, "lane">>;
 type PlacedRow = Row & { y: number; height: number; fixed: boolean };
 /** A process: its name, and one row for all that it did. */
@@ -142,11 +150,11 @@ type Band = { key: string; label: string; summary: Row };
 type Group = { key: string; label: string; backend: Backend | null; band: Band | null; summary: Row; rows: Row[] };
 
 /** Where on a canvas, and with what, something is drawn above the timeline. */
-type Place = { context: CanvasRenderingContext2D; height: number; colours: Theme; toX: (time: number) => number };
+type Place = { context: CanvasRenderingContext2D; width: number; height: number; colours: Theme; toX: (time: number) => number };
 /** A line of the statistics. */
 type Total = {
   name: string; level: Level; path: Path; leaf: boolean; children: () => Total[]; opened?: Total[];
-  count: number; total: number; isTimed: boolean; estimated: number; error: number | null; share: number; average: number; min: number; p50: number; p95: number; max: number;
+  count: number; timed: number; total: number; isTimed: boolean; estimated: number; error: number | null; share: number; average: number; min: number; p50: number; p95: number; max: number;
   bandwidth: number | null; compute: number | null;
 };
 

@@ -7,8 +7,7 @@
 //! install something whole. Development builds carry no agent, so that a change of the agent does
 //! not build the command anew: they use the agent that lies beside them.
 
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
+use lzma_rust2::{Lzma2Options, Lzma2Writer};
 use sha2::{Digest, Sha256};
 use std::env;
 use std::fmt::Write as _;
@@ -17,6 +16,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Longer than an agent and what it resembles; the same as in `src/lib.rs`.
+const DICTIONARY_BYTES: u32 = 1 << 23;
 /// What the agent is made from, beside the project's `Cargo.toml`.
 const SOURCES: [&str; 5] = [
     "Cargo.toml",
@@ -30,16 +31,36 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=GGPROF_AGENTS");
     println!("cargo:rerun-if-env-changed=GGPROF_COMMIT");
-    let agents = agents();
-    let mut table = "&[\n".to_owned();
-    for (target, file) in &agents {
-        println!("cargo:rerun-if-changed={}", file.display());
-        pack(&mut table, target, file);
-    }
-    table += "]\n";
-    fs::write(out().join("agents.rs"), table).expect("OUT_DIR can be written");
+    let agents: Vec<Agent> = agents().into_iter().map(Agent::read).collect();
+    let rows: String = agents.iter().map(|agent| pack(agent, base_of(agent, &agents))).collect();
+    fs::write(out().join("agents.rs"), format!("&[\n{rows}]\n")).expect("OUT_DIR can be written");
     let commit = if agents.is_empty() { None } else { commit() };
     println!("cargo:rustc-env=GGPROF_COMMIT={}", commit.unwrap_or_default());
+}
+
+/// A library and the target that it was built for.
+struct Agent {
+    target: String,
+    library: Vec<u8>,
+}
+
+impl Agent {
+    fn read((target, file): (String, PathBuf)) -> Self {
+        println!("cargo:rerun-if-changed={}", file.display());
+        let library = fs::read(&file)
+            .unwrap_or_else(|problem| panic!("{} cannot be read: {problem}", file.display()));
+        Self { target, library }
+    }
+
+    fn processor(&self) -> &str {
+        self.target.split('-').next().unwrap_or_default()
+    }
+}
+
+/// The first agent for a processor is packed by itself; another one consists mostly of its parts.
+fn base_of<'a>(agent: &Agent, all: &'a [Agent]) -> Option<&'a Agent> {
+    let first = all.iter().find(|other| other.processor() == agent.processor());
+    first.filter(|first| first.target != agent.target)
 }
 
 /// Each with the target that it was built for.
@@ -75,25 +96,25 @@ fn build() -> (String, PathBuf) {
     (target, file)
 }
 
-/// Writes the packed library, and its row of the table.
-fn pack(table: &mut String, target: &str, file: &Path) {
-    let library = fs::read(file)
-        .unwrap_or_else(|problem| panic!("{} cannot be read: {problem}", file.display()));
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(&library).expect("memory can be written");
-    let packed = out().join(format!("{target}.deflate"));
+/// Writes the packed library; its row of the table.
+fn pack(agent: &Agent, base: Option<&Agent>) -> String {
+    let Agent { target, library } = agent;
+    let mut options = Lzma2Options::with_preset(9);
+    options.lzma_options.dict_size = DICTIONARY_BYTES;
+    options.lzma_options.preset_dict = base.map(|base| base.library.clone());
+    let mut encoder = Lzma2Writer::new(Vec::new(), options);
+    encoder.write_all(library).expect("memory can be written");
+    let packed = out().join(format!("{target}.lzma2"));
     fs::write(&packed, encoder.finish().expect("memory can be written")).expect("OUT_DIR is ours");
-    let hash = Sha256::digest(&library).iter().fold(String::new(), |mut text, byte| {
+    let hash = Sha256::digest(library).iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
     });
-    let length = library.len();
-    writeln!(
-        table,
-        "    Agent {{ target: {target:?}, sha256: {hash:?}, length: {length}, \
-         packed: include_bytes!({packed:?}) }},"
+    let (length, base) = (library.len(), base.map(|base| &base.target));
+    format!(
+        "    Agent {{ target: {target:?}, sha256: {hash:?}, length: {length}, base: {base:?}, \
+         packed: include_bytes!({packed:?}) }},\n"
     )
-    .expect("texts can be written to");
 }
 
 /// What is being built: as the release says, or as git knows it.

@@ -2,39 +2,12 @@
 // becomes this program again and computes, another computes as it was forked, and the library is
 // closed. Prints what was computed, which is always the same. Arguments: the directory of the
 // libraries, the name of the backend's, and the number of rounds; 0 is a child.
-#include "tiny_ggml.h"
+#include "tiny_plugin.h"
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { THREADS = 3, GRAPHS = 4, LENGTH = 64, LEAF = 7, FORKED = 17 };
-
-static void * open_library(const char * directory, const char * name, int mode) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    void * library = dlopen(path, RTLD_NOW | mode);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        exit(91);
-    }
-    return library;
-}
-
-static struct tiny_session start_on(void * library) {
-    struct tiny_session session = {0};
-    session.backend = ((void * (*)(void)) dlsym(library, "ggml_backend_cpu_init"))();
-    ((void (*)(void *, int)) dlsym(library, "ggml_backend_cpu_set_n_threads"))(session.backend, 1);
-    typedef void * (*sched_new)(void **, void *, int, size_t, bool, bool);
-    session.scheduler =
-        TINY(sched_new, "ggml_backend_sched_new")(&session.backend, NULL, 1, 256, false, true);
-    return session;
-}
-
-static void end(struct tiny_session * session) {
-    TINY(void (*)(void *), "ggml_free")(session->context);
-    TINY(void (*)(void *), "ggml_backend_sched_free")(session->scheduler);
-    TINY(void (*)(void *), "ggml_backend_free")(session->backend);
-}
 
 static long compute_one(struct tiny_session * session, int number) {
     typedef void * (*node)(void *, int);
@@ -55,12 +28,12 @@ static long compute_one(struct tiny_session * session, int number) {
 }
 
 static void * compute(void * library) {
-    struct tiny_session session = start_on(library);
+    struct tiny_session session = tiny_start_on(library);
     long sum = 0;
     for (int i = 0; i < GRAPHS; i++) {
         sum += compute_one(&session, i);
     }
-    end(&session);
+    tiny_end(&session);
     return (void *) sum;
 }
 
@@ -91,7 +64,7 @@ static int code_of(pid_t child) {
 }
 
 static long one_round(char ** argv) {
-    void * library = open_library(argv[1], argv[2], RTLD_LOCAL);
+    void * library = tiny_open_library(argv[1], argv[2], RTLD_LOCAL);
     pthread_t threads[THREADS];
     for (int i = 0; i < THREADS; i++) {
         pthread_create(&threads[i], NULL, compute, library);
@@ -115,9 +88,9 @@ int main(int argc, char ** argv) {
         return 2;
     }
     int rounds = atoi(argv[3]);
-    open_library(argv[1], "libggml-base.so", RTLD_GLOBAL);
+    tiny_open_library(argv[1], "libggml-base.so", RTLD_GLOBAL);
     if (rounds == 0) {
-        compute(open_library(argv[1], argv[2], RTLD_LOCAL));
+        compute(tiny_open_library(argv[1], argv[2], RTLD_LOCAL));
         return LEAF;
     }
     long sum = 0;

@@ -1,21 +1,41 @@
 // Computes with the processor although its scheduler has a device, which supports nothing. argv[2]:
 // threads; argv[3]: `answers`, or `crashes` where the device cannot be asked about a node that has
-// memory already, as ggml never does. Prints what came out.
+// memory already, as ggml never does, or `remote` where it is one of ggml's RPC: then it prints how often
+// it was asked so, in this process or in another that has its memory. Prints what came out.
 #include "fake_device.h"
+#include <sys/mman.h>
 
 enum { WIDTH = 8, EXPERTS = 4, TOKENS = 3, USED = 2, SUPPORTS_OP = 9 };
 
 static bool crashes;
+static int * asked;
 static void * (*data_of)(const void *);
 static const char * (*op_of)(const void *);
 
 static bool supports_op(void * device, const void * node) {
     (void) device;
     // It asks about weights, which have memory.
-    if (crashes && data_of(node) && strcmp(op_of(node), "NONE") != 0) {
-        abort();
+    if (data_of(node) && strcmp(op_of(node), "NONE") != 0) {
+        __atomic_fetch_add(asked, 1, __ATOMIC_RELAXED);
+        if (crashes) {
+            abort();
+        }
     }
     return false;
+}
+
+static const char * rpc(void * registry) {
+    (void) registry;
+    return "RPC";
+}
+
+// Behind the functions of a device is its registry, whose second word is the function for its name.
+static void make_remote(void ** device) {
+    enum { REGISTRY = 15 };
+    void ** registry = calloc(WORDS, sizeof *registry);
+    memcpy(registry, device[REGISTRY], 6 * sizeof *registry);
+    registry[1] = (void *) rpc;
+    device[REGISTRY] = registry;
 }
 
 // Nothing comes here.
@@ -92,18 +112,26 @@ static void compute(void * scheduler, void * experts) {
 
 int main(int count, char ** words) {
     tiny_open(words[1]);
+    asked = mmap(NULL, sizeof *asked, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     crashes = count > 3 && strcmp(words[3], "crashes") == 0;
     op_of = TINY(const char * (*)(const void *), "ggml_op_desc");
     data_of = TINY(void * (*)(const void *), "ggml_get_data");
     struct tiny_session session = tiny_start(atoi(words[2]));
     void ** device = backend_like(session.backend, (void *) compute_there, nothing);
     ((void **) device[17])[SUPPORTS_OP] = (void *) supports_op;
+    bool is_remote = count > 3 && strcmp(words[3], "remote") == 0;
+    if (is_remote) {
+        make_remote(device[17]);
+    }
     void * both[] = {device, session.backend};
     typedef void * (*sched_new)(void **, void *, int, size_t, bool, bool);
     void * scheduler = TINY(sched_new, "ggml_backend_sched_new")(both, NULL, 2, 256, false, true);
     void * experts = weights(session.backend);
     for (int i = 0; i < 3; i++) {
         compute(scheduler, experts);
+    }
+    if (is_remote) {
+        printf("asked=%d\n", *asked);
     }
     return 0;
 }

@@ -73,20 +73,36 @@ static inline void tiny_open(const char * directory) {
     }
 }
 
+// A function that the backend's library has for the asking.
+static inline void * tiny_proc(void * backend, const char * name) {
+    void * device = TINY(void * (*)(void *), "ggml_backend_get_device")(backend);
+    void * reg = TINY(void * (*)(void *), "ggml_backend_dev_backend_reg")(device);
+    typedef void * (*get_proc)(void *, const char *);
+    return TINY(get_proc, "ggml_backend_reg_get_proc_address")(reg, name);
+}
+
+static inline void tiny_stop_if(void * backend, bool (*callback)(void *), void * data) {
+    void * set = tiny_proc(backend, "ggml_backend_set_abort_callback");
+    ((void (*)(void *, bool (*)(void *), void *)) set)(backend, callback, data);
+}
+
 static inline struct tiny_session tiny_start(int threads) {
     struct tiny_session session;
     typedef void * (*by_type)(int, const char *);
     session.backend = TINY(by_type, "ggml_backend_init_by_type")(0, NULL);
-    void * device = TINY(void * (*)(void *), "ggml_backend_get_device")(session.backend);
-    void * reg = TINY(void * (*)(void *), "ggml_backend_dev_backend_reg")(device);
-    typedef void * (*get_proc)(void *, const char *);
-    void * set = TINY(get_proc, "ggml_backend_reg_get_proc_address")(reg, "ggml_backend_set_n_threads");
+    void * set = tiny_proc(session.backend, "ggml_backend_set_n_threads");
     ((void (*)(void *, int)) set)(session.backend, threads);
     typedef void * (*sched_new)(void **, void *, int, size_t, bool, bool);
     session.scheduler =
         TINY(sched_new, "ggml_backend_sched_new")(&session.backend, NULL, 1, 256, false, true);
     session.context = NULL;
     return session;
+}
+
+// Two nodes that ggml computes as one, to be the last of a graph.
+static inline void * tiny_norm_and_scale(void * context, void * tensor) {
+    void * norm = TINY(void * (*)(void *, void *, float), "ggml_rms_norm")(context, tensor, 1e-5f);
+    return TINY(void * (*)(void *, void *, void *), "ggml_mul")(context, norm, tensor);
 }
 
 // A graph of `count` additions, with `last` applied to the result if given.

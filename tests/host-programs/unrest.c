@@ -44,9 +44,19 @@ static void * nothing(void * unused) {
     return unused;
 }
 
+// With a small stack: where memory is short, the program's own threads must still find room for theirs.
+static int create(pthread_t * thread, void * (*work)(void *), void * argument) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 128 << 10);
+    int failed = pthread_create(thread, &small, work, argument);
+    pthread_attr_destroy(&small);
+    return failed;
+}
+
 static void a_thread(void) {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, nothing, NULL) == 0) {
+    if (create(&thread, nothing, NULL) == 0) {
         pthread_join(thread, NULL);
     }
 }
@@ -123,7 +133,7 @@ static void begin(char * what) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    pthread_create(&thread, NULL, disturb, what);
+    create(&thread, disturb, what);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

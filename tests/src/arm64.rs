@@ -3,7 +3,7 @@
 //! of the system (`g++-aarch64-linux-gnu`).
 //!
 //! The emulator is a program of this system and linked statically, so `LD_PRELOAD` does not concern it:
-//! the loader of the emulated program finds the variable.
+//! the loader of the emulated program finds the variable. `arm64_system.rs` emulates a whole system.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,6 +16,7 @@ use crate::{debian, published_ggml, tool};
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
 const CPP_COMPILER: &str = "aarch64-linux-gnu-g++";
+const STRIP: &str = "aarch64-linux-gnu-strip";
 /// What is emulated: a processor without vectors of other lengths (SVE), which take the emulator five
 /// times as long.
 const PROCESSOR: &str = "neoverse-n1";
@@ -38,15 +39,8 @@ impl Arm64 {
 
     fn fetched() -> Result<Self, String> {
         let qemu = debian::unpacked("debian-qemu", "sid", &[], &["qemu-user"])?;
-        let packages = ["llama.cpp-tools"];
-        let root = debian::unpacked_for("arm64", "debian-sid-arm64", "sid", &packages, &[])?;
-        // What Debian's installer makes: programs name their loader by this path.
-        let lib = root.join("lib");
-        if !lib.exists() {
-            std::os::unix::fs::symlink("usr/lib", lib).map_err(|error| error.to_string())?;
-        }
-        let agent = build(&["-p", "ggprof-agent"])?.join("libggprof_agent.so");
-        Ok(Self { emulator: qemu.join("usr/bin/qemu-aarch64"), root, agent })
+        let emulator = qemu.join("usr/bin/qemu-aarch64");
+        Ok(Self { emulator, root: debian_root()?, agent: agent()? })
     }
 
     /// The same with a kernel that seems to keep time with the processor's counter, as that of a real
@@ -70,30 +64,20 @@ impl Arm64 {
     }
 
     /// A program of `host-programs/`.
-    pub fn host_program(&self, source: &str, flags: &[&str]) -> Command {
-        let compiler = if source.ends_with(".cpp") { CPP_COMPILER } else { COMPILER };
-        let flags = [flags, &["-ldl", "-lpthread"]].concat();
-        let program = built::compile(source, "arm64", compiler, &flags);
-        self.emulated(&program.unwrap_or_else(|problem| panic!("{source}: {problem}")))
+    pub fn host_program(&self, source: &str) -> Command {
+        self.emulated(&host_program(source))
     }
 
     /// The workload on these libraries.
     pub fn workload(&self, libraries: &Path) -> Command {
-        let built = build(&["-p", "ggprof-workload"]).expect("it compiles for aarch64");
-        let mut command = self.emulated(&built.join("ggprof-workload"));
+        let mut command = self.emulated(&workload());
         command.arg(libraries);
         command
     }
 
     /// The tests beside the agent's code.
     pub fn agent_tests(&self) -> Command {
-        let mut cargo = cargo(&["test", "--no-run", "--message-format=json", "-p", "ggprof-agent"]);
-        let said = tool::output(&mut cargo).expect("they compile for aarch64");
-        let artefacts = said.lines().filter_map(|line| serde_json::from_str(line).ok());
-        let program = artefacts
-            .filter_map(|it: serde_json::Value| it["executable"].as_str().map(PathBuf::from))
-            .next_back();
-        self.emulated(&program.expect("cargo tells what it built"))
+        self.emulated(&agent_tests())
     }
 
     /// To be recorded.
@@ -112,6 +96,59 @@ impl Arm64 {
 /// between ops in line.
 pub fn published(version: &str) -> Option<PathBuf> {
     published_ggml::package("linux-arm64", version)
+}
+
+/// The root of Debian sid with llama.cpp.
+pub(crate) fn debian_root() -> Result<PathBuf, String> {
+    let packages = ["llama.cpp-tools"];
+    let root = debian::unpacked_for("arm64", "debian-sid-arm64", "sid", &packages, &[])?;
+    // What Debian's installer makes: programs name their loader by this path.
+    let lib = root.join("lib");
+    if !lib.exists() {
+        std::os::unix::fs::symlink("usr/lib", lib).map_err(|error| error.to_string())?;
+    }
+    Ok(root)
+}
+
+pub(crate) fn agent() -> Result<PathBuf, String> {
+    Ok(build(&["-p", "ggprof-agent"])?.join("libggprof_agent.so"))
+}
+
+/// A program of `host-programs/`.
+pub fn host_program(source: &str) -> PathBuf {
+    let compiler = if source.ends_with(".cpp") { CPP_COMPILER } else { COMPILER };
+    let program = built::compile(source, "arm64", compiler, &["-ldl", "-lpthread"]);
+    program.unwrap_or_else(|problem| panic!("{source}: {problem}"))
+}
+
+pub fn workload() -> PathBuf {
+    let built = build(&["-p", "ggprof-workload"]).expect("it compiles for aarch64");
+    built.join("ggprof-workload")
+}
+
+/// The program of the tests beside the agent's code.
+pub fn agent_tests() -> PathBuf {
+    executable(&["test", "--no-run", "-p", "ggprof-agent", "--lib"])
+}
+
+/// The command, with its checks and without an agent inside.
+pub fn ggprof() -> PathBuf {
+    executable(&["build", "-p", "ggprof", "--no-default-features", "--bin", "ggprof"])
+}
+
+/// The program that this makes, without what a debugger needs. Symbols stay: tests look for some.
+fn executable(words: &[&str]) -> PathBuf {
+    let mut cargo = cargo(words);
+    let said = tool::output(cargo.arg("--message-format=json")).expect("it compiles for aarch64");
+    let artefacts = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+    let mut programs =
+        artefacts.filter_map(|it: serde_json::Value| it["executable"].as_str().map(PathBuf::from));
+    let program = programs.next_back().expect("cargo tells what it built");
+    let stripped = program.with_extension("stripped");
+    let mut strip = Command::new(STRIP);
+    tool::output(strip.arg("--strip-debug").arg(&program).arg("-o").arg(&stripped))
+        .expect("it can be stripped");
+    stripped
 }
 
 /// Builds it for aarch64 as it is handed out, and tells where it is.

@@ -6,7 +6,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::built;
+use tempfile::TempDir;
+
+use crate::{built, published_ggml};
+
+/// A program that computes for as long as it is let, without libllama.
+pub fn endless() -> Option<Command> {
+    let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
+    let mut workload = Command::new(built::workload());
+    workload.arg(libraries).args(["--threads", "1", "--layers", "2", "--graphs", "100000000"]);
+    Some(workload)
+}
 
 #[derive(Debug)]
 pub struct Session {
@@ -20,6 +30,13 @@ impl Session {
             std::fs::create_dir_all(directory.join(name)).expect("the directory can be written");
         }
         Session { directory: directory.canonicalize().expect("it was just made") }
+    }
+
+    /// In a new directory, which goes with the first of the two.
+    pub fn in_new_place() -> (TempDir, Session) {
+        let directory = TempDir::new().expect("a directory can be made");
+        let session = Session::new(directory.path());
+        (directory, session)
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -72,11 +89,22 @@ impl Session {
         spools
     }
 
+    /// Waits until what a launcher started has computed some graphs; its number. Launchers without
+    /// a runtime directory are listed in every session, so several tests at once have to tell
+    /// theirs apart.
+    pub fn wait_for_one(&self, launcher: &Running) -> u32 {
+        self.wait_for_busy(&["status", &launcher.id().to_string()], 1)[0]
+    }
+
     /// Waits until as many processes are listed, each with some graph runs; their numbers.
     pub fn wait_for(&self, processes: usize) -> Vec<u32> {
+        self.wait_for_busy(&["status"], processes)
+    }
+
+    fn wait_for_busy(&self, question: &[&str], processes: usize) -> Vec<u32> {
         let started = Instant::now();
         loop {
-            let output = self.ctl(&["status"]);
+            let output = self.ctl(question);
             let text = String::from_utf8_lossy(&output.stdout);
             let busy = text.lines().filter(|line| !line.contains("  0 graph runs"));
             let pids: Vec<u32> =

@@ -15,11 +15,12 @@ use crate::built::target_directory;
 use crate::{debian, tool};
 
 /// These and what they depend on.
-const PACKAGES: [&str; 6] = [
+const PACKAGES: [&str; 7] = [
     "llama.cpp-tools",
     "llama.cpp-tools-extra",
     "libggml0-backend-blas",
     "libggml0-backend-rpc",
+    "libggml0-backend-vulkan",
     "libopenblas0-pthread",
     "libwhisper1",
 ];
@@ -35,7 +36,8 @@ const PROGRAMS: [&str; 3] =
 static FETCHING: Mutex<()> = Mutex::new(());
 
 /// A command that runs a program (`llama-server`, `ggml-rpc-server`, `test-backend-ops`, `promtool`, …) with
-/// these backends (`cpu`, `blas`, `rpc`). `None`, with a sentence, where sid cannot be had.
+/// these backends (`cpu`, or one kind of processor as `cpu-x64`; `blas`, `rpc`, `vulkan`). `None`, with a
+/// sentence, where sid cannot be had.
 pub fn command(program: &str, backends: &[&str]) -> Option<Command> {
     tool::fetched("Debian sid's ggml", prepared(program, backends))
 }
@@ -50,7 +52,11 @@ pub(crate) fn prepared(program: &str, backends: &[&str]) -> Result<Command, Stri
     let loader = beside_backends(&root, &directory, program, backends)
         .map_err(|error| format!("{} cannot be prepared: {error}", directory.display()))?;
     let libraries = ["", "llama", "openblas-pthread"].map(|part| root.join(LIBRARIES).join(part));
-    let libraries = libraries.map(|path| path.to_string_lossy().into_owned());
+    let mut libraries = libraries.map(|path| path.to_string_lossy().into_owned()).to_vec();
+    if backends.contains(&"vulkan") {
+        // The driver is this system's.
+        libraries.push("/usr/lib/x86_64-linux-gnu".to_owned());
+    }
     let mut command = Command::new(loader);
     command.arg("--inhibit-cache").arg("--library-path").arg(libraries.join(":")).arg(executable);
     Ok(command)
@@ -82,9 +88,10 @@ fn beside_backends(
     for library in fs::read_dir(root.join(BACKENDS))? {
         let library = library?;
         let name = library.file_name().to_string_lossy().into_owned();
-        let kind = name.trim_start_matches("libggml-").split(['-', '.']).next().unwrap_or_default();
+        let whole = name.trim_start_matches("libggml-").trim_end_matches(".so");
+        let kind = whole.split('-').next().unwrap_or_default();
         let link = directory.join(&name);
-        if backends.contains(&kind) && !link.exists() {
+        if (backends.contains(&kind) || backends.contains(&whole)) && !link.exists() {
             symlink(Path::new("../root").join(BACKENDS).join(&name), link)?;
         }
     }

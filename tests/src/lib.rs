@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arm64;
+pub mod arm64_system;
 pub mod browser;
 pub mod budget;
 pub mod built;
@@ -20,7 +21,10 @@ pub mod counting_proxy;
 pub mod debian;
 pub mod debian_sid;
 pub mod ended;
-mod llama_node;
+pub mod explained;
+mod initramfs;
+pub mod llama_cpp_python;
+pub mod llama_node;
 pub mod llama_server;
 pub mod matrix;
 pub mod model;
@@ -37,6 +41,7 @@ pub mod recording;
 pub mod rpc;
 pub mod rust_programs;
 pub mod source_ggml;
+pub mod source_rpc;
 pub mod tool;
 pub mod trial;
 pub mod under_agent;

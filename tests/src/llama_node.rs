@@ -9,7 +9,7 @@ use crate::{built, npm};
 pub(crate) const VERSION: &str = "1.7.15";
 
 /// The command that generates so many tokens.
-pub(crate) fn command(model: &Path, tokens: u32) -> Result<Command, String> {
+pub fn command(model: &Path, tokens: u32) -> Result<Command, String> {
     let packages = ["@fugood/llama.node", "@fugood/node-llama-linux-x64"];
     let packages = packages.map(|name| format!("{name}@{VERSION}"));
     let directory = npm::installed("llama-node", &packages.each_ref().map(String::as_str))?;

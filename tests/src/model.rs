@@ -22,6 +22,8 @@ pub struct Model {
     pub vocabulary: u64,
     /// How many experts a layer has, and how many of them a token uses.
     pub experts: Option<(u64, u64)>,
+    /// Weights in four bits each; otherwise F32, of which much has to be moved for little to compute.
+    pub is_quantized: bool,
 }
 
 impl Model {
@@ -34,6 +36,7 @@ impl Model {
         kv_heads: 4,
         vocabulary: 1024,
         experts: None,
+        is_quantized: true,
     };
 
     /// The same with experts.
@@ -48,6 +51,7 @@ impl Model {
         kv_heads: 12,
         vocabulary: 16_384,
         experts: None,
+        is_quantized: true,
     };
 
     /// About 250 million weights, of which a token uses 80 million.
@@ -59,6 +63,7 @@ impl Model {
         kv_heads: 4,
         vocabulary: 16_384,
         experts: Some((16, 2)),
+        is_quantized: true,
     };
 
     /// About 1.1 billion weights, 620 MB: what small models have today.
@@ -70,6 +75,7 @@ impl Model {
         kv_heads: 4,
         vocabulary: 32_000,
         experts: None,
+        is_quantized: true,
     };
 
     /// The model as a file in the target directory, written once.
@@ -118,18 +124,20 @@ impl Model {
     fn tensors(&self) -> Vec<Tensor> {
         let (embedding, feed_forward) = (self.embedding, self.feed_forward);
         let kv = embedding / self.heads * self.kv_heads;
+        let kind = if self.is_quantized { Kind::Quantized } else { Kind::Full };
+        let weights = |name: String, shape: &[u64]| Tensor { name, shape: shape.to_vec(), kind };
         let mut tensors = vec![
-            Tensor::weights("token_embd.weight", &[embedding, self.vocabulary]),
+            weights("token_embd.weight".to_owned(), &[embedding, self.vocabulary]),
             Tensor::norm("output_norm.weight", embedding),
-            Tensor::weights("output.weight", &[embedding, self.vocabulary]),
+            weights("output.weight".to_owned(), &[embedding, self.vocabulary]),
         ];
         for layer in 0..self.layers {
             let named = |name: &str| format!("blk.{layer}.{name}.weight");
             tensors.push(Tensor::norm(named("attn_norm"), embedding));
-            tensors.push(Tensor::weights(named("attn_q"), &[embedding, embedding]));
-            tensors.push(Tensor::weights(named("attn_k"), &[embedding, kv]));
-            tensors.push(Tensor::weights(named("attn_v"), &[embedding, kv]));
-            tensors.push(Tensor::weights(named("attn_output"), &[embedding, embedding]));
+            tensors.push(weights(named("attn_q"), &[embedding, embedding]));
+            tensors.push(weights(named("attn_k"), &[embedding, kv]));
+            tensors.push(weights(named("attn_v"), &[embedding, kv]));
+            tensors.push(weights(named("attn_output"), &[embedding, embedding]));
             tensors.push(Tensor::norm(named("ffn_norm"), embedding));
             let (kind, experts) = match self.experts {
                 None => ("", 1),
@@ -142,7 +150,7 @@ impl Model {
                 let name = named(&format!("{name}{kind}"));
                 let shape = [rows, columns, experts];
                 let dimensions = if experts == 1 { 2 } else { 3 };
-                tensors.push(Tensor::weights(name, &shape[..dimensions]));
+                tensors.push(weights(name, &shape[..dimensions]));
             };
             product("ffn_gate", embedding, feed_forward);
             product("ffn_up", embedding, feed_forward);
@@ -210,9 +218,9 @@ enum Kind {
     /// F32, all ones.
     Norm,
     /// F32, random.
-    Router,
+    Full,
     /// Q4_0, random.
-    Weights,
+    Quantized,
 }
 
 impl Tensor {
@@ -221,11 +229,7 @@ impl Tensor {
     }
 
     fn router(name: String, shape: [u64; 2]) -> Self {
-        Self { name, shape: shape.to_vec(), kind: Kind::Router }
-    }
-
-    fn weights(name: impl Into<String>, shape: &[u64]) -> Self {
-        Self { name: name.into(), shape: shape.to_vec(), kind: Kind::Weights }
+        Self { name, shape: shape.to_vec(), kind: Kind::Full }
     }
 
     fn elements(&self) -> u64 {
@@ -234,27 +238,27 @@ impl Tensor {
 
     fn bytes(&self) -> u64 {
         match self.kind {
-            Kind::Norm | Kind::Router => self.elements() * 4,
-            Kind::Weights => self.elements() / 32 * 18,
+            Kind::Norm | Kind::Full => self.elements() * 4,
+            Kind::Quantized => self.elements() / 32 * 18,
         }
     }
 
     fn type_id(&self) -> u32 {
         match self.kind {
-            Kind::Norm | Kind::Router => 0,
-            Kind::Weights => 2,
+            Kind::Norm | Kind::Full => 0,
+            Kind::Quantized => 2,
         }
     }
 
     fn write_weights(&self, out: &mut impl Write, noise: &mut u64) -> io::Result<()> {
         match self.kind {
             Kind::Norm => (0..self.elements()).try_for_each(|_| out.write_all(&1f32.to_le_bytes())),
-            Kind::Router => (0..self.elements()).try_for_each(|_| {
+            Kind::Full => (0..self.elements()).try_for_each(|_| {
                 let weight = next(noise) as f32 / u64::MAX as f32 - 0.5;
                 out.write_all(&weight.to_le_bytes())
             }),
             // A block of Q4_0: its scale (0.01 as F16), then 32 numbers of four bits.
-            Kind::Weights => (0..self.elements() / 32).try_for_each(|_| {
+            Kind::Quantized => (0..self.elements() / 32).try_for_each(|_| {
                 out.write_all(&0x211f_u16.to_le_bytes())?;
                 out.write_all(&next(noise).to_le_bytes())?;
                 out.write_all(&next(noise).to_le_bytes())

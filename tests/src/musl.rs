@@ -50,6 +50,11 @@ impl Musl {
         Ok(command)
     }
 
+    /// A library of `host-programs/`.
+    pub fn library(&self, source: &str) -> Result<PathBuf, String> {
+        built::compile(source, "musl-so", "musl-gcc", &["-shared", "-fPIC"])
+    }
+
     /// There is no C++ compiler for musl, but the wheel has the library.
     fn compile_cpp(&self, source: &str) -> Result<PathBuf, String> {
         let object = built::compile(source, "musl-object", "g++", &["-fPIC", "-c"])?;

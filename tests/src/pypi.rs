@@ -1,5 +1,5 @@
-//! Packages of the Python index: wheels, each fetched once into a folder of the target directory
-//! and unpacked. Nothing is installed: programs open the libraries in them.
+//! Packages of the Python index: wheels or sources, each fetched once into a folder of the target
+//! directory and unpacked. Nothing is installed: programs open the libraries in them.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -32,6 +32,29 @@ pub fn unpacked_for(name: &str, version: &str, platform: &str) -> Result<PathBuf
         let fresh = directory.join(format!("contents.{}", std::process::id()));
         let mut unpack = Command::new("python3");
         unpack.args(["-m", "zipfile", "-e"]).arg(wheel.path()).arg(&fresh);
+        tool::output(&mut unpack)?;
+        std::fs::rename(fresh, &contents).map_err(|error| error.to_string())?;
+    }
+    contents.canonicalize().map_err(|error| error.to_string())
+}
+
+/// The folder with one folder of a package's sources.
+pub fn source(name: &str, version: &str, folder: &str) -> Result<PathBuf, String> {
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let directory = target_directory().join("pypi").join(format!("{name}-{version}-source"));
+    let (archives, contents) = (directory.join("archives"), directory.join("contents"));
+    if !contents.is_dir() {
+        let mut download = Command::new("pip3");
+        download.args(["download", "--quiet", "--no-deps", "--no-binary", name]);
+        download.arg(format!("{name}=={version}")).arg("--dest").arg(&archives);
+        tool::output(&mut download)?;
+        let archive = archives.read_dir().map_err(|error| error.to_string())?.flatten().next();
+        let archive = archive.ok_or_else(|| format!("no source of {name}"))?;
+        let fresh = directory.join(format!("contents.{}", std::process::id()));
+        std::fs::create_dir_all(&fresh).map_err(|error| error.to_string())?;
+        let mut unpack = Command::new("tar");
+        unpack.arg("-xzf").arg(archive.path()).arg("-C").arg(&fresh);
+        unpack.args(["--strip-components=1", "--wildcards"]).arg(format!("*/{folder}/*"));
         tool::output(&mut unpack)?;
         std::fs::rename(fresh, &contents).map_err(|error| error.to_string())?;
     }

@@ -21,12 +21,17 @@ fn prepared() -> Result<Command, String> {
     let places: Result<Vec<PathBuf>, String> =
         PACKAGES.iter().map(|(name, version)| pypi::unpacked(name, version)).collect();
     let places = places?;
-    let script = "import sys; print(*sys.version_info[:2], sys.executable)";
-    let answer = tool::output(Command::new("python3").args(["-c", script]))?;
-    let python = answer.trim().strip_prefix("3 11 ").ok_or("the packages are for 3.11")?;
-    let python = Path::new(python).canonicalize().map_err(|error| error.to_string())?;
-    let mut command = debian_sid::with_newer_libc(&python, &places[0].join("llama_cpp_py_sync"))?;
+    let libraries = places[0].join("llama_cpp_py_sync");
+    let mut command = debian_sid::with_newer_libc(&interpreter()?, &libraries)?;
     let places = std::env::join_paths(places).map_err(|error| error.to_string())?;
     command.env("PYTHONPATH", places);
     Ok(command)
+}
+
+/// The Python that the packages are for.
+pub(crate) fn interpreter() -> Result<PathBuf, String> {
+    let script = "import sys; print(*sys.version_info[:2], sys.executable)";
+    let answer = tool::output(Command::new("python3").args(["-c", script]))?;
+    let python = answer.trim().strip_prefix("3 11 ").ok_or("the packages are for 3.11")?;
+    Path::new(python).canonicalize().map_err(|error| error.to_string())
 }

@@ -89,16 +89,19 @@ impl Recording {
             placements: BTreeMap::new(),
             expert_uses: Vec::new(),
         };
-        let mut ops = Vec::new();
+        let (mut ops, mut ends) = (Vec::new(), Vec::new());
         for record in spool.records() {
             match record {
                 Ok(Record::Op(op)) => ops.push(op),
+                // A thread may end in another block than it began in, which may come first.
+                Ok(record @ (Record::GraphRunEnd(_) | Record::SplitEnd(_))) => ends.push(record),
                 Ok(record) => recording.take(record),
                 // One unfinished record per block is what a kill leaves.
                 Err(Damage { reason: DamageReason::Uncommitted, .. }) => {}
                 Err(damage) => recording.damage.push(damage),
             }
         }
+        ends.into_iter().for_each(|end| recording.take(end));
         for op in ops {
             if let Some(split) = recording.splits.get_mut(&op.split) {
                 split.ops.push(op);
@@ -136,7 +139,7 @@ impl Recording {
             Record::ThreadShare(share) => self.shares.push(share),
             Record::Copy(copy) => self.copies.push(copy),
             Record::Backend(backend) => self.backends.push(backend),
-            Record::Coverage(coverage) => self.coverage.push(coverage),
+            Record::Coverage(coverage) => self.take_coverage(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
             Record::DeviceWork(work) => self.device_works.push(work),
             Record::DeviceClock(sample) => self.device_clocks.push(sample),
@@ -149,6 +152,13 @@ impl Recording {
             Record::ExpertUse { of, counts } => self.expert_uses.push((of, counts)),
             Record::Buffer { buffer, .. } => _ = self.buffers.insert(buffer.buffer, buffer),
             _ => {}
+        }
+    }
+
+    fn take_coverage(&mut self, coverage: Coverage) {
+        match self.coverage.iter_mut().find(|before| before.is_about_the_same(&coverage)) {
+            Some(before) => *before = coverage,
+            None => self.coverage.push(coverage),
         }
     }
 

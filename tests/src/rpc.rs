@@ -39,6 +39,14 @@ impl RpcServer {
         Some(Self::serving(&server, port, directory.join(name), &[]))
     }
 
+    /// The same of a build of our own, which speaks an older protocol.
+    pub fn start_built(program: &Path, recording: PathBuf) -> RpcServer {
+        let port = free_port();
+        let mut server = Command::new(program);
+        server.args(["serve", &format!("127.0.0.1:{port}")]);
+        Self::serving(&server, port, recording, &[])
+    }
+
     fn serving(server: &Command, port: u16, recording: PathBuf, options: &[&str]) -> RpcServer {
         let mut launcher = without_broken_pipes(&recorded(&recording, options, server));
         let launcher = launcher.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -82,6 +90,14 @@ fn free_port() -> u16 {
     free.expect("a free port").port()
 }
 
+/// llama-bench on the slowest kind of processor that ggml knows, so that any server is faster.
+pub fn slow_client(model: &Path, endpoints: &[String], arguments: &[&str]) -> Option<Command> {
+    let mut client = debian_sid::command("llama-bench", &["cpu-x64", "rpc"])?;
+    client.args(["--threads", "1", "--repetitions", "1", "--rpc", &endpoints.join(",")]);
+    client.args(arguments).arg("--model").arg(model);
+    Some(client)
+}
+
 /// llama-bench that leaves all layers of a tiny model to these servers, recorded to a file.
 pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Command {
     let bench = debian_sid::command("llama-bench", &["cpu", "rpc"]).expect("as the server's");
@@ -90,6 +106,13 @@ pub fn client(recording: &Path, endpoints: &[String], arguments: &[&str]) -> Com
     client.args(["--threads", "1", "--repetitions", "1", "--n-gpu-layers", "99"]);
     client.args(["--rpc", &endpoints.join(",")]).args(arguments).arg("--model").arg(model);
     client
+}
+
+/// A client of our own build that leaves so many graphs to a server, recorded to a file.
+pub fn built_client(program: &Path, recording: &Path, endpoint: &str, graphs: u32) -> Command {
+    let mut client = Command::new(program);
+    client.args(["ask", endpoint, &graphs.to_string()]);
+    recorded(recording, &[], &client)
 }
 
 /// The command with SIGPIPE ignored, as systemd starts programs. Otherwise a client that is killed while

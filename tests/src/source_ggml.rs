@@ -14,7 +14,7 @@ use crate::tool;
 const CRATE: (&str, &str) = ("llama-cpp-sys-4", "0.11.0");
 pub const VERSION: &str = "0.28.0";
 
-const BASE: [&str; 7] = [
+pub(crate) const BASE: [&str; 7] = [
     "ggml.c",
     "ggml.cpp",
     "ggml-alloc.c",
@@ -23,9 +23,9 @@ const BASE: [&str; 7] = [
     "ggml-quants.c",
     "ggml-threading.cpp",
 ];
-const REGISTRY: [&str; 2] = ["ggml-backend-reg.cpp", "ggml-backend-dl.cpp"];
+pub(crate) const REGISTRY: [&str; 2] = ["ggml-backend-reg.cpp", "ggml-backend-dl.cpp"];
 /// The slowest to compile come first.
-const CPU: [&str; 14] = [
+pub(crate) const CPU: [&str; 14] = [
     "ggml-cpu/ops.cpp",
     "ggml-cpu/repack.cpp",
     "ggml-cpu/unary-ops.cpp",
@@ -150,7 +150,7 @@ fn linked_together(
     let intimate = objects.0.join("intimate.o");
     if !intimate.is_file() {
         let ggml = source_directory()?;
-        Objects::job(Compiler::Gcc, &ggml, INTIMATE, &INTIMATELY, intimate.clone()).run()?;
+        job(Compiler::Gcc, &ggml, INTIMATE, &INTIMATELY, intimate.clone()).run()?;
     }
     let all = BASE.iter().chain(&REGISTRY).chain(&CPU).filter(|source| **source != INTIMATE);
     // Another test may be running it.
@@ -176,7 +176,7 @@ impl Objects {
         let ggml = source_directory()?;
         let missing = CPU.iter().chain(&BASE).chain(&REGISTRY);
         let missing: Vec<&str> = missing.copied().filter(|s| !objects.of(s).is_file()).collect();
-        let job = |source| Objects::job(compiler, &ggml, source, &[], objects.of(source));
+        let job = |source| job(compiler, &ggml, source, &[], objects.of(source));
         compiling::run_all(missing.into_iter().map(job).collect())?;
         Ok(objects)
     }
@@ -184,14 +184,21 @@ impl Objects {
     fn of(&self, source: &str) -> PathBuf {
         self.0.join(format!("{}.o", source.replace('/', "_")))
     }
+}
 
-    fn job(compiler: Compiler, ggml: &Path, source: &str, flags: &[&str], object: PathBuf) -> Job {
-        let mut command = compiler.command(source, ggml);
-        // Some processors' kernels, so that the ops take a natural time; no fine tuning.
-        command.args(["-mavx2", "-mfma", "-mf16c"]).args(flags);
-        command.arg("-c").arg(ggml.join("src").join(source));
-        Job { command, result: object }
-    }
+/// Compiles a source of ggml.
+pub(crate) fn job(
+    compiler: Compiler,
+    ggml: &Path,
+    source: &str,
+    flags: &[&str],
+    object: PathBuf,
+) -> Job {
+    let mut command = compiler.command(source, ggml);
+    // Some processors' kernels, so that the ops take a natural time; no fine tuning.
+    command.args(["-mavx2", "-mfma", "-mf16c"]).args(flags);
+    command.arg("-c").arg(ggml.join("src").join(source));
+    Job { command, result: object }
 }
 
 impl Compiler {
@@ -223,12 +230,13 @@ pub(crate) fn directory() -> Result<PathBuf, String> {
 /// ggml's directory in the crate's source, which cargo keeps where it keeps all of them.
 pub(crate) fn source_directory() -> Result<PathBuf, String> {
     static FETCHED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    FETCHED.get_or_init(fetched_source).clone()
+    FETCHED.get_or_init(|| source_of(CRATE.1)).clone()
 }
 
-fn fetched_source() -> Result<PathBuf, String> {
-    let (name, version) = CRATE;
-    let package = directory()?.join("fetch");
+/// The same of another version of the crate.
+pub(crate) fn source_of(version: &str) -> Result<PathBuf, String> {
+    let (name, _) = CRATE;
+    let package = directory()?.join(format!("fetch-{version}"));
     std::fs::create_dir_all(&package).map_err(|error| error.to_string())?;
     let manifest = format!(
         "[package]\nname = \"fetch\"\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n\

@@ -11,7 +11,6 @@ use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, published_ggml};
 use ggprof_spool::layout::{BLOCK_BYTES, CHUNK_BLOCKS, HEADER_BYTES};
 use ggprof_spool::live::LiveSpool;
-use tempfile::TempDir;
 
 /// The workload in small graphs, one after the other.
 fn computing(graphs: &str) -> Option<Command> {
@@ -20,12 +19,6 @@ fn computing(graphs: &str) -> Option<Command> {
     let shape = ["--threads", "1", "--layers", "2", "--embd", "64", "--prompt", "1"];
     workload.arg(libraries).args(shape).args(["--graphs", graphs]);
     Some(workload)
-}
-
-fn session() -> (TempDir, Session) {
-    let directory = TempDir::new().unwrap();
-    let session = Session::new(directory.path());
-    (directory, session)
 }
 
 /// How many blocks the agent has taken, and how many the file has.
@@ -50,9 +43,9 @@ fn kill(pid: u32) {
 #[test]
 fn the_program_goes_on_when_nobody_works_ahead_any_more() {
     let Some(program) = computing("100000000") else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let launcher = Running::start(&mut session.recorded(&[], &program));
-    let pid = session.wait_for(1)[0];
+    let pid = session.wait_for_one(&launcher);
     let spool = session.spools().remove(0);
     wait_until("nobody works ahead", || {
         let (taken, there) = blocks(&spool);
@@ -73,7 +66,7 @@ fn the_program_goes_on_when_nobody_works_ahead_any_more() {
 #[test]
 fn a_limited_recording_is_not_made_longer() {
     let Some(program) = computing("20000") else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let options = ["--max-size", "5MB", "-o", "p.ggprof"];
     let ran = Ran::of(session.recorded(&options, &program).output().unwrap());
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -110,7 +103,7 @@ fn assert_ran_on(ran: &Ran) {
 #[test]
 fn a_limit_of_file_sizes_ends_neither_of_them() {
     let Some(program) = computing("20000") else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     // In units of 512 bytes: room for the first two chunks and half of the next.
     let ran = behind("ulimit -f 14000", &session, &program).output().unwrap();
     assert_ran_on(&Ran::of(ran));
@@ -119,7 +112,7 @@ fn a_limit_of_file_sizes_ends_neither_of_them() {
 #[test]
 fn a_full_disk_ends_neither_of_them() {
     let Some(program) = computing("20000") else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let mount = "mount -t tmpfs -o size=7m none \"$TMPDIR\" || exit 77";
     let inner = behind(mount, &session, &program);
     let mut command = Command::new("unshare");

@@ -1,15 +1,18 @@
 //! Programs that were started without ggprof, and that it attaches to while they compute.
 
-use std::io::{BufRead, BufReader, Write};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
-use ggprof_e2e::{debian_sid, source_ggml};
-use ggprof_spool::layout::{Covered, CoveredHow};
+use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
+use ggprof_spool::layout::{Covered, CoveredHow, LossKind};
 use tempfile::TempDir;
 
 /// `ggprof attach` to a process, with these options.
@@ -19,14 +22,13 @@ fn attach(session: &Session, pid: u32, options: &[&str]) -> Output {
     session.ggprof(&words).output().expect("ggprof starts")
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// How often something is tried: more often by hand.
+fn times(variable: &str, by_default: usize) -> usize {
+    std::env::var(variable).map_or(by_default, |times| times.parse().expect("a number"))
 }
 
-fn session() -> (TempDir, Session) {
-    let directory = TempDir::new().expect("a directory");
-    let session = Session::new(directory.path());
-    (directory, session)
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// An attach that records from now on.
@@ -49,7 +51,7 @@ fn check_every_node(recording: &Recording) {
 fn a_server_is_recorded_from_the_attach_on() {
     let model = Model::TINY.file("tiny").unwrap();
     let Some((command, port)) = llama_server::command(&model, 1) else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let server = LlamaServer::start(command, port);
     // What was generated; behind it comes how long that took.
     let ask = || {
@@ -82,7 +84,7 @@ fn a_server_is_recorded_from_the_attach_on() {
 
 /// The program computes so many graphs; what it prints, and what was recorded meanwhile.
 fn while_it_computes(program: &Path, threads: &str) -> (Output, Recording) {
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let mut command = Command::new(program);
     command.args(["20000", threads]).stdout(Stdio::piped()).stderr(Stdio::null());
     let program = command.spawn().expect("the program starts");
@@ -114,7 +116,7 @@ fn code_is_changed_while_all_threads_stand() {
 #[test]
 fn recording_begins_with_the_next_graph() {
     let Some(program) = source_ggml::linked_into("waits_inside_op.c") else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let mut program = ready(&mut Command::new(program));
     let pid = program.id().to_string();
     let attach = |file| begun(&mut session.ggprof(&["attach", &pid, "--no-sensors", "-o", file]));
@@ -139,18 +141,110 @@ fn recording_begins_with_the_next_graph() {
     check(attached, "second.ggprof");
 }
 
+/// Attaches while the program is in its first graph, with an agent that fails at a step (0: at none); what
+/// the program and the attach did, and the steps that were taken until the program went on.
+fn attached_with_fault(program: &Path, number: usize) -> (Option<i32>, Output, Session, usize) {
+    let session = Session::new(&TempDir::new().expect("a directory").keep());
+    let log = session.file("steps");
+    let mut program = Command::new(program);
+    program.env("GGPROF_FAULT_AT", number.to_string()).env("GGPROF_FAULT_LOG", &log);
+    let mut program = ready(&mut program);
+    let words = ["attach", &program.id().to_string(), "--no-sensors", "-o", "p.ggprof"];
+    let mut attach = session.ggprof(&words);
+    attach.env("GGPROF_AGENT", built::checked_agent());
+    attach.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut attach = attach.spawn().expect("ggprof starts");
+    let mut line = String::new();
+    let mut words = BufReader::new(attach.stderr.take().expect("a pipe"));
+    words.read_line(&mut line).expect("it says something");
+    let steps = std::fs::read_to_string(&log).unwrap_or_default().lines().count();
+    for _ in 0..2 {
+        go_on(&mut program);
+        wait_until_ready(&mut program);
+    }
+    go_on(&mut program);
+    let code = program.wait().expect("it ends").code();
+    let mut output = attach.wait_with_output().expect("it ends with the program");
+    output.stderr = line.into_bytes();
+    std::io::Read::read_to_end(&mut words, &mut output.stderr).expect("a pipe");
+    (code, output, session, steps)
+}
+
+/// The program goes on as it would have, and is recorded, or `ggprof attach` says why not.
+#[test]
+fn every_step_of_an_attach_may_fail() {
+    let Some(program) = source_ggml::linked_into("waits_inside_op.c") else { return };
+    let (code, output, session, steps) = attached_with_fault(&program, 0);
+    assert_eq!((code, output.status.code()), (Some(0), Some(0)), "{}", said(&output));
+    let runs = Recording::read(&session.file("p.ggprof")).completed_runs().count();
+    assert!(steps > 5 && runs > 0, "{steps} steps, {runs} runs");
+    for number in 1..=steps {
+        let (code, output, session, _) = attached_with_fault(&program, number);
+        let said = said(&output);
+        assert_eq!(code, Some(0), "step {number}: {said}");
+        let file = session.file("p.ggprof");
+        if file.exists() {
+            let recording = Recording::read(&file);
+            assert_eq!(
+                recording.header.losses[LossKind::Fault as usize],
+                1,
+                "step {number}: {said}"
+            );
+            assert!(recording.damage.is_empty(), "step {number}");
+        } else {
+            assert!(said.contains("internal fault"), "step {number}: {said}");
+        }
+    }
+}
+
 fn go_on(program: &mut Child) {
     program.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it reads");
 }
 
+/// A program that is ended with the test, however that ends: some compute until somebody writes to them.
+struct Ready(Child);
+
+impl Ready {
+    /// Lets its input end, and waits for what it has to say.
+    fn told_to_end(mut self) -> Output {
+        drop(self.stdin.take());
+        let mut stdout = Vec::new();
+        self.stdout.take().expect("a pipe").read_to_end(&mut stdout).expect("it can be read");
+        let status = self.wait().expect("it ends");
+        Output { status, stdout, stderr: Vec::new() }
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Deref for Ready {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Ready {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
 /// A program that waits for a line, and has said that it is ready.
-fn ready(command: &mut Command) -> Child {
-    let mut program = command
+fn ready(command: &mut Command) -> Ready {
+    let program = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts");
+    let mut program = Ready(program);
     wait_until_ready(&mut program);
     program
 }
@@ -168,7 +262,7 @@ fn a_thread_gets_back_every_register() {
     if !std::arch::is_x86_feature_detected!("avx") {
         return eprintln!("not tested: this processor has no AVX");
     }
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let mut program = ready(&mut Command::new(program));
     let output = attach(&session, program.id(), &["--duration", "20ms"]);
     // It computes no graph, so there is nothing to report.
@@ -178,12 +272,127 @@ fn a_thread_gets_back_every_register() {
     assert_eq!(program.wait().expect("it ends").code(), Some(0), "a register has changed");
 }
 
+/// As after an update.
+#[test]
+fn the_file_of_a_program_may_be_gone() {
+    let Some(program) = source_ggml::linked_into("keeps_registers.c") else { return };
+    let (directory, session) = Session::in_new_place();
+    let file = directory.path().join("updated");
+    std::fs::copy(program, &file).expect("it can be copied");
+    let mut program = ready(&mut Command::new(&file));
+    std::fs::remove_file(file).expect("it is ours");
+    let output = attach(&session, program.id(), &["--duration", "20ms"]);
+    assert!(said(&output).contains("computed nothing with ggml"), "{}", said(&output));
+    go_on(&mut program);
+    assert_eq!(program.wait().expect("it ends").code(), Some(0));
+}
+
+/// At any moment of an attach, the program can do without it. `GGPROF_KILLS` makes this long.
+#[test]
+fn a_killed_attach_leaves_the_program_as_it_was() {
+    let Some(program) = source_ggml::linked_into("keeps_registers.c") else { return };
+    if !std::arch::is_x86_feature_detected!("avx") {
+        return eprintln!("not tested: this processor has no AVX");
+    }
+    for round in 0..times("GGPROF_KILLS", 6) {
+        let (_directory, session) = Session::in_new_place();
+        let mut program = ready(&mut Command::new(&program));
+        let words = ["attach", &program.id().to_string(), "--no-sensors"];
+        let mut killed = session.ggprof(&words).stderr(Stdio::null()).spawn().expect("it starts");
+        // On a busy machine, all of it may happen between two looks.
+        let started = Instant::now();
+        while !is_traced(program.id()) && started.elapsed() < Duration::from_secs(1) {}
+        // Loading the agent, asking it and changing code take some ten milliseconds.
+        std::thread::sleep(Duration::from_micros(round as u64 * 7919 % 40_000));
+        killed.kill().expect("it is ours");
+        let _ = killed.wait();
+        // Its recording may have begun, and nobody else ends it.
+        let output = attach(&session, program.id(), &["--duration", "20ms"]);
+        assert!(said(&output).contains("computed nothing with ggml"), "{}", said(&output));
+        go_on(&mut program);
+        assert_eq!(program.wait().expect("it ends").code(), Some(0), "a register has changed");
+    }
+}
+
+/// Whether any of its threads is in the hands of another process.
+fn is_traced(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let statuses = threads.map(|thread| std::fs::read_to_string(thread.path().join("status")));
+    statuses.flatten().any(|status| !status.contains("TracerPid:\t0\n"))
+}
+
+/// Programs with a shared ggml and one linked in, with one to four threads, do the same as without.
+/// `GGPROF_ATTACHES` makes this long, and prints for how long threads stood.
+#[test]
+fn what_is_attached_to_does_the_same() {
+    let Some(linked_in) = source_ggml::linked_into("computes_until_told.c") else { return };
+    let Some(shared) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let (mut stood, mut plain) = (Vec::new(), BTreeMap::new());
+    for round in 0..times("GGPROF_ATTACHES", 2) {
+        let mut command = computing(round, &shared, &linked_in);
+        let plain = plain.entry(format!("{command:?}"));
+        let plain = plain
+            .or_insert_with(|| results(command.stdin(Stdio::null()).output().expect("it starts")));
+        let (_directory, session) = Session::in_new_place();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let program = Ready(command.spawn().expect("it starts"));
+        stood.push(attached_when_it_computes(&session, program.id()));
+        let found = results(program.told_to_end());
+        assert_eq!(found, *plain, "{command:?}");
+    }
+    stood.sort_by(f64::total_cmp);
+    let (count, median) = (stood.len(), stood[stood.len() / 2]);
+    println!("attached {count} times; one thread stood for {median} ms (median), {stood:?}");
+}
+
+/// Computes until it is told to end: threads that are more than the processors wait for each other for
+/// long, so no number of graphs takes a reasonable time on every machine. Every second one has a shared
+/// ggml, and two after another as many threads.
+fn computing(round: usize, shared: &Path, linked_in: &Path) -> Command {
+    let threads = (round / 2 % 4 + 1).to_string();
+    let mut command;
+    if round.is_multiple_of(2) {
+        command = Command::new(built::workload());
+        command.arg(shared).args(["--until-told", "--result", "--layers", "1"]);
+        command.args(["--threads", &threads]);
+    } else {
+        command = Command::new(linked_in);
+        command.arg(threads);
+    }
+    command.stderr(Stdio::null());
+    command
+}
+
+/// How a program ended and what it computed; how much that was, and how long it took, differ.
+fn results(output: Output) -> (Option<i32>, Vec<String>) {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines = text.lines().filter(|line| !line.contains("_ns="));
+    (output.status.code(), lines.map(str::to_owned).collect())
+}
+
+/// Attaches once the program has loaded ggml; for how many milliseconds a thread stood.
+fn attached_when_it_computes(session: &Session, pid: u32) -> f64 {
+    loop {
+        let output = attach(session, pid, &["--duration", "50ms", "-o", "p.ggprof"]);
+        let said = said(&output);
+        if let Some(stood) = milliseconds(&said) {
+            return stood;
+        }
+        let is_too_early = said.contains("has not loaded ggml") || said.contains("Try again");
+        assert!(is_too_early, "{said}");
+    }
+}
+
+fn milliseconds(said: &str) -> Option<f64> {
+    said.split_once("One thread stood for ")?.1.split(' ').next()?.parse().ok()
+}
+
 /// What was begun ends with the attach: the program is not told of it when it computes later.
 #[test]
 fn an_idle_server_is_left_as_it_was() {
     let model = Model::TINY.file("tiny").unwrap();
     let Some((mut command, port)) = llama_server::command(&model, 1) else { return };
-    let (directory, session) = session();
+    let (directory, session) = Session::in_new_place();
     let log = directory.path().join("log");
     command.stderr(std::fs::File::create(&log).expect("it can be made"));
     let server = LlamaServer::start_logged(&mut command, port);
@@ -208,7 +417,7 @@ fn an_idle_server_is_left_as_it_was() {
 
 #[test]
 fn what_cannot_be_attached_to_is_said() {
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let refused = |pid: u32, why: &str| {
         let output = attach(&session, pid, &["--duration", "1s"]);
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
@@ -225,6 +434,38 @@ fn what_cannot_be_attached_to_is_said() {
     while !state_of(sleeping.id()).contains("Z (zombie)") {}
     refused(sleeping.id(), "has ended");
     let _ = sleeping.wait();
+    // Each starts a program in a way that stands between us; some need root.
+    for (way, why) in [
+        (&["strace", "-qq", "-o", "/dev/null"][..], "is being debugged by process"),
+        (&["setpriv", "--reuid=65534", "--clear-groups"], "belongs to another user (65534)"),
+        (&["unshare", "--mount"], "runs in a container"),
+    ] {
+        let Some(mut other) = sleeping_by(way) else { continue };
+        refused(other.sleeper, why);
+        let _ = Command::new("kill").arg(other.sleeper.to_string()).status();
+        let _ = other.started.wait();
+    }
+}
+
+struct Sleeping {
+    started: Child,
+    sleeper: u32,
+}
+
+/// A program that a command starts; `None` where the command cannot be used here.
+fn sleeping_by(command: &[&str]) -> Option<Sleeping> {
+    let mut started = Command::new(command[0]);
+    // The shell says which process it becomes.
+    started.args(&command[1..]).args(["sh", "-c", "echo $$; exec sleep 60"]);
+    started.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut started = started.spawn().ok()?;
+    let mut line = String::new();
+    BufReader::new(started.stdout.take()?).read_line(&mut line).ok()?;
+    let sleeper = line.trim().parse().ok();
+    if sleeper.is_none() {
+        let _ = started.wait();
+    }
+    Some(Sleeping { started, sleeper: sleeper? })
 }
 
 fn state_of(pid: u32) -> String {
@@ -236,7 +477,7 @@ fn a_recorded_program_is_left_alone() {
     let model = Model::TINY.file("tiny").unwrap();
     let Some(mut bench) = debian_sid::command("llama-bench", &["cpu"]) else { return };
     bench.args(["-t", "1", "-p", "16", "-n", "16", "-r", "100000", "-m"]).arg(model);
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &bench));
     let pids = session.wait_for(1);
     let output = attach(&session, pids[0], &["--duration", "1s"]);

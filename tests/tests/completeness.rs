@@ -188,7 +188,9 @@ fn thread_shares_add_up_to_their_op() {
                 .collect();
             assert_eq!(shares.len(), usize::from(op.threads));
             let busy: u64 = shares.iter().map(|share| share.duration - share.inner_wait).sum();
-            assert_eq!(busy, op.busy_sum);
+            // Exact, but for the figures of a split longer than 32 bits of ticks.
+            let rounded = (op.resolution - 1) * (1 + 2 * shares.len() as u64);
+            assert!(busy.abs_diff(op.busy_sum) <= rounded, "{busy}, {op:?}");
             assert!(shares.iter().all(|share| share.os_thread != 0));
         }
     }

@@ -1,26 +1,12 @@
 //! `ggprof ctl`, as users run it on running programs.
 
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ggprof_e2e::controlled::{Running, Session};
-use ggprof_e2e::{built, published_ggml};
-use tempfile::TempDir;
-
-fn session() -> (TempDir, Session) {
-    let directory = TempDir::new().unwrap();
-    let session = Session::new(directory.path());
-    (directory, session)
-}
-
-/// A program that computes for as long as it is let.
-fn endless() -> Option<Command> {
-    let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
-    let mut workload = Command::new(built::workload());
-    workload.arg(libraries).args(["--threads", "1", "--layers", "2", "--graphs", "100000000"]);
-    Some(workload)
-}
+use ggprof_e2e::controlled::{Running, Session, endless};
 
 /// How many graph runs `ggprof report` finds in a whole recording.
 fn runs(session: &Session, file: &str) -> usize {
@@ -34,7 +20,7 @@ fn runs(session: &Session, file: &str) -> usize {
 #[test]
 fn stop_means_that_no_byte_is_written_any_more() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
     let pid = session.wait_for(1)[0];
     session.ctl_well(&["stop"]);
@@ -65,7 +51,7 @@ fn stop_means_that_no_byte_is_written_any_more() {
 #[test]
 fn snapshots_disturb_nothing_and_are_whole() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     // Large enough that a copy is made before all of it is used again, also on a busy machine.
     let options = ["--max-size", "32MiB", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
@@ -87,7 +73,7 @@ fn snapshots_disturb_nothing_and_are_whole() {
 #[test]
 fn several_programs_are_listed_and_told_apart() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let nothing = session.ctl(&["stop"]);
     assert_eq!(nothing.status.code(), Some(1));
     let said = String::from_utf8_lossy(&nothing.stderr).into_owned();
@@ -114,7 +100,7 @@ fn several_programs_are_listed_and_told_apart() {
 #[test]
 fn a_window_that_is_not_open_yet_can_be_opened() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let options = ["--start-after", "1h", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
     while !String::from_utf8_lossy(&session.ctl(&["status"]).stdout).contains("  waiting  ") {
@@ -129,7 +115,7 @@ fn a_window_that_is_not_open_yet_can_be_opened() {
 #[test]
 fn a_paused_program_is_recorded_from_its_start_on() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let options = ["--paused", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
     let status = || String::from_utf8_lossy(&session.ctl(&["status"]).stdout).into_owned();
@@ -151,7 +137,11 @@ fn a_paused_program_is_recorded_from_its_start_on() {
     assert!(asleep["since_unix_ns"].is_null() && asleep["until_unix_ns"].is_null(), "{asleep}");
     session.ctl_well(&["start"]);
     let pid = session.wait_for(1)[0];
-    let awake = of_json();
+    // A graph run is there when it is over.
+    let mut awake = of_json();
+    while awake["until_unix_ns"].is_null() {
+        awake = of_json();
+    }
     assert_eq!((&awake["pid"], &awake["program"]), (&pid.into(), &"ggprof-workload".into()));
     assert_eq!((&awake["state"], &awake["losses"]), (&"recording".into(), &0.into()));
     assert!(awake["graph_runs"].as_u64() > Some(0) && awake["bytes"].as_u64() > Some(0));
@@ -165,10 +155,40 @@ fn a_paused_program_is_recorded_from_its_start_on() {
     assert!(report.contains("graph runs before the first"), "{report}");
 }
 
+/// From the begin of the oldest graph run to the end of the newest, also if older ones made room.
+#[test]
+fn the_time_covered_is_that_of_the_runs_in_the_recording() {
+    let Some(program) = endless() else { return };
+    for limit in [&[][..], &["--max-size", "4MiB"]] {
+        let (_directory, session) = Session::in_new_place();
+        let options = [limit, &["-o", "p.ggprof"]].concat();
+        let running = Running::start(&mut session.recorded(&options, &program));
+        session.wait_for(1);
+        std::thread::sleep(Duration::from_millis(1500));
+        session.ctl_well(&["stop"]);
+        let status = session.ctl_well(&["status", "--format", "json"]);
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        running.end();
+        let words = ["report", "p.ggprof", "--by", "run", "--format", "json"];
+        let report = session.ggprof(&words).output().unwrap().stdout;
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        let runs = report["runs"].as_array().expect("runs");
+        let number = |run: &serde_json::Value, key: &str| run[key].as_u64().expect("a number");
+        let first = number(&runs[0], "clock_unix_ns");
+        let ends = runs.iter().map(|run| number(run, "clock_unix_ns") + number(run, "wall_ns"));
+        let last = ends.max().unwrap();
+        for (key, expected) in [("since_unix_ns", first), ("until_unix_ns", last)] {
+            let found = number(&status[0], key);
+            // The reader's clock follows small corrections of the system's later.
+            assert!(found.abs_diff(expected) < 2_000_000, "{key} {found}, {expected}: {limit:?}");
+        }
+    }
+}
+
 #[test]
 fn a_program_that_nobody_started_the_recording_of() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let mut short = Command::new(program.get_program());
     short.arg(program.get_args().next().unwrap()).args(["--graphs", "2", "--threads", "1"]);
     let ran = session.recorded(&["--paused"], &short).output().unwrap();
@@ -186,7 +206,7 @@ fn a_program_that_nobody_started_the_recording_of() {
 #[test]
 fn only_the_user_reaches_the_socket() {
     let Some(program) = endless() else { return };
-    let (directory, session) = session();
+    let (directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&[], &program));
     session.wait_for(1);
     let place = directory.path().join("runtime/ggprof");
@@ -204,10 +224,43 @@ fn only_the_user_reaches_the_socket() {
     assert!(said.contains("graph runs  2\n"), "{said}");
 }
 
+/// Whatever comes on the socket, a sentence is the answer, and the next one is served.
+#[test]
+fn hostile_requests_get_a_sentence() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = Session::in_new_place();
+    let _running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
+    let pid = session.wait_for(1)[0];
+    let sockets = session.sockets();
+    let [socket] = &sockets[..] else { panic!("{sockets:?}") };
+    let mut noise = 1_u64;
+    let mut noisy = || {
+        noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        noise.to_le_bytes().to_vec()
+    };
+    let mut requests: Vec<Vec<u8>> = (0..100).map(|_| [noisy(), b"\n".to_vec()].concat()).collect();
+    let texts =
+        ["", " ", "snapshot", "stop 0", "start -1", "snapshot 99999999999999999999", "stat us"];
+    requests.extend(texts.map(|text| format!("{text}\n").into_bytes()));
+    requests.push(format!("sna\0pshot {pid}\n").into_bytes());
+    requests.push(vec![b'a'; 100]);
+    for request in requests {
+        let mut stream = UnixStream::connect(socket).unwrap();
+        stream.write_all(&request).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.len() > 10 && !answer.starts_with("ok"), "{request:?}: {answer}");
+    }
+    // Longer than any request, without an end, and nobody who waits for the answer.
+    _ = UnixStream::connect(socket).unwrap().write_all(&vec![b'a'; 1 << 20]);
+    assert!(session.ctl_well(&["status"]).contains("  recording  "));
+}
+
 #[test]
 fn a_launcher_that_was_killed_leaves_nothing_in_the_way() {
     let Some(program) = endless() else { return };
-    let (directory, session) = session();
+    let (directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&[], &program));
     session.wait_for(1);
     running.end();
@@ -260,7 +313,7 @@ impl Drop for Container {
 #[test]
 fn containers_that_share_a_directory_are_all_reached() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let recorded = |file: &str| session.recorded(&["-o", file], &program);
     let Some(mut one) = in_container(&recorded("one.ggprof"), true) else { return };
     let Some(mut other) = in_container(&recorded("other.ggprof"), false) else { return };
@@ -276,7 +329,7 @@ fn containers_that_share_a_directory_are_all_reached() {
 /// Launchers that are not what they seem cost a sentence and a limited time.
 #[test]
 fn a_launcher_that_does_not_answer_is_named() {
-    let (directory, session) = session();
+    let (directory, session) = Session::in_new_place();
     let place = directory.path().join("runtime/ggprof");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::set_permissions(&place, PermissionsExt::from_mode(0o700)).unwrap();

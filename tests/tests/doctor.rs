@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ggprof_e2e::ran::Ran;
+use ggprof_e2e::source_ggml::{self, Kept};
 use ggprof_e2e::{built, published_ggml};
 use tempfile::TempDir;
 
@@ -60,6 +61,22 @@ fn a_program_that_does_not_compute_is_ended_in_time() {
     assert_eq!(ran.code, Some(3));
     assert!(ran.out.contains("it  was ended after 1 s without a graph run"), "{}", ran.out);
     assert!(ran.out.contains("! No process loaded ggml."), "{}", ran.out);
+}
+
+/// As some Python modules are.
+#[test]
+fn ggml_in_a_stripped_library_is_named() {
+    let library = source_ggml::library_around("ggml_linked_in.c", Kept::Hidden);
+    let Some(library) = library else { return };
+    let place = TempDir::new().unwrap();
+    let stripped = place.path().join("module.so");
+    let done = Command::new("strip").arg("-o").arg(&stripped).arg(library).status();
+    assert!(done.expect("strip runs").success());
+    let program = built::host_program("opens_hidden_ggml.c");
+    // For as long as it takes to be looked at.
+    let ran = ggprof(&["doctor", "--", path(&program), path(&stripped), "20000", "1"]);
+    assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("module.so has ggml inside and was stripped"), "{}", ran.out);
 }
 
 #[test]

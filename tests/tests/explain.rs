@@ -1,9 +1,15 @@
 //! Slow programs whose cause is known: `ggprof explain` names it first, and says what to change. Healthy
 //! ones have nothing to change. The budget of every phase adds up, here and summed up from the events.
+//!
+//! `GGPROF_GAINS=3` makes each test print what following the advice brought, of what was promised.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use ggprof_e2e::explained::{
+    Recorded, ask, check, check_healthy, check_without, list, print_gain, recording,
+};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
@@ -13,74 +19,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Attention that takes as long as all the rest of a token, because nothing else is large.
-const ATTENTIVE: Model = Model { heads: 32, kv_heads: 32, feed_forward: 64, ..Model::TINY };
-
-/// A recording in a directory of its own.
-struct Recorded {
-    file: PathBuf,
-    _directory: TempDir,
-}
-
-impl Recorded {
-    fn of(command: Command) -> Recorded {
-        let directory = TempDir::new().unwrap();
-        let file = directory.path().join("p.ggprof");
-        let output = recording(&command, &file).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-        Recorded { file, _directory: directory }
-    }
-
-    /// What `ggprof` answers in JSON.
-    fn ask(&self, words: &[&str]) -> Value {
-        ask(&self.file, words)
-    }
-
-    fn explained(&self) -> Value {
-        let explained = self.ask(&["explain"]);
-        assert_ne!(budget::check_rows(&explained), 0, "{explained:#}");
-        explained
-    }
-}
-
-/// The command under `ggprof run`.
-fn recording(command: &Command, file: &Path) -> Command {
-    let mut run = Command::new(built::ggprof());
-    run.args(["run", "-o"]).arg(file).arg("--").arg(command.get_program());
-    run.args(command.get_args());
-    for (name, value) in command.get_envs() {
-        run.env(name, value.unwrap_or_default());
-    }
-    run
-}
-
-fn ask(file: &Path, words: &[&str]) -> Value {
-    let mut command = Command::new(built::ggprof());
-    command.args(&words[..1]).arg(file).args(&words[1..]).args(["--format", "json"]);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).expect("JSON")
-}
-
-fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    value[key].as_array().map_or(&[], Vec::as_slice)
-}
-
-/// The first finding is of this rule and has these words in what to try.
-#[track_caller]
-fn check(explained: &Value, rule: &str, phase: &str, advice: &str) {
-    let first = &list(explained, "findings")[0];
-    let text = |key: &str| first[key].as_str().unwrap_or_default();
-    assert_eq!(text("rule"), rule, "{explained:#}");
-    assert!(text("phase").starts_with(phase), "{first:#}");
-    assert!(text("try").contains(advice), "{first:#}");
-}
-
-/// Nothing is worth a change, and that is said.
-#[track_caller]
-fn check_healthy(explained: &Value) {
-    assert_eq!(list(explained, "findings"), [] as [Value; 0], "{explained:#}");
-    assert!(explained["healthy"].as_str().unwrap().starts_with("No single cause"));
-}
+const ATTENTIVE: Model =
+    Model { embedding: 512, feed_forward: 64, heads: 8, kv_heads: 8, ..Model::TINY };
 
 /// Debian sid's llama-bench on a model.
 fn llama_bench(model: &Path, words: &[&str]) -> Option<Command> {
@@ -99,48 +39,122 @@ fn a_healthy_run_and_the_sum_of_its_events() {
     let recorded = Recorded::of(command);
     let explained = recorded.explained();
     check_healthy(&explained);
-    // Somebody else's sum: the time in which an op ran in the phase's graph runs.
-    let json = recorded.file.with_extension("json");
-    let mut convert = Command::new(built::ggprof());
-    convert.arg("convert").arg(&recorded.file).arg("-o").arg(&json);
-    assert!(convert.status().unwrap().success());
-    let exported: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
-    let by_run = recorded.ask(&["report", "--by", "run"]);
-    for label in ["pp48", "tg8"] {
-        let runs: Vec<u64> = (0..)
-            .zip(list(&by_run, "runs"))
-            .filter(|(_, run)| run["phase"] == label)
-            .map(|(number, _)| number)
-            .collect();
-        assert!(!runs.is_empty(), "{by_run:#}");
-        let mut times: Vec<(u64, u64)> = list(&exported, "records")
-            .iter()
-            .filter(|it| it["type"] == 0 && runs.contains(&it["graph_run"].as_u64().unwrap()))
-            .map(|it| (it["start_ns"].as_u64().unwrap(), it["duration_ns"].as_u64().unwrap()))
-            .collect();
-        times.sort_unstable();
-        let (mut sum, mut until) = (0, 0);
-        for (start, duration) in times {
-            let end = start + duration;
-            sum += end.saturating_sub(start.max(until));
-            until = until.max(end);
-        }
-        let is_computing = |row: &&Value| {
-            row["phase"] == label
-                && (row["spent"] == "computing" || row["spent"] == "unequal_threads")
+    check_sums(&recorded.file);
+}
+
+/// Of an H200 and a CPU: kernels count on one side, and what the CPU does under them counts once.
+#[test]
+fn the_sum_of_events_of_all_recordings_that_are_kept() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut checked = 0;
+    for folder in ["examples", "tests/recordings", "crates/ggprof/tests/cli"] {
+        let files = std::fs::read_dir(project.join(folder)).unwrap().flatten();
+        let files = files.map(|file| file.path());
+        let is_packed = |path: &PathBuf| {
+            path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
         };
-        let computing = list(&explained, "budget").iter().filter(is_computing);
-        assert_eq!(computing.map(|row| row["ns"].as_u64().unwrap()).sum::<u64>(), sum, "{label}");
+        for recording in files.filter(is_packed) {
+            check_sums(&recording);
+            checked += 1;
+        }
     }
+    assert!(checked >= 4);
+}
+
+type Spans = Vec<(u64, u64)>;
+
+/// Somebody else's sum of what was computed in each phase: the time in which a kernel ran, or an op
+/// without kernels, as the exported events have it. On devices first; then on the host, where no device
+/// computed.
+fn check_sums(recording: &Path) {
+    let directory = TempDir::new().unwrap();
+    let json = directory.path().join("events.json");
+    let mut convert = Command::new(built::ggprof());
+    assert!(convert.arg("convert").arg(recording).arg("-o").arg(&json).status().unwrap().success());
+    let exported: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    let explained = ask(&[recording], &["explain"]);
+    assert_ne!(budget::check_rows(&explained), 0);
+    let by_run = ask(&[recording], &["report", "--by", "run"]);
+    let labels: BTreeSet<&str> =
+        list(&explained, "budget").iter().filter_map(|row| row["phase"].as_str()).collect();
+    for label in labels {
+        let [on_devices, on_host] = computed(&exported, &runs_of(&by_run, label));
+        let devices = covered(on_devices.clone());
+        let both = covered([on_devices, on_host].concat());
+        let is_host = |row: &Value| row["backend"] == "CPU" || row["spent"] == "unequal_threads";
+        let sum = |wanted: &dyn Fn(&Value) -> bool| -> u64 {
+            let rows = list(&explained, "budget").iter().filter(|row| row["phase"] == label);
+            let computing =
+                rows.filter(|row| row["spent"] == "computing" || row["spent"] == "unequal_threads");
+            computing.filter(|row| wanted(row)).map(|row| row["ns"].as_u64().unwrap()).sum()
+        };
+        assert_eq!(sum(&|row| !is_host(row)), devices, "devices in {label}");
+        assert_eq!(sum(&is_host), both - devices, "the host in {label}");
+    }
+}
+
+/// The places of a phase's graph runs.
+fn runs_of(by_run: &Value, label: &str) -> BTreeSet<u64> {
+    let runs = (0..).zip(list(by_run, "runs"));
+    let runs: BTreeSet<u64> =
+        runs.filter(|(_, run)| run["phase"] == label).map(|(place, _)| place).collect();
+    assert!(!runs.is_empty(), "{label} in {by_run:#}");
+    runs
+}
+
+/// What computed in these runs, on devices and on the host.
+fn computed(exported: &Value, runs: &BTreeSet<u64>) -> [Spans; 2] {
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let is_host = |backend: &Value| {
+        let backend = list(exported, "backends").iter().find(|it| it["id"] == *backend);
+        backend.expect("its backend")["device_type"] == 0
+    };
+    let (mut with_kernels, mut spans) = (BTreeSet::new(), [Spans::new(), Spans::new()]);
+    let records = list(exported, "records");
+    let is_wanted = |record: &Value| {
+        let run = record["graph_run"].as_u64();
+        record["type"] == 0 && run.is_some_and(|run| runs.contains(&run))
+    };
+    for work in list(&exported["ggprof"], "device_work") {
+        let (record, start, duration) = (number(&work[0]), number(&work[4]), number(&work[5]));
+        with_kernels.insert(record);
+        if is_wanted(&records[record as usize]) {
+            spans[0].push((start, start + duration));
+        }
+    }
+    for (place, record) in (0..).zip(records) {
+        if is_wanted(record) && !with_kernels.contains(&place) {
+            let start = number(&record["start_ns"]);
+            let side = usize::from(is_host(&record["backend_id"]));
+            spans[side].push((start, start + number(&record["duration_ns"])));
+        }
+    }
+    spans
+}
+
+/// How long at least one of them was going on.
+fn covered(mut spans: Spans) -> u64 {
+    spans.sort_unstable();
+    let (mut sum, mut until) = (0, 0);
+    for (start, end) in spans {
+        sum += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    sum
 }
 
 #[test]
 fn too_many_threads() {
     let processors = std::thread::available_parallelism().unwrap().get();
-    let threads = (4 * processors).to_string();
-    let words = ["-t", &threads, "-p", "0", "-n", "12"];
-    let Some(command) = llama_bench(&small(), &words) else { return };
+    let with = |threads: usize| {
+        llama_bench(&small(), &["-t", &threads.to_string(), "-p", "0", "-n", "12"])
+    };
+    let Some(command) = with(4 * processors) else { return };
     check(&Recorded::of(command).explained(), "R9", "tg12", "-t ");
+    let explained = |threads: usize| Recorded::of(with(threads).unwrap()).explained();
+    check_without(&explained(processors), "R9");
+    let advised = || explained(processors);
+    print_gain("too many threads", "tg", || explained(4 * processors), advised);
 }
 
 /// Ended when this is dropped.
@@ -160,18 +174,22 @@ fn a_neighbour_on_the_same_cores() {
         return;
     }
     let words = ["-t", &processors.to_string(), "-p", "0", "-n", "64", "-r", "2"];
-    let Some(command) = llama_bench(&small(), &words) else { return };
     let spin = |_| {
         let mut shell = Command::new("sh");
         shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
         Neighbour(shell.spawn().unwrap())
     };
-    let neighbours: Vec<Neighbour> = (0..processors / 2).map(spin).collect();
-    let explained = Recorded::of(command).explained();
-    drop(neighbours);
+    let beside = |neighbours: usize| {
+        let command = llama_bench(&small(), &words)?;
+        let _neighbours: Vec<Neighbour> = (0..neighbours).map(spin).collect();
+        Some(Recorded::of(command).explained())
+    };
+    let Some(explained) = beside(processors / 2) else { return };
     check(&explained, "R8", "tg64", "stop what else runs");
     let evidence = list(&explained, "findings")[0]["because"].as_str().unwrap();
     assert!(evidence.contains("other programs used"), "{evidence}");
+    let staged = || beside(processors / 2).unwrap();
+    print_gain("a neighbour", "tg", staged, || beside(0).unwrap());
 }
 
 #[test]
@@ -179,30 +197,45 @@ fn a_pause_between_tokens() {
     let model = Model::TINY.file("tiny").unwrap();
     let generation =
         Generation { version: NEWEST, model: &model, tokens: 16, threads: 1, vulkan_layers: None };
-    let Some(mut command) = tool::fetched("node-llama-cpp", generation.command()) else { return };
-    command.env("GENERATE_WISHES", r#"{"pauseMs": 5}"#);
-    check(&Recorded::of(command).explained(), "R6", "tg", "sampling");
+    let with = |wishes: &str| {
+        let mut command = tool::fetched("node-llama-cpp", generation.command())?;
+        command.env("GENERATE_WISHES", wishes);
+        Some(Recorded::of(command).explained())
+    };
+    let Some(explained) = with(r#"{"pauseMs": 5}"#) else { return };
+    check(&explained, "R6", "tg", "sampling");
+    let staged = || with(r#"{"pauseMs": 5}"#).unwrap();
+    print_gain("a pause between tokens", "tg", staged, || with("{}").unwrap());
 }
 
 #[test]
 fn a_prompt_in_small_pieces() {
-    let words = ["-t", "1", "-p", "96", "-n", "4", "-ub", "4"];
-    let Some(command) = llama_bench(&small(), &words) else { return };
+    let with =
+        |batch: &str| llama_bench(&small(), &["-t", "1", "-p", "96", "-n", "4", "-ub", batch]);
+    let Some(command) = with("4") else { return };
     check(&Recorded::of(command).explained(), "R19", "pp96", "-ub 512");
+    let explained = |batch: &str| Recorded::of(with(batch).unwrap()).explained();
+    check_without(&explained("512"), "R19");
+    print_gain("a prompt in small pieces", "pp", || explained("4"), || explained("512"));
 }
 
 #[test]
 fn a_context_that_grows() {
-    let model = ATTENTIVE.file("attentive").unwrap();
-    let words = ["-t", "1", "-p", "0", "-n", "700", "-fa", "0"];
-    let Some(command) = llama_bench(&model, &words) else { return };
-    check(&Recorded::of(command).explained(), "R14", "tg700", "-fa on");
+    let model = ATTENTIVE.file("attentive-512").unwrap();
+    let with = |keys: &str| {
+        let words = ["-t", "1", "-p", "0", "-n", "1500", "-fa", "0", "-ctk", keys];
+        llama_bench(&model, &words)
+    };
+    let Some(command) = with("f16") else { return };
+    check(&Recorded::of(command).explained(), "R14", "tg1500", "-ctk q8_0");
+    let explained = |keys: &str| Recorded::of(with(keys).unwrap()).explained();
+    print_gain("a growing context", "tg", || explained("f16"), || explained("q8_0"));
 }
 
-#[test]
-fn a_prompt_that_is_processed_again() {
+/// A conversation of four requests with a server, which keeps what it computed or does not.
+fn conversation(cache_prompt: bool) -> Option<Value> {
     let model = Model::TINY.file("tiny").unwrap();
-    let Some((command, port)) = llama_server::command(&model, 1) else { return };
+    let (command, port) = llama_server::command(&model, 1)?;
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("p.ggprof");
     let server = LlamaServer::start(recording(&command, &file), port);
@@ -212,15 +245,23 @@ fn a_prompt_that_is_processed_again() {
             "prompt": conversation,
             "n_predict": 2,
             "ignore_eos": true,
-            "cache_prompt": false,
+            "cache_prompt": cache_prompt,
             "temperature": 0,
         });
         server.ask("/completion", &body);
         conversation += &"And what else is there to know of them? ".repeat(4);
     }
     server.end();
-    let explained = ask(&file, &["explain"]);
+    Some(ask(&[&file], &["explain"]))
+}
+
+#[test]
+fn a_prompt_that_is_processed_again() {
+    let Some(explained) = conversation(false) else { return };
     check(&explained, "R13", "pp", "cache_prompt");
+    check_without(&conversation(true).unwrap(), "R13");
+    let (staged, followed) = (|| conversation(false).unwrap(), || conversation(true).unwrap());
+    print_gain("a prompt processed again", "pp", staged, followed);
 }
 
 /// A generation on Mesa's software device.

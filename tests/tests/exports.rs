@@ -9,10 +9,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Recordings of a GPU, of ggprof and of ggml's profiler.
-const RECORDINGS: [&str; 2] = ["llama-moe-cpu-h200.ggprof.gz", "llama-1b-q4_0-h200.json.gz"];
+const RECORDINGS: [&str; 2] =
+    ["../examples/llama-moe-cpu-h200.ggprof.gz", "recordings/ggml-profiler-h200.json.gz"];
 
 fn recording(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
 fn ggprof(words: &[&str]) -> String {
@@ -48,6 +49,21 @@ fn perfetto() -> Result<Command, String> {
     Ok(command)
 }
 
+/// Each op's time in Perfetto's format is that of the report.
+fn assert_same_totals(found: &Value, rows: &[Value], name: &str) {
+    let mut expected: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for row in rows {
+        let kind = if row["type"] == "OP" { "compute" } else { "copy" };
+        let op = row["op"].as_str().unwrap().to_owned();
+        // A slice is as long as it was, whether it is the copy or only the call that starts it.
+        let all_ns = measured_ns(row) + row["call_ns"].as_u64().unwrap_or(0);
+        *expected.entry((kind, op)).or_default() += all_ns;
+    }
+    for ((kind, op), total_ns) in &expected {
+        assert_eq!(found["totals"][*kind][op].as_u64(), Some(*total_ns), "{name} {kind} {op}");
+    }
+}
+
 /// The reader itself checks what the trace processor asks of a trace.
 #[test]
 fn perfettos_schema_reads_its_format() {
@@ -55,24 +71,45 @@ fn perfettos_schema_reads_its_format() {
         let Some(mut reader) = tool::fetched("Perfetto's schema", perfetto()) else { return };
         let recording = recording(name);
         let found = read(&recording, "trace.pftrace", &mut reader);
-        let mut expected: BTreeMap<(&str, String), u64> = BTreeMap::new();
-        for row in &rows(&recording) {
-            let kind = if row["type"] == "OP" { "compute" } else { "copy" };
-            let op = row["op"].as_str().unwrap().to_owned();
-            // A slice is as long as it was, whether it is the copy or only the call that starts it.
-            let all_ns = measured_ns(row) + row["call_ns"].as_u64().unwrap_or(0);
-            *expected.entry((kind, op)).or_default() += all_ns;
-        }
-        let total = |(kind, op): &(&str, String)| found["totals"][*kind][op].as_u64();
-        for (key, total_ns) in &expected {
-            assert_eq!(total(key), Some(*total_ns), "{name} {key:?}");
-        }
+        assert_same_totals(&found, &rows(&recording), name);
         let counts = &found["counts"];
         assert!(counts["flows"].as_u64() > Some(0), "{counts}");
         assert_eq!(counts["trace_stats"], 1, "{counts}");
         let stages = counts["gpu_render_stage_event"].as_u64().unwrap_or(0);
         assert_eq!(stages > 0, name.contains(".ggprof"), "{counts}");
     }
+}
+
+/// The same recording as it would be of another machine, which was started a second later.
+fn on_another_machine(recording: &Path, to: &Path) {
+    ggprof(&["convert", recording.to_str().unwrap(), "-o", to.to_str().unwrap()]);
+    let mut trace: Value = serde_json::from_slice(&std::fs::read(to).unwrap()).unwrap();
+    for anchor in trace["ggprof"]["provenance"]["clock_anchors"].as_array_mut().unwrap() {
+        anchor[1] = (anchor[1].as_u64().unwrap() + 1_000_000_000).into();
+    }
+    std::fs::write(to, trace.to_string()).unwrap();
+}
+
+/// Both machines have a process of the same number, and a device of the same name.
+#[test]
+fn perfettos_schema_reads_each_machine() {
+    let Some(mut reader) = tool::fetched("Perfetto's schema", perfetto()) else { return };
+    let directory = TempDir::new().unwrap();
+    let (one, other) = (recording(RECORDINGS[0]), directory.path().join("other.json"));
+    on_another_machine(&one, &other);
+    let merged = directory.path().join("merged.json");
+    let files = [&one, &other, Path::new("-o"), &merged].map(|path| path.to_str().unwrap());
+    ggprof(&[&["merge"], &files[..]].concat());
+
+    let found = read(&merged, "trace.pftrace", &mut reader);
+    assert_same_totals(&found, &rows(&merged), "merged");
+    let machines = &found["machines"];
+    assert_eq!(machines.as_object().unwrap().len(), 2, "{machines}");
+    assert_eq!(machines["0"], machines["2"], "each with all that was recorded there");
+    assert_eq!(machines["0"]["pids"].as_array().unwrap().len(), 1, "{machines}");
+    assert!(machines["0"]["stages"].as_u64() > Some(0), "{machines}");
+    assert_eq!(found["counts"]["remote_clock_sync"], 1, "{}", found["counts"]);
+    assert_eq!(found["counts"]["trace_stats"], 1, "{}", found["counts"]);
 }
 
 fn pprof() -> Result<Command, String> {

@@ -13,12 +13,14 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use ggprof_e2e::controlled::{Running, Session};
+use ggprof_e2e::model::Model;
 use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST};
 use ggprof_e2e::ran::names_in;
 use ggprof_e2e::recording::Recording;
+use ggprof_e2e::rpc::RpcServer;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::within::output_within;
-use ggprof_e2e::{built, source_ggml};
+use ggprof_e2e::{built, debian_sid, source_ggml};
 use ggprof_spool::layout::{LossKind, StopReason};
 
 /// Far more than any of the programs needs.
@@ -97,13 +99,15 @@ fn whole_runs(recording: &Recording) -> usize {
 }
 
 fn check_every_fault(program: &Command) {
-    check_faults_in(program, "");
+    check_faults_in(program, &[""]);
 }
 
-fn check_faults_in(program: &Command, file: &str) {
+/// Those in files of these names.
+fn check_faults_in(program: &Command, files: &[&str]) {
     let plain = again(program).output().expect("the program starts");
     let steps = Steps::of(program);
-    let chosen = steps.chosen(file);
+    let chosen = files.iter().flat_map(|file| steps.chosen(file)).collect::<Vec<_>>();
+    assert!(!chosen.is_empty(), "it comes to none of {files:?}");
     println!("{} of {} steps", chosen.len(), steps.places.len());
     let check = |number: &usize| {
         let what = check_fault(program, &plain, &[*number], &steps).err()?;
@@ -208,14 +212,14 @@ fn on_cuda(runs: &str, wishes: &[(&str, &str)]) -> Option<Command> {
 fn a_program_on_a_cuda_device() {
     let wishes = [("GGPROF_CUDA", "sample"), ("GGPROF_BUDGET", "100"), ("GGPROF_LAST_GRAPH", "50")];
     let Some(program) = on_cuda("direct2 capture replay2 copy direct50", &wishes) else { return };
-    check_faults_in(&program, "cu");
+    check_faults_in(&program, &["cu"]);
 }
 
 #[test]
 fn a_program_whose_nodes_are_computed_one_by_one() {
     let wishes = [("GGPROF_CUDA", "off"), ("GGPROF_SERIALIZE", "1")];
     let Some(program) = on_cuda("direct3", &wishes) else { return };
-    check_faults_in(&program, "serialize");
+    check_faults_in(&program, &["serialize"]);
 }
 
 #[test]
@@ -223,7 +227,7 @@ fn a_program_on_a_vulkan_device() {
     let Some((libraries, environment)) = published_ggml::vulkan_libraries(NEWEST) else { return };
     let mut program = Command::new(built::host_program("prints_results.c"));
     program.arg(libraries).args(["1", "Vulkan0"]).envs(environment);
-    check_faults_in(&program, "vulkan");
+    check_faults_in(&program, &["vulkan"]);
 }
 
 /// The device is asked about what the processor computes, which uses experts.
@@ -232,9 +236,33 @@ fn a_program_on_the_processor_beside_a_device() {
     let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
     let mut program = Command::new(built::host_program("device_beside.c"));
     program.arg(libraries).args(["1", "answers"]);
-    for file in ["placement.rs", "experts.rs", "memory_kinds.rs"] {
-        check_faults_in(&program, file);
-    }
+    check_faults_in(&program, &["placement.rs", "experts.rs", "memory_kinds.rs"]);
+}
+
+/// A few tokens of a tiny model. What it would print are times, which differ.
+fn generation(backends: &[&str], more: &[&str]) -> Option<Command> {
+    let mut bench = debian_sid::command("llama-bench", backends)?;
+    bench.args(["--threads", "1", "--repetitions", "1", "--no-warmup", "--output", "none"]);
+    bench.args(["--n-prompt", "4", "--n-gen", "2", "--model"]);
+    bench.arg(Model::TINY.file("tiny").expect("a model can be written")).args(more);
+    Some(bench)
+}
+
+/// It hands batches to libllama, and frees its context.
+#[test]
+fn a_program_that_generates_tokens() {
+    let Some(program) = generation(&["cpu"], &[]) else { return };
+    check_faults_in(&program, &["/batches.rs", "contexts.rs", "ffi/llama.rs", "positions.rs"]);
+}
+
+/// It sends its work to a server, by sockets.
+#[test]
+fn a_program_that_leaves_its_work_to_a_server() {
+    let directory = tempfile::TempDir::new().unwrap();
+    let Some(server) = RpcServer::start(directory.path(), "server.ggprof", &[]) else { return };
+    let more = ["--rpc", &server.endpoint(), "--n-gpu-layers", "99"];
+    let Some(program) = generation(&["cpu", "rpc"], &more) else { return };
+    check_faults_in(&program, &["sockets.rs", "transfers.rs"]);
 }
 
 /// With `GGML_PROFILE` the program itself has its profile written. What fails then leaves the
@@ -307,4 +335,21 @@ fn a_recording_can_be_stopped_after_a_fault() {
         assert!(line.contains("  stopped  "), "{file}: {line}");
         drop(running);
     }
+}
+
+/// What goes wrong before anything is recorded is said at the end, by the process and not again by
+/// each child that it forked.
+#[test]
+fn forked_children_do_not_repeat_what_their_parent_says() {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "(exit 0); (exit 0); (exit 0); exit 0"]);
+    let mut shell = faulty(&shell);
+    shell.command.env("GGPROF_FAULT_AT", "4");
+    let output = shell.run_well();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        said.matches("nothing is recorded, because of an internal fault").count(),
+        1,
+        "{said}"
+    );
 }

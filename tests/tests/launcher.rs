@@ -49,6 +49,15 @@ impl Launcher {
     fn names(&self) -> Vec<String> {
         names_in(self.directory.path())
     }
+
+    /// How many each of its profiles has, the fewest first.
+    fn graph_runs(&self) -> Vec<usize> {
+        let runs =
+            |name: &String| json(&self.file(name))["ggprof"]["graph_runs"].as_array().map(Vec::len);
+        let mut counts: Vec<usize> = self.names().iter().filter_map(runs).collect();
+        counts.sort();
+        counts
+    }
 }
 
 fn path(path: &Path) -> &str {
@@ -428,16 +437,9 @@ fn children_are_followed_and_told_apart() {
     let mut run = Launcher::new(&["-o", "p.json"]).program(&["sh", "-c", &line]);
     let ran = run.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let mut runs: Vec<usize> = run
-        .names()
-        .iter()
-        .map(|name| {
-            assert!(name.starts_with("p.") && name.ends_with(".json"), "{name}");
-            json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len()
-        })
-        .collect();
-    runs.sort();
-    assert_eq!(runs, [2, 3]);
+    let is_numbered = |name: &String| name.starts_with("p.") && name.ends_with(".json");
+    assert!(run.names().iter().all(is_numbered), "{:?}", run.names());
+    assert_eq!(run.graph_runs(), [2, 3]);
 }
 
 #[test]
@@ -447,11 +449,7 @@ fn forked_workers_are_reported_or_counted() {
     let mut run = Launcher::new(&["-o", "p.json"]).program(&[path(&workers), path(&libraries)]);
     let ran = run.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let runs =
-        |name: &String| json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len();
-    let mut counts: Vec<usize> = run.names().iter().map(runs).collect();
-    counts.sort();
-    assert_eq!(counts, [3, 3, 3, 3, 4]);
+    assert_eq!(run.graph_runs(), [3, 3, 3, 3, 4]);
 
     let unheard = built::host_program("forks_by_system_call.c");
     let ran = Launcher::new(&[]).program(&[path(&unheard), path(&libraries)]).run();
@@ -466,11 +464,7 @@ fn a_program_that_becomes_another_is_told_apart_from_it() {
     let mut run = Launcher::new(&["-o", "p.json"]).program(&[path(&program), path(&libraries)]);
     let ran = run.run();
     assert_eq!(ran.code, Some(0), "{ran:?}");
-    let runs =
-        |name: &String| json(&run.file(name))["ggprof"]["graph_runs"].as_array().unwrap().len();
-    let mut counts: Vec<usize> = run.names().iter().map(runs).collect();
-    counts.sort();
-    assert_eq!(counts, [2, 5]);
+    assert_eq!(run.graph_runs(), [2, 5]);
 }
 
 #[test]

@@ -5,26 +5,11 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ggprof_e2e::controlled::{Running, Session};
+use ggprof_e2e::controlled::{Running, Session, endless};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, debian_sid, published_ggml};
+use ggprof_e2e::{built, debian_sid};
 use serde_json::Value;
-use tempfile::TempDir;
-
-fn session() -> (TempDir, Session) {
-    let directory = TempDir::new().unwrap();
-    let session = Session::new(directory.path());
-    (directory, session)
-}
-
-/// A program that computes for as long as it is let, without libllama.
-fn endless() -> Option<Command> {
-    let libraries = published_ggml::libraries(published_ggml::NEWEST)?;
-    let mut workload = Command::new(built::workload());
-    workload.arg(libraries).args(["--threads", "1", "--layers", "2", "--graphs", "100000000"]);
-    Some(workload)
-}
 
 const CLIENTS: u32 = 2;
 /// Of each request; the first one comes out of the prompt.
@@ -42,10 +27,14 @@ fn ask(server: &LlamaServer, is_over: &AtomicBool, answered: &AtomicU64) {
 /// last.
 fn watch(session: &Session, looks: usize, answered: &AtomicU64) -> (Vec<Value>, u64) {
     let mut top = session.ggprof(&["top", "--json", "--count", &looks.to_string()]);
+    let started = Instant::now();
     let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
     let mut before = None;
     let mut frames = Vec::new();
     for line in BufReader::new(top.stdout.take().unwrap()).lines() {
+        if frames.is_empty() {
+            println!("the first line of top came after {:.0?}", started.elapsed());
+        }
         frames.push(serde_json::from_str(&line.unwrap()).expect("a line of JSON"));
         before.get_or_insert(answered.load(Ordering::Relaxed));
     }
@@ -62,7 +51,7 @@ fn number(frame: &Value, key: &str) -> f64 {
 fn top_counts_the_tokens_that_clients_get() {
     let model = Model::TINY.file("tiny").unwrap();
     let Some((command, port)) = llama_server::command(&model, CLIENTS) else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let server = LlamaServer::start(session.recorded(&["-o", "p.ggprof"], &command), port);
     // Counted from here on.
     let (is_over, answered) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -159,7 +148,7 @@ fn in_prometheus_format(text: &str) -> String {
 #[test]
 fn a_program_without_tokens_is_watched_too() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     // Blocks are used again all the time.
     let options = ["--max-size", "8MiB", "--metrics-file", "m.txt", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
@@ -186,10 +175,58 @@ fn a_program_without_tokens_is_watched_too() {
     assert_eq!(code, Some(143), "{said}");
 }
 
+/// As with `ggprof top --json | head -1`.
+#[test]
+fn top_ends_when_nobody_reads_what_it_says() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = Session::in_new_place();
+    let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
+    session.wait_for(1);
+    let mut top = session.ggprof(&["top", "--json"]);
+    let mut top = top.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(top.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let frame: Value = serde_json::from_str(&line).expect("a line of JSON");
+    assert_eq!(frame["pid"].as_u64(), session.wait_for(1).first().map(|&pid| u64::from(pid)));
+    let closed = Instant::now();
+    while top.try_wait().unwrap().is_none() {
+        assert!(closed.elapsed() < Duration::from_secs(60), "it goes on");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = top.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &output.stderr[..]), (Some(0), &b""[..]), "{output:?}");
+    let (code, said) = running.end();
+    assert_eq!(code, Some(143), "{said}");
+}
+
+/// A program that is killed cannot say that it ends, and its launcher may be killed with it.
+#[test]
+fn top_ends_with_a_program_that_is_killed() {
+    let Some(program) = endless() else { return };
+    for with_launcher in [false, true] {
+        let (_directory, session) = Session::in_new_place();
+        let mut recorded = session.recorded(&["-o", "p.ggprof"], &program);
+        let mut launcher = recorded.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let pid = session.wait_for(1)[0];
+        let mut top = session.ggprof(&["top", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
+        lines.next().expect("a first look").unwrap();
+        let kill = |pid: u32| Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        if with_launcher {
+            launcher.kill().unwrap();
+        }
+        kill(pid).unwrap();
+        // Its last words.
+        lines.for_each(drop);
+        assert_eq!(top.wait().unwrap().code(), Some(0));
+        launcher.wait().unwrap();
+    }
+}
+
 #[test]
 fn the_terminal_is_as_before_however_top_ends() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
     session.wait_for(1);
     std::thread::scope(|scope| {
@@ -235,10 +272,41 @@ fn check_terminal_after(session: &Session, end: &str) {
     assert_eq!(modes("before").unwrap(), modes("after").unwrap(), "{end}");
 }
 
+/// The program goes on, and is not said to be gone.
+#[test]
+fn top_says_that_the_disk_is_full() {
+    let Some(program) = endless() else { return };
+    let (_directory, session) = Session::in_new_place();
+    let run = session.recorded(&[], &program);
+    // In units of 512 bytes. No disk would be full for this program alone.
+    let line = "ulimit -f 14000; exec \"$@\"";
+    let mut limited = Command::new("sh");
+    limited.args(["-c", line, "sh"]).arg(run.get_program()).args(run.get_args());
+    limited.envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let running = Running::start(&mut limited);
+    session.wait_for(1);
+    let started = Instant::now();
+    while !session.ctl_well(&["status"]).contains("  gave-up  ") {
+        assert!(started.elapsed() < Duration::from_secs(120), "it is never full");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let top = session.ggprof(&["top", "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&top.stderr).into_owned();
+    assert_eq!(top.status.code(), Some(0), "{said}");
+    assert!(said.contains("the disk was full"), "{said}");
+    assert_eq!(String::from_utf8_lossy(&top.stdout).lines().count(), 1);
+    let again = session.ggprof(&["ctl", "start"]).output().unwrap();
+    assert_eq!(again.status.code(), Some(1), "{again:?}");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("has given up"), "{again:?}");
+    check_metrics(&session.ctl_well(&["metrics"]));
+    let (code, said) = running.end();
+    assert_eq!(code, Some(143), "{said}");
+}
+
 #[test]
 fn a_pause_leaves_a_snapshot() {
     let Some(program) = endless() else { return };
-    let (_directory, session) = session();
+    let (_directory, session) = Session::in_new_place();
     // It is stopped in a graph run, or between two.
     let when = ["--snapshot-when", "gap>500ms", "--snapshot-when", "run>500ms"];
     let options =

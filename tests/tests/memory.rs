@@ -172,3 +172,15 @@ fn a_stop_loses_no_death() {
     own.sort_unstable();
     assert_eq!(own, [(1000, 1, false), (1002, 0, true), (1004, 0, true)]);
 }
+
+/// A child process costs a program for each page of its memory, so all of them come before the model.
+#[test]
+fn ggml_is_tried_out_before_memory_is_large() {
+    let Some(libraries) = published_ggml::libraries(NEWEST) else { return };
+    let mut program = UnderAgent::new(built::host_program("makes_memory_first.c"));
+    program.command.arg(libraries);
+    let output = program.run_well();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "children while making memory: some\nchildren while computing: none\n");
+    assert_eq!(program.recording().lost(), 0);
+}

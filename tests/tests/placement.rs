@@ -191,20 +191,35 @@ fn beside_a_device(way: &str) -> Option<UnderAgent> {
     Some(program)
 }
 
-#[test]
-fn a_device_that_crashes_when_asked_is_asked_in_a_child_only() {
-    let Some(mut program) = beside_a_device("crashes") else { return };
+/// A recording of a program whose device tells nothing; what it prints is the same as alone.
+fn without_answers(way: &str) -> Option<Recording> {
+    let mut program = beside_a_device(way)?;
     let mut plain = Command::new(program.command.get_program());
     let plain = plain.args(program.command.get_args()).output().unwrap();
     assert!(plain.status.success(), "{plain:?}");
-    assert_eq!(program.run_well().stdout, plain.stdout);
+    let output = program.run_well();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&plain.stdout));
     let recording = sound(&program);
+    assert!(!recording.placements.is_empty());
+    assert!(recording.placements.values().all(|placed| placed.answers.is_empty()));
+    Some(recording)
+}
+
+#[test]
+fn a_device_that_crashes_when_asked_is_asked_in_a_child_only() {
+    let Some(recording) = without_answers("crashes") else { return };
     let asked = recording.coverage.iter().find(|it| it.what == Covered::Placement as u16);
     let asked = asked.expect("it is told that nobody can be asked");
     assert_eq!(asked.how, CoveredHow::Not as u8);
     assert!(recording.why(asked).contains("crashed"), "{asked:?}");
-    assert!(!recording.placements.is_empty());
-    assert!(recording.placements.values().all(|placed| placed.answers.is_empty()));
+}
+
+/// A child shares the connection, and whatever it sent would be in the way of what the program sends.
+#[test]
+fn a_device_of_another_machine_is_not_asked_at_all() {
+    let Some(recording) = without_answers("remote") else { return };
+    let is_about_asking = |it: &layout::Coverage| it.what == Covered::Placement as u16;
+    assert!(!recording.coverage.iter().any(is_about_asking), "nothing is missing");
 }
 
 #[test]

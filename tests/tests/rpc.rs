@@ -1,14 +1,16 @@
 //! A client and its RPC servers, each recorded on its own, on one axis of time.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use ggprof_e2e::built;
 use ggprof_e2e::counting_proxy::CountingProxy;
+use ggprof_e2e::model::Model;
 use ggprof_e2e::other_clock::OtherClock;
-use ggprof_e2e::rpc::{RpcServer, client};
+use ggprof_e2e::rpc::{RpcServer, built_client, client};
+use ggprof_e2e::source_rpc;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -144,7 +146,7 @@ fn starts(merged: &Value) -> BTreeMap<u64, Vec<i64>> {
 fn other_clocks_are_found_out(trio: &Trio) {
     let path = trio.directory.path();
     let away = [
-        OtherClock { monotonic_ns: -7_000_000_000_000, realtime_ns: 3_000_000_000, ppm: 50 },
+        OtherClock { monotonic_ns: 7_000_000_000_000, realtime_ns: 3_000_000_000, ppm: 50 },
         OtherClock { monotonic_ns: 90_000_000_000, realtime_ns: -3_000_000_000, ppm: -50 },
     ];
     let moved = [path.join("moved-one.ggprof"), path.join("moved-two.ggprof")];
@@ -229,6 +231,32 @@ fn bytes_per_token_are_those_of_the_socket() {
     assert!(many.0 > few.0);
 }
 
+/// The bytes of a token's logits, which nothing else that a server answers with comes up to.
+const LOGITS: usize = 4 * Model::TINY.vocabulary as usize;
+
+#[test]
+fn tokens_per_second_are_those_of_the_socket() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path();
+    let Some(server) = RpcServer::start(path, "server.ggprof", &[]) else { return };
+    let proxy = CountingProxy::before(server.endpoint());
+    let recording = path.join("client.ggprof");
+    let arguments = ["--n-prompt", "0", "--n-gen", "96", "--no-warmup"];
+    let output = client(&recording, &[proxy.endpoint()], &arguments).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let answer = report(&[&recording]);
+    let [phase] = rows(&answer, "phases") else { panic!("{answer:#}") };
+    let mut tokens: Vec<_> = proxy.counted().iter().flat_map(|it| it.answers_of(LOGITS)).collect();
+    tokens.sort_unstable();
+    assert_eq!(number(phase, "tokens"), tokens.len() as u64, "{phase:#}");
+    // From the first token to the last by the proxy's clock, and from the first one's start by ours.
+    let seconds = tokens[tokens.len() - 1].duration_since(tokens[0]).as_secs_f64();
+    let counted = (tokens.len() - 1) as f64 / seconds;
+    let reported = phase["tokens_per_s"].as_f64().unwrap();
+    println!("tokens/s: {reported} reported, {counted} by the proxy");
+    assert!((0.8..1.25).contains(&(reported / counted)), "{reported} {counted}");
+}
+
 #[test]
 fn a_server_that_was_recorded_in_part() {
     let directory = TempDir::new().unwrap();
@@ -262,6 +290,21 @@ fn a_server_that_was_recorded_in_part() {
     assert!(off.unwrap() <= number(link, "clock_error_ns"), "{off:?} {link:#}");
 }
 
+/// Waits until what a launcher records has computed so many graphs.
+fn wait_for_runs(launcher: &mut Child, least: u64) {
+    let id = launcher.id().to_string();
+    loop {
+        let mut status = Command::new(built::ggprof());
+        let said = status.args(["ctl", "status", &id, "--format", "json"]).output().unwrap().stdout;
+        let recorded: Value = serde_json::from_slice(&said).unwrap_or_default();
+        if recorded[0]["graph_runs"].as_u64() >= Some(least) {
+            return;
+        }
+        assert_eq!(launcher.try_wait().unwrap(), None, "it ended before");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
 fn a_connection_that_breaks_and_comes_back() {
     let directory = TempDir::new().unwrap();
@@ -269,12 +312,10 @@ fn a_connection_that_breaks_and_comes_back() {
     let Some(server) = RpcServer::start(path, "server.ggprof", &[]) else { return };
     let [broken, whole] = [path.join("broken.ggprof"), path.join("whole.ggprof")];
     let endpoint = [server.endpoint()];
-    // It is ended in the middle of its tokens, which come after its prompt.
+    // It is ended in the middle of its tokens, which come after two runs of its prompt.
     let mut first = client(&broken, &endpoint, &["--n-prompt", "16", "--n-gen", "100000"]);
-    let mut first = first.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(first.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line.contains("pp16")), "it computes its prompt");
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    let mut first = first.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_for_runs(&mut first, 30);
     let killed = Command::new("kill").args(["-TERM", &first.id().to_string()]).status();
     assert!(killed.unwrap().success());
     first.wait().unwrap();
@@ -282,15 +323,20 @@ fn a_connection_that_breaks_and_comes_back() {
     assert!(second.status.success(), "{second:?}");
     let server = server.end();
     let together = report(&[&broken, &whole, &server]);
-    let links = rows(&together, "remote_links");
-    assert_eq!(links.len(), 2, "{links:#?}");
-    for link in links {
-        assert_eq!(number(link, "matched"), number(link, "calls"), "{link:#}");
-        assert_eq!(number(link, "violations"), 0, "{link:#}");
-    }
-    // At most the graph that was under way when the first one ended has no partner.
-    let matched = sum(&together, "remote_links", "matched");
-    assert!(graph_runs(&report(&[&server])) - matched <= 1, "{links:#?}");
+    let [one, other] = rows(&together, "remote_links") else { panic!("{together:#}") };
+    // Links come with the most pairs first.
+    assert_eq!(number(other, "calls"), graph_runs(&report(&[&whole])), "{other:#}");
+    assert_eq!(number(other, "matched"), number(other, "calls"), "{other:#}");
+    assert_eq!(
+        (number(one, "violations"), number(other, "violations")),
+        (0, 0),
+        "{one:#} {other:#}"
+    );
+    // A client sends a graph only after the call has returned that left it to the server. So the last one of
+    // the first client may never have been sent, or computed for nobody.
+    assert!(number(one, "calls") - number(one, "matched") <= 1, "{one:#}");
+    let matched = number(one, "matched") + number(other, "matched");
+    assert!(graph_runs(&report(&[&server])) - matched <= 1, "{one:#} {other:#}");
 }
 
 #[test]
@@ -307,4 +353,39 @@ fn a_server_of_another_build() {
     assert_eq!(number(link, "matched"), number(link, "calls"), "{link:#}");
     assert_eq!((number(link, "other_runs"), number(link, "violations")), (0, 0), "{link:#}");
     assert!(number(link, "bounds") > 2 * number(link, "matched"), "{link:#}");
+}
+
+#[test]
+fn older_protocols_are_the_same() {
+    for (version, protocol) in source_rpc::PROTOCOLS {
+        let Some(program) = source_rpc::program(version) else { return };
+        let directory = TempDir::new().unwrap();
+        let path = directory.path();
+        let server = RpcServer::start_built(&program, path.join("server.ggprof"));
+        let recording = path.join("client.ggprof");
+        let graphs = 20;
+        let output = built_client(&program, &recording, &server.endpoint(), graphs).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "protocol {protocol}: {output:?}");
+        let server = server.end();
+        let together = report(&[&recording, &server]);
+        let [link] = rows(&together, "remote_links") else { panic!("{protocol}: {together:#}") };
+        let found = (number(link, "calls"), number(link, "matched"), number(link, "other_runs"));
+        assert_eq!(found, (graphs.into(), graphs.into(), 0), "protocol {protocol}: {link:#}");
+        assert_eq!(number(link, "violations"), 0, "protocol {protocol}: {link:#}");
+        assert!(number(link, "bounds") > 2 * number(link, "matched"), "{protocol}: {link:#}");
+        // What JSON keeps of both is enough.
+        let as_json = [path.join("client.json"), path.join("server.json")];
+        merged_alone(&recording, &as_json[0]);
+        merged_alone(&server, &as_json[1]);
+        let of_json = report(&[&as_json[0], &as_json[1]]);
+        assert_eq!(rows(&of_json, "remote_links"), rows(&together, "remote_links"));
+        // The same on another machine.
+        let moved = path.join("moved.ggprof");
+        OtherClock { monotonic_ns: 5_000_000_000, realtime_ns: 3_000_000_000, ppm: 50 }
+            .rewrite(&server, &moved);
+        let together = report(&[&recording, &moved]);
+        let [link] = rows(&together, "remote_links") else { panic!("{protocol}: {together:#}") };
+        assert_eq!((number(link, "matched"), number(link, "violations")), (graphs.into(), 0));
+    }
 }

@@ -138,3 +138,18 @@ fn sensors_can_be_left_alone() {
     assert!(run.output().expect("it runs").status.success());
     assert_eq!(report(&file)["energy"], Value::Null);
 }
+
+#[test]
+fn doctor_says_what_can_be_read() {
+    let place = TempDir::new().expect("a directory");
+    let mut doctor = Command::new(built::ggprof());
+    doctor.env("LD_LIBRARY_PATH", driver(place.path())).arg("doctor");
+    let output = doctor.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told =
+        text.lines().find(|line| line.starts_with("sensors")).unwrap_or_else(|| panic!("{text}"));
+    assert!(
+        told.contains("processors: ") && told.contains("GPU 0 Stand-in: clock, power"),
+        "{told}"
+    );
+}

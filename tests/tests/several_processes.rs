@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ggprof_e2e::controlled::{Running, Session};
+use ggprof_e2e::other_clock::OtherClock;
 use ggprof_e2e::{built, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -98,4 +100,77 @@ fn two_processes_at_once_are_two_with_one_clock() {
     let listed = ask(&["report"], &[directory.path().to_owned()]);
     assert_eq!(listed["backends"], together["backends"]);
     assert!(ask(&["explain"], &files).is_object());
+}
+
+/// Two programs that compute all the time; the recording of one is stopped for a while.
+fn one_with_a_gap(libraries: &Path, session: &Session) -> [PathBuf; 2] {
+    let mut endless = Command::new(built::workload());
+    endless.arg(libraries).args(["--threads", "1", "--layers", "2", "--graphs", "100000000"]);
+    let start = |name: &str| {
+        let file = session.file(name).to_string_lossy().into_owned();
+        Running::start(&mut session.recorded(&["-o", &file], &endless))
+    };
+    let whole = start("whole.ggprof");
+    session.wait_for_one(&whole);
+    let part = start("part.ggprof");
+    session.wait_for_one(&part);
+    let second = part.id().to_string();
+    session.ctl_well(&["stop", &second]);
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    session.ctl_well(&["start", &second]);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    part.end();
+    whole.end();
+    ["whole.ggprof", "part.ggprof"].map(|name| session.file(name))
+}
+
+#[test]
+fn what_is_missing_of_one_process_is_not_its_idle_time() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let directory = TempDir::new().unwrap();
+    let session = Session::new(directory.path());
+    let files = one_with_a_gap(&libraries, &session);
+    let alone = files.clone().map(|file| ask(&["report"], &[file]));
+    let together = ask(&["report"], &files);
+    assert!(alone[0].get("gaps").is_none(), "{:#}", alone[0]);
+    let gap_ns = alone[1]["gaps"]["gap_ns"].as_u64().unwrap();
+    assert!(gap_ns > 300_000_000);
+    let [row] = &together["process_gaps"].as_array().unwrap()[..] else { panic!("{together:#}") };
+    assert_eq!(row["gap_ns"].as_u64(), Some(gap_ns), "{row}");
+    assert_eq!(row["gap_runs"], alone[1]["gaps"]["gap_runs"]);
+    for (row, alone) in together["backends"].as_array().unwrap().iter().zip(&alone) {
+        assert_eq!(row["busy_ns"], alone["backends"][0]["busy_ns"]);
+        let ns = |what: &str| row[what].as_u64().unwrap_or(0);
+        let wall_ns = together["time"]["wall_ns"].as_u64().unwrap();
+        let parts = ["busy_ns", "copying_ns", "idle_ns", "unrecorded_ns", "absent_ns"].map(ns);
+        assert_eq!(parts.iter().sum::<u64>(), wall_ns, "{row}");
+    }
+    let unrecorded = |at: usize| together["backends"][at]["unrecorded_ns"].as_u64();
+    assert_eq!([unrecorded(0), unrecorded(1)], [None, Some(gap_ns)]);
+
+    // And the same after it was written down.
+    let merged = session.file("both.json");
+    let mut merge = session.ggprof(&["merge"]);
+    let output = merge.args(&files).arg("-o").arg(&merged).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let again = ask(&["report"], &[merged]);
+    assert_eq!(again["process_gaps"], together["process_gaps"]);
+    assert_eq!(again["backends"], together["backends"]);
+    assert_eq!(again["phases"], together["phases"]);
+}
+
+#[test]
+fn how_uncertain_the_time_of_day_is() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let directory = two_at_once(&libraries);
+    let mut files = files_in(directory.path());
+    let moved = directory.path().join("moved.ggprof");
+    let clock = OtherClock { monotonic_ns: 9_000_000_000, realtime_ns: 3_000_000, ppm: 0 };
+    clock.rewrite(&files[1], &moved);
+    files[1] = moved;
+    let said = ask(&["report"], &files)["warnings"].to_string();
+    // What this machine's system says of its clock, which the recordings have.
+    assert!(said.contains("aligned by the time of day"), "{said}");
+    let kinds = ["against each other, as far as the systems know", "no server sets right"];
+    assert!(kinds.iter().any(|kind| said.contains(kind)), "{said}");
 }

@@ -1,10 +1,14 @@
 //! Windows and SIGUSR2: which part of the program's life is recorded. The program itself does
 //! the same in all cases.
 
+use std::process::Command;
+
+use ggprof_e2e::controlled::Session;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, published_ggml};
 use ggprof_spool::layout::Window;
+use serde_json::Value;
 
 /// The workload computes thirty graphs under these variables.
 fn recorded(variables: &[(&str, &str)]) -> Option<Recording> {
@@ -39,6 +43,30 @@ fn a_range_of_graph_runs() {
         assert_eq!((completed(&recording), recording.header.window), (expected, window));
         assert_eq!(recording.runs.len(), expected);
     }
+}
+
+/// They keep the numbers that they have in the program, in every answer.
+#[test]
+fn graph_runs_of_a_window_are_called_as_in_the_program() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let directory = tempfile::TempDir::new().unwrap();
+    let session = Session::new(directory.path());
+    let mut workload = Command::new(built::workload());
+    workload.arg(libraries).args(["--graphs", "30", "--threads", "1"]);
+    let options = ["--graphs", "10..20", "-o", "p.ggprof"];
+    assert!(session.recorded(&options, &workload).status().unwrap().success());
+    let answer = |words: &[&str]| {
+        let words = [&["report", "p.ggprof"], words].concat();
+        String::from_utf8(session.ggprof(&words).output().unwrap().stdout).unwrap()
+    };
+    let runs: Value = serde_json::from_str(&answer(&["--by", "run", "--format", "json"])).unwrap();
+    let numbers = runs["runs"].as_array().unwrap().iter().map(|run| run["run"].as_u64().unwrap());
+    assert_eq!(numbers.collect::<Vec<_>>(), (10..=20).collect::<Vec<_>>());
+    let calls = answer(&["--top-kernels", "3", "--format", "json"]);
+    let calls: Value = serde_json::from_str(&calls).unwrap();
+    let tables = calls.as_object().unwrap().values().filter_map(Value::as_array);
+    let of_calls: Vec<u64> = tables.flatten().filter_map(|row| row["graph_run"].as_u64()).collect();
+    assert!(of_calls.len() >= 3 && of_calls.iter().all(|run| (10..=20).contains(run)), "{calls:#}");
 }
 
 #[test]

@@ -34,9 +34,9 @@ function eachBusy(recording, take) {
 }
 
 // Whether nobody knows what was done in the middle of it.
-/** @param {Recording} recording @param {Span} gap */
+/** @param {Recording} recording @param {Gap} gap */
 function isUnrecorded(recording, gap) {
-  return recording.unrecorded.some(({ start, end }) => start < gap.end && end > gap.start);
+  return recording.unrecordedOf(recording.backends[gap.backend].process).some(({ start, end }) => start < gap.end && end > gap.start);
 }
 
 // Sorting now and then keeps the list short without sorting for every gap.

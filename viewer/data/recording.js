@@ -66,11 +66,17 @@ export class Recording {
     }
   }
 
-  // How much of the range was recorded; of the whole recording without one.
-  /** @param {Span | null} range */
-  recordedIn(range) {
+  // When nothing was recorded of a process; of all of them without one.
+  /** @param {number | null} process */
+  unrecordedOf(process) {
+    return process === null ? this.unrecorded : this.processes[process].unrecorded;
+  }
+
+  // How much of the range was recorded, of a process or of any; of the whole recording without a range.
+  /** @param {Span | null} range @param {number | null} [process] */
+  recordedIn(range, process = null) {
     const [from, to] = range ? [range.start, range.end] : [0, this.wall];
-    const missing = this.unrecorded.map(({ start, end }) => Math.max(Math.min(end, to) - Math.max(start, from), 0));
+    const missing = this.unrecordedOf(process).map(({ start, end }) => Math.max(Math.min(end, to) - Math.max(start, from), 0));
     return Math.max(to - from - missing.reduce((sum, time) => sum + time, 0), 0);
   }
 

@@ -51,11 +51,13 @@ function estimated(recording, rows, wall) {
   /** @param {Total} row @param {Estimate[]} of @returns {Total} */
   const adjusted = (row, of) => {
     if (of.length === 0) return row;
-    const [ns, calls] = [of.reduce((sum, one) => sum + one[2], 0), of.reduce((sum, one) => sum + one[4], 0)];
+    const [ns, calls, covers] = [2, 4, 5].map((at) => of.reduce((sum, one) => sum + Number(one[at]), 0));
     const errors = of.map((one) => one[3]);
     const total = Math.max((row.isTimed ? row.total : 0) + ns, 0);
+    const known = (row.isTimed ? row.timed : 0) + covers;
     return {
       ...row, total, share: wall > 0 ? total / wall : 0, count: row.count + Math.round(calls), estimated: Math.max(ns, 0),
+      timed: known, average: known > 0 ? total / known : row.average,
       error: errors.some((error) => error === null) ? null : Math.hypot(...errors.map(Number)),
       name: ns < 0 ? `rest of ${row.name}s` : row.name,
     };
@@ -141,6 +143,7 @@ function summary(recording, all, wall) {
   for (let at = 0; at < durations.length; at += 1) total += durations[at];
   return {
     count: all.length,
+    timed: timed.length,
     total,
     isTimed,
     estimated: 0,

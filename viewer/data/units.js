@@ -2,14 +2,10 @@
 
 const TIMES = [{ size: 1e9, unit: "s" }, { size: 1e6, unit: "ms" }, { size: 1e3, unit: "µs" }, { size: 1, unit: "ns" }];
 const DAY = 24 * 3600 * 1000;
-const POWERS = [{ size: 1e12, unit: "T" }, { size: 1e9, unit: "G" }, { size: 1e6, unit: "M" }, { size: 1e3, unit: "k" }];
 
 /** @param {number | null} ns */
 export function duration(ns) {
-  if (ns === null || !Number.isFinite(ns)) return "";
-  if (ns === 0) return "0 ns";
-  const { size, unit } = timeUnit(Math.abs(ns));
-  return `${significant(ns / size)} ${unit}`;
+  return ns === null || !Number.isFinite(ns) ? "" : scaled(ns, ["ns", "µs", "ms", "s"]);
 }
 
 // The largest unit of which a time is at least one.
@@ -36,6 +32,30 @@ export function compute(perNs) {
   return perNs === null || !Number.isFinite(perNs) ? "" : scaled(perNs * 1e9, ["FLOP/s", "KFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s"]);
 }
 
+// `8.39 MFLOP`.
+/** @param {number} count */
+export function operations(count) {
+  return scaled(count, ["FLOP", "KFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"]);
+}
+
+// `41,600 t/s`, `4.12 t/s`.
+/** @param {number} perSecond */
+export function tokenRate(perSecond) {
+  return `${grouped(perSecond)} t/s`;
+}
+
+// `1.98 GHz`.
+/** @param {number} hertz */
+export function frequency(hertz) {
+  return scaled(hertz, ["Hz", "kHz", "MHz", "GHz"]);
+}
+
+// `312 W`.
+/** @param {number} watts */
+export function power(watts) {
+  return scaled(watts * 1e3, ["mW", "W", "kW"]);
+}
+
 // The number in the largest unit that leaves it at least 1.
 /** @param {number} number @param {string[]} units */
 function scaled(number, units) {
@@ -55,25 +75,30 @@ export function count(number) {
 
 /** @param {number} fraction */
 export function percent(fraction) {
-  return `${(fraction * 100).toFixed(1)}%`;
-}
-
-// Flops with their magnitude: `8.39 M`.
-/** @param {number | null} number */
-export function magnitude(number) {
-  if (number === null) return "";
-  const found = POWERS.find(({ size }) => number >= size);
-  return found ? `${significant(number / found.size)} ${found.unit}` : String(number);
+  return `${rounded(fraction * 100, 1)}%`;
 }
 
 // Three digits, which is what can be compared at a glance.
 /** @param {number} number */
 export function significant(number) {
   const size = Math.abs(number);
-  if (size >= 1000) return count(number);
-  if (size < 0.01 && size > 0) return size < 1e-4 ? number.toExponential(1) : number.toFixed(4);
-  const text = number.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+  const text = rounded(number, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
+}
+
+// The same, but thousands have all their digits: `41,600`.
+/** @param {number} number */
+export function grouped(number) {
+  return Math.abs(number) >= 1000 ? count(number) : significant(number);
+}
+
+// What lies exactly between two becomes the even one, as in the reports: whole nanoseconds often do.
+/** @param {number} number @param {number} digits */
+function rounded(number, digits) {
+  const text = number.toFixed(digits);
+  const isBetween = Math.abs((number * 10 ** digits) % 1) === 0.5 && /^50*$/.test(number.toFixed(digits + 60).slice(-60));
+  if (!isBetween || "02468".includes(text[text.length - 1])) return text;
+  return (number - (Math.sign(number) * 0.1) / 10 ** digits).toFixed(digits);
 }
 
 // `14:03:27.250`, where the reader is.

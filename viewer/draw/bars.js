@@ -21,15 +21,16 @@ export function drawBars(context, lane, box, view, look) {
       current = colour;
     }
     // Pixels that are mostly idle are low, so that gaps show at any distance and colours stay what they
-    // are; where there is no height for that, they are a little paler.
+    // are. Bars of thin lanes are higher, or nobody would see them.
     const alone = count === 1 && width > 1;
     const low = box.height < LOWEST_SKYLINE;
-    const alpha = look.alpha * (alone ? look.shade?.(thing) ?? 1 : low ? 0.6 + 0.4 * filled : 1);
+    const alpha = look.alpha * (alone ? look.shade?.(thing) ?? 1 : 1);
     if (context.globalAlpha !== alpha) context.globalAlpha = alpha;
     const shown = width > 3 ? width - 0.5 : Math.max(width, 1);
     const inset = low ? 0.5 : 1;
     const most = box.height - 2 * inset;
-    const high = alone || low ? most : Math.max(most * (0.3 + 0.7 * filled), 2);
+    const least = low ? 0.6 : 0.3;
+    const high = alone ? most : Math.max(most * (least + (1 - least) * filled), 2);
     context.fillRect(box.x + x, box.y + inset + most - high, shown, high);
     if (lane.waits && width >= 1) drawWait(context, lane, lane.waits, at, box, view);
     if (width > LABELLED && look.labels && box.height > 12) {

@@ -1,6 +1,5 @@
 // How much was moved, computed or generated per time, as an area.
 
-import { significant } from "../data/units.js";
 import { rates, STEP } from "../layout/counters.js";
 
 // Draws and returns what to write beside the row's name: the highest rate, which is as high as
@@ -17,5 +16,5 @@ export function drawCounter(context, row, box, view, colours) {
     const tall = (steps[from] / most) * (box.height - 3);
     if (tall > 0) context.fillRect(box.x + from * STEP, box.y + box.height - 1 - tall, (to - from) * STEP, tall);
   }
-  return `to ${significant(most)}`;
+  return row.levels ? row.words(most) : `to ${row.words(most)}`;
 }

@@ -34,7 +34,7 @@ export function drawDepth(canvas, dots, lines, steps) {
 /** @param {CanvasRenderingContext2D} context @param {DepthAxis} x @param {DepthAxis} y @param {DepthDot} dot */
 function drawDot(context, x, y, dot) {
   const place = { x: x.place(dot.depth), y: y.place(dot.ns), dot };
-  context.globalAlpha = 0.5;
+  context.globalAlpha = 0.8;
   context.fillStyle = dot.colour;
   context.beginPath();
   context.arc(place.x, place.y, 2.5, 0, 2 * Math.PI);

@@ -10,7 +10,7 @@ export function drawOverlay(canvas, scene, state) {
   const { context, width, height } = prepare(canvas);
   const colours = theme();
   /** @type {Place} */
-  const place = { context, height, colours, toX: (time) => GUTTER + ((time - state.view.start) / (state.view.end - state.view.start)) * (width - GUTTER) };
+  const place = { context, width, height, colours, toX: (time) => GUTTER + ((time - state.view.start) / (state.view.end - state.view.start)) * (width - GUTTER) };
   context.beginPath();
   context.rect(GUTTER, 0, width - GUTTER, height);
   context.clip();
@@ -28,7 +28,7 @@ export function drawOverlay(canvas, scene, state) {
 }
 
 /** @param {Place} place @param {Span} range */
-function drawRange({ context, height, colours, toX }, { start, end }) {
+function drawRange({ context, width, height, colours, toX }, { start, end }) {
   const [left, right] = [toX(start), toX(end)];
   context.globalAlpha = 0.14;
   context.fillStyle = colours.accent;
@@ -36,10 +36,16 @@ function drawRange({ context, height, colours, toX }, { start, end }) {
   context.globalAlpha = 1;
   context.fillRect(left, 0, 1, height);
   context.fillRect(right, 0, 1, height);
-  context.fillStyle = colours.accent;
   context.textAlign = "center";
   context.font = `600 ${context.font}`;
-  context.fillText(duration(end - start), (left + right) / 2, RULER / 2);
+  const text = duration(end - start);
+  // In the middle of what is in sight, and instead of the ruler's own words.
+  const middle = (Math.max(left, GUTTER) + Math.min(right, width)) / 2;
+  const wide = context.measureText(text).width + 12;
+  context.fillStyle = colours.panel;
+  context.fillRect(middle - wide / 2, 2, wide, RULER - 4);
+  context.fillStyle = colours.accent;
+  context.fillText(text, middle, RULER / 2);
   context.textAlign = "left";
 }
 

@@ -18,34 +18,46 @@ export function drawTimeline(canvas, scene, state) {
   const moving = scene.rows.filter((row) => !row.fixed);
   drawRows(size, fixed, RULER, scene, state, colours);
   drawRows(size, moving, RULER + scene.fixed, scene, state, colours);
-  for (const gap of scene.recording.unrecorded) drawUnrecorded(size, gap, state.view, colours);
+  const whole = { x: GUTTER, y: RULER, width: size.width - GUTTER, height: size.height - RULER };
+  for (const gap of scene.recording.unrecorded) drawUnrecorded(context, whole, gap, state.view, colours);
 }
 
 const HATCH = 8;
 
 // Hatched from top to bottom: nothing is known of this time.
-/** @param {ReturnType<typeof prepare>} size @param {Span & { runs: number }} gap @param {Span} view @param {Theme} colours */
-function drawUnrecorded({ context, width, height }, gap, view, colours) {
+/** @param {CanvasRenderingContext2D} context @param {Box} box @param {Unrecorded} gap @param {Span} view @param {Theme} colours */
+function drawUnrecorded(context, box, gap, view, colours) {
   /** @param {number} time */
-  const toX = (time) => GUTTER + ((time - view.start) / (view.end - view.start)) * (width - GUTTER);
-  const [left, right] = [Math.max(toX(gap.start), GUTTER), Math.min(toX(gap.end), width)];
+  const toX = (time) => box.x + ((time - view.start) / (view.end - view.start)) * box.width;
+  const [left, right] = [Math.max(toX(gap.start), box.x), Math.min(toX(gap.end), box.x + box.width)];
   if (right <= left) return;
+  const bottom = box.y + box.height;
   context.save();
   context.beginPath();
-  context.rect(left, RULER, right - left, height - RULER);
+  context.rect(left, box.y, right - left, box.height);
   context.clip();
   context.strokeStyle = colours.line;
   context.lineWidth = 1;
   context.beginPath();
-  for (let x = left - height; x < right; x += HATCH) {
-    context.moveTo(x, height);
-    context.lineTo(x + height, 0);
+  for (let x = left - box.height; x < right; x += HATCH) {
+    context.moveTo(x, bottom);
+    context.lineTo(x + box.height, box.y);
   }
   context.stroke();
   context.fillStyle = colours.faint;
-  const text = `not recorded: ${count(gap.runs)} graph ${gap.runs === 1 ? "run" : "runs"}`;
-  if (context.measureText(text).width + 12 < right - left) context.fillText(text, left + 6, RULER + 10);
+  const text = gap.runs === null ? "not there" : gap.runs === 0 ? "not recorded" : `not recorded: ${count(gap.runs)} graph ${gap.runs === 1 ? "run" : "runs"}`;
+  if (context.measureText(text).width + 12 < right - left) context.fillText(text, left + 6, box.y + 10);
   context.restore();
+}
+
+// What is missing of one process is hatched in the rows of its work.
+/** @param {CanvasRenderingContext2D} context @param {PlacedRow} row @param {Box} box @param {Recording} recording @param {Span} view @param {Theme} colours */
+function drawOwnUnrecorded(context, row, box, recording, view, colours) {
+  const process = row.process ?? recording.backends[row.backend ?? -1]?.process ?? null;
+  if (process === null) return;
+  /** @param {Unrecorded} gap */
+  const isOfAll = (gap) => recording.unrecorded.some(({ start, end }) => start <= gap.start && end >= gap.end);
+  for (const gap of recording.unrecordedOf(process)) if (!isOfAll(gap)) drawUnrecorded(context, box, gap, view, colours);
 }
 
 // Draws rows, as far as they are below `top`.
@@ -75,6 +87,7 @@ function drawRow(context, row, box, scene, state, colours) {
   if (row.kind === "group" || row.kind === "band") drawGroup(context, row, box, scene.timesOf(row, state.range), colours);
   else if (isCounter(row)) remark = drawCounter(context, row, box, state.view, colours);
   else drawLane(context, row, box, scene, state);
+  if (row.lane) drawOwnUnrecorded(context, row, box, scene.recording, state.view, colours);
   context.restore();
   return remark;
 }
@@ -113,17 +126,21 @@ function drawName(context, row, box, remark, colours) {
   const isGroup = row.kind === "group" || isBand;
   // Rows that share a height are named once, in the middle of all.
   const height = box.height * (1 + (row.joined ?? 0));
-  const label = row.pinned ? row.label : row.shown ?? row.label;
-  if (label !== "") {
+  // A rate's unit tells which one it is.
+  const own = row.kind === "counter" && !row.levels && remark !== "" ? "" : row.shown ?? row.label;
+  const apart = row.kind === "counter" ? [row.of, own].filter(Boolean).join(" ") : row.label;
+  const label = row.pinned ? apart : own;
+  if (label + remark !== "") {
     context.fillStyle = isGroup ? colours.panel : colours.back;
     context.fillRect(0, box.y, GUTTER, height);
   }
   context.fillStyle = isGroup ? colours.text : colours.faint;
   const mark = isGroup || row.kind === "fold" ? (row.collapsed ? "▸ " : "▾ ") : row.pinned ? "◆ " : "";
+  const left = isGroup || row.pinned ? 6 : 20;
   // The name of a band has the whole width.
-  const name = label.length > 18 && !isBand ? `${label.slice(0, 17)}…` : label;
+  const room = isBand ? Infinity : GUTTER - left - (remark === "" ? 2 : context.measureText(remark).width + 12);
   if (isBand) context.font = `bold ${context.font}`;
-  context.fillText(mark + name, isGroup ? 6 : 20, box.y + height / 2);
+  context.fillText(fitting(context, mark + label, room), left, box.y + height / 2);
   if (isBand) context.font = context.font.replace("bold ", "");
   context.textAlign = "right";
   context.fillText(remark, GUTTER - 8, box.y + box.height / 2);
@@ -131,4 +148,12 @@ function drawName(context, row, box, remark, colours) {
   if (row.joined) return;
   context.fillStyle = colours.line;
   context.fillRect(0, box.y + box.height - 0.5, box.x + box.width, 0.5);
+}
+
+/** @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
+function fitting(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let letters = text.length;
+  while (letters > 0 && context.measureText(`${text.slice(0, letters)}…`).width > room) letters -= 1;
+  return `${text.slice(0, letters)}…`;
 }

@@ -1,7 +1,7 @@
 // Draws speeds over commits or over time: a dot for each recording, the median and the range of each
 // commit, and a ring where a change is more than noise.
 
-import { significant } from "../data/units.js";
+import { grouped, tokenRate } from "../data/units.js";
 import { drawAxes } from "../draw/axes.js";
 import { prepare, theme } from "../draw/canvas.js";
 import { shortName } from "./series.js";
@@ -22,7 +22,7 @@ export function drawHistory(canvas, lines, commits, byTime) {
   const points = lines.flatMap((line) => line.points);
   const x = byTime ? timeAxis(points, width) : commitAxis(points, commits, width);
   const y = speedAxis(points, height);
-  drawAxes(context, { ...x, name: byTime ? "day of recording" : "" }, { ...y, name: "tokens/s" }, { width, height }, MARGIN, colours);
+  drawAxes(context, { ...x, name: byTime ? "day of recording" : "" }, { ...y, name: "t/s" }, { width, height }, MARGIN, colours);
   return lines.flatMap((line) => drawLine(context, x, y, line, colours));
 }
 
@@ -74,10 +74,10 @@ function signed(share) {
 
 /** @param {string} name @param {HistoryPoint} point */
 function sentence(name, { commit, median, lowest, highest, change, runs }) {
-  const range = runs.length > 1 ? ` (${significant(lowest)} to ${significant(highest)}, ${runs.length} recordings)` : ` (${runs[0].file})`;
+  const range = runs.length > 1 ? ` (${grouped(lowest)} to ${grouped(highest)}, ${runs.length} recordings)` : ` (${runs[0].file})`;
   const since = change ? `, ${signed(change.share)} against the recordings before${change.certain ? "" : ", which may be noise"}` : "";
   const [first] = runs.flatMap(({ at }) => (at === null ? [] : [day(at)]));
-  return `${[name, commit].filter(Boolean).join(", ")}: ${significant(median)} t/s${range}${since}${first ? `; recorded ${first}` : ""}`;
+  return `${[name, commit].filter(Boolean).join(", ")}: ${tokenRate(median)}${range}${since}${first ? `; recorded ${first}` : ""}`;
 }
 
 /** @param {HistoryPoint[]} points @param {string[]} commits @param {number} width @returns {PointAxis} */
@@ -138,5 +138,5 @@ function speedAxis(points, height) {
   for (let at = 0; low + at * step <= high * 1.0001 && at < 50; at += 1) ticks.push(low + at * step);
   /** @param {number} value */
   const place = (value) => height - MARGIN.bottom - ((value - low) / (high - low)) * (height - MARGIN.bottom - MARGIN.top);
-  return { place, ticks, word: significant };
+  return { place, ticks, word: grouped };
 }

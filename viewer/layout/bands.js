@@ -13,7 +13,7 @@ export function bands(recording, eventsOfBackend) {
     const key = `process ${process}`;
     return {
       key, label: host === null ? label : `${label} · ${host}`,
-      summary: { kind: "lane", what: "summary", label: "all", lane: flattened(recording, inOrder(own)), key: `${key}/all` },
+      summary: { kind: "lane", what: "summary", label: "all", process, lane: flattened(recording, inOrder(own)), key: `${key}/all` },
     };
   });
 }

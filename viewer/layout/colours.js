@@ -21,11 +21,18 @@ const KNOWN = {
   CONT: "#aaaa00", SCALE: "#99ddff", copy_H2D: "#e0a030", copy_D2H: "#b5651d", copy_D2D: "#8c6d31",
 };
 
-// Black or white, whichever is easier to read on a colour.
+/** @type {Map<string, string>} */
+const TEXTS = new Map();
+
+// Black or white, whichever has more contrast to a colour.
 /** @param {string} colour */
 export function textOn(colour) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 125 ? "#000" : "#fff";
+  const known = TEXTS.get(colour);
+  if (known) return known;
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255).map((part) => (part <= 0.04 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+  const text = 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000" : "#fff";
+  TEXTS.set(colour, text);
+  return text;
 }
 
 // From slow to fast: Tol's scheme for values that grow.
@@ -106,8 +113,8 @@ function efficiency(recording, roofs) {
   };
 }
 
-// Phases: warm-up, prompt, generation, both at once, encoding, graphs without tokens.
-export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#aa7799", "#55aa88", "#999999"];
+// Phases: warm-up, prompt, generation, both at once, encoding, graphs without tokens, drafts.
+export const PHASE_COLOURS = ["#bbbbbb", "#ddaa33", "#6699cc", "#aa7799", "#55aa88", "#999999", "#99bbdd"];
 
 // FNV-1a.
 /** @param {string} text */

@@ -9,13 +9,13 @@ import { visibleBars } from "./visible.js";
 // Pixels to a step: areas need no finer ones, and half as many are drawn in half the time.
 export const STEP = 2;
 
-// A row for the things in `lanes`; null if none of them has an amount. `perSecond` is what one
-// amount per nanosecond is shown as.
-/** @param {string} prefix @param {string} label @param {Lane[]} lanes @param {Amount} amountOf @param {number} [perSecond] @returns {CounterRow | null} */
-export function counterRow(prefix, label, lanes, amountOf, perSecond = 1) {
+// A row for the things in `lanes`; null if none of them has an amount. `words` are those of a rate, and
+// `perSecond` is what they take one amount per nanosecond as.
+/** @param {string} prefix @param {string} label @param {Lane[]} lanes @param {Amount} amountOf @param {(rate: number) => string} words @param {number} [perSecond] @returns {CounterRow | null} */
+export function counterRow(prefix, label, lanes, amountOf, words, perSecond = 1) {
   const amounts = lanes.map((lane) => running(lane.events, amountOf));
   if (!amounts.some((sums) => sums[sums.length - 1] > 0)) return null;
-  return { kind: "counter", what: label, label, lanes, amounts, perSecond, key: `${prefix}/${label}`, backend: Number(prefix) };
+  return { kind: "counter", what: label, label, words, lanes, amounts, perSecond, key: `${prefix}/${label}`, backend: Number(prefix) };
 }
 
 /** @param {Row} row @returns {row is CounterRow} */

@@ -2,6 +2,7 @@
 // them, and its rates. Made once; what is shown of it is for `rows.js`.
 
 import { COPY, OP } from "../data/recording.js";
+import { bandwidth, compute } from "../data/units.js";
 import { bands, closedAtFirst } from "./bands.js";
 import { counterRow } from "./counters.js";
 import { flattened, lane, split } from "./lanes.js";
@@ -51,8 +52,8 @@ function backendGroup(recording, backend, at, { ops, copies, all }, parts) {
   /** @type {(amount: (event: number) => number) => (event: number) => number} */
   const rated = (amount) => (event) => (recording.hasRate(event) ? amount(event) : 0);
   const counters = [
-    counterRow(`${at}`, "GB/s", lanes, rated((event) => recording.moved(event))),
-    counterRow(`${at}`, "GFLOP/s", lanes, rated((event) => recording.flops(event))),
+    counterRow(`${at}`, "GB/s", lanes, rated((event) => recording.moved(event)), bandwidth),
+    counterRow(`${at}`, "GFLOP/s", lanes, rated((event) => recording.flops(event)), compute),
   ];
   return {
     key: `${at}`,

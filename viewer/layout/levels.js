@@ -1,6 +1,14 @@
 // What holds until it changes, such as how much memory there was: a row for each, in groups of
 // their own below the others.
 
+import { bytes, frequency, power } from "../data/units.js";
+
+/** @type {{ [unit: string]: (value: number) => string }} */
+const WORDS = {
+  MB: (value) => bytes(value * 1e6), "MB in use": (value) => `${bytes(value * 1e6)} in use`,
+  MHz: (value) => frequency(value * 1e6), W: power,
+};
+
 /** @param {Recording} recording @returns {Group[]} */
 export function levelGroups({ levels }) {
   const names = [...new Set(levels.map(({ group }) => group))];
@@ -13,7 +21,9 @@ export function levelGroups({ levels }) {
 /** @param {Levels} levels @returns {CounterRow} */
 function levelRow(levels) {
   const { group, label, unit } = levels;
-  return { kind: "counter", what: unit, label, lanes: [], amounts: [], perSecond: 1, levels, key: `levels/${group}/${label}` };
+  // The unit stands beside the figure.
+  const shown = label.endsWith(` ${unit}`) ? label.slice(0, -unit.length - 1) : label;
+  return { kind: "counter", what: unit, label, shown, words: WORDS[unit], lanes: [], amounts: [], perSecond: 1, levels, key: `levels/${group}/${label}` };
 }
 
 // The highest level in each step of the width, of which there are `steps.length`.

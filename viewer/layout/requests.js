@@ -1,7 +1,7 @@
 // The requests of a server, each in two parts: until its first token, and from there on. The parts of a
 // request are numbered twice its place and one more.
 
-import { duration } from "../data/units.js";
+import { duration, significant } from "../data/units.js";
 import { PHASE_COLOURS } from "./colours.js";
 import { counterRow } from "./counters.js";
 import { apart, laneFrom } from "./lanes.js";
@@ -18,7 +18,7 @@ export function requestGroup({ requests: { list } }) {
   const lanes = partsOf(list);
   const look = requestLook(list);
   // One for as long as each is there: so many at once.
-  const inFlight = counterRow(KEY, "in flight", lanes, (part) => durationOf(list[part >> 1], part));
+  const inFlight = counterRow(KEY, "in flight", lanes, (part) => durationOf(list[part >> 1], part), (number) => `${significant(number)} in flight`);
   const rows = lanes.map((spans, at) => ({ kind: /** @type {const} */ ("requests"), label: lanes.length > 1 ? `requests ${at + 1}` : "requests", spans, look, key: `${KEY}/${at}` }));
   return { key: KEY, label: "Requests", backend: null, band: null, summary: inFlight ?? rows[0], rows };
 }

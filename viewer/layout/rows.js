@@ -8,7 +8,7 @@ export function arrange(top, groups, { collapsed, pinned }) {
   const rows = [...top];
   const every = groups.flatMap((group) => [group.summary, ...group.rows].map((row) => ({ ...row, group })));
   let band = null;
-  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, label: `${row.group.backend?.label ?? row.group.label} ${row.label}` })));
+  rows.push(...every.filter((row) => pinned.has(row.key)).map((row) => ({ ...row, pinned: true, of: row.group.backend?.label ?? row.group.label, label: `${row.group.backend?.label ?? row.group.label} ${row.label}` })));
   for (const group of groups) {
     if (group.band && group.band !== band) rows.push(...bandRows(group.band, collapsed));
     band = group.band;

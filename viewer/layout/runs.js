@@ -1,6 +1,6 @@
 // The rows on top: phases, graph runs, and the tokens that these took in per second.
 
-import { duration, significant } from "../data/units.js";
+import { duration, tokenRate } from "../data/units.js";
 import { PHASE_COLOURS } from "./colours.js";
 import { counterRow } from "./counters.js";
 import { apart, laneFrom } from "./lanes.js";
@@ -15,7 +15,7 @@ export function topRows(recording) {
   /** @param {Row["kind"]} kind @param {string} label @param {Lane[]} lanes @param {Look} look @returns {Row[]} */
   const named = (kind, label, lanes, look) =>
     lanes.map((spans, at) => ({ kind, label: lanes.length > 1 ? `${label} ${at + 1}` : label, spans, look, top: true, key: `top/${label}/${at}` }));
-  const tokens = counterRow("top", "tokens/s", lanesOf(runs.start, periods(runs)), (run) => runs.tokens[run], 1e9);
+  const tokens = counterRow("top", "tokens/s", lanesOf(runs.start, periods(runs)), (run) => runs.tokens[run], tokenRate, 1e9);
   return [
     ...named("phases", "phases", spansOfPhases, phaseLook(phases)),
     ...named("runs", "graph runs", spansOfRuns, runLook(recording)),
@@ -50,7 +50,7 @@ function phaseLook(phases) {
   /** @param {number} at */
   const label = (at) => {
     const { label, rate } = phases[at];
-    return rate ? [`${label} · ${significant(rate)} tokens/s`, label] : [label];
+    return rate ? [`${label} · ${tokenRate(rate)}`, label] : [label];
   };
   return {
     alpha: 1, colour: (at) => PHASE_COLOURS[phases[at].kind], label, labels: true,
@@ -65,8 +65,8 @@ function runLook({ phases, runs }) {
   return {
     // Neighbours differ, so that single runs can be told apart.
     alpha: 1, shade: (at) => (at % 2 === 0 ? 1 : 0.82),
-    colour: (at) => PHASE_COLOURS[phases[runs.phase[at]]?.kind ?? UNKNOWN_PHASE], label: (at) => [`run ${at} · ${lasted(at)}`, `run ${at}`, String(at)], labels: true,
-    tip: (at) => [`graph run ${at}`, `${lasted(at)}${tokenText(runs.tokens[at])}`, "click: select its time"],
+    colour: (at) => PHASE_COLOURS[phases[runs.phase[at]]?.kind ?? UNKNOWN_PHASE], label: (at) => [`run ${runs.number[at]} · ${lasted(at)}`, `run ${runs.number[at]}`, String(runs.number[at])], labels: true,
+    tip: (at) => [`graph run ${runs.number[at]}`, `${lasted(at)}${tokenText(runs.tokens[at])}`, "click: select its time"],
   };
 }
 

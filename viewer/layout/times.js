@@ -9,7 +9,7 @@ export function timesIn(recording, group, range) {
   const lanes = (what) => group.rows.flatMap((row) => (row.what === what && row.lane ? [row.lane] : []));
   const busy = covered(lanes("ops"), range);
   const active = covered([...lanes("ops"), ...lanes("copies")], range);
-  return { busy, copying: active - busy, idle: Math.max(recording.recordedIn(range) - active, 0), inRange: true };
+  return { busy, copying: active - busy, idle: Math.max(recording.recordedIn(range, group.backend?.process ?? null) - active, 0), inRange: true };
 }
 
 // How much of the range the things of all lanes cover together. The lanes are walked side by side.

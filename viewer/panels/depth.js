@@ -58,7 +58,7 @@ function sentence({ label, exact, slope }, dots) {
   const times = dots.map(({ ns }) => ns);
   const most = usualMost(times);
   const longer = times.filter((ns) => ns > most).length;
-  const cut = longer > 0 ? ` ${count(longer)} that took much longer are at the top.` : "";
+  const cut = longer > 0 ? ` ${longer === 1 ? "One that took much longer is" : `${count(longer)} that took much longer are`} at the top.` : "";
   return `Each run of the ${label}, and its attention. ${cost}${source}${cut} Click a dot to see the run.`;
 }
 

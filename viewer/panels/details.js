@@ -1,6 +1,6 @@
 // Everything about the selected event, and where it stands among calls of the same shape.
 
-import { bandwidth, bytes, compute, duration, magnitude, percent } from "../data/units.js";
+import { bandwidth, bytes, compute, duration, operations, percent } from "../data/units.js";
 import { colourOfName, textOn } from "../layout/colours.js";
 import { element } from "./element.js";
 import { histogram } from "./histogram.js";
@@ -70,7 +70,7 @@ function place(recording, event) {
     ["backend", backendText(recording, event)],
     ["layer", layer === null ? "" : `${layer} · ${recording.modules[columns.module[event]]}`],
     ["phase", recording.phase(event)?.label ?? ""],
-    ["graph run", columns.run[event] === 0 ? "" : String(columns.run[event] - 1)],
+    ["graph run", columns.run[event] === 0 ? "" : String(recording.runs.number[columns.run[event] - 1])],
     ["start", duration(recording.start(event))],
     ["duration", duration(recording.duration(event))],
     ["of it counted", columns.uncharged[event] === 0 ? "" : `${duration(recording.charged(event))}, without gaps and what overlaps`],
@@ -92,7 +92,7 @@ function amounts(recording, event) {
   const perTime = (amount) => (amount > 0 && ns > 0 && recording.hasRate(event) ? amount / ns : null);
   return [
     ["bytes", Number.isNaN(moved) ? "" : bytes(moved)],
-    ["operations", flops > 0 ? `${magnitude(flops)}FLOP` : ""],
+    ["operations", flops > 0 ? operations(flops) : ""],
     ["memory", bandwidth(perTime(moved))],
     ["compute", compute(perTime(flops))],
     ["threads", threadText(columns, event)],

@@ -5,7 +5,7 @@ import { count, percent } from "../data/units.js";
 import { drawExperts, heightOfExperts } from "../draw/experts.js";
 import { element } from "./element.js";
 
-const HINT = "Each line is a layer, each field an expert: the darker, the more it was used, within its layer. Point at one.";
+const HINT = "Each line is a layer, each field an expert: the stronger its colour, the more it was used, within its layer. Point at one.";
 
 /** @param {ExpertLayer[]} layers @returns {Panel} */
 export function expertsPanel(layers) {
@@ -42,7 +42,6 @@ function map(title, layers, told) {
     told.textContent = found ? describe(found.layer, found.expert) : HINT;
   });
   new ResizeObserver(draw).observe(canvas);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   return { part: element("div", {}, element("h3", {}, title), canvas), draw };
 }
 

@@ -8,7 +8,7 @@ import { element } from "./element.js";
 
 // Rows below this are drawn, and named only by pointing at them.
 const NAMED = 0.01;
-const KINDS = ["warm-up", "prompt", "generation", "mixed", "encoding", "graphs"];
+const KINDS = ["warm-up", "prompt", "generation", "mixed", "encoding", "graphs", "draft"];
 // More layers than this are a strip without numbers.
 const NUMBERED = 64;
 

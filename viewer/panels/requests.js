@@ -1,9 +1,9 @@
 // The requests that a server answered, and the longest waits of their tokens.
 
-import { clockTime, count, duration, significant } from "../data/units.js";
+import { clockTime, count, duration, tokenRate } from "../data/units.js";
 import { element } from "./element.js";
 
-const HINT = "A click selects the request's time and searches its events.";
+const HINT = "A request begins with its first batch: time in a queue before is not known. A click selects its time and searches its events.";
 
 /** @param {Recording} recording @param {Store} store @param {Actions} actions */
 export function requestsPanel({ requests, clock }, store, actions) {
@@ -18,8 +18,8 @@ export function requestsPanel({ requests, clock }, store, actions) {
   const lines = requests.list.map((request) => {
     const [p50, p95] = request.waits ?? [null, null];
     const cells = [
-      `${request.number}${request.warmUp ? " (warm-up)" : ""}`, when(request.start), count(request.prompt), count(request.reused), count(request.chunks), duration(request.first),
-      count(request.generated), request.rate === null ? "" : `${significant(request.rate)} t/s`, duration(p50), duration(p95), duration(request.longest), request.for ?? "",
+      `${request.number}${request.warmUp ? " (warm-up)" : ""}${request.beganBefore ? " (began before)" : ""}`, when(request.start), count(request.prompt), count(request.reused), count(request.chunks), duration(request.first),
+      count(request.generated), request.rate === null ? "" : tokenRate(request.rate), duration(p50), duration(p95), duration(request.longest), request.for ?? "",
     ];
     return line(cells, () => go(request.number, request));
   });

@@ -2,7 +2,7 @@
 // backend or, where they give none, under the best that the recording itself reached.
 
 import { roofs, workByShape } from "../data/roofline.js";
-import { bandwidth, compute, duration, significant } from "../data/units.js";
+import { bandwidth, compute, duration } from "../data/units.js";
 import { drawRoofline } from "../draw/roofline.js";
 import { colourOfName } from "../layout/colours.js";
 import { element } from "./element.js";
@@ -64,7 +64,7 @@ function peakInputs(store, { backend, label, seen }) {
   /** @param {keyof Roof} what @param {string} unit */
   const input = (what, unit) => {
     const field = element("input", {
-      type: "number", min: 0, step: "any", inputmode: "decimal", "aria-label": `Peak ${unit} of ${label}`, placeholder: significant(seen[what]).replaceAll(",", ""),
+      type: "number", min: 0, step: "any", inputmode: "decimal", "aria-label": `Peak ${unit} of ${label}`, placeholder: String(Number(seen[what].toPrecision(3))),
       value: String(store.state.peaks[backend]?.[what] ?? ""),
       oninput: () => store.update({ peaks: withPeak(store.state.peaks, backend, what, Number(field.value)) }),
     });

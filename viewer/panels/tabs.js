@@ -44,6 +44,8 @@ export function tabs(store, list) {
     update?.();
   }));
   window.addEventListener("afterprint", show);
+  // Plots have the colours of the page.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => list[chosen].update?.());
 
   show();
   list.forEach(({ update, dependsOn }, at) => {

@@ -1,6 +1,6 @@
 // A few words about what is under the pointer.
 
-import { duration, percent, significant } from "../data/units.js";
+import { duration, percent } from "../data/units.js";
 import { GUTTER } from "../draw/canvas.js";
 import { isCounter, rates, STEP } from "../layout/counters.js";
 import { element } from "./element.js";
@@ -55,5 +55,5 @@ function nameWords(row) {
 /** @param {CounterRow} row @param {Span} view @param {number} x @param {number} width */
 function counterWords(row, view, x, width) {
   const rate = rates(row, view, width)[Math.floor(x / STEP)] ?? 0;
-  return rate > 0 ? [`${significant(rate)} ${row.what}`] : [];
+  return rate > 0 ? [row.words(rate)] : [];
 }

@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { drawn, hash, selectedOf } from "./browser.mjs";
+import { textsOn, watchCanvases } from "./texts.mjs";
 import { caption, clickName, hover, labels, number, pixel, pixels, rowAt, xOf } from "./timeline.mjs";
 
 const US = 1000;
@@ -55,9 +56,9 @@ export const lanes = {
     assert.match(await point(page, "ops 2", 300), /^ADD 100 µs\nffn_out-0/);
     assert.equal(await point(page, "ops 1", 800), "");
     assert.equal(await pixel(page, ".stage canvas.under", await xOf(page, 300 * US), await rowAt(page, "ops 1")), "#4477aa");
-    assert.match(await point(page, "graph runs 1", 700), /^graph run 0\n1 ms, 7 tokens/);
+    assert.match(await point(page, "graph runs 1", 700), /^graph run 1\n1 ms, 7 tokens/);
     assert.match(await point(page, "graph runs 2", 700), /^graph run 2\n1 ms, 1 token\n/);
-    assert.match(await point(page, "phases 2", 700), /^tg1 · 1,000 tokens\/s/);
+    assert.match(await point(page, "phases 2", 700), /^tg1 · 1,000 t\/s/);
   },
   "a fused op names its parts": async (page) => {
     const [left, right] = [await xOf(page, 422 * US), await xOf(page, 618 * US)];
@@ -82,9 +83,9 @@ export const lanes = {
     assert.match(await page.locator(".details").innerText(), /threads\s+2, busiest 300 µs, 23.7% of their time waiting/);
   },
   "counters give rates, of what overlaps the sum": async (page) => {
-    assert.equal(await point(page, "tokens/s", 300), "7,000 tokens/s");
-    assert.equal(await point(page, "tokens/s", 800), "8,000 tokens/s");
-    assert.equal(await point(page, "tokens/s", 1700), "1,250 tokens/s");
+    assert.equal(await point(page, "tokens/s", 300), "7,000 t/s");
+    assert.equal(await point(page, "tokens/s", 800), "8,000 t/s");
+    assert.equal(await point(page, "tokens/s", 1700), "1,250 t/s");
     // 4 MiB of weights and what goes with them in 400 µs.
     assert.equal(await point(page, "GB/s", 1200), "10.5 GB/s");
     assert.equal(await point(page, "GB/s", 1600, 1), "7 GB/s");
@@ -101,7 +102,7 @@ export const lanes = {
   "power and clocks stand below": async (page) => {
     assert.equal(await point(page, "GPU 0 W", 500), "300 W");
     assert.equal(await point(page, "GPU 0 W", 1200), "450 W");
-    assert.equal(await point(page, "GPU 0 MHz", 500), "1,980 MHz");
+    assert.equal(await point(page, "GPU 0 MHz", 500), "1.98 GHz");
     assert.equal(await point(page, "package-0 W", 400), "");
     assert.equal(await point(page, "package-0 W", 800), "100 W");
     // Behind the last reading nothing is known.
@@ -140,6 +141,19 @@ export const lanes = {
   "tasks of the host are drawn, or told of": async (page) => {
     assert.match(await point(page, "tasks", 175), /^pipeline compile 50 µs\nmul_mat_q\nthread 42/);
     assert.match(await page.locator("header").innerText(), /1 task of the host \(50 µs in all\) came before the first event/);
+  },
+  "heads of lanes tell of the selected range": async (page) => {
+    await watchCanvases(page);
+    const heads = async () => (await textsOn(page, ".stage canvas.under")).map(({ text }) => text).filter((text) => text.startsWith("computing"));
+    await click(page, "graph runs 1", 1500);
+    // Of 1,200 to 2,000 µs the device has the first 200, and the CPU 600.
+    const range = "in the selected range";
+    assert.deepEqual(await heads(), [`computing 25.0%   copying 0.0%   idle 75.0%   ${range}`, `computing 75.0%   copying 0.0%   idle 25.0%   ${range}`]);
+    assert.deepEqual((await textsOn(page, ".stage canvas.over")).map(({ text, covers }) => [text, covers]), [["800 µs", true]]);
+    await page.keyboard.press("Escape");
+    await drawn(page);
+    const whole = await heads();
+    assert.ok(whole.length === 2 && whole.every((text) => !text.includes(range)), whole.join());
   },
   "a phase and a graph run select their time": async (page) => {
     await click(page, "graph runs 1", 1500);

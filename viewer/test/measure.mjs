@@ -39,6 +39,7 @@ console.log(JSON.stringify({
   firstDrawingMs: Math.round(firstDrawing),
   medianFrameMs: Number(frames[Math.floor(frames.length / 2)].toFixed(1)),
   p95FrameMs: Number(frames[Math.floor(frames.length * 0.95)].toFixed(1)),
+  longestFrameMs: Number(frames[frames.length - 1].toFixed(1)),
   meanFrameCpuMs: Number((((await worked()) - before) * 1000 / FRAMES).toFixed(1)),
   heapMB: Math.round(heap / 1e6),
   faults,

@@ -1,6 +1,6 @@
-// All checks, each on a fresh load: `run.mjs EXAMPLE EVERYTHING HOSTILE LIMITED DAMAGED GAPPED [NAME]`.
+// All checks, each on a fresh load: `run.mjs EXAMPLE SIDES EVERYTHING HOSTILE LIMITED DAMAGED GAPPED [NAME]`.
 //
-// EXAMPLE is a real recording, EVERYTHING a made-up one with all that recordings can have. The
+// EXAMPLE is a real recording, SIDES one of a CPU and a GPU, EVERYTHING a made-up one with all that recordings can have. The
 // names of HOSTILE try to be markup, LIMITED draws only some of its events, of DAMAGED a part is
 // missing, and of GAPPED some graph runs were not recorded. With NAME only the checks run whose names contain it.
 
@@ -15,14 +15,18 @@ import { navigation, smallWindow, touch } from "./navigation.mjs";
 import { damaged, hostile, limited } from "./pages.mjs";
 import { overview } from "./overview.mjs";
 import { gapped, requests } from "./requests.mjs";
+import { readable } from "./readable.mjs";
 import { roofline } from "./roofline.mjs";
 import { selection } from "./selection.mjs";
+import { sides } from "./sides.mjs";
 import { tables } from "./tables.mjs";
 
-const [, , example, everything, hostilePage, limitedPage, damagedPage, gappedPage, wanted = ""] = process.argv;
+const [, , example, sidesPage, everything, hostilePage, limitedPage, damagedPage, gappedPage, wanted = ""] = process.argv;
 
 const SUITES = [
   [overview, example, { overview: true, viewport: { width: 1440, height: 900 } }], [navigation, example], [selection, example], [tables, example], [roofline, example], [depth, example], [keyboard, example], [colours, example], [realLanes, example],
+  [sides, sidesPage, { overview: true, viewport: { width: 1440, height: 900 } }], [readable, sidesPage, { overview: true, viewport: { width: 1440, height: 900 } }],
+  [readable, everything, { viewport: { width: 1500, height: 1600 } }],
   [lanes, everything, { viewport: { width: 1500, height: 1600 } }], [smallWindow, everything, { viewport: { width: 640, height: 480 } }], [touch, everything, { hasTouch: true }],
   [experts, everything], [requests, everything, { viewport: { width: 1500, height: 1600 } }], [gapped, gappedPage],
   [hostile, hostilePage], [limited, limitedPage], [damaged, damagedPage],

@@ -1,6 +1,7 @@
 //! `cargo xtask chaos`: real programs under random hazards, alone and recorded, for as long as you
 //! like. It prints every violation with the command that repeats it, and a table at the end.
 
+use crate::system;
 use anyhow::{Context, bail};
 use ggprof_e2e::chaos::{Campaign, Choice, Finding};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +18,7 @@ struct Wish {
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let wish = Wish::from(arguments)?;
+    system::install_for_bindings()?;
     let mut campaign = Campaign::new();
     let begun = Instant::now();
     println!("from seed {} on", wish.first_seed);

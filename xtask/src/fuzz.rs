@@ -4,7 +4,8 @@ use crate::shell;
 use anyhow::Context;
 use std::path::Path;
 
-const TARGETS: &[&str] = &["ggml_json", "spool", "any_input", "catalogue"];
+const TARGETS: &[&str] =
+    &["ggml_json", "spool", "any_input", "merge", "catalogue", "live", "peaks", "kept_pairs"];
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let seconds: u32 = match arguments {

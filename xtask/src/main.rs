@@ -60,7 +60,7 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "soak",
-        help: "a recorded llama-server under load [--minutes N, default 30]",
+        help: "a recorded llama-server under load [--top: watched or not] [--minutes N, default 30]",
         run: soak::run,
     },
     Task {

@@ -1,6 +1,7 @@
 //! `cargo xtask matrix`: which programs and builds of ggml are recorded, how completely, and at
 //! what cost.
 
+use crate::system;
 use anyhow::bail;
 use ggprof_e2e::matrix::{self, Finding};
 use ggprof_e2e::{changed_ggml, old_ggml, rust_programs};
@@ -72,6 +73,7 @@ fn in_pairs(speeds: &[(f64, f64)]) -> String {
 /// Builds of a ggml that was changed, Rust programs, and old ggml: what is recorded of each, and why not all of
 /// it. Only those with the words in their names.
 fn changed(words: &str) -> anyhow::Result<()> {
+    system::install_for_bindings()?;
     println!("| build | nodes | recorded | ops seen by, or why not | same output | ended |");
     println!("| :--- | ---: | ---: | :--- | :--- | :--- |");
     let mut complaints = Vec::new();

@@ -3,6 +3,8 @@
 //! requests, so that the load of the machine affects both alike. It prints the result of each phase
 //! and a summary at the end. If others use the machine too, processor time per token says more than
 //! tokens per second.
+//!
+//! With `--top` there is one server, recorded, which `ggprof top` watches in every second phase.
 
 use crate::bench::measure::median_and_range;
 use crate::shell;
@@ -10,6 +12,8 @@ use anyhow::{Context, bail};
 use ggprof_e2e::controlled::Session;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,16 +25,20 @@ const REQUESTS: u64 = 40;
 const LIMIT: &str = "16MB";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let (compared, arguments) = match arguments {
+        [flag, rest @ ..] if flag == "--top" => (Compared::Top, rest),
+        rest => (Compared::Recording, rest),
+    };
     let minutes: u64 = match arguments {
         [] => 30,
         [flag, minutes] if flag == "--minutes" => minutes.parse().context("--minutes N")?,
-        _ => bail!("cargo xtask soak [--minutes N]"),
+        _ => bail!("cargo xtask soak [--top] [--minutes N]"),
     };
     let place = shell::target().join(format!("soak-{}", std::process::id()));
     let session = Session::new(&place);
-    let soak = Soak::start(&session)?;
+    let soak = Soak::start(&session, compared)?;
     let mut pairs = Vec::new();
-    println!("alone → recorded");
+    println!("{}", compared.names().join(" → "));
     println!("| minutes | tokens/s | ratio | CPU ms per token | ratio | memory, MiB | file, MB |");
     println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let begun = Instant::now();
@@ -42,21 +50,40 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     soak.summarize(&session, &pairs)
 }
 
-/// The two servers.
+/// What the two phases of a pair differ in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Recording,
+    Top,
+}
+
+impl Compared {
+    fn names(self) -> [&'static str; 2] {
+        match self {
+            Compared::Recording => ["alone", "recorded"],
+            Compared::Top => ["recorded", "watched"],
+        }
+    }
+}
+
+/// The two servers, or the one that is recorded.
 struct Soak<'a> {
     session: &'a Session,
-    alone: LlamaServer,
+    compared: Compared,
+    alone: Option<LlamaServer>,
     recorded: LlamaServer,
     recorded_pid: u32,
     requests: AtomicU64,
     failures: AtomicU64,
 }
 
-/// Two phases, one of each server, and how they stood afterwards.
+/// Two phases, without and with, and how they stood afterwards.
 struct Pair {
-    alone: Phase,
-    recorded: Phase,
+    without: Phase,
+    with: Phase,
     file: u64,
+    /// What `top` used, of one processor.
+    top: Option<f64>,
 }
 
 /// What a server did in one phase, and its memory afterwards.
@@ -67,38 +94,56 @@ struct Phase {
 }
 
 impl<'a> Soak<'a> {
-    fn start(session: &'a Session) -> anyhow::Result<Self> {
+    fn start(session: &'a Session, compared: Compared) -> anyhow::Result<Self> {
         let model = Model::SMALL.file("small")?;
         let command = || llama_server::command(&model, SLOTS).context("sid's llama-server");
-        let (plain, port) = command()?;
-        let alone = LlamaServer::start(plain, port);
+        let alone = match compared {
+            Compared::Recording => {
+                let (plain, port) = command()?;
+                Some(LlamaServer::start(plain, port))
+            }
+            Compared::Top => None,
+        };
         let (program, port) = command()?;
         let options = ["--max-size", LIMIT, "-o", "soak.ggprof"];
         let recorded = LlamaServer::start(session.recorded(&options, &program), port);
         let requests = AtomicU64::new(0);
+        let failures = AtomicU64::new(0);
         let mut soak =
-            Soak { session, alone, recorded, recorded_pid: 0, requests, failures: 0.into() };
-        // Both have met every kind of request before anything is measured.
-        soak.load(&soak.alone, 0);
-        soak.load(&soak.recorded, 0);
+            Soak { session, compared, alone, recorded, recorded_pid: 0, requests, failures };
+        // They have met every kind of request before anything is measured.
+        for server in soak.alone.iter().chain([&soak.recorded]) {
+            soak.load(server, 0);
+        }
         soak.recorded_pid = session.wait_for(1)[0];
         Ok(soak)
     }
 
     fn pair(&self, number: usize) -> anyhow::Result<Pair> {
         let first = (number as u64 + 1) * REQUESTS;
-        let alone = || self.phase(&self.alone, self.alone.id(), first);
         let recorded = || self.phase(&self.recorded, self.recorded_pid, first);
-        let (alone, recorded) = if number.is_multiple_of(2) {
-            let alone = alone()?;
-            (alone, recorded()?)
+        let without = || match &self.alone {
+            Some(alone) => self.phase(alone, alone.id(), first),
+            None => recorded(),
+        };
+        let with = || match self.compared {
+            Compared::Recording => Ok((recorded()?, None)),
+            Compared::Top => {
+                let top = Top::start(self.session)?;
+                let phase = recorded()?;
+                Ok::<_, anyhow::Error>((phase, Some(top.end()?)))
+            }
+        };
+        let (without, (with, top)) = if number.is_multiple_of(2) {
+            let without = without()?;
+            (without, with()?)
         } else {
-            let recorded = recorded()?;
-            (alone()?, recorded)
+            let with = with()?;
+            (without()?, with)
         };
         let spools = self.session.spools();
         let file = spools.first().context("there is no recording")?.metadata()?.len();
-        Ok(Pair { alone, recorded, file })
+        Ok(Pair { without, with, file, top })
     }
 
     fn phase(&self, server: &LlamaServer, pid: u32, first: u64) -> anyhow::Result<Phase> {
@@ -158,15 +203,22 @@ impl<'a> Soak<'a> {
             let (ratio, low, high) = median_and_range(pairs.iter().map(ratio).collect());
             println!("{what}: x {ratio:.3} (median; middle half {low:.3} to {high:.3})");
         }
+        let top: Vec<f64> = pairs.iter().filter_map(|pair| pair.top).collect();
+        if !top.is_empty() {
+            let (share, low, high) = median_and_range(top);
+            let [share, low, high] = [share, low, high].map(|share| 100.0 * share);
+            println!("top: {share:.2}% of a processor ({low:.2} to {high:.2})");
+        }
         let mib = |phase: &Phase| phase.kib as f64 / 1024.0;
+        let [without, with] = self.compared.names();
         for (what, first, last) in
-            [("alone", &first.alone, &last.alone), ("recorded", &first.recorded, &last.recorded)]
+            [(without, &first.without, &last.without), (with, &first.with, &last.with)]
         {
             println!("memory {what}: {:.1} MiB first, {:.1} MiB last", mib(first), mib(last));
         }
-        println!("memory: x {:.3}", last.recorded.kib as f64 / last.alone.kib as f64);
+        println!("memory: x {:.3}", last.with.kib as f64 / last.without.kib as f64);
         println!("file: {} bytes first, {} bytes last", first.file, last.file);
-        self.alone.end();
+        self.alone.into_iter().for_each(LlamaServer::end);
         self.recorded.end();
         shell::run(&mut session.ggprof(&["report", "soak.ggprof", "--top-ops", "5"]))
     }
@@ -174,28 +226,59 @@ impl<'a> Soak<'a> {
 
 impl Pair {
     fn speed(&self) -> f64 {
-        self.recorded.tokens_per_s / self.alone.tokens_per_s
+        self.with.tokens_per_s / self.without.tokens_per_s
     }
 
     fn cpu(&self) -> f64 {
-        self.recorded.cpu_ms_per_token / self.alone.cpu_ms_per_token
+        self.with.cpu_ms_per_token / self.without.cpu_ms_per_token
     }
 
     fn print(&self, since: Duration) {
-        let Pair { alone, recorded, file } = self;
+        let Pair { without, with, file, .. } = self;
         println!(
             "| {:.1} | {:.0} → {:.0} | {:.3} | {:.2} → {:.2} | {:.3} | {} → {} | {:.1} |",
             since.as_secs_f64() / 60.0,
-            alone.tokens_per_s,
-            recorded.tokens_per_s,
+            without.tokens_per_s,
+            with.tokens_per_s,
             self.speed(),
-            alone.cpu_ms_per_token,
-            recorded.cpu_ms_per_token,
+            without.cpu_ms_per_token,
+            with.cpu_ms_per_token,
             self.cpu(),
-            alone.kib / 1024,
-            recorded.kib / 1024,
+            without.kib / 1024,
+            with.kib / 1024,
             *file as f64 / 1e6
         );
+    }
+}
+
+/// `ggprof top`, which looks once a second.
+struct Top {
+    process: Child,
+    begun: Instant,
+    used_ms: f64,
+}
+
+impl Top {
+    /// It has read what was recorded before when this returns.
+    fn start(session: &Session) -> anyhow::Result<Top> {
+        let mut command = session.ggprof(&["top", "--json"]);
+        let mut process = command.stdout(Stdio::piped()).spawn()?;
+        let lines = BufReader::new(process.stdout.take().context("its output")?);
+        let (said, first) = std::sync::mpsc::channel();
+        // Somebody has to read all that it says.
+        std::thread::spawn(move || lines.lines().for_each(|_| _ = said.send(())));
+        first.recv().context("top says nothing")?;
+        let used_ms = cpu_ms(process.id())?;
+        Ok(Top { process, begun: Instant::now(), used_ms })
+    }
+
+    /// What it used of a processor.
+    fn end(mut self) -> anyhow::Result<f64> {
+        let used_ms = cpu_ms(self.process.id())? - self.used_ms;
+        let passed = self.begun.elapsed();
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(used_ms / 1e3 / passed.as_secs_f64())
     }
 }
 

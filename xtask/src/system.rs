@@ -65,6 +65,13 @@ pub(crate) fn install(program: &'static str, package: &'static str) -> anyhow::R
     install_missing(&[Needed { what: What::Program(program), package }])
 }
 
+/// The same for crates that make their bindings when they are compiled, as `llama-cpp-2` does: a compiler's
+/// library with its headers. Where its name has another number, apt-get finds that nothing is missing.
+pub(crate) fn install_for_bindings() -> anyhow::Result<()> {
+    let what = What::FileLike("/usr/lib/x86_64-linux-gnu", "libclang-1");
+    install_missing(&[Needed { what, package: "libclang-dev" }])
+}
+
 fn install_missing(needed: &[Needed]) -> anyhow::Result<()> {
     let missing = needed.iter().filter(|needed| !needed.what.is_there());
     let packages: Vec<&str> = missing.map(|needed| needed.package).collect();

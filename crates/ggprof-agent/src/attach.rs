@@ -3,16 +3,17 @@
 
 use std::ffi::{CStr, c_char};
 
-use ggprof_spool::attaching::{Answer, encode};
+use ggprof_spool::attaching::{AttachAnswer, encode};
 
 use crate::config::Environment;
 use crate::lifecycle;
-use crate::observe::fail_open::guard;
+use crate::observe::fail_open::{contained, guard};
+use crate::recorder::current;
 
 /// Begins the recording that the settings ask for. The settings are C strings, as in an environment,
 /// with an empty one behind them.
 ///
-/// Returns the answer (`ggprof_spool::attaching`), which stays.
+/// Returns the answer (`ggprof_spool::attaching`), which is never freed.
 ///
 /// # Safety
 /// `settings` are such strings, and nobody else calls this meanwhile.
@@ -20,10 +21,19 @@ use crate::observe::fail_open::guard;
 unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
     // A thread that was stopped inside the agent may hold its locks.
     let busy = Err("it was in the middle of an agent of ggprof. Try again".to_owned());
-    let answer: Answer = guard(busy, |_| {
-        // SAFETY: the caller's contract.
-        let settings = unsafe { strings(settings) };
-        lifecycle::attach(Environment::given(settings))
+    let fault = Err("an internal fault of ggprof; the program itself is not affected".to_owned());
+    let answer: AttachAnswer = guard(busy, |_| {
+        let faults = current::faults();
+        let answer = contained(fault, || {
+            // SAFETY: the caller's contract.
+            let settings = unsafe { strings(settings) };
+            lifecycle::attach(Environment::given(&settings))
+        });
+        if current::faults() > faults {
+            // Whoever asked does not wait for a recording any more.
+            current::give_up();
+        }
+        answer
     });
     Box::leak(encode(&answer).into_boxed_slice()).as_ptr()
 }

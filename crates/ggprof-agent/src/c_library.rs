@@ -3,7 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 
-/// An address inside the C library: of a function for which no program puts another in its place.
+/// An address inside the C library: that of a function which no program replaces with its own.
 pub(crate) fn address_inside() -> usize {
     #[cfg(target_env = "gnu")]
     let function = libc::gnu_get_libc_version as *const ();
@@ -25,6 +25,42 @@ pub(crate) fn begins_with_program(first_name: &[u8]) -> bool {
 #[used]
 static NEEDS_LIBDL: unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int = libc::dladdr;
 
+/// The agent asked the loader for something, and `failed` says whether in vain. A program asks for the last
+/// error to find out whether its own question failed: glibc forgets an error at the next question, musl
+/// only when it is asked for.
+pub(crate) fn forget_loader_error(failed: bool) {
+    if cfg!(target_env = "musl") && failed {
+        // SAFETY: gives this thread's last error, and forgets it.
+        unsafe { libc::dlerror() };
+    }
+}
+
+/// Has these called at every fork: before it, after it in the parent, after it in the child. They live as
+/// long as the agent, which is never closed.
+pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+    // glibc puts a `pthread_atfork` into every library, which calls this. The page that it is on would be
+    // touched in every process.
+    #[cfg(target_env = "gnu")]
+    unsafe extern "C" {
+        fn __register_atfork(
+            before: extern "C" fn(),
+            parent: extern "C" fn(),
+            child: extern "C" fn(),
+            library: *const c_void,
+        ) -> c_int;
+    }
+    // SAFETY: no library, because none is ever to be closed.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        __register_atfork(before, parent, child, std::ptr::null())
+    };
+    // SAFETY: functions without arguments, which stay.
+    #[cfg(target_env = "musl")]
+    unsafe {
+        libc::pthread_atfork(Some(before), Some(parent), Some(child))
+    };
+}
+
 /// What the loader tells debuggers, at the beginning of `r_debug`.
 #[repr(C)]
 pub(crate) struct ToldDebuggers {
@@ -34,7 +70,7 @@ pub(crate) struct ToldDebuggers {
     pub(crate) state: c_int,
 }
 
-/// Where it tells that; it stays there.
+/// The address of that struct, which never changes.
 pub(crate) fn told_debuggers() -> *const ToldDebuggers {
     #[cfg(target_env = "gnu")]
     unsafe extern "C" {

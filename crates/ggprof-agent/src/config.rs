@@ -12,13 +12,13 @@ use std::path::PathBuf;
 use ggprof_spool::{layout, place};
 
 pub(crate) use delivery::Delivery;
-pub(crate) use environment::{Environment, identity_of_stdout};
+pub(crate) use environment::{Environment, identity_of_stdout, value_of};
 
 /// Room for some eight million ops.
 const LIBRARY_BYTES: u64 = 256 << 20;
 /// One percent.
 const DEFAULT_BUDGET_PERMILLE: u32 = 10;
-/// Below that a file of limited size holds hardly more than descriptions.
+/// The smallest limit that leaves room for events beside the descriptions.
 const LEAST_BLOCKS: usize = 63;
 
 /// What `ggprof run` or `GGML_PROFILE` asked for.
@@ -67,7 +67,7 @@ impl Span {
         let number = |name, otherwise: u64| -> Result<u64, String> {
             Ok(environment.number(name)?.unwrap_or(otherwise))
         };
-        let wait = environment.number("GGPROF_START_AFTER_NS")?;
+        let wait = environment.number(environment::WAITS)?;
         let all = Span::default();
         Ok(Span {
             start_ns: wait.map_or(0, |wait| environment.copied_ns().saturating_add(wait)),

@@ -23,8 +23,8 @@ pub const SYMBOL: &CStr = lifecycle::SYMBOL;
 #[derive(Debug)]
 pub struct Control {
     pub version: u32,
-    /// Sees from now on which schedulers are made and freed, unless the program runs already:
-    /// then it may not want to be recorded at all.
+    /// Starts tracking which schedulers are made and freed, unless the program already runs: it may
+    /// not want to be recorded at all.
     pub prepare: extern "C" fn(),
     /// Records from now on what the scheduler computes: its number in the recording. 0 if
     /// nothing can be recorded, [`FREED`] if it was freed.

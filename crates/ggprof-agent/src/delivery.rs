@@ -11,6 +11,8 @@
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
+use ggprof_ggml::PROFILE_VARIABLE;
+
 use crate::config::{Delivery, identity_of_stdout};
 use crate::fault::fault_point;
 use crate::observe::this_thread::ThisThread;
@@ -51,13 +53,14 @@ impl Delivery {
         if runs == last.runs.load(Ordering::Relaxed) {
             return;
         }
-        // Until it has gone well, the recording is all there is.
+        // Counts as failed until the command has succeeded.
         let went_wrong = last.went_wrong.swap(true, Ordering::Relaxed);
         let again = last.runs.load(Ordering::Relaxed) > 0 && !went_wrong;
         let Some(_alone) = last.busy.try_lock() else { return };
         fault_point!();
         let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        // A forked child has its parent's unwritten output as well: that is the parent's.
+        // A forked child has a copy of its parent's unwritten output, which only the parent may
+        // write.
         if self.output.is_none() && !recorder.is_forked {
             flush_stdout();
         }
@@ -86,7 +89,7 @@ impl Delivery {
         let environment: [_; 8] =
             std::array::from_fn(|_| environment.next().unwrap_or(std::ptr::null()));
         match spawn::run(&self.command, &arguments, &environment, &self.directory) {
-            // What else went wrong, the command has said itself.
+            // The command reports its other errors itself.
             Ok(code) => DELIVERED.contains(&code),
             Err(NotStarted) => {
                 kept(spool, &[self.command.to_bytes(), b" cannot be run"]);
@@ -100,7 +103,8 @@ fn kept(spool: &CStr, why: &[&[u8]]) {
     let [first, second] = [why[0], why.get(1).copied().unwrap_or_default()];
     let spool = spool.to_bytes();
     quiet_log::say(&[
-        b"GGML_PROFILE: ",
+        PROFILE_VARIABLE.as_bytes(),
+        b": ",
         first,
         second,
         b"; the recording is kept, open it with: ggprof report ",
@@ -108,8 +112,8 @@ fn kept(spool: &CStr, why: &[&[u8]]) {
     ]);
 }
 
-/// What the program printed comes before the summary. Its buffer is left alone if
-/// somebody is just using it.
+/// Makes sure that what the program printed comes before the summary. Leaves the buffer alone if
+/// another thread is using it.
 fn flush_stdout() {
     unsafe extern "C" {
         static stdout: *mut libc::FILE;

@@ -7,14 +7,16 @@
 //! (`recorder::current`). Some children are not recorded and only count themselves in the parent's
 //! recording: those that were forked while a lock could not be taken, while another thread was
 //! inside the loader (`ffi::loader`), in the middle of a graph, or with a system call that runs no
-//! fork handlers.
+//! fork handlers. Where a lock could not be taken, the agent does nothing in the child (`lock`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::c_library;
 use crate::clock;
 use crate::devices;
 use crate::hooks::{device_nodes, library};
 use crate::lock::{HeldAtFork, rank};
+use crate::observe::device_api;
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in, standing};
@@ -23,67 +25,68 @@ use crate::recorder::current;
 /// No thread holds one of our locks for so long, unless it waits for this very thread.
 const PATIENCE_NS: u64 = 100_000_000;
 
-/// Called before recording begins. (Before that there is nothing that a child could not have as
-/// well.)
+/// Called before the process is armed: from then on, hooks take locks.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) fn prepare() {
+    #[unsafe(link_section = ".data.asleep")]
     static PREPARED: AtomicBool = AtomicBool::new(false);
     if PREPARED.swap(true, Ordering::Relaxed) {
         return;
     }
-    // SAFETY: registers functions that live as long as the agent, which is never closed.
-    unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+    c_library::at_fork(before, after_in_parent, after_in_child);
 }
 
-/// In the order in which they are taken everywhere. The first one is needed to create a recorder,
-/// so the others are looked up while it is held.
-fn locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
-    let others = std::iter::once_with(other_locks).flatten();
-    std::iter::once(current::lock_of_all()).chain(others)
-}
-
-fn other_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
-    (0..rank::COUNT).flat_map(|rank| unsorted_locks().filter(move |lock| lock.rank() == rank))
+/// In the order in which they are taken everywhere, each with a number of its own.
+fn all_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
+    (0..=rank::THREAD_KEY)
+        .flat_map(|rank| unsorted_locks().filter(move |(_, lock)| lock.rank() == rank))
 }
 
 /// Processes that use a device have more locks; their children are not recorded.
-fn unsorted_locks() -> impl Iterator<Item = &'static dyn HeldAtFork> {
+fn unsorted_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
     let [interner, definitions] = current::locks_of_recorder();
     let all = [
-        Some(backends::lock_of_all()),
-        Some(instance::lock_of_all()),
-        Some(buffers::lock_of_all()),
+        Some(current::fork_lock()),
+        Some(backends::fork_lock()),
+        Some(instance::fork_lock()),
+        Some(buffers::fork_lock()),
         interner,
         definitions,
-        Some(schedulers::lock_of_all()),
-        Some(contexts::lock_of_all()),
-        Some(built_batches::lock_of_all()),
-        Some(library::lock_of_all()),
-        Some(device_nodes::lock_of_all()),
-        Some(linked_in::lock_of_all()),
-        Some(inline::lock_of_all()),
-        Some(standing::lock_of_all()),
-        Some(ticking::lock_of_all()),
-        Some(got::lock_of_all()),
+        Some(schedulers::fork_lock()),
+        Some(contexts::fork_lock()),
+        Some(built_batches::fork_lock()),
+        Some(library::fork_lock()),
+        Some(device_nodes::fork_lock()),
+        Some(linked_in::fork_lock()),
+        Some(inline::fork_lock()),
+        Some(standing::fork_lock()),
+        Some(ticking::fork_lock()),
+        Some(got::fork_lock()),
     ];
-    all.into_iter().chain(devices::KNOWN.iter().flat_map(|api| api.locks())).flatten()
+    let of_devices = devices::KNOWN.iter().flat_map(|api| device_api::fork_locks(*api));
+    let all = all.into_iter().chain(of_devices.map(Some));
+    all.enumerate().filter_map(|(number, lock)| Some((number, lock?)))
 }
 
-/// A handler of the program's signals may fork in the middle of our code, where this thread has
-/// some of the locks itself.
+/// A signal handler of the program may fork in the middle of our code, where this thread itself
+/// holds some of the locks.
 extern "C" fn before() {
-    ThisThread::with(|this| this.has_all_locks.set(!this.inside.get() && hold_all()));
+    ThisThread::with(|this| {
+        this.locks_held.set(0);
+        this.has_all_locks.set(!this.inside.get() && hold_all(this));
+    });
 }
 
 extern "C" fn after_in_parent() {
-    ThisThread::with(let_go_of_all);
+    ThisThread::with(let_go);
 }
 
 extern "C" fn after_in_child() {
     ThisThread::with(|this| {
-        let can_go_on = this.has_all_locks.get() && !this.is_in_run();
-        let_go_of_all(this);
+        let can_go_on = !this.is_in_run() && !devices_are_in_use();
+        let_go(this);
         this.become_child();
-        current::become_child(can_go_on && !devices_are_in_use());
+        current::become_child(this.has_all_locks.get(), can_go_on);
     });
 }
 
@@ -92,32 +95,38 @@ fn devices_are_in_use() -> bool {
     devices::KNOWN.iter().any(|api| api.is_in_use())
 }
 
-/// All of them or none.
-fn hold_all() -> bool {
-    let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-    let is_patient = || clock::nanoseconds(libc::CLOCK_MONOTONIC) - start < PATIENCE_NS;
-    for (held, lock) in locks().enumerate() {
-        while !lock.try_hold() {
-            if !is_patient() {
-                let_go_of_first(held);
-                return false;
-            }
-            // SAFETY: a system call without arguments.
-            unsafe { libc::sched_yield() };
+/// Whether all could be had. Of the others as many as there are, so that they are free in the child:
+/// the program needs some of them to find its functions.
+fn hold_all(this: &ThisThread) -> bool {
+    let mut has_all = true;
+    for (number, lock) in all_locks() {
+        // Those of the recorder are known only while none can be made.
+        let is_known = has_all || lock.rank() != rank::INTERNER && lock.rank() != rank::DEFINITIONS;
+        if is_known && hold(lock) {
+            this.locks_held.set(this.locks_held.get() | 1 << number);
+        } else {
+            has_all = false;
         }
+    }
+    has_all
+}
+
+fn hold(lock: &'static dyn HeldAtFork) -> bool {
+    let start = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+    while !lock.try_hold() {
+        if clock::nanoseconds(libc::CLOCK_MONOTONIC) - start >= PATIENCE_NS {
+            return false;
+        }
+        // SAFETY: a system call without arguments.
+        unsafe { libc::sched_yield() };
     }
     true
 }
 
-fn let_go_of_all(this: &ThisThread) {
-    if this.has_all_locks.replace(false) {
-        let_go_of_first(usize::MAX);
-    }
-}
-
-fn let_go_of_first(held: usize) {
-    for lock in locks().take(held) {
-        // SAFETY: this thread holds it: `hold_all` took them in the same order.
+fn let_go(this: &ThisThread) {
+    let held = this.locks_held.replace(0);
+    for (_, lock) in all_locks().filter(|(number, _)| held >> number & 1 == 1) {
+        // SAFETY: this thread holds it: `hold_all` noted that.
         unsafe { lock.let_go() };
     }
 }
@@ -128,9 +137,10 @@ mod tests {
 
     #[test]
     fn locks_are_held_in_the_order_of_their_ranks_those_of_devices_among_them() {
-        let ranks: Vec<u8> = locks().map(|lock| lock.rank()).collect();
+        let ranks: Vec<u8> = all_locks().map(|(_, lock)| lock.rank()).collect();
         assert!(ranks.is_sorted(), "{ranks:?}");
-        let of_devices = devices::KNOWN.iter().flat_map(|api| api.locks()).flatten();
+        let of_devices = devices::KNOWN.iter().flat_map(|api| device_api::fork_locks(*api));
         of_devices.for_each(|lock| assert!(ranks.contains(&lock.rank())));
+        assert!(all_locks().all(|(number, _)| number < u64::BITS as usize));
     }
 }

@@ -39,6 +39,7 @@ mod patch;
 mod process_end;
 mod quiet_log;
 mod recorder;
+mod set_once;
 mod spawn;
 mod unwinder;
 

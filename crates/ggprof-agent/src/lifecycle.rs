@@ -14,12 +14,15 @@
 //! * **attached**: `ggprof attach` opens the agent in a program that runs, and calls it (`attach`).
 //! * **a second agent** in the process, from another installation: the first one in the order of
 //!   symbols records, the other one passes every call on.
+//! * **nothing**: most processes that a recorded program starts never use ggml. What they run of the
+//!   agent lies together (`.text.asleep`), and so does what they write (`.data.asleep`), because each
+//!   page that a process touches costs it a microsecond.
 //! * **dlclose** of ggml: `hooks::library` and `hooks::real_function` notice, because every call of
 //!   `dlclose` arrives at `hooks::unloading`.
 
 use std::ffi::CStr;
 
-use ggprof_spool::attaching::Answer;
+use ggprof_spool::attaching::AttachAnswer;
 use ggprof_spool::layout::Control;
 
 use crate::config::{Config, Environment, Purpose};
@@ -35,17 +38,15 @@ use crate::{clock, devices, forking, quiet_log};
 /// The symbol by which agents know each other (`control`).
 pub(crate) const SYMBOL: &CStr = c"ggprof_agent_control";
 
-const DUTIES: Duties = Duties {
-    understand: devices::understand,
-    before_recording: forking::prepare,
-    after_last_scheduler: between_schedulers,
-};
+const DUTIES: Duties =
+    Duties { understand: devices::understand, after_last_scheduler: between_schedulers };
 
 const NOTHING: &[u8] =
     b"nothing is recorded, because of an internal fault; the program itself is not affected";
 
 /// Runs when the agent is loaded: before `main`, or at any time where it is opened. In nearly all
 /// processes this is all of the agent that ever runs.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_load() {
     if runs_with_more_rights() || exports::first(SYMBOL).is_some_and(is_anothers) {
         return;
@@ -72,22 +73,26 @@ fn is_anothers(control: usize) -> bool {
     !loaded_object::is_ours(control)
 }
 
+#[unsafe(link_section = ".text.asleep")]
 fn look_around(environment: Environment) {
     fault_point!();
     fail_open::contained((), || prepare_environment(&environment));
     device_api::register(devices::KNOWN);
+    forking::prepare();
     current::arm(environment, DUTIES);
     fault_point!();
     fail_open::guard((), |_| opened::look());
 }
 
 /// What ggml's libraries are to find in the environment.
+#[unsafe(link_section = ".text.asleep")]
 fn prepare_environment(environment: &Environment) {
     fault_point!();
     devices::KNOWN.iter().for_each(|api| api.prepare_environment(environment));
 }
 
 /// Runs at a normal exit. If one of the steps fails, the others are still taken.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_exit() {
     let has_left_something = || devices::KNOWN.iter().any(|api| api.has_left_something());
     let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
@@ -125,14 +130,19 @@ pub(crate) fn before_immediate_exit() {
     say_if_all_is_missing();
 }
 
-/// Takes away what was left for others to find.
+/// Removes what the agent left outside of the process, such as a manifest.
 fn withdraw() {
     devices::KNOWN.iter().for_each(|api| fail_open::contained((), || api.withdraw()));
 }
 
-/// If there is a recording, the recording says so.
+/// If there is a recording, the recording says so; a forked child leaves it to the process that forked
+/// it. Whether it could be recorded is not asked here: to find that out takes another process.
 fn say_if_all_is_missing() {
-    if !current::is_on() || current::recorder().is_some() {
+    let may_be = || current::faults() > 0 || linked_in::refused().is_some();
+    if current::recorder().is_some() || !may_be() || !current::is_asked_itself() {
+        return;
+    }
+    if !current::is_on() {
         return;
     }
     if current::faults() > 0 {
@@ -181,18 +191,22 @@ pub(crate) fn arm_for_library() {
     match config.and_then(|config| devices::understand(&environment).map(|()| config)) {
         Ok(config) => {
             device_api::register(devices::KNOWN);
+            forking::prepare();
             current::arm_with(config, DUTIES);
         }
         Err(problem) => quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]),
     }
 }
 
-/// `ggprof attach` wants a recording of a program that runs; called inside a guard. Pointers are changed right away, each in
-/// one step; what code is to be changed is returned.
-pub(crate) fn attach(environment: Environment) -> Answer {
+/// `ggprof attach` wants a recording of a program that runs. Called inside a guard. Changes
+/// pointers right away, each in one step, and returns the changes of code that have to wait.
+pub(crate) fn attach(environment: Environment) -> AttachAnswer {
     let config = Config::understand(&environment)?;
     if current::recorder().is_some() {
-        return current::record_again(config).map(|()| Vec::new());
+        return current::record_again(config).map(|()| standing::not_made_yet());
+    }
+    if current::is_off() {
+        return Err("an earlier recording of it ended with a fault".into());
     }
     if !current::is_late() && !current::is_inert() {
         return Err("it is to be recorded already, from its first use of ggml on".into());
@@ -200,14 +214,20 @@ pub(crate) fn attach(environment: Environment) -> Answer {
     devices::understand(&environment)?;
     std::panic::set_hook(Box::new(|_| {}));
     device_api::register(devices::KNOWN);
+    fault_point!();
+    forking::prepare();
     current::arm_with(config, DUTIES);
     fault_point!();
     let changes = standing::collect(|| {
         late::lead_all_calls_here();
+        fault_point!();
         opened::look();
+        fault_point!();
         library::hook_running();
     });
-    // Right away: whoever asked can stop it from now on, and when they are gone, nothing is begun.
+    fault_point!();
+    // At once, so that the `ggprof attach` that asked can stop it, and nothing begins after it has
+    // gone.
     current::start_recording().ok_or("its recording cannot be made")?;
     Ok(changes)
 }

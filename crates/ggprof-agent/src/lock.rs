@@ -5,38 +5,39 @@
 //!
 //! Builds with debug assertions check both rules; in all others a ranked lock is a mutex.
 //!
+//! In a forked child nobody lets go of the locks that other threads of its parent held. Where that may
+//! be, all locks count as abandoned: the agent does nothing more in this child, and what the program
+//! needs of it waits for no lock.
+//!
 //! A panic may leave what a lock protects half-changed. It is used all the same: every change is
 //! made in steps that each leave a usable state.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 macro_rules! ranks {
-    ($($name:ident)*) => {
+    ($($name:ident $(= $number:literal)?)*) => {
         /// In the order in which they are taken.
         pub(crate) mod rank {
             #[repr(u8)]
             #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-            enum Order { $($name),* }
-            $(pub(crate) const $name: u8 = Order::$name as u8;)*
-            pub(crate) const COUNT: u8 = [$(Order::$name),*].len() as u8;
+            enum Rank { $($name $(= $number)?),* }
+            $(pub(crate) const $name: u8 = Rank::$name as u8;)*
             #[cfg(test)]
             pub(crate) const NAMES: &[&str] = &[$(stringify!($name)),*];
         }
     };
 }
 
+// Two of them begin a range for the locks of device APIs (`device_ranks`).
 ranks! {
     RECORDER
     ADOPTING
     INSTANCES
-    CUDA
-    CUDA_STATE
-    CUDA_WORK
-    DEVICE_CLOCK
-    DEVICE_COVERAGE
-    BUFFERS
+    OUTER_OF_DEVICES = 8
+    BUFFERS = 16
     INTERNER
     DEFINITIONS
     GROWTH
@@ -45,24 +46,49 @@ ranks! {
     BATCHES
     CPU_LIBRARIES
     DEVICE_LIBRARIES
-    CUDA_LIBRARIES
     LINKED_IN
     ENTRY_HOOKS
     STANDING
     ABORT_CALLBACKS
-    COMMAND_BUFFERS
-    SPARE_BUFFERS
-    IN_FLIGHT
-    PIPELINES
-    COMPILED
-    SAMPLES
-    LABELS
-    QUERY_POOLS
-    VULKAN_OBJECTS
-    CUPTI_BUFFERS
-    OPEN_PAGE
+    INNER_OF_DEVICES = 32
+    OPEN_PAGE = 48
     THREAD_KEY
 }
+
+#[unsafe(link_section = ".data.asleep")]
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// This is a forked child, and one of the locks may be held for ever.
+pub(crate) fn abandon() {
+    ABANDONED.store(true, Ordering::Relaxed);
+}
+
+#[inline(always)]
+pub(crate) fn are_abandoned() -> bool {
+    ABANDONED.load(Ordering::Relaxed)
+}
+
+/// Numbers the locks of one device API, in the order in which they are taken. Outer ones may be held
+/// while a recording is written to; inner ones are held only around code that needs none of the locks
+/// in between. A thread that holds a lock of one API never waits for one of another, so the APIs
+/// share numbers.
+macro_rules! device_ranks {
+    (outer: $($outer:ident)*; inner: $($inner:ident)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code)]
+        enum Outer { $($outer),* }
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, dead_code)]
+        enum Inner { $($inner),* }
+        $(pub(super) const $outer: u8 = $crate::lock::rank::OUTER_OF_DEVICES + Outer::$outer as u8;)*
+        $(pub(super) const $inner: u8 = $crate::lock::rank::INNER_OF_DEVICES + Inner::$inner as u8;)*
+        $(const _: () = assert!($outer < $crate::lock::rank::BUFFERS);)*
+        $(const _: () = assert!($inner < $crate::lock::rank::OPEN_PAGE);)*
+        /// For the test that compares them with the document.
+        #[cfg(test)]
+        pub(crate) const NAMES: &[&str] =
+            &[$(stringify!($outer),)* $(stringify!($inner)),*];
+    };
+}
+pub(crate) use device_ranks;
 
 /// A mutex with its place in the order.
 #[derive(Debug, Default)]
@@ -77,6 +103,11 @@ impl<const RANK: u8, T> Ranked<RANK, T> {
         order::check::<RANK>();
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Locked { guard, _held: order::Held::new() }
+    }
+
+    /// For what the program needs. `None` if it is held and abandoned.
+    pub(crate) fn lock_unless_abandoned(&self) -> Option<Locked<'_, RANK, T>> {
+        if are_abandoned() { self.try_lock() } else { Some(self.lock()) }
     }
 
     /// `None` if another thread holds it. A thread that does not wait need not keep to the order.
@@ -319,7 +350,7 @@ mod tests {
     fn the_document_lists_all_locks_in_this_order() {
         let document = include_str!("../../../ARCHITECTURE.md");
         let section = document.split("## Locks").nth(1).expect("a section about locks");
-        let rows = section.split("\n## ").next().unwrap_or_default().lines();
+        let rows = section.split("\n##").next().unwrap_or_default().lines();
         let listed: Vec<&str> =
             rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
         assert_eq!(listed, rank::NAMES);

@@ -115,8 +115,8 @@ extern "C" fn become_program(job: *mut c_void) -> c_int {
     127
 }
 
-/// Signals that the program handles do to these children what they do to any; ignored
-/// ones stay ignored, but the end of a child is something we wait for.
+/// Signals that the program handles get their default action in these children. Ignored ones stay
+/// ignored, except for the end of a child, which we wait for.
 fn forget_handlers() {
     for signal in 1..=64 {
         // SAFETY: all-zero is a valid action (the default one); numbers that name no

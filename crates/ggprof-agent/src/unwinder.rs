@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::patch::exports;
 use crate::patch::loaded_object::LoadedObject;
-use crate::{arch, lock};
+use crate::{arch, c_library, lock};
 
 const LIBRARY: &CStr = c"libgcc_s.so.1";
 
-/// What Rust's runtime and the code of its compilers call.
+/// The functions that Rust's runtime, and code that its compiler makes, call.
 const NAMES: [&CStr; 13] = [
     c"_Unwind_Resume",
     c"_Unwind_RaiseException",
@@ -54,8 +54,8 @@ arch::hidden_names! {
 }
 
 arch::stand_in! {
-    /// The stack is as the caller left it when the function is reached: it looks there for who
-    /// called.
+    /// The function finds its caller on the stack, so it must be reached with the stack as the
+    /// caller left it.
     fn forward<NUMBER>, asks function(NUMBER)
 }
 
@@ -76,6 +76,7 @@ pub(crate) fn load() -> bool {
     lock::before_asking_the_loader();
     // SAFETY: a library that every system with a C++ compiler's programs has, opened for good.
     let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_LAZY) };
+    c_library::forget_loader_error(library.is_null());
     match library.is_null() {
         // SAFETY: look-ups by C strings in an open library.
         false => find_all(|name| unsafe { libc::dlsym(library, name.as_ptr()) } as usize),

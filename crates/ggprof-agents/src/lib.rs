@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use flate2::read::DeflateDecoder;
+use lzma_rust2::Lzma2Reader;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -15,6 +15,9 @@ pub static CARRIED: &[Agent] = include!(concat!(env!("OUT_DIR"), "/agents.rs"));
 /// tell.
 pub const COMMIT: &str = env!("GGPROF_COMMIT");
 
+/// Of how much the packer knew, at most; the same as in `build.rs`.
+const DICTIONARY_BYTES: u32 = 1 << 23;
+
 /// A library that is loaded into programs.
 #[derive(Debug)]
 pub struct Agent {
@@ -23,6 +26,8 @@ pub struct Agent {
     /// Of the library, in hexadecimal digits.
     pub sha256: &'static str,
     length: usize,
+    /// The target of the agent that this one is packed as a difference to.
+    base: Option<&'static str>,
     packed: &'static [u8],
 }
 
@@ -45,8 +50,14 @@ impl Agent {
 
     /// The library's bytes.
     pub fn unpacked(&self) -> io::Result<Vec<u8>> {
+        let base = CARRIED.iter().find(|other| Some(other.target) == self.base);
+        let base = base.map(Agent::unpacked).transpose()?;
+        self.unpacked_from(base.as_deref())
+    }
+
+    fn unpacked_from(&self, base: Option<&[u8]>) -> io::Result<Vec<u8>> {
         let mut library = Vec::with_capacity(self.length);
-        DeflateDecoder::new(self.packed).read_to_end(&mut library)?;
+        Lzma2Reader::new(self.packed, DICTIONARY_BYTES, base).read_to_end(&mut library)?;
         Ok(library)
     }
 
@@ -68,22 +79,46 @@ fn digits(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lzma_rust2::{Lzma2Options, Lzma2Writer};
+    use std::io::Write as _;
 
-    /// "agent", packed by raw deflate.
-    const AGENT: Agent = Agent {
-        target: "x86_64-unknown-linux-musl",
-        sha256: "d4f0bc5a29de06b510f9aa428f1eedba926012b591fef7a518e776a7c9bd1824",
-        length: 5,
-        packed: &[0x4b, 0x4c, 0x4f, 0xcd, 0x2b, 0x01, 0x00],
-    };
+    fn packed(library: &[u8], base: Option<&[u8]>) -> &'static [u8] {
+        let mut options = Lzma2Options::with_preset(9);
+        options.lzma_options.dict_size = DICTIONARY_BYTES;
+        options.lzma_options.preset_dict = base.map(<[u8]>::to_vec);
+        let mut encoder = Lzma2Writer::new(Vec::new(), options);
+        encoder.write_all(library).unwrap();
+        encoder.finish().unwrap().leak()
+    }
 
     #[test]
     fn its_bytes_are_known_packed_and_unpacked() {
-        assert_eq!(AGENT.unpacked().unwrap(), b"agent");
-        assert_eq!((AGENT.processor(), AGENT.libc()), ("x86_64", Libc::Musl));
+        let agent = Agent {
+            target: "x86_64-unknown-linux-musl",
+            sha256: "d4f0bc5a29de06b510f9aa428f1eedba926012b591fef7a518e776a7c9bd1824",
+            length: 5,
+            base: None,
+            packed: packed(b"agent", None),
+        };
+        assert_eq!(agent.unpacked().unwrap(), b"agent");
+        assert_eq!((agent.processor(), agent.libc()), ("x86_64", Libc::Musl));
         for (bytes, is_it) in [("agent", true), ("agenT", false), ("agents", false), ("", false)] {
-            assert_eq!(AGENT.is(bytes.as_bytes()).unwrap(), is_it, "{bytes}");
+            assert_eq!(agent.is(bytes.as_bytes()).unwrap(), is_it, "{bytes}");
         }
+    }
+
+    #[test]
+    fn one_that_resembles_another_is_short() {
+        let base: Vec<u8> = (0..100_000_u32)
+            .flat_map(|it| it.wrapping_mul(it).wrapping_mul(2_654_435_761).to_le_bytes())
+            .collect();
+        let mut other = base.clone();
+        other.splice(1000..1010, *b"something else");
+        let packed = packed(&other, Some(&base));
+        assert!(packed.len() < 1000, "{}", packed.len());
+        let (target, sha256) = ("aarch64-unknown-linux-musl", "");
+        let agent = Agent { target, sha256, length: other.len(), base: None, packed };
+        assert!(agent.unpacked_from(Some(&base)).unwrap() == other);
     }
 
     #[test]

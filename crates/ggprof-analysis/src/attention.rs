@@ -66,7 +66,7 @@ impl Attended {
             while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
                 sequences.change(change);
             }
-            let parts = sequences.take(batch).parts;
+            let parts = sequences.take(batch, false).parts;
             let stretches: Vec<Stretch> = parts
                 .iter()
                 .map(|part| Stretch { first: part.first, tokens: part.tokens })

@@ -19,6 +19,8 @@
 mod claims;
 mod divide;
 mod free_time;
+mod op_time;
+mod quiet;
 #[cfg(test)]
 mod tests;
 mod undivided;
@@ -51,7 +53,7 @@ pub enum Spent {
     Launching {
         backend: BackendIndex,
     },
-    /// The same before the first use of a kernel, which the driver loads or compiles then.
+    /// A kernel was loaded or compiled, before its first use or as part of it.
     FirstUse {
         backend: BackendIndex,
     },
@@ -212,9 +214,22 @@ pub fn budgets(trace: &Trace, phases: &Phases, places: &Places) -> Vec<Budget> {
 /// Repetitions together, in the order of the first of each; where there are many different ones,
 /// those of a kind.
 pub fn summed(phases: &Phases, budgets: &[Budget]) -> Vec<Budget> {
+    groups(phases).iter().map(|places| sum(budgets, places)).collect()
+}
+
+/// The places of the phases that have a budget together.
+fn groups(phases: &Phases) -> Vec<Vec<u32>> {
     let groups = phases.group_places();
-    let groups = if groups.len() > MOST_GROUPS { phases.kind_places() } else { groups };
-    groups.iter().map(|places| sum(budgets, places)).collect()
+    if groups.len() > MOST_GROUPS { phases.kind_places() } else { groups }
+}
+
+/// For each phase the place of its budget among the sums.
+pub(crate) fn budget_of_phase(phases: &Phases) -> Vec<u32> {
+    let mut of_phase = vec![0; phases.phases.len()];
+    for (budget, places) in (0..).zip(groups(phases)) {
+        places.iter().for_each(|&phase| of_phase[phase as usize] = budget);
+    }
+    of_phase
 }
 
 /// At least one.

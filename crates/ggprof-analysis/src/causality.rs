@@ -25,7 +25,6 @@ pub fn causality(trace: &Trace) -> Causality {
         let errors = [provenance.clock_error_ns, provenance.device_clock_error_ns];
         errors.into_iter().flatten().fold(0, u64::saturating_add)
     });
-    let names = Names::of(trace);
     let mut runs: Vec<(GraphRunId, Range<u32>)> = trace
         .events
         .stretches()
@@ -33,35 +32,87 @@ pub fn causality(trace: &Trace) -> Causality {
         .filter_map(|(stretch, events)| Some((stretch.graph_run?, events)))
         .collect();
     runs.sort_by_key(|(run, _)| *run);
-    let mut makers = Makers::new(trace);
+    let mut links = Links::new(trace);
     let mut found = Causality::default();
     for of_run in runs.chunk_by(|one, other| one.0 == other.0) {
-        let ops = || of_run.iter().flat_map(|(_, events)| events.clone());
-        let timed = || ops().filter(|&at| is_timed(trace.events.measured()[at as usize]));
-        makers.next_run();
-        timed().for_each(|at| makers.take(trace, at));
-        for at in timed() {
-            let start_ns = trace.events.starts()[at as usize];
-            for &source in names.sources(trace.events.nodes()[at as usize]) {
-                let Some(maker) = makers.of(source) else { continue };
-                found.checked += 1;
-                let end_ns =
-                    trace.events.starts()[maker as usize] + trace.events.duration(EventId(maker));
-                let early_ns = end_ns.saturating_sub(start_ns);
-                if early_ns == 0 {
-                    continue;
-                }
-                let measured = |at: u32| trace.events.measured()[at as usize];
-                let on_host = [maker, at].iter().all(|&at| measured(at) == Measured::Host);
-                let allowed_ns = if on_host { COUNTERS_READ_EARLY_NS } else { 0 };
-                if early_ns > tolerance_ns.saturating_add(allowed_ns) {
-                    found.violations += 1;
-                    found.worst_ns = found.worst_ns.max(early_ns);
-                }
+        let ops: Vec<Range<u32>> = of_run.iter().map(|(_, events)| events.clone()).collect();
+        for (maker, op) in links.of(trace, &ops) {
+            found.checked += 1;
+            let start_ns = trace.events.start(EventId(op));
+            let end_ns = trace.events.start(EventId(maker)) + trace.events.duration(EventId(maker));
+            let early_ns = end_ns.saturating_sub(start_ns);
+            if early_ns == 0 {
+                continue;
+            }
+            let measured = |at: u32| trace.events.measured()[at as usize];
+            let on_host = [maker, op].iter().all(|&at| measured(at) == Measured::Host);
+            let allowed_ns = if on_host { COUNTERS_READ_EARLY_NS } else { 0 };
+            if early_ns > tolerance_ns.saturating_add(allowed_ns) {
+                found.violations += 1;
+                found.worst_ns = found.worst_ns.max(early_ns);
             }
         }
     }
     found
+}
+
+/// Which ops of a graph run take in what others made. A program computes the same graph again and
+/// again, so what was found for one run is kept for the next.
+struct Links {
+    names: Names,
+    makers: Makers,
+    /// The ops of the run that was looked at last.
+    last: Vec<Range<u32>>,
+    /// Maker and op.
+    found: Vec<(InRun, InRun)>,
+}
+
+/// One of a run's stretches of ops, and a place in it.
+type InRun = (u32, u32);
+
+impl Links {
+    fn new(trace: &Trace) -> Self {
+        let (names, makers) = (Names::of(trace), Makers::new(trace));
+        Self { names, makers, last: Vec::new(), found: Vec::new() }
+    }
+
+    /// Those of a run whose ops stand in these places.
+    fn of(&mut self, trace: &Trace, ops: &[Range<u32>]) -> impl Iterator<Item = (u32, u32)> {
+        if !is_same_graph(trace, &self.last, ops) {
+            self.find(trace, ops);
+        }
+        self.last = ops.to_vec();
+        let event = move |(stretch, place): InRun| ops[stretch as usize].start + place;
+        self.found.iter().map(move |&(maker, op)| (event(maker), event(op)))
+    }
+
+    fn find(&mut self, trace: &Trace, ops: &[Range<u32>]) {
+        self.found.clear();
+        self.makers.next_run();
+        let is_timed = |at: u32| is_timed(trace.events.measured()[at as usize]);
+        let all = || {
+            (0..).zip(ops).flat_map(|(stretch, ops)| {
+                ops.clone().map(move |at| (at, (stretch, at - ops.start)))
+            })
+        };
+        let timed = || all().filter(|(at, _)| is_timed(*at));
+        timed().for_each(|(at, place)| self.makers.take(trace, at, place));
+        for (at, place) in timed() {
+            for &source in self.names.sources(trace.events.nodes()[at as usize]) {
+                self.found.extend(self.makers.of(source).map(|maker| (maker, place)));
+            }
+        }
+    }
+}
+
+/// Whether two runs compute the same, and of the same ops it is known when.
+fn is_same_graph(trace: &Trace, one: &[Range<u32>], other: &[Range<u32>]) -> bool {
+    let is_same = |one: &Range<u32>, other: &Range<u32>| {
+        let nodes = |events: &Range<u32>| trace.events.nodes_of(events.clone());
+        let measured = |events: &Range<u32>| trace.events.measured_of(events.clone());
+        nodes(one) == nodes(other) && measured(one) == measured(other)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
 }
 
 /// A call that only starts work says nothing of when the work was done.
@@ -102,16 +153,15 @@ impl Names {
 
 /// What made each tensor of a graph run. A name that several ops of the run use tells nothing.
 struct Makers {
-    /// By name: the run that it was last made in, counted from one, and the event that made it.
-    of_name: Vec<(u32, u32)>,
+    /// By name: the run that it was last made in, counted from one, and where; `None` if several made
+    /// it.
+    of_name: Vec<(u32, Option<InRun>)>,
     run: u32,
 }
 
-const SEVERAL: u32 = u32::MAX;
-
 impl Makers {
     fn new(trace: &Trace) -> Self {
-        Self { of_name: vec![(0, SEVERAL); trace.strings.len()], run: 0 }
+        Self { of_name: vec![(0, None); trace.strings.len()], run: 0 }
     }
 
     fn next_run(&mut self) {
@@ -119,18 +169,18 @@ impl Makers {
     }
 
     #[inline]
-    fn take(&mut self, trace: &Trace, at: u32) {
+    fn take(&mut self, trace: &Trace, at: u32, place: InRun) {
         let node = trace.node(trace.events.nodes()[at as usize]);
         if let Some(name) = node.tensor_name {
             let maker = &mut self.of_name[name.index()];
-            *maker = (self.run, if maker.0 == self.run { SEVERAL } else { at });
+            *maker = (self.run, Some(place).filter(|_| maker.0 != self.run));
         }
     }
 
     #[inline]
-    fn of(&self, name: StringId) -> Option<u32> {
+    fn of(&self, name: StringId) -> Option<InRun> {
         let (run, maker) = self.of_name[name.index()];
-        (run == self.run && maker != SEVERAL).then_some(maker)
+        maker.filter(|_| run == self.run)
     }
 }
 

@@ -1,10 +1,13 @@
 //! What was copied between backends: which tensors, from which memory to which, how fast, how much
 //! of the time nothing else was done, and which weights were copied again and again.
 
+use crate::copy_consumers::copy_consumers;
+use crate::estimates::CopyTimes;
+use crate::peaks::{self, Peaks};
 use crate::phases::{PhaseKind, Phases};
 use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
 use ggprof_trace::{
-    BackendIndex, BufferUsage, Event, EventKind, GraphRunId, Measured, MemoryIndex, StringId, Trace,
+    BackendIndex, BufferUsage, Event, EventId, GraphRunId, Measured, MemoryIndex, StringId, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -47,23 +50,81 @@ pub struct CopyRow {
     pub target: Option<MemoryIndex>,
     pub copies: u64,
     pub bytes: u64,
-    /// Time of copies that were timed, and their bytes: of some only the call was.
+    /// Time of copies that were timed, and the bytes of those whose clock is known.
     pub timed_ns: u64,
     pub timed_bytes: u64,
-    /// Time of all of them during which no backend computed.
+    /// What those of which only the call was timed are estimated to have taken.
+    pub estimated_ns: Option<f64>,
+    /// Time of those that were timed during which no backend computed.
     pub exposed_ns: u64,
     /// The fastest of at least [`LARGE`] bytes, in bytes a second.
     pub best_rate: Option<f64>,
+    /// In how many graph runs; some may be outside of all.
     pub graph_runs: u64,
+    /// The op that waits for most of them; `None` where no op does.
+    pub consumer: Option<StringId>,
 }
 
 /// Smaller copies tell of latency only.
 pub const LARGE: u64 = 64 * 1024;
 
 impl CopyRow {
+    fn of((phase, class, direction, source_backend, backend, [source, target]): Key) -> Self {
+        Self {
+            phase,
+            class,
+            direction,
+            source_backend,
+            backend,
+            source,
+            target,
+            copies: 0,
+            bytes: 0,
+            timed_ns: 0,
+            timed_bytes: 0,
+            estimated_ns: None,
+            exposed_ns: 0,
+            best_rate: None,
+            graph_runs: 0,
+            consumer: None,
+        }
+    }
+
+    fn add_time(&mut self, copy: &Event, exposed_ns: u64) {
+        self.timed_ns = self.timed_ns.saturating_add(copy.charged_ns);
+        self.exposed_ns = self.exposed_ns.saturating_add(exposed_ns);
+        // Recordings of ggml's profiler do not tell whether it is the call's: no rate comes from them.
+        if copy.measured == Measured::Unknown {
+            return;
+        }
+        self.timed_bytes = self.timed_bytes.saturating_add(copy.bytes);
+        if copy.bytes >= LARGE && copy.duration_ns > 0 {
+            let rate = copy.bytes as f64 * 1e9 / copy.duration_ns as f64;
+            self.best_rate = Some(self.best_rate.map_or(rate, |best| best.max(rate)));
+        }
+    }
+
     /// Bytes a second.
     pub fn rate(&self) -> Option<f64> {
-        (self.timed_ns > 0).then(|| self.timed_bytes as f64 * 1e9 / self.timed_ns as f64)
+        (self.timed_ns > 0 && self.timed_bytes > 0)
+            .then(|| self.timed_bytes as f64 * 1e9 / self.timed_ns as f64)
+    }
+
+    /// The part of the rate that was measured of the link with pinned memory; `None` for small copies,
+    /// which tell of latency only.
+    pub fn share_of_link(&self, trace: &Trace, peaks: &Peaks) -> Option<f64> {
+        let direction = match trace.text(self.direction) {
+            "copy_H2D" => peaks::Direction::HostToDevice,
+            "copy_D2H" => peaks::Direction::DeviceToHost,
+            _ => return None,
+        };
+        // Only the device's end has a link.
+        let ends = [Some(self.backend), self.source_backend];
+        let device =
+            ends.into_iter().flatten().find_map(|it| peaks.device_of(trace.backend(it)))?;
+        let link = device.copy_rate(direction, peaks::HostMemory::Pinned)?;
+        let is_large = self.bytes / self.copies.max(1) >= LARGE;
+        self.rate().filter(|_| is_large).map(|rate| rate / link)
     }
 
     /// What the host's end is to the device; `None` between devices and within the host.
@@ -145,25 +206,28 @@ type Key = (
 
 pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
     let computing = computing(trace);
-    let mut rows: HashMap<Key, (CopyRow, HashSet<Option<GraphRunId>>)> = HashMap::new();
+    let times = CopyTimes::of(trace);
+    let consumers: HashMap<EventId, EventId> = copy_consumers(trace).into_iter().collect();
+    let mut waiting: HashMap<(Key, StringId), u64> = HashMap::new();
+    let mut rows: HashMap<Key, (CopyRow, HashSet<GraphRunId>)> = HashMap::new();
     let mut weights: HashMap<(StringId, BackendIndex), (TensorClass, u64, HashSet<GraphRunId>)> =
         HashMap::new();
-    for copy in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
+    for copy in trace.events.copies() {
         let class = class_of(trace, &copy);
-        let (row, runs) = row_of(trace, phases, &copy, class, &mut rows);
+        let key = key_of(trace, phases, &copy, class);
+        if let Some(op) = consumers.get(&copy.id) {
+            let op = trace.signature(trace.events.get(*op).node).op;
+            *waiting.entry((key, op)).or_default() += 1;
+        }
+        let (row, runs) = rows.entry(key).or_insert_with(|| (CopyRow::of(key), HashSet::new()));
         row.copies += 1;
         row.bytes = row.bytes.saturating_add(copy.bytes);
-        row.exposed_ns = row.exposed_ns.saturating_add(exposed(&computing, &copy));
-        if runs.insert(copy.graph_run) {
-            row.graph_runs += 1;
-        }
-        if !matches!(copy.measured, Measured::HostCall | Measured::Unknown) {
-            row.timed_ns = row.timed_ns.saturating_add(copy.charged_ns);
-            row.timed_bytes = row.timed_bytes.saturating_add(copy.bytes);
-            if copy.bytes >= LARGE && copy.duration_ns > 0 {
-                let rate = copy.bytes as f64 * 1e9 / copy.duration_ns as f64;
-                row.best_rate = Some(row.best_rate.map_or(rate, |best| best.max(rate)));
-            }
+        row.graph_runs += u64::from(copy.graph_run.is_some_and(|run| runs.insert(run)));
+        if times.is_untimed(trace, &copy) {
+            let estimate = times.mean_ns(trace, &copy);
+            row.estimated_ns = row.estimated_ns.into_iter().chain(estimate).reduce(|a, b| a + b);
+        } else {
+            row.add_time(&copy, exposed(&computing, &copy));
         }
         let named = trace.node(copy.node).tensor_name.zip(copy.graph_run);
         if let (TensorClass::Weights | TensorClass::Experts, Some((name, run))) = (class, named) {
@@ -173,7 +237,15 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
             runs.insert(run);
         }
     }
-    let mut rows: Vec<CopyRow> = rows.into_values().map(|(row, _)| row).collect();
+    let mut most: HashMap<Key, (u64, Reverse<StringId>)> = HashMap::new();
+    for ((key, op), copies) in waiting {
+        let of_key = most.entry(key).or_insert((0, Reverse(op)));
+        *of_key = (*of_key).max((copies, Reverse(op)));
+    }
+    let mut rows: Vec<CopyRow> = rows
+        .into_iter()
+        .map(|(key, (row, _))| CopyRow { consumer: most.get(&key).map(|(_, op)| op.0), ..row })
+        .collect();
     rows.sort_by_key(|row| {
         let ends = (row.direction, row.source_backend, row.backend, row.source, row.target);
         (row.phase, Reverse(row.bytes), row.class, ends)
@@ -192,46 +264,21 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
     Copies { rows, repeated }
 }
 
-fn row_of<'r>(
-    trace: &Trace,
-    phases: &Phases,
-    copy: &Event,
-    class: TensorClass,
-    rows: &'r mut HashMap<Key, (CopyRow, HashSet<Option<GraphRunId>>)>,
-) -> &'r mut (CopyRow, HashSet<Option<GraphRunId>>) {
+fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> Key {
     let phase = copy.graph_run.and_then(|run| {
         let phase = *phases.phase_of_run.get(run.0 as usize)?;
         Some(phases.phases.get(phase as usize)?.kind)
     });
     let ends = trace.ends_of(copy.id);
-    let (source, target) = ends.map_or((None, None), |ends| (ends.source, ends.target));
+    let ends = ends.map_or([None; 2], |ends| [ends.source, ends.target]);
     let direction = trace.signature(copy.node).op;
-    let key = (phase, class, direction, copy.source_backend, copy.backend, [source, target]);
-    rows.entry(key).or_insert_with(|| {
-        let row = CopyRow {
-            phase,
-            class,
-            direction,
-            source_backend: copy.source_backend,
-            backend: copy.backend,
-            source,
-            target,
-            copies: 0,
-            bytes: 0,
-            timed_ns: 0,
-            timed_bytes: 0,
-            exposed_ns: 0,
-            best_rate: None,
-            graph_runs: 0,
-        };
-        (row, HashSet::new())
-    })
+    (phase, class, direction, copy.source_backend, copy.backend, ends)
 }
 
 /// Times in which some backend computed, in order and without overlap; empty where nothing was
 /// copied.
 fn computing(trace: &Trace) -> Vec<(u64, u64)> {
-    if trace.events.iter().all(|event| event.is_op()) {
+    if trace.events.copies().next().is_none() {
         return Vec::new();
     }
     let mut times: Vec<(u64, u64)> = trace
@@ -288,7 +335,8 @@ mod tests {
              ends w d
              copy CPU D2H 110..120 64 cache_k_l0 run=1 measured=host
              copy CPU D2H 120..121 64 ffn_out-0 run=1 measured=host
-             ends d c",
+             ends d c
+             copy CPU D2H 130..131 16 state measured=host",
         );
         let found = copies(&trace, &phases(&trace));
         let rows: Vec<_> = found
@@ -303,17 +351,34 @@ mod tests {
         assert_eq!(
             rows,
             [
+                (TensorClass::Unknown, Some(Unknown), 16, 1, 1, 0),
                 (TensorClass::Experts, Some(Pinned), 100_000, 10, 10, 1),
-                (TensorClass::Weights, Some(Pageable), 8192, 20, 15, 2),
+                // The device timed others, so a call tells nothing of these.
+                (TensorClass::Weights, Some(Pageable), 8192, 0, 0, 2),
                 (TensorClass::Cache, Some(Unknown), 64, 10, 10, 1),
                 (TensorClass::Activations, Some(Pageable), 64, 1, 1, 1),
-                (TensorClass::Input, Some(Pageable), 4, 0, 1, 1),
+                (TensorClass::Input, Some(Pageable), 4, 0, 0, 1),
             ]
         );
-        assert_eq!(found.rows[0].best_rate, Some(1e13));
+        assert_eq!((found.rows[1].best_rate, found.rows[1].estimated_ns), (Some(1e13), None));
+        let waits = |row: &CopyRow| row.consumer.map(|op| trace.text(op));
+        assert_eq!([waits(&found.rows[1]), waits(&found.rows[2])], [None, Some("MUL_MAT")]);
         assert_eq!(found.repeated.len(), 1);
         let weight = &found.repeated[0];
         assert_eq!(trace.text(weight.tensor), "blk.0.ffn_up.weight");
         assert_eq!((weight.graph_runs, weight.bytes), (2, 8192));
+    }
+
+    #[test]
+    fn copies_that_only_a_call_was_timed_of_are_estimated() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             run 0..100
+             copy GPU H2D 0..4 64 x run=0 measured=device
+             copy GPU H2D 10..60 64 x run=0 measured=host
+             copy GPU H2D 60..70 64 x run=0 measured=host_call",
+        );
+        let [row] = &copies(&trace, &phases(&trace)).rows[..] else { panic!() };
+        assert_eq!((row.timed_ns, row.estimated_ns, row.exposed_ns), (4, Some(8.0), 4));
     }
 }

@@ -6,7 +6,7 @@
 //! with a source of the same shape and type, or the first one at all if none has.
 
 use ggprof_ggml::copied_tensor;
-use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Trace};
+use ggprof_trace::{BackendIndex, Event, EventId, GraphRunId, Trace};
 use hashbrown::{HashMap, HashSet};
 
 type SplitKey = (Option<GraphRunId>, BackendIndex, i32);
@@ -14,8 +14,7 @@ type SplitKey = (Option<GraphRunId>, BackendIndex, i32);
 /// Pairs of a copy and the op that consumes it, in the order of the copies. Copies that no
 /// later op can be waiting for are left out.
 pub fn copy_consumers(trace: &Trace) -> Vec<(EventId, EventId)> {
-    let copies: Vec<Event> =
-        trace.events.iter().filter(|event| event.kind == EventKind::Copy).collect();
+    let copies: Vec<Event> = trace.events.copies().collect();
     let wanted: HashSet<SplitKey> = copies.iter().map(split_key).collect();
     let mut ops: HashMap<SplitKey, Vec<Event>> = HashMap::new();
     for event in trace.events.iter().filter(Event::is_op) {

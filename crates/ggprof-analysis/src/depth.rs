@@ -9,10 +9,9 @@
 //! cache that attention is given, which is padded.
 
 use crate::attention::{ATTENTION, Attended};
-use crate::done::done;
+use crate::percentiles::percentile;
 use crate::phases::{PhaseKind, Phases};
-use crate::totals::percentile;
-use ggprof_trace::{BackendIndex, Event, StringId, Trace};
+use ggprof_trace::{BackendIndex, Event, StringId, Trace, done};
 use hashbrown::HashMap;
 use std::collections::BTreeMap;
 

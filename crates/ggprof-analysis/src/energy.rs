@@ -1,17 +1,18 @@
 //! At which clocks devices ran, and what energy they used: in all, and for a token of the prompt and
 //! of what was generated. Sensors are of whole devices, so that others who use one are counted, too.
 
+use crate::gaps::Gaps;
 use crate::phases::{Phase, PhaseKind};
-use ggprof_trace::{Quantity, Sensor, Trace};
+use ggprof_trace::{Gap, Process, Quantity, Sensor, Trace};
 
 /// A time of fewer readings than this tells nothing of its energy.
-const LEAST_READINGS: u64 = 2;
+const LEAST_READINGS: usize = 2;
 
 #[derive(Debug)]
 pub struct DevicePower {
     pub device: String,
     pub clock_hz: Option<Spread>,
-    /// From the first event to the last.
+    /// From the first event to the last, without what was not recorded or not asked about.
     pub energy: Option<Energy>,
     pub watts: Option<f64>,
     /// Its energy could be read by others than the user.
@@ -60,15 +61,22 @@ impl PhaseEnergy {
 /// What there is of each device that has a sensor.
 pub fn energy(trace: &Trace, phases: &[Phase]) -> Vec<DevicePower> {
     let Some(span) = trace.span_ns() else { return Vec::new() };
-    let mut devices: Vec<(Kind, Vec<&Sensor>)> = Vec::new();
+    let gaps = Gaps::of(trace);
+    let mut devices: Vec<((u16, Kind), Vec<&Sensor>)> = Vec::new();
     for sensor in trace.sensors.iter().filter(|sensor| is_of_energy(sensor.quantity)) {
-        let kind = Kind::of(sensor);
+        let kind = (sensor.machine, Kind::of(sensor));
         match devices.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, sensors)) => sensors.push(sensor),
             None => devices.push((kind, vec![sensor])),
         }
     }
-    devices.iter().map(|(kind, sensors)| device_power(*kind, sensors, phases, span)).collect()
+    let device = |((machine, kind), sensors): &((u16, Kind), Vec<&Sensor>)| {
+        let uses = |phase: &&Phase| trace.uses_machine(phase.process, *machine);
+        let phases: Vec<&Phase> = phases.iter().filter(uses).collect();
+        let name = device_name(trace, sensors[0]);
+        device_power(name, *kind, sensors, &phases, span, &gaps)
+    };
+    devices.iter().map(device).collect()
 }
 
 /// Whether a quantity is a clock, or has to do with energy.
@@ -104,30 +112,44 @@ impl Kind {
 }
 
 /// What people call the device of a sensor.
-pub fn device_name(sensor: &Sensor) -> String {
-    match Kind::of(sensor) {
+pub fn device_name(trace: &Trace, sensor: &Sensor) -> String {
+    let name = match Kind::of(sensor) {
         Kind::Device(number) => format!("GPU {number} {}", sensor.name).trim_end().to_owned(),
         Kind::Processors => "CPU".to_owned(),
         Kind::Package(number) if sensor.name.is_empty() => format!("package-{number}"),
         Kind::Package(_) => sensor.name.clone(),
+    };
+    on_machine(trace, sensor, name)
+}
+
+/// A device's name, with its machine where there are several. Machines have no names, so one is called
+/// after the first process that ran there.
+pub fn on_machine(trace: &Trace, sensor: &Sensor, name: String) -> String {
+    let is_on_it = |process: &&Process| process.machine == sensor.machine;
+    match trace.processes.iter().find(is_on_it).filter(|_| trace.has_machines()) {
+        Some(process) => format!("{name}, machine of {}", process.label()),
+        None => name,
     }
 }
 
 fn device_power(
+    device: String,
     kind: Kind,
     sensors: &[&Sensor],
-    phases: &[Phase],
+    phases: &[&Phase],
     span: (u64, u64),
+    gaps: &Gaps,
 ) -> DevicePower {
     let find = |quantity: Quantity| sensors.iter().copied().find(|one| one.quantity == quantity);
     let meters = Meters {
         counter: find(Quantity::DeviceEnergy).or(find(Quantity::PackageEnergy)),
         power: find(Quantity::DevicePower),
     };
-    let energy = meters.over(&[span]);
-    let seconds = (span.1 - span.0) as f64 / 1e9;
+    let times = outside(&gaps.common, vec![span]);
+    let energy = meters.over(&times);
+    let seconds = length(&times) as f64 / 1e9;
     DevicePower {
-        device: device_name(sensors[0]),
+        device,
         clock_hz: match kind {
             Kind::Processors => processor_clock(find, span),
             _ => find(Quantity::DeviceClock).and_then(|sensor| spread(sensor, span)),
@@ -137,17 +159,20 @@ fn device_power(
         is_forbidden: sensors.iter().any(|sensor| sensor.is_forbidden),
         every_ns: sensors[0].every_ns,
         phases: match meters.any() {
-            true => by_kind(&meters, phases),
+            true => by_kind(&meters, phases, gaps),
             false => Vec::new(),
         },
     }
 }
 
-fn by_kind(meters: &Meters<'_>, phases: &[Phase]) -> Vec<PhaseEnergy> {
+fn by_kind(meters: &Meters<'_>, phases: &[&Phase], gaps: &Gaps) -> Vec<PhaseEnergy> {
     let kinds = [PhaseKind::Prompt, PhaseKind::Generation];
     let of_kind = kinds.into_iter().map(|kind| {
         let of_kind = || phases.iter().filter(move |phase| phase.kind == kind);
-        let times = merged(of_kind().map(|phase| (phase.start_ns, phase.end_ns)).collect());
+        let recorded = |phase: &&Phase| {
+            outside(gaps.of_process(phase.process), vec![(phase.start_ns, phase.end_ns)])
+        };
+        let times = merged(of_kind().flat_map(recorded).collect());
         PhaseEnergy {
             kind,
             tokens: of_kind().fold(0, |sum: u64, phase| sum.saturating_add(phase.tokens)),
@@ -189,8 +214,12 @@ fn sum(sensor: &Sensor, times: &[(u64, u64)], over: fn(&Sensor, (u64, u64)) -> f
         first <= start.saturating_add(sensor.every_ns)
             && end <= last.saturating_add(sensor.every_ns)
     };
-    let is_long = length(times) >= LEAST_READINGS.saturating_mul(sensor.every_ns);
-    let enough = !times.is_empty() && is_long && times.iter().all(covers);
+    let inside = |&(start, end): &(u64, u64)| {
+        let before = sensor.times_ns.partition_point(|&ns| ns < start);
+        sensor.times_ns.partition_point(|&ns| ns <= end).saturating_sub(before)
+    };
+    let readings: usize = times.iter().map(inside).sum();
+    let enough = readings >= LEAST_READINGS && times.iter().all(covers);
     enough.then(|| times.iter().map(|&time| over(sensor, time)).sum::<f64>() / 1e6)
 }
 
@@ -275,6 +304,22 @@ fn merged(mut times: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     merged
 }
 
+/// What is left of times without gaps, which come by time.
+fn outside(gaps: &[Gap], times: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    let mut left = Vec::new();
+    for (start, end) in times {
+        let mut from = start;
+        let first = gaps.partition_point(|gap| gap.end_ns <= start);
+        for gap in gaps[first..].iter().take_while(|gap| gap.start_ns < end) {
+            left.push((from, gap.start_ns.max(from)));
+            from = gap.end_ns.max(from);
+        }
+        left.push((from.min(end), end));
+    }
+    left.retain(|(start, end)| start < end);
+    left
+}
+
 fn length(times: &[(u64, u64)]) -> u64 {
     times.iter().map(|(start, end)| end - start).sum()
 }
@@ -293,7 +338,7 @@ pub fn watts_of_counter(sensor: &Sensor) -> Vec<(u64, f64)> {
 mod tests {
     use super::*;
     use crate::steps::Stream;
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{ProcessIndex, text_fixture};
 
     const SECOND: u64 = 1_000_000_000;
 
@@ -302,6 +347,7 @@ mod tests {
         Sensor {
             quantity,
             device: 0,
+            machine: 0,
             name: "H200".into(),
             is_forbidden: false,
             every_ns: SECOND,
@@ -319,6 +365,7 @@ mod tests {
             kind,
             is_guess: false,
             stream: Stream::Scheduler(0),
+            process: None,
             steps: 1,
             runs: 1,
             tokens,
@@ -359,6 +406,29 @@ mod tests {
             .map(|one| (one.wall_ns / SECOND, one.joules_per_token()))
             .collect();
         assert_eq!(phases, [(2, Some(2.0)), (6, Some(30.0))]);
+    }
+
+    /// Two seconds of prompt and then two minutes of which nothing is known, or nothing was asked.
+    #[test]
+    fn what_was_not_recorded_uses_no_energy() {
+        let counter = COUNTER.map(|joules| joules * 1_000_000);
+        let (whole, mut phases) = trace(vec![sensor(Quantity::DeviceEnergy, 0, &counter)]);
+        let [a, b, c] = [2, 8, 10].map(|second| second * SECOND);
+        let mut trace = text_fixture::parse(&format!(
+            "backend 0 CUDA0 gpu
+             run 0..{a} number=1
+             run {b}..{c} number=5
+             op CUDA0 ADD 0..{a} x run=0
+             op CUDA0 ADD {b}..{c} x run=1"
+        ));
+        trace.sensors = whole.sensors;
+        phases.truncate(2);
+        let device = &energy(&trace, &phases)[0];
+        // 100 W for two seconds, 50 W for the last two.
+        assert_eq!(device.energy.map(|energy| energy.joules), Some(300.0));
+        assert_eq!(device.watts, Some(75.0));
+        let kinds: Vec<_> = device.phases.iter().map(|one| one.wall_ns / SECOND).collect();
+        assert_eq!(kinds, [2]);
     }
 
     #[test]
@@ -420,5 +490,30 @@ mod tests {
     fn a_counter_as_power() {
         let watts = watts_of_counter(&sensor(Quantity::PackageEnergy, 2, &[5, 15_000_005, 0]));
         assert_eq!(watts, [(2 * SECOND, 15.0), (3 * SECOND, 0.0)]);
+    }
+
+    #[test]
+    fn each_machine_has_its_own_phases() {
+        let watts = |machine, watts: u64| Sensor {
+            machine,
+            ..sensor(Quantity::DevicePower, 0, &[watts * 1_000_000; 11])
+        };
+        let (mut trace, mut phases) = trace(vec![watts(0, 100), watts(1, 700)]);
+        let process = |pid, machine| Process { pid, machine, ..Process::default() };
+        trace.processes = vec![process(1, 0), process(2, 1)];
+        for (at, phase) in phases.iter_mut().enumerate() {
+            phase.process = Some(ProcessIndex(if at == 0 { 0 } else { 1 }));
+        }
+        let devices = energy(&trace, &phases);
+        let joules = |device: &DevicePower| {
+            let phase = &device.phases[0];
+            (device.phases.len(), phase.kind, phase.joules_per_token())
+        };
+        let shown: Vec<_> = devices.iter().map(joules).collect();
+        assert_eq!(
+            shown,
+            [(1, PhaseKind::Prompt, Some(2.0)), (1, PhaseKind::Generation, Some(420.0))]
+        );
+        assert_eq!(devices[1].device, "GPU 0 H200, machine of  2");
     }
 }

@@ -5,10 +5,14 @@
 //! of the device, is taken to be as long as copies of its kind that the device timed. How the samples
 //! vary tells how far an estimate can be trusted.
 
-use crate::sampling::{self, Kind, kind_of_sampled, kind_of_whole, sampled_splits};
-use ggprof_trace::{BackendIndex, Event, EventKind, GraphRunId, Measured, StringId, Trace};
+mod copy_times;
+
+use crate::sampling::{self, Kind, kind_of_sampled, kind_of_whole, known_splits};
+use ggprof_trace::{Event, EventId, GraphRunId, Trace};
 use hashbrown::HashMap;
 use std::hash::Hash;
+
+pub use copy_times::CopyTimes;
 
 /// What is estimated beyond what was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -19,6 +23,10 @@ pub struct Estimate {
     pub error_ns: Option<f64>,
     /// How many calls there were, in addition to those that were measured.
     pub calls: f64,
+    /// For how many calls it is. Of copies the calls were seen, so they are none in addition.
+    pub covers: f64,
+    /// The longest of the samples; `None` of copies.
+    pub example: Option<EventId>,
 }
 
 /// For each key what the events that have it are estimated to have taken where they were not
@@ -32,55 +40,6 @@ pub fn estimates_by<K: Hash + Eq + Clone>(
     whole_splits(trace, &mut key_of, &mut sums);
     copies(trace, &mut key_of, &mut sums);
     sums.finish()
-}
-
-/// Which copies a device timed, and how long they took.
-#[derive(Debug, Default)]
-pub struct CopyTimes {
-    kinds: HashMap<CopyKind, Samples>,
-}
-
-/// Copies of about one size in one direction take about the same time: the size is known by the
-/// number of its bits.
-type CopyKind = (BackendIndex, StringId, u32);
-
-impl CopyTimes {
-    pub fn of(trace: &Trace) -> Self {
-        let mut kinds: HashMap<CopyKind, Samples> = HashMap::new();
-        let timed = |event: &Event| event.measured == Measured::Device;
-        for event in trace.events.copies().filter(timed) {
-            kinds.entry(kind_of_copy(trace, &event)).or_default().add(event.charged_ns as f64);
-        }
-        Self { kinds }
-    }
-
-    /// Whether only a call is known of a copy. A call that waits for the copy has it in its time,
-    /// but where the device times such copies itself, it takes much less than the call.
-    pub fn is_untimed(&self, event: &Event) -> bool {
-        let device_times_others = || self.kinds.keys().any(|kind| kind.0 == event.backend);
-        event.kind == EventKind::Copy
-            && match event.measured {
-                Measured::HostCall => true,
-                Measured::Host => device_times_others(),
-                _ => false,
-            }
-    }
-
-    /// How long a device takes for a copy like this one, if it timed others.
-    pub fn mean_ns(&self, trace: &Trace, event: &Event) -> Option<f64> {
-        self.samples(kind_of_copy(trace, event)).map(Samples::mean)
-    }
-
-    /// Copies of the same size, or else of the next smaller or larger one.
-    fn samples(&self, (backend, op, bits): CopyKind) -> Option<&Samples> {
-        let sizes = [Some(bits), bits.checked_sub(1), bits.checked_add(1)];
-        sizes.into_iter().flatten().find_map(|bits| self.kinds.get(&(backend, op, bits)))
-    }
-}
-
-fn kind_of_copy(trace: &Trace, event: &Event) -> CopyKind {
-    let bits = u64::BITS - event.bytes.leading_zeros();
-    (event.backend, trace.signature(event.node).op, bits)
 }
 
 /// Values that were measured, as far as mean and error need them.
@@ -113,11 +72,20 @@ impl Samples {
 /// Estimates while they are added up.
 struct Sums<K>(HashMap<K, Sum>);
 
+#[derive(Clone, Copy)]
 struct Sum {
     ns: f64,
     calls: f64,
+    covers: f64,
     /// `None` if it is unknown for one of the parts.
     variance: Option<f64>,
+    /// With its time.
+    longest: Option<(u64, EventId)>,
+}
+
+impl Sum {
+    const NOTHING: Self =
+        Self { ns: 0.0, calls: 0.0, covers: 0.0, variance: Some(0.0), longest: None };
 }
 
 impl<K> Default for Sums<K> {
@@ -127,12 +95,13 @@ impl<K> Default for Sums<K> {
 }
 
 impl<K: Hash + Eq> Sums<K> {
-    fn add(&mut self, key: K, ns: f64, calls: f64, variance: Option<f64>) {
-        let none = Sum { ns: 0.0, calls: 0.0, variance: Some(0.0) };
-        let sum = self.0.entry(key).or_insert(none);
-        sum.ns += ns;
-        sum.calls += calls;
-        sum.variance = sum.variance.zip(variance).map(|(one, other)| one + other);
+    fn add(&mut self, key: K, more: Sum) {
+        let sum = self.0.entry(key).or_insert(Sum::NOTHING);
+        sum.ns += more.ns;
+        sum.calls += more.calls;
+        sum.covers += more.covers;
+        sum.variance = sum.variance.zip(more.variance).map(|(one, other)| one + other);
+        sum.longest = sum.longest.max(more.longest);
     }
 
     fn finish(self) -> HashMap<K, Estimate> {
@@ -141,10 +110,21 @@ impl<K: Hash + Eq> Sums<K> {
         let finish = |(key, sum): (K, Sum)| {
             // Whole nanoseconds do not depend on the order in which parts were added.
             let error_ns = sum.variance.filter(|_| sum.ns > 0.0).map(|it| it.sqrt().round());
-            (key, Estimate { ns: sum.ns.round(), error_ns, calls: sum.calls })
+            let example = sum.longest.map(|(_, event)| event);
+            let Sum { ns, calls, covers, .. } = sum;
+            (key, Estimate { ns: ns.round(), error_ns, calls, covers, example })
         };
         counts.map(finish).collect()
     }
+}
+
+/// What the splits of one kind have of one key.
+#[derive(Default)]
+struct OfKey {
+    /// Its time in each split.
+    samples: Samples,
+    calls: f64,
+    longest: Option<(u64, EventId)>,
 }
 
 /// Whole splits of one kind that have one key.
@@ -171,7 +151,7 @@ fn whole_splits<K: Hash + Eq + Clone>(
         return;
     }
     let mut samples: HashMap<Kind, Vec<Vec<Event>>> = HashMap::new();
-    for split in sampled_splits(trace) {
+    for split in known_splits(trace) {
         if let Some(kind) = kind_of_sampled(trace, &split) {
             samples.entry(kind).or_default().push(split);
         }
@@ -180,7 +160,7 @@ fn whole_splits<K: Hash + Eq + Clone>(
         let Some(splits) = samples.get(&kind) else { continue };
         let shared_ns = class.share_out(splits, key_of, sums);
         if let Some(key) = key {
-            sums.add(key, -shared_ns, 0.0, Some(0.0));
+            sums.add(key, Sum { ns: -shared_ns, ..Sum::NOTHING });
         }
     }
 }
@@ -193,19 +173,21 @@ impl Class {
         key_of: &mut impl FnMut(&Event) -> Option<K>,
         sums: &mut Sums<K>,
     ) -> f64 {
-        let mut keys: HashMap<K, (Samples, f64)> = HashMap::new();
+        let mut keys: HashMap<K, OfKey> = HashMap::new();
         let mut all_ns = 0.0;
         for split in splits {
             let mut in_split: HashMap<K, f64> = HashMap::new();
             for event in split {
                 all_ns += event.charged_ns as f64;
                 if let Some(key) = key_of(&Event { graph_run: self.run, ..*event }) {
-                    keys.entry(key.clone()).or_default().1 += 1.0;
+                    let of_key = keys.entry(key.clone()).or_default();
+                    of_key.calls += 1.0;
+                    of_key.longest = of_key.longest.max(Some((event.charged_ns, event.id)));
                     *in_split.entry(key).or_default() += event.charged_ns as f64;
                 }
             }
             for (key, ns) in in_split {
-                keys.entry(key).or_default().0.add(ns);
+                keys.entry(key).or_default().samples.add(ns);
             }
         }
         // Kernels take a little longer while they are traced. What is known exactly, the time of
@@ -213,12 +195,14 @@ impl Class {
         let n = splits.len() as f64;
         let all_ns = all_ns / n * self.count;
         let scale = if all_ns > self.whole_ns { self.whole_ns / all_ns } else { 1.0 };
-        for (key, (mut samples, calls)) in keys {
+        for (key, OfKey { mut samples, calls, longest }) in keys {
             // Splits without it are samples of nothing.
             samples.count = n;
             let factor = self.count * scale;
             let variance = samples.variance_of_mean().map(|variance| variance * factor * factor);
-            sums.add(key, samples.mean() * factor, calls / n * self.count, variance);
+            let calls = calls / n * self.count;
+            let ns = samples.mean() * factor;
+            sums.add(key, Sum { ns, calls, covers: calls, variance, longest });
         }
         all_ns * scale
     }
@@ -233,102 +217,26 @@ fn copies<K: Hash + Eq + Clone>(
     if times.kinds.is_empty() {
         return;
     }
-    // Copies of one kind have the same error: it adds up over the kind, not over single copies.
-    let mut counts: HashMap<(K, CopyKind), f64> = HashMap::new();
-    for event in trace.events.copies().filter(|event| times.is_untimed(event)) {
-        let kind = kind_of_copy(trace, &event);
-        if let Some(key) = key_of(&event).filter(|_| times.samples(kind).is_some()) {
-            *counts.entry((key, kind)).or_default() += 1.0;
-        }
-    }
-    for ((key, kind), count) in counts {
-        let Some(samples) = times.samples(kind) else { continue };
-        let variance = samples.variance_of_mean().map(|variance| variance * count * count);
+    // Kinds share samples, so their errors add up and do not even out.
+    let mut of_keys: HashMap<K, (Sum, Option<f64>)> = HashMap::new();
+    for event in trace.events.copies().filter(|event| times.is_untimed(trace, event)) {
+        let kind = times.nearest(trace, &event);
+        let Some((key, kind)) = kind.and_then(|kind| Some((key_of(&event)?, kind))) else {
+            continue;
+        };
+        let samples = &times.kinds[&kind];
+        let error_ns = samples.variance_of_mean().map(f64::sqrt);
+        let (sum, errors_ns) = of_keys.entry(key).or_insert((Sum::NOTHING, Some(0.0)));
+        sum.ns += samples.mean();
         // They are counted already, as calls that were seen.
-        sums.add(key, samples.mean() * count, 0.0, variance);
+        sum.covers += 1.0;
+        *errors_ns = errors_ns.zip(error_ns).map(|(all, one)| all + one);
+    }
+    for (key, (sum, errors_ns)) in of_keys {
+        let variance = errors_ns.map(|error_ns| error_ns * error_ns);
+        sums.add(key, Sum { variance, ..sum });
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use ggprof_trace::text_fixture;
-
-    const SAMPLED: &str = "
-        backend 0 GPU gpu
-        run 0..200
-        op GPU GET_ROWS 0..10 run=0 measured=device f32[8,1]
-        op GPU MUL_MAT 10..100 run=0 measured=device f32[32,1]
-        run 200..400
-        op GPU GET_ROWS 200..220 run=1 measured=device f32[8,1]
-        op GPU MUL_MAT 220..330 run=1 measured=device f32[32,1]
-        run 400..600
-        op GPU SPLIT 400..550 run=2 measured=device f32[32,1] <- f32[8,1]
-        run 600..900
-        op GPU SPLIT 600..750 run=3 measured=device f32[32,1] <- f32[8,1]";
-
-    fn by_op(text: &str) -> Vec<(String, f64, Option<f64>, f64)> {
-        let trace = text_fixture::parse(text);
-        let estimates = estimates_by(&trace, |event| Some(trace.op_name(event.node)));
-        let mut rows: Vec<_> = estimates
-            .into_iter()
-            .map(|(op, it)| (op.to_owned(), it.ns, it.error_ns, it.calls))
-            .collect();
-        rows.sort_by(|one, other| one.0.cmp(&other.0));
-        rows
-    }
-
-    #[test]
-    fn splits_give_their_time_to_ops_by_the_mean_of_the_samples() {
-        let expected = [
-            ("GET_ROWS".to_owned(), 30.0, Some(10.0), 2.0),
-            ("MUL_MAT".to_owned(), 200.0, Some(20.0), 2.0),
-            ("SPLIT".to_owned(), -230.0, None, 0.0),
-        ];
-        assert_eq!(by_op(SAMPLED), expected);
-    }
-
-    #[test]
-    fn what_stays_in_a_group_is_exact() {
-        let trace = text_fixture::parse(SAMPLED);
-        assert_eq!(estimates_by(&trace, |event| Some(event.backend)), HashMap::new());
-    }
-
-    #[test]
-    fn keys_are_those_of_the_runs_that_were_not_sampled() {
-        let trace = text_fixture::parse(SAMPLED);
-        let mul_mat = |event: &Event| trace.op_name(event.node) == "MUL_MAT";
-        let estimates = estimates_by(&trace, |event| event.graph_run.filter(|_| mul_mat(event)));
-        // Without a key of their own the whole splits are one class.
-        assert_eq!(estimates.len(), 1);
-        let by_run = estimates_by(&trace, |event| Some((event.graph_run, mul_mat(event))));
-        assert_eq!(by_run[&(Some(GraphRunId(3)), true)].ns, 100.0);
-    }
-
-    #[test]
-    fn one_sample_has_no_error_and_whole_splits_no_more_time_than_they_took() {
-        let found = by_op(
-            "backend 0 GPU gpu
-             run 0..200
-             op GPU ADD 0..80 run=0 measured=device f32[8,1]
-             op GPU MUL 80..100 run=0 measured=device f32[32,1]
-             run 400..600
-             op GPU SPLIT 400..450 run=1 measured=device f32[32,1] <- f32[8,1]",
-        );
-        let told: Vec<_> = found.iter().map(|row| (row.1, row.2)).collect();
-        assert_eq!(told, [(40.0, None), (10.0, None), (-50.0, None)]);
-    }
-
-    #[test]
-    fn copies_are_as_long_as_those_that_the_device_timed() {
-        let found = by_op(
-            "backend 0 GPU gpu
-             copy GPU H2D 0..10 64 measured=device
-             copy GPU H2D 20..32 64 measured=device
-             copy GPU H2D 100..900 64 measured=host_call
-             copy GPU H2D 1000..1900 80 measured=host
-             copy GPU H2D 2000..2900 4096 measured=host_call",
-        );
-        assert_eq!(found, [("copy_H2D".to_owned(), 22.0, Some(2.0), 0.0)]);
-    }
-}
+pub(crate) mod tests;

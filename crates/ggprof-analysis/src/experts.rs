@@ -7,7 +7,7 @@
 
 use crate::layers::{Layer, places};
 use crate::phases::{PhaseKind, Phases};
-use ggprof_trace::{Event, EventKind, GraphRunId, StringId, Trace};
+use ggprof_trace::{Event, GraphRunId, StringId, Trace};
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
 
@@ -112,7 +112,7 @@ fn choices(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLaye
     let places = places(trace);
     let mut layer_of_node = HashMap::new();
     for event in trace.events.iter().filter(Event::is_op) {
-        layer_of_node.entry(event.node).or_insert_with(|| places.of(event.id).layer);
+        layer_of_node.entry(event.node).or_insert_with(|| places.of(&event).layer);
     }
     for (of, counts) in trace.expert_uses.iter() {
         let layer = layer_of_node.get(&of.node).copied().flatten();
@@ -147,8 +147,8 @@ fn copies(trace: &Trace, phases: &Phases, layers: &mut BTreeMap<Key, ExpertLayer
     // Of several tensors of a layer the first one counts uses; all of them count bytes.
     let mut counting: HashMap<Key, StringId> = HashMap::new();
     let (mut tensors, mut runs) = (HashSet::new(), HashSet::new());
-    for event in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
-        let layer = places.of(event.id).layer;
+    for event in trace.events.copies() {
+        let layer = places.of(&event).layer;
         let Some(part) = part(trace, &event, layer) else { continue };
         let key = (phase_of(phases, part.run), part.layer, SeenBy::Copies);
         let found = entry(layers, key, part.experts);

@@ -19,24 +19,42 @@ mod remote;
 mod scene;
 mod slow_clock;
 mod slow_copies;
+mod slower_device;
 mod small_batches;
 mod splits;
 #[cfg(test)]
 mod staged;
 mod threads;
-mod what;
 mod what_if;
 
 use crate::budget::{Budget, Divided, summed};
 use crate::layers::Places;
+use crate::node_sums::NodeSums;
 use crate::peaks::Peaks;
 use crate::phases::{PhaseKind, Phases};
 use ggprof_trace::Trace;
 use scene::Scene;
 use std::cmp::Reverse;
 
+pub use bubbles::{Bubbles, BusyDevice};
 pub use copied::CopyRow;
-pub use what::{BusyDevice, ClockShown, DepthPoint, HostOp, Rate, RateFrom, What, WhichHostOps};
+pub use copied_weights::CopiedWeights;
+pub use depth::{Depth, DepthPoint};
+pub use draft::Draft;
+pub use exposed_copies::ExposedCopies;
+pub use first_use::FirstUse;
+pub use host_ops::{HostOp, HostOps, WhichHostOps};
+pub use launches::{GraphsOff, SmallKernels};
+pub use limit::Rate;
+pub use program::Program;
+pub use prompt_again::PromptAgain;
+pub use remote::{GraphSentAgain, RoundTrips, SlowServer};
+pub use slow_clock::{ClockShown, SlowClock};
+pub use slow_copies::{RateFrom, SlowCopies};
+pub use slower_device::SlowerDevice;
+pub use small_batches::SmallBatches;
+pub use splits::ManySplits;
+pub use threads::{Barriers, TooManyThreads, UnequalThreads};
 pub use what_if::LayerCosts;
 
 /// From this part of a phase's wall time on, something found is worth a change.
@@ -60,6 +78,33 @@ pub struct Finding {
     pub what: What,
 }
 
+/// With the evidence; each rule has a struct for its own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    HostOps(HostOps),
+    ManySplits(ManySplits),
+    ExposedCopies(ExposedCopies),
+    SlowCopies(SlowCopies),
+    CopiedWeights(CopiedWeights),
+    Program(Program),
+    Barriers(Barriers),
+    UnequalThreads(UnequalThreads),
+    TooManyThreads(TooManyThreads),
+    SmallKernels(SmallKernels),
+    GraphsOff(GraphsOff),
+    PromptAgain(PromptAgain),
+    Depth(Depth),
+    Draft(Draft),
+    SlowClock(SlowClock),
+    FirstUse(FirstUse),
+    Bubbles(Bubbles),
+    SmallBatches(SmallBatches),
+    RoundTrips(RoundTrips),
+    GraphSentAgain(GraphSentAgain),
+    SlowServer(SlowServer),
+    SlowerDevice(SlowerDevice),
+}
+
 /// How certain it is that a change of what was found brings the time back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
@@ -76,7 +121,7 @@ pub enum Certainty {
 pub struct Explained {
     /// Of the phases, repetitions together.
     pub budgets: Vec<Budget>,
-    /// The most expensive first.
+    /// The most expensive first; what happens only once counts a quarter there.
     pub findings: Vec<Finding>,
     /// How far phases are from what their devices can do.
     pub rates: Vec<Rate>,
@@ -115,12 +160,15 @@ const RULES: &[Find] = &[
     bubbles::find,
     small_batches::find,
     remote::find,
+    slower_device::find,
 ];
 
 /// What a rule finds may be part of what another one finds: the first of each pair goes where the
 /// second one is more expensive, in the same phase.
 const PART_OF: &[(Rule, Rule)] = &[
     (splits::RULE, host_ops::RULE),
+    // The scheduler begins a new split at each weight that it has to copy.
+    (splits::RULE, copied_weights::RULE),
     (exposed_copies::RULE, copied_weights::RULE),
     (exposed_copies::RULE, slow_copies::RULE),
     (exposed_copies::RULE, host_ops::RULE),
@@ -130,30 +178,45 @@ const PART_OF: &[(Rule, Rule)] = &[
     (launches::GRAPHS_OFF, host_ops::RULE),
     (threads::BARRIERS, host_ops::RULE),
     (threads::UNEQUAL, host_ops::RULE),
+    (threads::TOO_MANY, threads::BARRIERS),
+    (threads::TOO_MANY, threads::UNEQUAL),
+    (threads::TOO_MANY, host_ops::RULE),
     (bubbles::RULE, host_ops::RULE),
     (remote::SENT_AGAIN, remote::ROUND_TRIPS),
     (exposed_copies::RULE, remote::ROUND_TRIPS),
+    (host_ops::RULE, slower_device::RULE),
+    (splits::RULE, slower_device::RULE),
+    (launches::SMALL_KERNELS, slower_device::RULE),
 ];
 
+/// `sums` are those [`by budget`](NodeSums::by_budget).
 pub fn explained(
     trace: &Trace,
     phases: &Phases,
     places: &Places,
+    sums: &NodeSums,
     divided: &Divided,
     peaks: Option<&Peaks>,
 ) -> Explained {
     let budgets = summed(phases, &divided.budgets);
-    let scene = Scene::new(trace, phases, places, &budgets, &divided.exposed, peaks);
+    let scene = Scene::new(trace, phases, places, sums, &budgets, &divided.exposed, peaks);
     let mut findings: Vec<Finding> = Vec::new();
     for (place, budget) in budgets.iter().enumerate().filter(|(_, budget)| is_work(budget)) {
         findings.extend(RULES.iter().flat_map(|find| find(&scene, place, budget)));
     }
     findings.retain(|finding| finding.cost_ns > 0);
     leave_parts_out(&mut findings);
-    findings.sort_by_key(|finding| Reverse(finding.cost_ns));
+    findings.sort_by_key(|finding| Reverse(weight(finding)));
     let rates = limit::rates(&scene, &budgets);
     let layer_costs = what_if::layer_costs(&scene, &budgets);
     Explained { budgets, findings, rates, layer_costs }
+}
+
+/// What findings are ranked by. What happens once is paid off as a program goes on, so it comes behind what
+/// costs a good part of it again and again.
+fn weight(finding: &Finding) -> u64 {
+    const ONCE: u64 = 4;
+    if finding.rule == first_use::RULE { finding.cost_ns / ONCE } else { finding.cost_ns }
 }
 
 fn is_work(budget: &Budget) -> bool {

@@ -1,6 +1,7 @@
 //! The same totals by op, backend, tensor shape, layer or phase.
 
 use crate::layers::{Layer, Module, places};
+use crate::node_sums::NodeSums;
 use crate::phases::{PhaseKind, Phases};
 use crate::totals::{Totals, sums_by_node, totals_by, totals_by_node};
 use ggprof_trace::{
@@ -27,9 +28,9 @@ pub struct FusionRow {
 
 type OpKey = (StringId, EventKind, BackendIndex);
 
-pub fn by_op(trace: &Trace) -> Vec<OpRow> {
-    let mut fusions = fusions(trace);
-    let rows = totals_by_node(trace, |event| Some(op_key(trace, event)));
+pub fn by_op(trace: &Trace, sums: &NodeSums) -> Vec<OpRow> {
+    let mut fusions = fusions(trace, sums);
+    let rows = totals_by_node(trace, sums, |event| Some(op_key(trace, event)));
     rows.into_iter()
         .map(|(key, totals)| {
             let fusions = fusions.remove(&key).unwrap_or_default();
@@ -43,12 +44,12 @@ fn op_key(trace: &Trace, event: &Event) -> OpKey {
     (trace.signature(event.node).op, event.kind, event.backend)
 }
 
-fn fusions(trace: &Trace) -> HashMap<OpKey, Vec<FusionRow>> {
+fn fusions(trace: &Trace, sums: &NodeSums) -> HashMap<OpKey, Vec<FusionRow>> {
     let mut fusions: HashMap<OpKey, Vec<FusionRow>> = HashMap::new();
     if trace.nodes.signatures().all(|(_, signature)| signature.extra.is_none()) {
         return fusions;
     }
-    let rows = totals_by_node(trace, |event| {
+    let rows = totals_by_node(trace, sums, |event| {
         let fusion = fusion_of(trace.signature(event.node), event.kind)?;
         Some((op_key(trace, event), fusion))
     });
@@ -71,8 +72,8 @@ pub struct BackendRow {
 }
 
 /// Ops and copies of each backend.
-pub fn by_backend(trace: &Trace) -> Vec<BackendRow> {
-    totals_by_node(trace, |event| Some((event.backend, event.kind)))
+pub fn by_backend(trace: &Trace, sums: &NodeSums) -> Vec<BackendRow> {
+    totals_by_node(trace, sums, |event| Some((event.backend, event.kind)))
         .into_iter()
         .map(|((backend, kind), totals)| BackendRow { backend, kind, totals })
         .collect()
@@ -88,13 +89,13 @@ pub struct ShapeRow {
     pub totals: Totals,
 }
 
-pub fn by_shape(trace: &Trace) -> Vec<ShapeRow> {
-    shape_rows(totals_by_node(trace, shape_key(trace)))
+pub fn by_shape(trace: &Trace, sums: &NodeSums) -> Vec<ShapeRow> {
+    shape_rows(totals_by_node(trace, sums, shape_key(trace)))
 }
 
 /// The same without percentiles.
-pub(crate) fn sums_by_shape(trace: &Trace) -> Vec<ShapeRow> {
-    shape_rows(sums_by_node(trace, shape_key(trace)))
+pub(crate) fn sums_by_shape(trace: &Trace, sums: &NodeSums) -> Vec<ShapeRow> {
+    shape_rows(sums_by_node(trace, sums, shape_key(trace)))
 }
 
 type ShapeKey = (SignatureId, EventKind, BackendIndex);
@@ -150,7 +151,7 @@ pub struct ModuleRow {
 /// Layers in order (what belongs to none comes last), and parts of the model by time.
 pub fn by_layer(trace: &Trace) -> (Vec<LayerRow>, Vec<ModuleRow>) {
     let places = places(trace);
-    let place = |event: &Event| places.of(event.id);
+    let place = |event: &Event| places.of(event);
     let layers =
         totals_by(trace, |event| event.is_op().then(|| (place(event).layer, event.backend)));
     let modules =
@@ -192,6 +193,7 @@ pub fn by_phase(trace: &Trace, phases: &Phases) -> Vec<PhaseRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node_sums::node_sums;
     use crate::phases::phases;
     use expect_test::{Expect, expect};
     use ggprof_trace::text_fixture;
@@ -227,7 +229,7 @@ mod tests {
         check(
             |trace| {
                 let mut rows = Vec::new();
-                for row in by_op(trace) {
+                for row in by_op(trace, &node_sums(trace)) {
                     let backend = &trace.backend(row.backend).name;
                     let key = format!("{} {} {backend}", row.kind.name(), trace.text(row.op));
                     rows.push((key, row.totals));
@@ -251,7 +253,7 @@ mod tests {
     fn shapes() {
         check(
             |trace| {
-                let rows = by_shape(trace).into_iter();
+                let rows = by_shape(trace, &node_sums(trace)).into_iter();
                 rows.map(|row| {
                     let signature = trace.nodes.signature(row.signature);
                     let ne = signature.sources.last().unwrap().tensor.ne;
@@ -299,7 +301,7 @@ mod tests {
     fn backends_and_phases() {
         check(
             |trace| {
-                let backends = by_backend(trace).into_iter().map(|row| {
+                let backends = by_backend(trace, &node_sums(trace)).into_iter().map(|row| {
                     let name = &trace.backend(row.backend).name;
                     (format!("{name} {}", row.kind.name()), row.totals)
                 });

@@ -1,9 +1,10 @@
 //! Names of hosts, which stay out of what is shared. Only the backends of ggml's RPC have them in their
 //! names: `RPC[192.168.0.7:50052]`. And the devices that computed, without such names.
 
+use ggprof_ggml::endpoint;
 use ggprof_trace::Trace;
 
-/// Names that tell a host, and what stands for each.
+/// Names that tell a host, and what stands for each; by default there are none.
 #[derive(Debug, Default)]
 pub struct Hosts {
     names: Vec<(String, String)>,
@@ -47,21 +48,21 @@ pub fn devices(trace: &Trace, hosts: &Hosts) -> Vec<String> {
             "" => backend.label(),
             description => description,
         };
-        let name = hosts.hidden(name);
-        if names.iter().all(|known| known != name) {
-            names.push(name.to_owned());
+        let name = hosts.without(name.to_owned());
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names
 }
 
-/// `RPC[host:port]`, or an address alone, which is what newer versions call the device.
+/// A backend's name with its server, or an address alone, which is what newer versions call the device.
 fn tells_host(name: &str) -> bool {
     let port = name.rsplit_once(':').map(|(_, port)| port.trim_end_matches(']'));
     let has_port = port.is_some_and(|port| {
         !port.is_empty() && port.len() <= 5 && port.bytes().all(|digit| digit.is_ascii_digit())
     });
-    name.starts_with("RPC[") || (has_port && !name.contains(' '))
+    endpoint(name).is_some() || (has_port && !name.contains(' '))
 }
 
 #[cfg(test)]
@@ -71,7 +72,9 @@ mod tests {
 
     #[test]
     fn addresses_are_names_of_hosts_and_devices_are_not() {
-        for name in ["RPC[192.168.0.7:50052]", "gpu-box.example:50052", "[::1]:50052"] {
+        for name in
+            ["RPC[192.168.0.7:50052]", "RPC0[gpu-box]", "gpu-box.example:50052", "[::1]:50052"]
+        {
             assert!(tells_host(name), "{name}");
         }
         for name in ["CUDA0", "RPC0", "NVIDIA H200", "Intel(R) Xeon(R) @ 2.80GHz", "a b:1", ""] {

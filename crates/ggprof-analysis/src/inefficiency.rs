@@ -68,12 +68,13 @@ fn is_ranked(row: &OpRow) -> bool {
 mod tests {
     use super::*;
     use crate::grouping::by_op;
+    use crate::node_sums::node_sums;
     use ggprof_trace::text_fixture;
 
     #[track_caller]
     fn check(events: &str, basis: Basis, expected: &[(&str, f64)]) {
         let trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{events}"));
-        let found = inefficiency(&by_op(&trace), 2);
+        let found = inefficiency(&by_op(&trace, &node_sums(&trace)), 2);
         let rows: Vec<_> =
             found.rows.iter().map(|row| (trace.text(row.op.op), row.ns_per_byte)).collect();
         assert_eq!((found.basis, rows.as_slice()), (basis, expected));

@@ -63,27 +63,33 @@ pub struct Place {
 
 const NOWHERE: Place = Place { layer: None, module: Module::Other };
 
-/// The place of every event, in the order of the recording. There are few different ones.
+/// The place of every event. There are few different ones.
 #[derive(Debug)]
 pub struct Places {
-    different: Vec<Place>,
-    of_event: Vec<u32>,
-    /// Of nodes whose events are all in one place.
+    /// Of nodes whose events are all in one place: those with a name.
     of_node: Vec<Option<Place>>,
+    different: Vec<Place>,
+    /// One entry per event, in the order of the recording, those elsewhere last; empty if all nodes have
+    /// names.
+    of_event: Vec<u32>,
 }
 
 impl Places {
-    pub fn of(&self, event: EventId) -> Place {
-        self.different[self.of_event[event.0 as usize] as usize]
+    #[inline]
+    pub fn of(&self, event: &Event) -> Place {
+        self.at(event.id, event.node)
+    }
+
+    /// The same of an event with this node.
+    #[inline]
+    pub(crate) fn at(&self, event: EventId, node: NodeId) -> Place {
+        self.of_node[node.0 as usize]
+            .unwrap_or_else(|| self.different[self.of_event[event.0 as usize] as usize])
     }
 
     /// Where all events of a node are; `None` if that depends on the event.
     pub fn of_node(&self, node: NodeId) -> Option<Place> {
         self.of_node[node.0 as usize]
-    }
-
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Place> + '_ {
-        self.of_event.iter().map(|&place| self.different[place as usize])
     }
 }
 
@@ -111,13 +117,16 @@ pub fn places(trace: &Trace) -> Places {
         Known::Sources { .. } => None,
     };
     let of_node: Vec<Option<Place>> = known.iter().map(by_name).collect();
+    if of_node.iter().all(Option::is_some) {
+        return Places { of_node, different: Vec::new(), of_event: Vec::new() };
+    }
     let number_of_node: Vec<Option<u32>> =
         of_node.iter().map(|place| place.map(|place| numbered.number(place))).collect();
     // Where the unnamed tensors of a graph run belong.
     let mut unnamed: HashMap<StringId, (Option<GraphRunId>, Place)> = HashMap::new();
     let mut last: Option<((Option<GraphRunId>, BackendIndex), Place)> = None;
     let mut of_event = Vec::with_capacity(trace.events.len());
-    for event in trace.events.iter() {
+    for event in trace.events.iter().chain(trace.elsewhere.iter().copied()) {
         let stream = (event.graph_run, event.backend);
         if let (Some(number), Some(place)) =
             (number_of_node[event.node.0 as usize], of_node[event.node.0 as usize])
@@ -153,7 +162,7 @@ pub fn places(trace: &Trace) -> Places {
         }
         of_event.push(numbered.number(place));
     }
-    Places { different: numbered.different, of_event, of_node }
+    Places { of_node, different: numbered.different, of_event }
 }
 
 /// What the description of a node tells of its place.
@@ -301,7 +310,8 @@ mod tests {
     fn found(text: &str) -> Vec<(Option<u32>, &'static str)> {
         let trace = text_fixture::parse(&format!("backend 0 GPU gpu\nbackend 1 CPU cpu\n{text}"));
         let told = |place: Place| (place.layer.map(|layer| layer.0), place.module.name());
-        places(&trace).iter().map(told).collect()
+        let places = places(&trace);
+        trace.events.iter().map(|event| told(places.of(&event))).collect()
     }
 
     #[test]
@@ -351,8 +361,11 @@ mod tests {
              op CPU ADD 4..5 node_23 run=0
              op GPU ADD 10..11 node_1 run=1",
         );
-        let places: Vec<_> = places(&trace)
+        let known = places(&trace);
+        let places: Vec<_> = trace
+            .events
             .iter()
+            .map(|event| known.of(&event))
             .map(|place| (place.layer.map(|layer| layer.0), place.module.name()))
             .collect();
         assert_eq!(

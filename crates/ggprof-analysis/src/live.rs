@@ -1,9 +1,10 @@
 //! A program while it runs: from what is new at each look to what it does now, and what it has done
 //! since it is watched.
 
+use crate::drafts::{Evidence, follows};
+use crate::percentiles::median_and_p95;
 use crate::sequences::{Role, Sequences};
-use crate::steps::{Part, StepKind, kind_of};
-use crate::totals::percentile;
+use crate::steps::{Part, StepKind, Stream, is_embedding, kind_of};
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::{News, Standing};
@@ -29,11 +30,22 @@ const OVER_AFTER_NS: u64 = 2 * SECOND_NS;
 pub struct Watch {
     sequences: Sequences,
     open: HashMap<u32, Step>,
+    /// Contexts that were seen.
+    contexts: Vec<u32>,
     /// By context: a first step that may turn out to be a trial, and when it ended. `None` once there
     /// were others.
     first: HashMap<u32, Option<(Step, u64)>>,
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
+    /// Whether the last op of a batch so far is an embedding.
+    embeds: HashMap<u32, bool>,
+    /// Which contexts draft for others.
+    drafts: Evidence,
+    /// A step that has ended, and when; the smaller model may read its batch next, before the program
+    /// goes on.
+    unread: Option<(Step, u64)>,
+    /// By the call that reads it.
+    being_read: HashMap<u32, Step>,
     requests: HashMap<u32, Request>,
     /// Of each sequence of a context.
     request_of: HashMap<(u32, i32), u32>,
@@ -56,6 +68,8 @@ struct Step {
     context: u32,
     start_ns: u64,
     tokens: u64,
+    /// Tokens that are read, and that sequences are further than before.
+    prompt: u64,
     generated: u64,
     parts: Vec<Part>,
     is_counted: bool,
@@ -72,6 +86,7 @@ struct Done {
 
 #[derive(Debug, Clone, Copy)]
 struct Request {
+    context: u32,
     start_ns: u64,
     last_ns: u64,
     has_token: bool,
@@ -80,6 +95,8 @@ struct Request {
     /// Its prompt was seen.
     is_whole: bool,
     next: u64,
+    /// The position of its prompt's last token, or of the token it went on with last.
+    position: u64,
 }
 
 /// Calls of an op.
@@ -115,6 +132,8 @@ pub struct Frame {
     pub runs: u64,
     /// The longest of them, or of what is under way.
     pub longest_run_ns: u64,
+    /// When that one began.
+    pub longest_run_start_ns: Option<u64>,
     pub requests: u64,
     /// Mean over the steps that ended.
     pub batch_tokens: Option<f64>,
@@ -194,6 +213,7 @@ impl Watch {
         let before_ns = self.last_look_ns.unwrap_or(now_ns.saturating_sub(SECOND_NS));
         let interval_ns = now_ns.saturating_sub(before_ns).max(1);
         self.last_look_ns = Some(now_ns);
+        self.note_embeddings(descriptions, &news);
         let longest_gap_ns = self.steps(&news);
         let run_gap_ns = self.gap_between_runs(&news);
         self.forget(now_ns);
@@ -205,8 +225,10 @@ impl Watch {
         let since = |done: &&Done| done.end_ns > before_ns;
         let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
         let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
-        let longest = news.runs.iter().map(|(start, end)| end.saturating_sub(*start)).max();
-        let under_way_ns = news.run_since_ns.map(|since| now_ns.saturating_sub(since));
+        let under_way = news.run_since_ns.map(|since| (since, now_ns));
+        let runs = news.runs.iter().copied().chain(under_way);
+        let longest = runs.map(|(start, end)| (end.saturating_sub(start), start)).max();
+        self.counters.missed_blocks = news.standing.missed_blocks;
         self.counters.graph_runs = news.standing.graph_runs;
         self.counters.dropped.clone_from(&news.standing.dropped);
         Frame {
@@ -216,7 +238,8 @@ impl Watch {
             prompt_speed: speed(&recent, |step| step.prompt, now_ns, interval_ns),
             generation_speed: speed(&recent, |step| step.generated, now_ns, interval_ns),
             runs: news.runs.len() as u64,
-            longest_run_ns: longest.max(under_way_ns).unwrap_or(0),
+            longest_run_ns: longest.map_or(0, |(ns, _)| ns),
+            longest_run_start_ns: longest.map(|(_, start_ns)| start_ns),
             requests: self.requests_under_way(now_ns),
             batch_tokens: (!recent.is_empty()).then(|| tokens as f64 / recent.len() as f64),
             under_way: self.under_way(now_ns),
@@ -271,15 +294,32 @@ impl Watch {
             while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
                 self.sequences.change(change);
             }
-            self.begin_step(batch, news.standing.is_partial);
+            longest_ns = longest_ns.max(self.begin_step(batch, news.standing.is_partial));
         }
-        changes.for_each(|change| self.sequences.change(change));
+        if news.begun.is_empty() {
+            longest_ns = longest_ns.max(self.nobody_reads());
+        }
+        changes.for_each(|change| drop(self.sequences.change(change)));
         ended.fold(longest_ns, |longest, (call, end_ns)| longest.max(self.end_step(call, end_ns)))
     }
 
-    fn begin_step(&mut self, batch: &Batch, is_partial: bool) {
+    /// What a batch gives is told by its ops, which may come before its end is known.
+    fn note_embeddings(&mut self, descriptions: &Trace, news: &News) {
+        for together in news.ops.chunk_by(|a, b| a.call == b.call) {
+            let Some(last) = together.last() else { continue };
+            let name = descriptions.tensor_name(last.node);
+            self.embeds.insert(last.call, name.is_some_and(is_embedding));
+        }
+    }
+
+    /// The longest time that a sequence had waited for a step that nobody reads.
+    fn begin_step(&mut self, batch: &Batch, is_partial: bool) -> u64 {
         self.counters.batches += 1;
-        let turn = self.sequences.take(batch);
+        let is_known = self.contexts.contains(&batch.context);
+        if !is_known {
+            self.contexts.push(batch.context);
+        }
+        let turn = self.sequences.take(batch, is_partial && !is_known);
         let first = self.first.get_mut(&batch.context).and_then(Option::take);
         if let Some((step, end_ns)) = first.filter(|_| !turn.is_after_clear) {
             self.account(step, end_ns);
@@ -290,16 +330,23 @@ impl Watch {
             true => StepKind::Encoding,
             false => kind_of(&turn.parts, batch.tokens.map(u64::from)),
         };
-        let one_steps = turn.parts.iter().filter(|part| part.is_one_step()).count() as u64;
-        let generated = match kind {
-            StepKind::Encoding => 0,
-            StepKind::Generation if turn.parts.is_empty() => tokens,
-            _ => one_steps,
-        };
-        let named = batch.sequences.iter().filter(|entry| entry.sequence >= 0);
-        for (entry, part) in named.zip(&turn.parts) {
-            self.go_on((batch.context, entry.sequence), part, batch.start_ns, is_partial);
+        let drafts = self.drafts(batch.context, &turn.parts);
+        let mut generated = if kind == StepKind::Generation { tokens } else { 0 };
+        if !turn.parts.is_empty() {
+            let named = batch.sequences.iter().filter(|entry| entry.sequence >= 0);
+            let with_parts = named.zip(&turn.parts).filter(|_| !drafts);
+            generated = with_parts
+                .map(|(entry, part)| {
+                    self.go_on((batch.context, entry.sequence), part, batch.start_ns)
+                })
+                .sum();
         }
+        let checked = turn.parts.iter().filter(|part| part.is_generated());
+        let checked: u64 = checked.map(|part| part.tokens).sum();
+        let prompt = match turn.parts.is_empty() {
+            true => tokens.saturating_sub(generated),
+            false => tokens.saturating_sub(checked),
+        };
         self.kinds.insert(batch.call, kind);
         // A context computes one batch at a time: of an older one the end was not seen.
         self.open.retain(|_, step| step.context != batch.context);
@@ -307,16 +354,37 @@ impl Watch {
             context: batch.context,
             start_ns: batch.start_ns,
             tokens,
-            generated,
+            prompt: if encodes { tokens } else { prompt },
+            generated: if encodes { 0 } else { generated },
             parts: turn.parts,
-            is_counted: !turn.is_warm_up,
+            is_counted: !turn.is_warm_up && !drafts,
             gives_tokens: !encodes,
         };
+        let read = self.unread.take_if(|(unread, _)| drafts && follows(&step.parts, &unread.parts));
+        self.being_read.extend(read.map(|(read, _)| (batch.call, read)));
         self.open.insert(batch.call, step);
+        self.nobody_reads()
     }
 
-    /// A sequence is computed, of the same request as before or of another.
-    fn go_on(&mut self, sequence: (u32, i32), part: &Part, start_ns: u64, is_partial: bool) {
+    /// The last step is over as it is.
+    fn nobody_reads(&mut self) -> u64 {
+        self.unread.take().map_or(0, |(step, end_ns)| self.account(step, end_ns))
+    }
+
+    /// Whether a context drafts for another. That is known from the second time on.
+    fn drafts(&mut self, context: u32, parts: &[Part]) -> bool {
+        self.drafts.take(Stream::Context(context), parts);
+        let drafts = self.drafts.drafting().contains_key(&Stream::Context(context));
+        if drafts {
+            self.request_of.retain(|(of, _), _| *of != context);
+            self.requests.retain(|_, request| request.context != context);
+        }
+        drafts
+    }
+
+    /// A sequence is computed, of the same request as before or of another. How many tokens it is
+    /// further: where a smaller model guessed right, several.
+    fn go_on(&mut self, sequence: (u32, i32), part: &Part, start_ns: u64) -> u64 {
         let before = self.request_of.insert(sequence, part.request);
         if let Some(before) = before.filter(|before| *before != part.request)
             && let Some(request) = self.requests.get_mut(&before)
@@ -324,26 +392,50 @@ impl Watch {
             request.is_over = true;
         }
         let request = self.requests.entry(part.request).or_insert(Request {
+            context: sequence.0,
             start_ns,
             last_ns: start_ns,
             has_token: false,
             is_over: false,
-            // Of a sequence that was generating before it was watched, the prompt was not seen.
-            is_whole: !(is_partial && part.first > 0 && part.is_one_step()),
+            is_whole: !part.began_before,
             next: 0,
+            position: part.first.saturating_sub(1),
         });
         request.next = part.first + part.tokens;
+        let ahead = part.first.saturating_sub(request.position).max(1);
+        let last = part.first + part.tokens.saturating_sub(1);
+        request.position = if part.role == Role::Generation { part.first } else { last };
+        match part.role {
+            Role::Generation => ahead,
+            Role::Prompt => u64::from(part.is_generated()),
+        }
     }
 
     /// The longest time that one of its sequences had waited.
     fn end_step(&mut self, call: u32, end_ns: u64) -> u64 {
-        let Some(step) = self.open.remove(&call).filter(|step| step.is_counted) else { return 0 };
+        if let Some(step) = self.being_read.remove(&call) {
+            self.open.remove(&call);
+            return self.account(step, end_ns);
+        }
+        let embeds = self.embeds.remove(&call).unwrap_or(false);
+        let step = self.open.remove(&call).filter(|step| step.is_counted);
+        let Some(mut step) = step else { return 0 };
+        if embeds {
+            self.kinds.insert(call, StepKind::Encoding);
+            (step.prompt, step.generated, step.gives_tokens) = (step.tokens, 0, false);
+        }
         let is_first = !self.first.contains_key(&step.context);
         if is_first && step.tokens <= WARM_UP_TOKENS {
             self.first.insert(step.context, Some((step, end_ns)));
             return 0;
         }
         self.first.insert(step.context, None);
+        let context = Stream::Context(step.context);
+        if self.drafts.drafting().values().any(|target| *target == context) {
+            let longest_ns = self.nobody_reads();
+            self.unread = Some((step, end_ns));
+            return longest_ns;
+        }
         self.account(step, end_ns)
     }
 
@@ -368,8 +460,7 @@ impl Watch {
                 request.last_ns = end_ns;
             }
         }
-        let Step { start_ns, tokens, generated, .. } = step;
-        let prompt = tokens.saturating_sub(generated);
+        let Step { start_ns, prompt, generated, .. } = step;
         self.counters.prompt_tokens += prompt;
         self.counters.generated_tokens += generated;
         self.done.push_back(Done { start_ns, end_ns, prompt, generated });
@@ -395,6 +486,7 @@ impl Watch {
         self.requests.retain(|_, request| request.last_ns >= from_ns);
         let oldest = self.kinds.keys().max().map_or(0, |newest| newest.saturating_sub(10_000));
         self.kinds.retain(|call, _| *call >= oldest);
+        self.embeds.retain(|call, _| *call >= oldest);
     }
 
     fn is_under_way(&self, number: u32, request: &Request, now_ns: u64) -> bool {
@@ -481,5 +573,8 @@ fn speed(steps: &[Done], tokens: impl Fn(&Done) -> u64, now_ns: u64, interval_ns
 
 fn percentiles(values: &VecDeque<(u64, u64)>) -> Option<(u64, u64)> {
     let mut values: Vec<u64> = values.iter().map(|(_, ns)| *ns).collect();
-    (!values.is_empty()).then(|| (percentile(&mut values, 50), percentile(&mut values, 95)))
+    (!values.is_empty()).then(|| median_and_p95(&mut values))
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,6 +52,31 @@ pub struct Amount {
     pub peak: Step,
 }
 
+/// What is left of a device's memory, and all that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    pub free_bytes: u64,
+    pub total_bytes: u64,
+}
+
+/// What was free when the program asked, less what it has had since. `None` where it did not ask.
+pub fn left(trace: &Trace, device: &str) -> Option<Left> {
+    let told = trace.free_memory.iter().rfind(|told| told.device == device)?;
+    let had_at = |ns: u64| -> u128 {
+        let there = |buffer: &&Buffer| buffer.device == device && buffer.lives_at(ns);
+        trace.buffers.iter().filter(there).map(|buffer| u128::from(buffer.bytes)).sum()
+    };
+    let free = u128::from(told.free_bytes) + had_at(told.at_ns);
+    let free = free.saturating_sub(had_at(end_ns(trace))).min(told.total_bytes.into());
+    Some(Left { free_bytes: free as u64, total_bytes: told.total_bytes })
+}
+
+/// When the last event ended: at the very end programs free everything.
+fn end_ns(trace: &Trace) -> u64 {
+    let last_birth = trace.buffers.iter().map(|buffer| buffer.born_ns).max();
+    trace.span_ns().map(|(_, end)| end).or(last_birth).unwrap_or(0)
+}
+
 pub fn purpose(buffer: &Buffer) -> Purpose {
     match buffer.usage {
         BufferUsage::Weights => Purpose::Weights,
@@ -62,8 +87,7 @@ pub fn purpose(buffer: &Buffer) -> Purpose {
 }
 
 pub fn memory(trace: &Trace) -> Memory {
-    let last_birth = trace.buffers.iter().map(|buffer| buffer.born_ns).max();
-    let end_ns = trace.span_ns().map(|(_, end)| end).or(last_birth).unwrap_or(0);
+    let end_ns = end_ns(trace);
     let by_device = grouped(&trace.buffers, |buffer| buffer.device.as_str());
     let key = |buffer: &Buffer| (buffer.device.clone(), buffer.type_name.clone(), purpose(buffer));
     let uses =
@@ -124,6 +148,7 @@ fn steps(buffers: &[&Buffer]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ggprof_trace::FreeMemory;
 
     fn buffer(usage: BufferUsage, tensor: &str, bytes: u64, life: (u64, Option<u64>)) -> Buffer {
         Buffer {
@@ -135,6 +160,24 @@ mod tests {
             born_ns: life.0,
             died_ns: life.1,
         }
+    }
+
+    /// Of 1000 bytes 900 were free when the program had 30 of them; now it has 30 freed and 220 more.
+    #[test]
+    fn what_the_program_had_since_is_not_free() {
+        let mut trace = ggprof_trace::text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 50..90");
+        trace.buffers = vec![
+            buffer(BufferUsage::Compute, "", 30, (5, Some(40))),
+            buffer(BufferUsage::Weights, "", 220, (20, Some(95))),
+        ];
+        assert_eq!(left(&trace, "CPU"), None);
+        trace.free_memory = vec![FreeMemory {
+            device: "CPU".into(),
+            free_bytes: 900,
+            total_bytes: 1000,
+            at_ns: 10,
+        }];
+        assert_eq!(left(&trace, "CPU"), Some(Left { free_bytes: 710, total_bytes: 1000 }));
     }
 
     #[test]

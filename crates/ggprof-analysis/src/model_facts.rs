@@ -1,6 +1,7 @@
 //! What the graphs tell of the model: its size, its types, its attention. Read from the names that
 //! llama.cpp gives to weights, caches and outputs; what they do not tell stays unknown.
 
+use ggprof_ggml::is_matrix_product;
 use ggprof_trace::{NodeId, Tensor, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,8 +53,7 @@ fn sources(trace: &Trace, id: NodeId) -> impl Iterator<Item = (&str, Tensor)> {
 /// The distinct weights that products read; `None` if one name stands for several.
 fn weights(trace: &Trace) -> Option<BTreeMap<&str, Tensor>> {
     let mut weights = BTreeMap::new();
-    let products =
-        trace.nodes.ids().filter(|&id| matches!(trace.op_name(id), "MUL_MAT" | "MUL_MAT_ID"));
+    let products = trace.nodes.ids().filter(|&id| is_matrix_product(trace.op_name(id)));
     for (name, tensor) in products.filter_map(|id| sources(trace, id).next()) {
         let is_weight = name.ends_with(".weight") && tensor.is_known();
         if is_weight && *weights.entry(name).or_insert(tensor) != tensor {

@@ -2,21 +2,20 @@
 //!
 //! Where the program's batches are known, a phase is a prompt of one request (or of several that were
 //! computed together), or the generation of the same number of sequences. It ends where another
-//! request's prompt comes in between, where the memory was cleared, and at gaps in the recording.
-//! Where they are not known, kinds are guessed from shapes, and a phase ends as well where the
-//! program did nothing for long.
+//! request's prompt comes in between, where the memory was cleared, where the program did nothing for
+//! long, and at gaps in the recording. Where they are not known, kinds are guessed from shapes.
+//!
+//! Of a part of a recording, phases are those of all of it, without what lies outside.
 
-use crate::gaps::{Gap, gaps, within};
+mod walk;
+
+use crate::gaps::Gaps;
+use crate::percentiles;
 use crate::requests::{Request, requests};
-use crate::steps::{Step, StepKind, Stream, steps};
-use crate::totals::percentile;
-use ggprof_trace::{GraphRunId, Trace};
+use crate::steps::{Step, Stream, steps};
+use ggprof_trace::{GraphRun, GraphRunId, Process, ProcessIndex, Trace};
 use hashbrown::HashMap;
-
-/// Where nothing but shapes is known, a program that computes nothing for so long, and for so many
-/// times as long as it computed, is waiting for something.
-const IDLE_NS: u64 = 100_000_000;
-const IDLE_TIMES: u64 = 10;
+use walk::{Guessed, Walk};
 
 /// From here on the depth is part of a phase's name.
 const DEEP: u64 = 512;
@@ -36,6 +35,8 @@ pub enum PhaseKind {
     Encoding,
     /// Graphs without tokens.
     Graph,
+    /// A smaller model drafts what another one checks.
+    Draft,
 }
 
 /// Consecutive steps of one stream that do the same.
@@ -45,8 +46,11 @@ pub struct Phase {
     /// Kind and tokens are guessed from shapes.
     pub is_guess: bool,
     pub stream: Stream,
+    /// Whose it is, in a trace that was made of several recordings.
+    pub process: Option<ProcessIndex>,
     pub steps: u64,
     pub runs: u64,
+    /// Without those that were drafted and turned out wrong.
     pub tokens: u64,
     /// Sequences that are generated at once; 1 for prompts.
     pub sequences: u64,
@@ -66,7 +70,8 @@ impl Phase {
 
     pub fn tokens_per_second(&self) -> Option<f64> {
         let seconds = self.wall_ns() as f64 / 1e9;
-        let is_counted = !matches!(self.kind, PhaseKind::WarmUp | PhaseKind::Graph);
+        let is_counted =
+            !matches!(self.kind, PhaseKind::WarmUp | PhaseKind::Draft | PhaseKind::Graph);
         (is_counted && self.tokens > 0 && seconds > 0.0).then(|| self.tokens as f64 / seconds)
     }
 
@@ -79,6 +84,7 @@ impl Phase {
             PhaseKind::Prompt => format!("pp{tokens}"),
             PhaseKind::Mixed => format!("mixed{tokens}"),
             PhaseKind::Encoding => format!("enc{tokens}"),
+            PhaseKind::Draft => format!("draft{tokens}"),
             PhaseKind::Generation if self.sequences > 1 => {
                 format!("tg{}x{}", tokens / self.sequences, self.sequences)
             }
@@ -128,22 +134,51 @@ impl Phases {
         (!of_kind.is_empty()).then(|| group(&of_kind))
     }
 
+    /// The tokens of a process's phases of a kind.
+    pub(crate) fn tokens_of(&self, process: Option<ProcessIndex>, kind: PhaseKind) -> u64 {
+        let phases = self.phases.iter().filter(|it| it.process == process && it.kind == kind);
+        phases.fold(0, |sum: u64, phase| sum.saturating_add(phase.tokens))
+    }
+
     /// Repetitions together, in the order of the first of each.
     pub fn groups(&self) -> Vec<PhaseGroup> {
-        let phases = |places: &Vec<u32>| -> Vec<&Phase> {
-            places.iter().map(|&place| &self.phases[place as usize]).collect()
-        };
-        self.group_places().iter().map(|places| group(&phases(places))).collect()
+        self.group_places().iter().map(|places| self.group_at(places)).collect()
+    }
+
+    /// Those of a process and a kind together, in the order of the first of each.
+    pub fn kind_groups(&self) -> Vec<PhaseGroup> {
+        self.kind_places().iter().map(|places| self.group_at(places)).collect()
+    }
+
+    fn group_at(&self, places: &[u32]) -> PhaseGroup {
+        let phases: Vec<&Phase> =
+            places.iter().map(|&place| &self.phases[place as usize]).collect();
+        group(&phases)
     }
 
     /// The places of the phases that are repetitions of each other.
     pub fn group_places(&self) -> Vec<Vec<u32>> {
-        self.places_by(|phase| (phase.kind, phase.label()))
+        self.places_by(|phase| (phase.process, phase.kind, phase.label()))
     }
 
-    /// The places of the phases of each kind.
+    /// The places of the phases of each process and kind.
     pub fn kind_places(&self) -> Vec<Vec<u32>> {
-        self.places_by(|phase| phase.kind)
+        self.places_by(|phase| (phase.process, phase.kind))
+    }
+
+    /// The process of a phase, where there are phases of several.
+    pub fn owner<'t>(&self, trace: &'t Trace, phase: &Phase) -> Option<&'t Process> {
+        let is_one = self.phases.iter().all(|other| other.process == phase.process);
+        let process = phase.process.filter(|_| !is_one)?;
+        trace.processes.get(usize::from(process.0))
+    }
+
+    /// A phase's label, with its process where there are phases of several.
+    pub fn label_among(&self, trace: &Trace, phase: &Phase) -> String {
+        match self.owner(trace, phase) {
+            Some(process) => format!("{} of {}", phase.label(), process.label()),
+            None => phase.label(),
+        }
     }
 
     fn places_by<K: std::hash::Hash + Eq>(&self, key: impl Fn(&Phase) -> K) -> Vec<Vec<u32>> {
@@ -170,6 +205,16 @@ impl Phases {
         guessed.map(|phase| phase.runs).sum()
     }
 
+    /// Graph runs whose tokens are known by their positions only.
+    pub fn runs_by_positions(&self, trace: &Trace) -> u64 {
+        let is_it = |(run, phase): &(&GraphRun, &u32)| {
+            let batch = run.batch.and_then(|batch| trace.batches.get(batch.0 as usize));
+            batch.is_some_and(|batch| batch.is_from_positions)
+                && !self.phases[**phase as usize].is_guess
+        };
+        trace.graph_runs.iter().zip(&self.phase_of_run).filter(is_it).count() as u64
+    }
+
     /// Whether what is known of any graph run is no guess.
     pub fn are_known_in_part(&self) -> bool {
         self.phases.iter().any(|phase| !phase.is_guess)
@@ -185,7 +230,7 @@ fn group(phases: &[&Phase]) -> PhaseGroup {
         sum.tokens += phase.tokens;
         sum.sequences = sum.sequences.max(phase.sequences);
         sum.is_guess |= phase.is_guess;
-        sum.end_ns += phase.wall_ns();
+        sum.end_ns = sum.end_ns.saturating_add(phase.wall_ns());
     }
     sum.end_ns -= sum.unrecorded_ns;
     sum.unrecorded_ns = 0;
@@ -204,27 +249,31 @@ pub(crate) fn mean_and_deviation(values: &[f64]) -> Option<(f64, f64)> {
 
 /// The value below which half (95 %) of sorted values lie.
 pub fn median_and_p95(sorted: &[u64]) -> (u64, u64) {
-    let mut values = sorted.to_vec();
-    (percentile(&mut values, 50), percentile(&mut values, 95))
+    percentiles::median_and_p95(&mut sorted.to_vec())
 }
 
 pub fn phases(trace: &Trace) -> Phases {
     let found = steps(trace);
-    let steps = found.steps;
-    let gaps = gaps(trace);
-    let mut walk = Walk { phase_of_run: vec![0; trace.graph_runs.len()], ..Walk::default() };
+    let mut steps = found.steps;
+    let requests = requests(trace, &steps, found.requests);
+    let (gaps, of_recording) = (Gaps::of(trace), Gaps::of_recording(trace));
+    let mut walk = Walk::new(trace.graph_runs.len());
     for step in &steps {
-        walk.take(step, &gaps);
+        // What was left out of steps that are not known is not there to go on from.
+        let gaps = if step.parts.is_empty() { &gaps } else { &of_recording };
+        walk.take(step, gaps.of_process(step.process));
     }
+    let (phases, phase_of_run) = walk.finish(&gaps, &of_recording);
+    steps.retain(Step::is_inside);
     let mut tokens_of_run = vec![None; trace.graph_runs.len()];
     for step in &steps {
         share_tokens(step, &mut tokens_of_run);
     }
-    let requests = requests(trace, &steps, found.requests);
-    let Walk { phases, phase_of_run, mut first_token_ns, mut between_tokens_ns, .. } = walk;
+    let Guessed { mut first_token_ns, mut between_tokens_ns } = walk.guessed;
     for request in requests.iter().filter(|request| !request.is_warm_up) {
-        first_token_ns.extend(request.first_token_ns);
-        between_tokens_ns.extend(request.waits.iter().map(|wait| wait.duration_ns()));
+        first_token_ns.extend(request.first_token_ns.filter(|_| request.is_first_token_inside));
+        let inside = request.waits.iter().filter(|wait| wait.is_inside);
+        between_tokens_ns.extend(inside.map(|wait| wait.duration_ns()));
     }
     first_token_ns.sort_unstable();
     between_tokens_ns.sort_unstable();
@@ -248,128 +297,6 @@ fn share_tokens(step: &Step, tokens_of_run: &mut [Option<u64>]) {
         let these = each.min(left);
         tokens_of_run[run as usize] = Some(these);
         left -= these;
-    }
-}
-
-/// Joins steps into phases, one after the other.
-#[derive(Default)]
-struct Walk {
-    phases: Vec<Phase>,
-    phase_of_run: Vec<u32>,
-    /// The last phase of each stream, and what is needed to go on with it.
-    open: HashMap<Stream, Open>,
-    /// When the last step of any stream ended, and of which.
-    latest: Option<(u64, Stream)>,
-    first_token_ns: Vec<u64>,
-    between_tokens_ns: Vec<u64>,
-}
-
-#[derive(Clone)]
-struct Open {
-    phase: usize,
-    /// The requests that take part.
-    requests: Vec<u32>,
-    last_start_ns: u64,
-    last_end_ns: u64,
-}
-
-impl Walk {
-    fn take(&mut self, step: &Step, gaps: &[Gap]) {
-        let kind = match step.kind {
-            _ if step.is_warm_up => PhaseKind::WarmUp,
-            StepKind::Prompt => PhaseKind::Prompt,
-            StepKind::Generation => PhaseKind::Generation,
-            StepKind::Mixed => PhaseKind::Mixed,
-            StepKind::Encoding => PhaseKind::Encoding,
-            StepKind::Graph => PhaseKind::Graph,
-        };
-        let sequences = if kind == PhaseKind::Generation { step.generating() } else { 1 };
-        let open = self.open.get(&step.stream).cloned();
-        self.note_guessed_latencies(step, kind, open.as_ref());
-        let goes_on = open.as_ref().filter(|open| {
-            let phase = &self.phases[open.phase];
-            phase.kind == kind && phase.sequences == sequences && self.continues(open, step, gaps)
-        });
-        let place = match goes_on.map(|open| open.phase) {
-            Some(place) => place,
-            None => {
-                self.phases.push(begin(step, kind, sequences));
-                self.phases.len() - 1
-            }
-        };
-        let phase = &mut self.phases[place];
-        phase.steps += 1;
-        phase.runs += step.runs.len() as u64;
-        phase.tokens += step.tokens.unwrap_or(0);
-        phase.end_ns = phase.end_ns.max(step.end_ns);
-        phase.unrecorded_ns = within(gaps, phase.start_ns, phase.end_ns);
-        step.runs.iter().for_each(|&run| self.phase_of_run[run as usize] = place as u32);
-        let open = Open {
-            phase: place,
-            requests: step.parts.iter().map(|part| part.request).collect(),
-            last_start_ns: step.start_ns,
-            last_end_ns: step.end_ns,
-        };
-        self.open.insert(step.stream, open);
-        if self.latest.is_none_or(|(end_ns, _)| step.end_ns >= end_ns) {
-            self.latest = Some((step.end_ns, step.stream));
-        }
-    }
-
-    /// Whether a step goes on with what its stream did last.
-    fn continues(&self, open: &Open, step: &Step, gaps: &[Gap]) -> bool {
-        let is_same = |request: &u32| step.parts.iter().any(|part| part.request == *request);
-        let idle_ns = step.start_ns.saturating_sub(open.last_end_ns);
-        let work_ns = (open.last_end_ns - open.last_start_ns).max(step.end_ns - step.start_ns);
-        let is_idle = idle_ns >= IDLE_NS && idle_ns >= IDLE_TIMES.saturating_mul(work_ns);
-        let is_known = !step.parts.is_empty() && !open.requests.is_empty();
-        let is_same_work = if is_known { open.requests.iter().any(is_same) } else { !is_idle };
-        let is_interrupted = self.latest.is_some_and(|(end_ns, stream)| {
-            // Another stream had its turn. Those that compute at the same time do not end each
-            // other's phases.
-            stream != step.stream
-                && end_ns > open.last_end_ns
-                && end_ns <= step.start_ns
-                && !is_known
-        });
-        is_same_work
-            && !is_interrupted
-            && !step.is_after_clear
-            && within(gaps, open.last_end_ns, step.start_ns) == 0
-    }
-
-    /// Without sequences, a prompt and what comes after it are taken for one request.
-    fn note_guessed_latencies(&mut self, step: &Step, kind: PhaseKind, open: Option<&Open>) {
-        let Some(open) = open.filter(|_| step.is_guess && kind == PhaseKind::Generation) else {
-            return;
-        };
-        let before = &self.phases[open.phase];
-        if before.kind == PhaseKind::Prompt {
-            self.first_token_ns.push(before.wall_ns());
-        }
-        if matches!(before.kind, PhaseKind::Prompt | PhaseKind::Generation) {
-            self.between_tokens_ns.push(step.end_ns.saturating_sub(before.end_ns));
-        }
-    }
-}
-
-fn begin(step: &Step, kind: PhaseKind, sequences: u64) -> Phase {
-    let depth = match step.parts[..] {
-        [part] => Some(part.first),
-        _ => None,
-    };
-    Phase {
-        kind,
-        is_guess: step.is_guess,
-        stream: step.stream,
-        steps: 0,
-        runs: 0,
-        tokens: 0,
-        sequences,
-        depth,
-        start_ns: step.start_ns,
-        end_ns: step.end_ns,
-        unrecorded_ns: 0,
     }
 }
 

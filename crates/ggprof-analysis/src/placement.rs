@@ -106,15 +106,14 @@ struct Sum {
 pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
     let places = places(trace);
     let mut sums: HashMap<NodeKey, Sum> = HashMap::new();
-    for (event, place) in trace.events.iter().zip(places.iter()).filter(|(event, _)| event.is_op())
-    {
-        let sum = sums.entry(node_key(phases, &event, place)).or_default();
+    for event in trace.events.iter().filter(|event| event.is_op()) {
+        let sum = sums.entry(node_key(phases, &event, places.of(&event))).or_default();
         sum.calls += 1;
         sum.own_ns = sum.own_ns.saturating_add(event.charged_ns);
         sum.longest_ns = sum.longest_ns.max(event.duration_ns);
     }
     for (event, caused) in caused::all(trace, &places) {
-        let place = places.of(event.id);
+        let place = places.of(&event);
         let sum = sums.entry(node_key(phases, &event, place)).or_default();
         sum.caused = plus(sum.caused, caused);
     }

@@ -1,24 +1,32 @@
 //! The processors of the machine: how many the program may use, and what others used meanwhile.
 
-use ggprof_trace::{Quantity, Sensor, Trace};
+use ggprof_trace::{ProcessIndex, Quantity, Sensor, Trace};
 
-/// How many processors the program may use at once; `None` where nobody looked.
-pub fn usable_processors(trace: &Trace) -> Option<u32> {
-    let sensor = sensor(trace, Quantity::UsableProcessors)?;
+/// How many processors the program, or one of several, may use at once; `None` where nobody looked.
+pub fn usable_processors(trace: &Trace, process: Option<ProcessIndex>) -> Option<u32> {
+    let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+    let is_its = |sensor: &Sensor| process.is_none_or(|it| it.machine == sensor.machine);
+    let sensor = sensor(trace, Quantity::UsableProcessors, is_its)?;
     sensor.values.iter().copied().min().and_then(|count| u32::try_from(count).ok())
 }
 
 /// How many processors other programs, or other machines on the same hardware, used on average in
 /// some stretches of time; `None` where the readings are too far apart to tell.
 pub fn processors_of_others(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> {
-    let machine = used(sensor(trace, Quantity::MachineTime)?, spans)?;
-    let program = used(sensor(trace, Quantity::ProgramTime)?, spans)?;
-    let stolen = sensor(trace, Quantity::StolenTime).and_then(|sensor| used(sensor, spans));
+    let is_any = |_: &Sensor| true;
+    let machine = used(sensor(trace, Quantity::MachineTime, is_any)?, spans)?;
+    let program = used(sensor(trace, Quantity::ProgramTime, is_any)?, spans)?;
+    let stolen = sensor(trace, Quantity::StolenTime, is_any).and_then(|sensor| used(sensor, spans));
     Some((machine - program).max(0.0) + stolen.unwrap_or(0.0))
 }
 
-fn sensor(trace: &Trace, quantity: Quantity) -> Option<&Sensor> {
-    let is_it = |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole();
+fn sensor(
+    trace: &Trace,
+    quantity: Quantity,
+    is_wanted: impl Fn(&Sensor) -> bool,
+) -> Option<&Sensor> {
+    let is_it =
+        |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole() && is_wanted(sensor);
     trace.sensors.iter().find(is_it).filter(|sensor| !sensor.values.is_empty())
 }
 
@@ -45,6 +53,7 @@ mod tests {
         Sensor {
             quantity,
             device: 0,
+            machine: 0,
             name: String::new(),
             is_forbidden: false,
             every_ns: 1_000_000,
@@ -57,7 +66,7 @@ mod tests {
     fn what_the_program_did_not_use_others_did() {
         let mut trace = Trace::default();
         assert_eq!(
-            (usable_processors(&trace), processors_of_others(&trace, &[(0, 1)])),
+            (usable_processors(&trace, None), processors_of_others(&trace, &[(0, 1)])),
             (None, None)
         );
         trace.sensors = vec![
@@ -65,7 +74,7 @@ mod tests {
             counter(Quantity::MachineTime, &[0, 2000, 4000, 5000]),
             counter(Quantity::ProgramTime, &[0, 1500, 3000, 4000]),
         ];
-        assert_eq!(usable_processors(&trace), Some(2));
+        assert_eq!(usable_processors(&trace, None), Some(2));
         assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.5));
         // No two readings in it.
         assert_eq!(processors_of_others(&trace, &[(100, 200)]), None);

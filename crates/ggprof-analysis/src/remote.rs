@@ -23,17 +23,22 @@ pub struct StepTime {
 
 impl StepTime {
     pub fn total_ns(&self) -> u64 {
-        self.serialising_ns + self.wire_ns + self.computing_ns + self.waiting_ns
+        let parts = [self.serialising_ns, self.wire_ns, self.computing_ns, self.waiting_ns];
+        parts.into_iter().fold(0, u64::saturating_add)
     }
 }
 
 impl AddAssign for StepTime {
     fn add_assign(&mut self, other: Self) {
         self.steps += other.steps;
-        self.serialising_ns += other.serialising_ns;
-        self.wire_ns += other.wire_ns;
-        self.computing_ns += other.computing_ns;
-        self.waiting_ns += other.waiting_ns;
+        for (sum, part) in [
+            (&mut self.serialising_ns, other.serialising_ns),
+            (&mut self.wire_ns, other.wire_ns),
+            (&mut self.computing_ns, other.computing_ns),
+            (&mut self.waiting_ns, other.waiting_ns),
+        ] {
+            *sum = sum.saturating_add(part);
+        }
     }
 }
 
@@ -45,7 +50,7 @@ pub struct RemoteRow {
     /// The client's backend that stands for it.
     pub backend: BackendIndex,
     pub time: StepTime,
-    /// Of all tokens of these phases.
+    /// All tokens of these phases of the client.
     pub tokens: u64,
 }
 
@@ -60,13 +65,12 @@ pub fn remote(trace: &Trace, phases: &Phases) -> Vec<RemoteRow> {
             StepTime::default()
         }) += time;
     }
-    let tokens = |kind: PhaseKind| phases.sum(kind).map_or(0, |group| group.sum.tokens);
     let row = |&(phase, server, backend): &(PhaseKind, ProcessIndex, BackendIndex)| RemoteRow {
         phase,
         server,
         backend,
         time: times[&(phase, server, backend)],
-        tokens: tokens(phase),
+        tokens: phases.tokens_of(trace.backend(backend).process, phase),
     };
     let first = |kind: PhaseKind| order.iter().position(|(other, ..)| *other == kind);
     let mut keys = order.clone();
@@ -78,7 +82,8 @@ pub fn remote(trace: &Trace, phases: &Phases) -> Vec<RemoteRow> {
 pub fn slowest(rows: &[RemoteRow], kind: PhaseKind) -> Option<&RemoteRow> {
     let of_kind: Vec<&RemoteRow> = rows.iter().filter(|row| row.phase == kind).collect();
     let most = of_kind.iter().max_by_key(|row| row.time.computing_ns);
-    most.copied().filter(|_| of_kind.len() > 1)
+    let are_several = of_kind.iter().any(|row| row.server != of_kind[0].server);
+    most.copied().filter(|_| are_several)
 }
 
 /// One for each run, by the start of the client's call.
@@ -148,6 +153,14 @@ mod tests {
         assert_eq!(shown(&times[2]), (10, 5, 15, 10));
         let totals: Vec<u64> = times.iter().map(StepTime::total_ns).collect();
         assert_eq!(totals, [60, 80, 40]);
+    }
+
+    #[test]
+    fn numbers_of_damaged_files_do_no_harm() {
+        let mut sum = step_times(&[run((0, 0), (0, u64::MAX), None)])[0];
+        sum += sum;
+        sum.wire_ns = 1;
+        assert_eq!((sum.computing_ns, sum.total_ns()), (u64::MAX, u64::MAX));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The life of each sequence: when its prompt began, how much of it was there already, when its first
 //! token came, and what kept every token waiting.
 
-use crate::gaps::{Gap, gaps, within};
+use crate::gaps::{Gaps, within};
 use crate::sequences::Role;
 use crate::steps::{Part, Step, StepKind};
-use ggprof_trace::Trace;
+use ggprof_trace::{Gap, Trace};
 use std::cmp::Reverse;
 
 /// One prompt and what was generated from it.
@@ -18,13 +18,21 @@ pub struct Request {
     /// When the last of its tokens was there.
     pub end_ns: u64,
     pub is_warm_up: bool,
+    /// Some of it was computed before what was recorded: its start, its prompt and its first token are not
+    /// known.
+    pub began_before: bool,
+    /// All of it is in the part of the recording that was asked about. Otherwise its figures are still
+    /// those of all of it.
+    pub is_inside: bool,
+    /// The same of its first token.
+    pub is_first_token_inside: bool,
     /// Tokens of the prompt that were computed.
     pub prompt_tokens: u64,
     /// Tokens in front of them that were there already.
     pub reused_tokens: u64,
     /// Batches that its prompt came in.
     pub chunks: u64,
-    /// From the start until its first result was there.
+    /// From the start until the first token was there that followed its prompt.
     pub first_token_ns: Option<u64>,
     /// Results with one to go on with, the first one included.
     pub generated: u64,
@@ -50,6 +58,8 @@ pub struct Wait {
     pub cause: Cause,
     /// How long the cause took of it.
     pub cause_ns: u64,
+    /// The token is in the part of the recording that was asked about.
+    pub is_inside: bool,
 }
 
 impl Wait {
@@ -75,107 +85,130 @@ pub enum Cause {
     Unrecorded,
 }
 
-/// The longest waits of any sequence, each with the number of its request.
+/// Of fewer waits nobody can tell what is usual.
+const LEAST_WAITS: usize = 4;
+
+/// The longest waits of any sequence, each with the number of its request. One that no other request's
+/// prompt is to blame for, and that is not more than twice the median of all, is nothing out of the
+/// ordinary.
 pub fn longest_waits(requests: &[Request], most: usize) -> Vec<(u32, Wait)> {
     let of_request = |request: &Request| {
         let number = request.number;
-        request.waits.iter().map(|wait| (number, *wait)).collect::<Vec<_>>()
+        let inside = request.waits.iter().filter(|wait| wait.is_inside);
+        inside.map(|wait| (number, *wait)).collect::<Vec<_>>()
     };
     let mut waits: Vec<(u32, Wait)> = requests.iter().flat_map(of_request).collect();
     waits.sort_by_key(|(_, wait)| Reverse(wait.duration_ns()));
+    let median_ns = waits.get(waits.len() / 2).map_or(0, |(_, wait)| wait.duration_ns());
+    let are_few = waits.len() < LEAST_WAITS;
+    waits.retain(|(_, wait)| {
+        let is_for_prompt =
+            matches!(wait.cause, Cause::OtherPrompt { .. } | Cause::SharedWithPrompt { .. });
+        are_few || is_for_prompt || wait.duration_ns() > median_ns.saturating_mul(2)
+    });
     waits.truncate(most);
     waits
 }
 
-/// All requests, by the order of their first steps.
+/// All requests that have something in the part that was asked about, by the order of their first steps.
 pub(crate) fn requests(trace: &Trace, steps: &[Step], count: u32) -> Vec<Request> {
-    let gaps = gaps(trace);
+    let gaps = Gaps::of_recording(trace);
     let mut builders: Vec<Option<Builder>> = vec![None; count as usize];
-    for (at, step) in steps.iter().enumerate() {
+    for (at, step) in steps.iter().enumerate().filter(|(_, step)| !step.is_draft) {
         for part in &step.parts {
             let builder = &mut builders[part.request as usize];
-            let builder = builder.get_or_insert_with(|| Builder::new(step, part.first));
-            builder.is_warm_up |= step.is_warm_up;
-            match part.role {
-                Role::Prompt => {
-                    builder.request.prompt_tokens += part.tokens;
-                    builder.request.chunks += 1;
-                }
-                Role::Generation => {
-                    let before = builder.last_step;
-                    let wait = wait(steps, before, at, part.request, &gaps);
-                    builder.request.waits.push(wait);
-                }
+            let builder = builder.get_or_insert_with(|| Builder::new(step, part));
+            builder.request.is_warm_up |= step.is_warm_up;
+            if let (Role::Generation, Some(before)) = (part.role, builder.last_step) {
+                let gaps = gaps.of_process(step.process);
+                builder.request.waits.push(wait(steps, before, at, part.request, gaps));
             }
             builder.finish_step(step, at, part);
         }
     }
-    let finished = builders.into_iter().enumerate();
-    finished.filter_map(|(number, it)| it.map(|it| it.finish(number as u32))).collect()
+    builders.iter_mut().flatten().for_each(Builder::finish);
+    let of_it = builders.into_iter().enumerate();
+    let found =
+        of_it.filter_map(|(number, it)| it.filter(|it| it.has_any_inside).zip(Some(number)));
+    found.map(|(it, number)| Request { number: number as u32, ..it.request }).collect()
 }
 
 #[derive(Debug, Clone)]
 struct Builder {
     request: Request,
-    last_step: usize,
-    /// The position of its prompt's last token, or of the token it went on with last.
-    position: u64,
-    is_warm_up: bool,
+    last_step: Option<usize>,
+    has_any_inside: bool,
+    /// The results of all tokens of its prompt were asked for.
+    wants_all_results: bool,
 }
 
 impl Builder {
-    fn new(step: &Step, first: u64) -> Self {
+    fn new(step: &Step, part: &Part) -> Self {
         let request = Request {
             number: 0,
             start_ns: step.start_ns,
-            end_ns: step.end_ns,
+            end_ns: step.ready_ns,
             is_warm_up: false,
+            began_before: part.began_before,
+            is_inside: true,
+            is_first_token_inside: false,
             prompt_tokens: 0,
-            reused_tokens: first,
+            reused_tokens: part.first,
             chunks: 0,
             first_token_ns: None,
             generated: 0,
             waits: Vec::new(),
         };
-        Self { request, last_step: 0, position: 0, is_warm_up: false }
+        Self { request, last_step: None, has_any_inside: false, wants_all_results: true }
     }
 
     fn finish_step(&mut self, step: &Step, at: usize, part: &Part) {
         let request = &mut self.request;
-        request.end_ns = request.end_ns.max(step.end_ns);
-        self.last_step = at;
+        request.end_ns = request.end_ns.max(step.ready_ns);
+        request.is_inside &= step.is_inside();
+        self.has_any_inside |= step.is_inside();
+        self.last_step = Some(at);
         let has_result = part.outputs > 0 && step.kind != StepKind::Encoding;
         match part.role {
             Role::Prompt => {
-                self.position = part.first + part.tokens.saturating_sub(1);
+                self.wants_all_results &= part.tokens > 1 && part.outputs == part.tokens;
+                request.prompt_tokens += part.kept;
+                request.chunks += 1;
                 request.generated = u64::from(has_result);
             }
-            Role::Generation => {
-                // Where a smaller model guessed right, the sequence goes on several tokens later.
-                let ahead = part.first.checked_sub(self.position).filter(|&tokens| tokens > 0);
-                request.generated += ahead.unwrap_or(1);
-                self.position = part.first;
-            }
+            // Where drafts were right, there are several.
+            Role::Generation => request.generated += part.kept,
         }
-        if has_result {
-            let since_start = step.end_ns - request.start_ns;
-            request.first_token_ns = request.first_token_ns.or(Some(since_start));
+        // Each part of a prompt may have a result; the last one is followed by a token.
+        let is_first = part.role == Role::Prompt || request.first_token_ns.is_none();
+        if has_result && is_first && !request.began_before {
+            request.first_token_ns = Some(step.ready_ns - request.start_ns);
+            request.is_first_token_inside = step.is_inside();
         }
     }
+}
 
-    fn finish(self, number: u32) -> Request {
-        Request { number, is_warm_up: self.is_warm_up, ..self.request }
+impl Builder {
+    /// Where all results were asked for and nothing followed, the results themselves were wanted, for
+    /// embeddings of each token or for a perplexity: none of them is a token.
+    fn finish(&mut self) {
+        if self.wants_all_results && self.request.waits.is_empty() {
+            self.request.generated = 0;
+            self.request.first_token_ns = None;
+        }
     }
 }
 
 /// What happened from the end of one of a request's steps to the end of the next.
 fn wait(steps: &[Step], before: usize, at: usize, request: u32, gaps: &[Gap]) -> Wait {
-    let (start_ns, end_ns) = (steps[before].end_ns, steps[at].end_ns.max(steps[before].end_ns));
+    let start_ns = steps[before].ready_ns;
+    let end_ns = steps[at].ready_ns.max(start_ns);
+    let own = &steps[at];
+    let own_ns = end_ns.saturating_sub(own.start_ns.max(start_ns));
     let inside = |step: &Step| {
         let (start, end) = (step.start_ns.max(start_ns), step.end_ns.min(end_ns));
         end.saturating_sub(start)
     };
-    let own = &steps[at];
     let mut causes: Vec<(Cause, u64)> = Vec::new();
     let mut add = |cause: Cause, ns: u64| match causes.iter_mut().find(|(it, _)| *it == cause) {
         Some((_, sum)) => *sum += ns,
@@ -186,12 +219,16 @@ fn wait(steps: &[Step], before: usize, at: usize, request: u32, gaps: &[Gap]) ->
         others.filter(|part| part.role == Role::Prompt).max_by_key(|part| part.tokens).copied()
     };
     match prompt_of_other(own) {
-        Some(part) => add(Cause::SharedWithPrompt { request: part.request }, inside(own)),
-        None => add(Cause::OwnStep, inside(own)),
+        Some(part) => add(Cause::SharedWithPrompt { request: part.request }, own_ns),
+        None => add(Cause::OwnStep, own_ns),
     }
     // Steps of other contexts may lie before; those that began earlier have ended, too.
     for step in steps[..at].iter().rev().take_while(|step| step.start_ns >= start_ns) {
         match prompt_of_other(step) {
+            // Its drafts are on the way to its own token.
+            _ if step.is_draft && step.parts.iter().any(|part| part.request == request) => {
+                add(Cause::OwnStep, inside(step));
+            }
             Some(part) => add(Cause::OtherPrompt { request: part.request }, inside(step)),
             None => add(Cause::OtherGeneration, inside(step)),
         }
@@ -202,5 +239,5 @@ fn wait(steps: &[Step], before: usize, at: usize, request: u32, gaps: &[Gap]) ->
     causes.push((Cause::Nobody, (end_ns - start_ns).saturating_sub(computed)));
     let (cause, cause_ns) =
         causes.into_iter().max_by_key(|(_, ns)| *ns).unwrap_or((Cause::Nobody, 0));
-    Wait { start_ns, end_ns, cause, cause_ns }
+    Wait { start_ns, end_ns, cause, cause_ns, is_inside: own.is_inside() }
 }

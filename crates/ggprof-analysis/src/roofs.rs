@@ -1,10 +1,12 @@
 //! How close work comes to what its backend's device can do: to what was measured of the device, or
 //! else to the best that the recording itself shows. The two are never mixed up.
 
-use crate::grouping::sums_by_shape;
+use crate::grouping::{ShapeRow, sums_by_shape};
+use crate::node_sums::NodeSums;
 use crate::peaks::{Operands, Peaks};
 use crate::totals::Totals;
 use crate::work::Work;
+use ggprof_ggml::is_matrix_product;
 use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
 
 /// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
@@ -31,7 +33,7 @@ pub struct BackendRoof {
 #[derive(Debug)]
 pub struct Roofs(Vec<BackendRoof>);
 
-pub fn roofs(trace: &Trace, peaks: Option<&Peaks>) -> Roofs {
+pub fn roofs(trace: &Trace, sums: &NodeSums, peaks: Option<&Peaks>) -> Roofs {
     let measured = |backend| {
         let roof = peaks?.roof_of(backend)?;
         let of = |operands| roof.ops_per_s(operands);
@@ -47,7 +49,7 @@ pub fn roofs(trace: &Trace, peaks: Option<&Peaks>) -> Roofs {
     if measured.iter().all(Option::is_some) {
         return Roofs(measured.into_iter().flatten().collect());
     }
-    let seen = best_seen(trace);
+    let seen = best_seen(trace, sums);
     Roofs(measured.into_iter().zip(seen).map(|(measured, seen)| measured.unwrap_or(seen)).collect())
 }
 
@@ -61,7 +63,7 @@ impl BackendRoof {
     /// The part of the time that the work had to take at least; `None` for copies, and where the work or
     /// the roof is not known. Reading and computing may happen at the same time, so the longer of the two counts.
     pub fn share(&self, trace: &Trace, totals: &Totals) -> Option<f64> {
-        let longest = trace.events.get(totals.longest);
+        let longest = trace.event(totals.longest);
         if longest.kind != EventKind::Op {
             return None;
         }
@@ -95,7 +97,7 @@ impl BackendRoof {
 /// What an op multiplies: weights that are packed in blocks are multiplied as bytes.
 pub fn operands_of(trace: &Trace, signature: &Signature) -> Operands {
     let place = match trace.text(signature.op) {
-        "MUL_MAT" | "MUL_MAT_ID" => 0,
+        op if is_matrix_product(op) => 0,
         "FLASH_ATTN_EXT" => 1,
         _ => return Operands::F32,
     };
@@ -109,7 +111,7 @@ pub fn operands_of(trace: &Trace, signature: &Signature) -> Operands {
 }
 
 /// The best rates of ops of one shape, over all their calls.
-fn best_seen(trace: &Trace) -> Vec<BackendRoof> {
+fn best_seen(trace: &Trace, sums: &NodeSums) -> Vec<BackendRoof> {
     let nothing = BackendRoof {
         basis: Basis::BestSeen,
         bytes_per_s: None,
@@ -118,9 +120,13 @@ fn best_seen(trace: &Trace) -> Vec<BackendRoof> {
         int8_ops_per_s: None,
     };
     let mut best = vec![nothing; trace.backends.len()];
-    let rows = sums_by_shape(trace);
+    let rows = sums_by_shape(trace, sums);
+    // Splits that were timed as a whole are no ops, and most of the time where ops were sampled.
+    let is_whole = |row: &&ShapeRow| {
+        trace.text(trace.nodes.signature(row.signature).op) == Signature::WHOLE_SPLIT
+    };
     let mut busy_ns = vec![0u128; trace.backends.len()];
-    for row in &rows {
+    for row in rows.iter().filter(|row| !is_whole(row)) {
         busy_ns[usize::from(row.backend.0)] += row.totals.total_ns;
     }
     for row in rows.iter().filter(|row| row.kind == EventKind::Op) {
@@ -145,6 +151,7 @@ fn raise(best: &mut Option<f64>, giga_per_s: Option<f64>) {
 mod tests {
     use super::*;
     use crate::grouping::by_op;
+    use crate::node_sums::node_sums;
     use crate::peaks::{ComputeRate, CpuPeaks, ReadRate};
     use ggprof_trace::text_fixture;
 
@@ -156,13 +163,14 @@ mod tests {
 
     fn shares(peaks: Option<&Peaks>) -> Vec<(String, Basis, Option<f64>)> {
         let trace = text_fixture::parse(EVENTS);
-        let roofs = roofs(&trace, peaks);
+        let sums = node_sums(&trace);
+        let roofs = roofs(&trace, &sums, peaks);
         let row = |row: &crate::OpRow| {
             let roof = roofs.of(row.backend);
             let name = format!("{} {}", trace.backend(row.backend).label(), trace.text(row.op));
             (name, roof.basis, roof.share(&trace, &row.totals))
         };
-        by_op(&trace).iter().map(row).collect()
+        by_op(&trace, &sums).iter().map(row).collect()
     }
 
     #[test]
@@ -195,5 +203,24 @@ mod tests {
         assert!((share.unwrap() - 16.0 / 56.0).abs() < 1e-9, "{share:?}");
         // Nothing was measured of the device.
         assert_eq!(shares(Some(&peaks(1e9)))[1].1, Basis::BestSeen);
+    }
+
+    /// One token of two hundred was sampled, and the others were timed as a whole.
+    #[test]
+    fn samples_show_the_best_rate_of_all() {
+        let mut text = "backend 0 GPU gpu
+            run 0..56
+            op GPU MUL_MAT 0..56 a f32[2,1] <- f32[4,2] f32[4,1] run=0 measured=device\n"
+            .to_owned();
+        for run in 1..200 {
+            let (start, end) = (run * 100, run * 100 + 56);
+            text += &format!(
+                "run {start}..{end}
+                 op GPU SPLIT {start}..{end} x f32[2,1] <- f32[2,1] run={run} measured=device\n"
+            );
+        }
+        let trace = text_fixture::parse(&text);
+        let roofs = roofs(&trace, &node_sums(&trace), None);
+        assert_eq!(roofs.of(BackendIndex(0)).bytes_per_s, Some(1e9));
     }
 }

@@ -77,14 +77,17 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
         return found;
     }
     let mut measured: HashMap<(BackendIndex, StringId), u128> = HashMap::new();
-    for split in sampled_splits(trace) {
+    for split in known_splits(trace) {
         let Some(kind) = kind_of_sampled(trace, &split) else { continue };
         whole.remove(&kind);
+        let is_elsewhere = split.iter().any(|event| event.id.0 as usize >= trace.events.len());
         for event in &split {
             let op = trace.signature(event.node).op;
-            *measured.entry((event.backend, op)).or_default() += u128::from(event.charged_ns);
+            let ns = if is_elsewhere { 0 } else { event.charged_ns };
+            *measured.entry((event.backend, op)).or_default() += u128::from(ns);
         }
-        if let Some(entry) = found.iter_mut().find(|entry| entry.backend == kind.0) {
+        let entry = found.iter_mut().find(|entry| entry.backend == kind.0);
+        if let Some(entry) = entry.filter(|_| !is_elsewhere) {
             entry.sampled += 1;
         }
     }
@@ -169,12 +172,21 @@ pub(crate) fn whole_splits(trace: &Trace) -> impl Iterator<Item = Event> + '_ {
 
 /// The events of each split that a device computed op by op, in the order of the ops.
 pub(crate) fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
+    op_by_op(trace, trace.events.iter())
+}
+
+/// The same with those that a part of a recording keeps of the rest.
+pub(crate) fn known_splits(trace: &Trace) -> Vec<Vec<Event>> {
+    op_by_op(trace, trace.events.iter().chain(trace.elsewhere.iter().copied()))
+}
+
+fn op_by_op(trace: &Trace, events: impl Iterator<Item = Event>) -> Vec<Vec<Event>> {
     let mut splits: Vec<Vec<Event>> = Vec::new();
     let mut place: HashMap<_, usize> = HashMap::new();
     let by_device = |event: &Event| {
         matches!(event.measured, Measured::Device | Measured::Modelled) && event.is_op()
     };
-    for event in trace.events.iter().filter(by_device) {
+    for event in events.filter(by_device) {
         let Some(run) = event.graph_run.filter(|_| !is_whole(trace, &event)) else { continue };
         let at = *place.entry((run, event.split, event.backend)).or_insert_with(|| {
             splits.push(Vec::new());
@@ -188,23 +200,18 @@ pub(crate) fn sampled_splits(trace: &Trace) -> Vec<Vec<Event>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimates::tests::TWO_SAMPLES;
     use ggprof_trace::text_fixture;
 
     #[test]
     fn whole_splits_are_shared_out_like_their_samples() {
-        let trace = text_fixture::parse(
-            "backend 0 GPU gpu
-             run 0..200
-             op GPU GET_ROWS 0..10 run=0 measured=device f32[8,1]
-             op GPU MUL_MAT 10..100 run=0 measured=device f32[32,1]
-             run 200..400
-             op GPU GET_ROWS 200..220 run=1 measured=device f32[8,1]
-             op GPU MUL_MAT 220..330 run=1 measured=device f32[32,1]
+        let trace = text_fixture::parse(&format!(
+            "{TWO_SAMPLES}
              run 400..600
              op GPU SPLIT 400..520 run=2 measured=device f32[32,1] <- f32[8,1]
              run 600..900
-             op GPU SPLIT 600..880 run=3 measured=device f32[32,1] <- f32[8,64]",
-        );
+             op GPU SPLIT 600..880 run=3 measured=device f32[32,1] <- f32[8,64]"
+        ));
         let [gpu] = &sampling(&trace)[..] else { panic!() };
         assert_eq!((gpu.sampled, gpu.whole, gpu.whole_ns, gpu.unlike), (2, 2, 400, 1));
         let rows: Vec<_> = gpu

@@ -1,8 +1,9 @@
 //! Second by second: what was asked for, and what the machine did.
 
-use crate::gaps::{gaps, within};
+use crate::estimates::CopyTimes;
+use crate::gaps::{Gaps, absent, within};
 use crate::phases::phases;
-use ggprof_trace::{EventKind, Trace};
+use ggprof_trace::{Event, EventKind, Gap, Trace};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -18,14 +19,17 @@ pub struct Second {
     /// Tokens of the steps that began.
     pub prompt_tokens: u64,
     pub generated_tokens: u64,
-    /// Requests under way.
-    pub requests: u64,
+    /// Requests under way; `None` where requests are not known.
+    pub requests: Option<u64>,
     /// A backend computed.
     pub computing: f64,
     /// None computed, and something was copied.
     pub copying: f64,
     pub idle: f64,
+    /// No program was recorded, but one was there.
     pub unrecorded: f64,
+    /// Of several programs, none was there.
+    pub absent: f64,
 }
 
 pub fn seconds(trace: &Trace) -> Vec<Second> {
@@ -39,15 +43,17 @@ pub fn seconds(trace: &Trace) -> Vec<Second> {
     for run in &trace.graph_runs {
         seconds[at(run.start_ns)].runs += 1;
     }
-    for step in phases.steps.iter().filter(|step| !step.is_warm_up) {
+    for step in phases.steps.iter().filter(|step| !step.is_warm_up && !step.is_draft) {
         let second = &mut seconds[at(step.start_ns)];
-        let generated = step.generating();
-        second.generated_tokens += generated;
-        second.prompt_tokens += step.tokens.unwrap_or(0).saturating_sub(generated);
+        second.generated_tokens += step.generated_tokens();
+        second.prompt_tokens += step.prompt_tokens();
+    }
+    if phases.are_known_in_part() {
+        seconds.iter_mut().for_each(|second| second.requests = Some(0));
     }
     for request in &phases.requests {
         for second in &mut seconds[at(request.start_ns)..=at(request.end_ns)] {
-            second.requests += 1;
+            second.requests = second.requests.map(|requests| requests + 1);
         }
     }
     share_out(trace, &mut seconds, start_ns, end_ns);
@@ -56,36 +62,42 @@ pub fn seconds(trace: &Trace) -> Vec<Second> {
 
 /// How each second was spent.
 fn share_out(trace: &Trace, seconds: &mut [Second], start_ns: u64, end_ns: u64) {
+    let copies = CopyTimes::of(trace);
     let spans_of = |kind: EventKind| {
-        let events = trace.events.iter().filter(|event| event.kind == kind);
-        let mut spans: Vec<(u64, u64)> =
-            events.map(|event| (event.start_ns, event.end_ns())).collect();
-        spans.sort_unstable();
-        spans
+        let is_meant = |event: &Event| event.kind == kind && !copies.is_untimed(trace, event);
+        let events = trace.events.iter().filter(is_meant);
+        events.map(|event| (event.start_ns, event.end_ns())).collect::<Vec<_>>()
     };
-    let computing = lengths(&spans_of(EventKind::Op), seconds.len(), start_ns);
-    let mut both = spans_of(EventKind::Op);
-    both.extend(spans_of(EventKind::Copy));
-    both.sort_unstable();
-    let working = lengths(&both, seconds.len(), start_ns);
-    let gaps = gaps(trace);
+    let (unknown, absent) = (Gaps::of(trace).unknown(trace), absent(trace));
+    // What happens in time that is not known otherwise is left out, as in all other tables.
+    let mut spans: Vec<(u64, u64)> = unknown.iter().map(|it| (it.start_ns, it.end_ns)).collect();
+    let mut lengths_with = |more: Vec<(u64, u64)>| {
+        spans.extend(more);
+        spans.sort_unstable();
+        lengths(&spans, seconds.len(), (start_ns, end_ns))
+    };
+    let or_computing = lengths_with(spans_of(EventKind::Op));
+    let or_working = lengths_with(spans_of(EventKind::Copy));
     for (at, second) in seconds.iter_mut().enumerate() {
         let until = (second.start_ns + SECOND_NS).min(end_ns);
         let length = until.saturating_sub(second.start_ns).max(1);
-        let unrecorded = within(&gaps, second.start_ns, until);
+        let in_it = |gaps: &[Gap]| within(gaps, second.start_ns, until);
+        let (unknown, absent) = (in_it(&unknown), in_it(&absent));
         let share = |ns: u64| ns as f64 / length as f64;
-        second.computing = share(computing[at]);
-        second.copying = share(working[at] - computing[at]);
-        second.unrecorded = share(unrecorded);
-        second.idle = share(length.saturating_sub(working[at] + unrecorded));
+        second.computing = share(or_computing[at].saturating_sub(unknown));
+        second.copying = share(or_working[at] - or_computing[at]);
+        second.idle = share(length.saturating_sub(or_working[at]));
+        second.absent = share(absent);
+        second.unrecorded = share(unknown - absent);
     }
 }
 
 /// How much of each second lies in some of the spans, which come by start.
-fn lengths(spans: &[(u64, u64)], count: usize, start_ns: u64) -> Vec<u64> {
+fn lengths(spans: &[(u64, u64)], count: usize, (start_ns, end_ns): (u64, u64)) -> Vec<u64> {
     let mut lengths = vec![0; count];
     let mut covered_until = start_ns;
     for &(start, end) in spans {
+        let end = end.min(end_ns);
         let mut from = start.max(covered_until);
         while from < end {
             let at = ((from - start_ns) / SECOND_NS) as usize;
@@ -102,7 +114,61 @@ fn lengths(spans: &[(u64, u64)], count: usize, start_ns: u64) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{Process, ProcessIndex, text_fixture};
+
+    #[test]
+    fn nobody_is_idle_who_is_not_there() {
+        let mut trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             backend 1 CPU1 cpu
+             op CPU ADD 0..100000000
+             op CPU ADD 2100000000..2200000000
+             op CPU1 ADD 4000000000..4100000000
+             op CPU1 ADD 4400000000..5000000000",
+        );
+        let there = |from, to, gaps: &[(u64, u64)]| Process {
+            there_ns: Some((from, to)),
+            gaps: gaps
+                .iter()
+                .map(|&(start_ns, end_ns)| Gap { start_ns, end_ns, runs: 1 })
+                .collect(),
+            ..Process::default()
+        };
+        trace.processes = vec![
+            there(0, 2_400_000_000, &[(1_500_000_000, 2_100_000_000)]),
+            there(3_900_000_000, u64::MAX, &[(4_100_000_000, 4_300_000_000)]),
+        ];
+        for (at, backend) in (0..).zip(&mut trace.backends) {
+            backend.process = Some(ProcessIndex(at));
+        }
+        let shares = |it: &Second| {
+            [it.computing, it.idle, it.unrecorded, it.absent].map(|share| (share * 10.0).round())
+        };
+        let found: Vec<_> = seconds(&trace).iter().map(shares).collect();
+        let expected = [
+            [1.0, 9.0, 0.0, 0.0],
+            [0.0, 5.0, 5.0, 0.0],
+            [1.0, 2.0, 1.0, 6.0],
+            [0.0, 1.0, 0.0, 9.0],
+            [7.0, 1.0, 2.0, 0.0],
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_happens_in_a_gap_is_not_counted_twice() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             run 0..100000000 number=1
+             run 900000000..1000000000 number=5
+             op CPU ADD 0..100000000 a run=0
+             copy CPU H2D 500000000..600000000 8 x
+             op CPU ADD 900000000..1000000000 b run=1",
+        );
+        let second = seconds(&trace)[0];
+        assert_eq!((second.computing, second.copying), (0.2, 0.0));
+        assert_eq!((second.unrecorded, second.idle), (0.8, 0.0));
+    }
 
     #[test]
     fn every_second_adds_up() {
@@ -112,6 +178,7 @@ mod tests {
              op CPU ADD 0..500000000 a run=0
              op CPU ADD 250000000..500000000 b run=0
              copy CPU H2D 400000000..600000000 8 x
+             copy CPU H2D 600000000..700000000 8 x measured=host_call
              op CPU ADD 900000000..1500000000 c run=0",
         );
         let found: Vec<_> =

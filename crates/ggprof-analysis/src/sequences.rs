@@ -1,13 +1,15 @@
 //! Follows the sequences of libllama's contexts: which tokens of a batch are a prompt and which go
 //! on with what was generated, and where one request ends and the next begins.
 //!
-//! A sequence generates when it goes on where it was, with one token whose successor is asked for,
-//! after such a result was given before; or with several of them, as when guesses of a smaller model
-//! are checked. Everything else is a prompt. A prompt that comes after a result is of a new request.
+//! `sequences/state.rs` has the rules; here they are applied to the sequences of each context.
+
+mod state;
 
 use crate::steps::Part;
+use crate::warm_up::WARM_UP_TOKENS;
 use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
 use hashbrown::HashMap;
+use state::State;
 
 /// What tokens of a sequence are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,6 +23,7 @@ pub(crate) struct Turn {
     pub(crate) parts: Vec<Part>,
     pub(crate) is_warm_up: bool,
     pub(crate) is_after_clear: bool,
+    pub(crate) is_untried: bool,
 }
 
 #[derive(Debug, Default)]
@@ -32,22 +35,18 @@ pub(crate) struct Sequences {
 #[derive(Debug, Default)]
 struct Context {
     sequences: HashMap<u32, State>,
+    batches: u64,
+    tokens: u64,
     is_warming_up: bool,
-    was_cleared: bool,
+    /// How often its memory was cleared since the last batch.
+    clears: u32,
 }
 
-/// Where a sequence stands.
-#[derive(Debug, Clone, Copy, Default)]
-struct State {
-    /// The position behind its last token.
-    next: u64,
-    /// Tokens of its last step.
-    tokens: u64,
-    /// Its last step gave a result for its last token.
-    has_output: bool,
-    /// What comes belongs to a new request.
-    is_over: bool,
-    request: Option<u32>,
+/// Of the tokens that the last step of a request checked, so many stayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) request: u32,
+    pub(crate) tokens: u64,
 }
 
 impl Sequences {
@@ -56,51 +55,101 @@ impl Sequences {
         self.requests
     }
 
-    /// Takes the next batch; they come by start, and changes in between.
-    pub(crate) fn take(&mut self, batch: &Batch) -> Turn {
+    /// Whether nothing happened in a context but a trial, as llama.cpp makes it in each.
+    pub(crate) fn was_only_tried(&self, id: u32) -> bool {
+        let is_it = |it: &Context| it.clears > 0 && it.batches == 1 && it.tokens <= WARM_UP_TOKENS;
+        self.contexts.get(&id).is_some_and(is_it)
+    }
+
+    /// Takes the next batch; they come by start, and changes in between. Before the first batch of a
+    /// context, or since its last one, others may be missing.
+    pub(crate) fn take(&mut self, batch: &Batch, is_after_gap: bool) -> Turn {
         let context = self.contexts.entry(batch.context).or_default();
-        let is_after_clear = std::mem::take(&mut context.was_cleared);
+        let clears = std::mem::take(&mut context.clears);
+        let is_after_clear = clears > 0 || context.restarts(batch);
+        // Once when the context was made, and once more before each of several repetitions.
+        let is_untried = context.batches == 0 && clears > 1;
+        context.batches += 1;
+        context.tokens += batch.tokens.map_or(0, u64::from);
         let is_warm_up = context.is_warming_up;
         let outputs_unsaid = batch.outputs.is_none();
         let mut parts = Vec::with_capacity(batch.sequences.len());
+        let mut taken = Vec::new();
         for entry in &batch.sequences {
-            let Ok(sequence) = u32::try_from(entry.sequence) else { continue };
+            let sequence = match batch.is_from_positions {
+                true => context.sequence_at(entry, &taken),
+                false => u32::try_from(entry.sequence).ok(),
+            };
+            let Some(sequence) = sequence else { continue };
+            taken.push(sequence);
             let state = context.sequences.entry(sequence).or_default();
-            parts.push(state.go_on(entry, outputs_unsaid, &mut self.requests));
+            // Where no call was seen, a sequence may have gone back to an older position unseen.
+            let is_known = !batch.is_from_positions;
+            let seen = state::Seen { outputs_unsaid, is_known, is_after_gap };
+            parts.push(state.go_on(entry, seen, &mut self.requests));
         }
-        Turn { parts, is_warm_up, is_after_clear }
+        Turn { parts, is_warm_up, is_after_clear, is_untried }
     }
 
-    pub(crate) fn change(&mut self, change: &ContextChange) {
-        let known = change.context;
-        let of_it = self.contexts.iter_mut().filter(|(id, _)| known.is_none_or(|it| it == **id));
-        of_it.for_each(|(_, context)| context.change(change.what));
-        // A context that nothing was computed in yet.
-        if let Some(id) = known.filter(|id| !self.contexts.contains_key(id)) {
-            let mut context = Context::default();
-            context.change(change.what);
-            self.contexts.insert(id, context);
-        }
-        if let (Some(id), ContextChangeKind::Freed) = (known, change.what) {
+    /// What became known of steps before it.
+    pub(crate) fn change(&mut self, change: &ContextChange) -> Vec<Kept> {
+        let Some(id) = change.context else {
+            // A trial is one context's; which one, the trial itself tells.
+            let is_trial = matches!(
+                change.what,
+                ContextChangeKind::WarmUp | ContextChangeKind::WarmedUp | ContextChangeKind::Freed
+            );
+            let all = self.contexts.values_mut().filter(|_| !is_trial);
+            return all.flat_map(|context| context.change(change.what)).collect();
+        };
+        if change.what == ContextChangeKind::Freed {
             self.contexts.remove(&id);
+            return Vec::new();
         }
+        // Maybe nothing was computed in it yet.
+        self.contexts.entry(id).or_default().change(change.what)
     }
 }
 
 impl Context {
-    fn change(&mut self, what: ContextChangeKind) {
+    /// Where calls are not seen, nothing says that the memory was cleared. A program that computes one
+    /// sequence at a time has done it if that begins again.
+    fn restarts(&self, batch: &Batch) -> bool {
+        let is_first = |entry: &BatchSequence| entry.positions.is_some_and(|it| it.0 == 0);
+        batch.is_from_positions
+            && !self.sequences.is_empty()
+            && matches!(&batch.sequences[..], [entry] if is_first(entry))
+    }
+
+    /// The sequence that goes on at a position, or a new one. Only the latest are kept, so that a program
+    /// that runs for long does not gather them.
+    fn sequence_at(&mut self, entry: &BatchSequence, taken: &[u32]) -> Option<u32> {
+        const MOST: usize = 256;
+        let first = u64::from(entry.positions?.0);
+        let is_it = |(id, state): &(&u32, &State)| state.next == first && !taken.contains(id);
+        let goes_on = self.sequences.iter().filter(is_it).map(|(id, _)| *id).max();
+        if goes_on.is_some() {
+            return goes_on;
+        }
+        let new = self.sequences.keys().max().map_or(0, |id| id + 1);
+        if self.sequences.len() >= MOST {
+            self.sequences.retain(|id, _| *id + MOST as u32 / 2 > new);
+        }
+        Some(new)
+    }
+
+    fn change(&mut self, what: ContextChangeKind) -> Vec<Kept> {
         let is_meant = |wanted: Option<u32>, id: u32| wanted.is_none_or(|wanted| wanted == id);
         match what {
             ContextChangeKind::Cleared => {
                 self.sequences.clear();
-                self.was_cleared = true;
+                self.clears += 1;
             }
             ContextChangeKind::Removed { sequence, first, last } => {
-                for (_, state) in
-                    self.sequences.iter_mut().filter(|(id, _)| is_meant(sequence, **id))
-                {
-                    state.remove(first.into(), last.map(u64::from));
-                }
+                let meant = self.sequences.iter_mut().filter(|(id, _)| is_meant(sequence, **id));
+                let (first, last) = (first.into(), last.map(u64::from));
+                let kept = meant.filter_map(|(_, it)| it.remove(first, last, sequence.is_some()));
+                return kept.collect();
             }
             ContextChangeKind::Shifted { sequence, last, by, .. } => {
                 for (_, state) in
@@ -114,53 +163,12 @@ impl Context {
             }
             ContextChangeKind::Copied { sequence, to } => {
                 let next = self.sequences.get(&sequence).map_or(0, |state| state.next);
-                self.sequences.insert(to, State { next, ..State::default() });
+                self.sequences.insert(to, State::at(next));
             }
             ContextChangeKind::WarmUp => self.is_warming_up = true,
             ContextChangeKind::WarmedUp => self.is_warming_up = false,
             ContextChangeKind::Freed => {}
         }
-    }
-}
-
-impl State {
-    /// Positions were taken away. Checking a smaller model's guesses takes back less than was added;
-    /// what takes more, or takes nothing after a single token, makes room for another prompt.
-    fn remove(&mut self, first: u64, last: Option<u64>) {
-        if last.is_some_and(|last| last < self.next) {
-            return;
-        }
-        let taken = self.next.saturating_sub(first);
-        self.is_over |= taken >= self.tokens.max(1) || (taken == 0 && self.tokens <= 1);
-        self.next = self.next.min(first);
-    }
-
-    fn go_on(&mut self, entry: &BatchSequence, outputs_unsaid: bool, requests: &mut u32) -> Part {
-        let tokens = u64::from(entry.tokens);
-        // Of a batch that asks for nothing in particular, libllama gives the last one.
-        let outputs = if outputs_unsaid { 1 } else { u64::from(entry.outputs) };
-        let (first, last) = entry.positions.map_or_else(
-            || (self.next, self.next + tokens.saturating_sub(1)),
-            |(first, last)| (first.into(), last.into()),
-        );
-        let goes_on = self.has_output && !self.is_over && first == self.next;
-        let generates = goes_on && self.request.is_some() && outputs == tokens;
-        let is_next_chunk = !self.has_output && !self.is_over && first == self.next;
-        let request = match self.request {
-            Some(request) if generates || is_next_chunk => request,
-            _ => {
-                *requests += 1;
-                *requests - 1
-            }
-        };
-        let role = if generates { Role::Generation } else { Role::Prompt };
-        *self = State {
-            next: last + 1,
-            tokens,
-            has_output: outputs > 0,
-            is_over: false,
-            request: Some(request),
-        };
-        Part { request, role, first, tokens, outputs }
+        Vec::new()
     }
 }

@@ -9,7 +9,8 @@
 //! rows tell that are looked up for the tokens: llama.cpp leaves that to the CPU.
 
 use crate::sampling::runs_like_sampled;
-use ggprof_trace::{Signature, Tensor, Trace};
+use ggprof_trace::{EventKind, GraphRunId, Signature, Tensor, Trace};
+use std::ops::Range;
 
 /// How many tokens a graph run took in and gave out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,22 +43,22 @@ pub(crate) fn guesses(trace: &Trace) -> Vec<Guess> {
 /// By the products that were seen.
 fn by_products(trace: &Trace) -> Vec<Guess> {
     let columns: Vec<Option<u64>> =
-        trace.nodes.signatures().map(|(_, signature)| columns(trace, signature)).collect();
+        trace.nodes.ids().map(|node| columns(trace, trace.signature(node))).collect();
     // Per run: how often each number of columns occurs, and the product that starts last.
     let mut counts: Vec<Vec<(u64, u32)>> = vec![Vec::new(); trace.graph_runs.len()];
     let mut last: Vec<(u64, Option<u64>)> = vec![(0, None); trace.graph_runs.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let signature = trace.node(event.node).signature;
-        let (Some(run), Some(columns)) = (event.graph_run, columns[signature.0 as usize]) else {
-            continue;
-        };
-        let run = run.0 as usize;
-        match counts[run].iter_mut().find(|(value, _)| *value == columns) {
-            Some((_, count)) => *count += 1,
-            None => counts[run].push((columns, 1)),
-        }
-        if event.start_ns >= last[run].0 {
-            last[run] = (event.start_ns, Some(columns));
+    for (run, ops) in ops_of_runs(trace) {
+        let (counts, last) = (&mut counts[run.0 as usize], &mut last[run.0 as usize]);
+        let nodes = trace.events.nodes_of(ops.clone()).iter();
+        for ((start_ns, _), node) in trace.events.spans(ops).zip(nodes) {
+            let Some(columns) = columns[node.0 as usize] else { continue };
+            match counts.iter_mut().find(|(value, _)| *value == columns) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((columns, 1)),
+            }
+            if start_ns >= last.0 {
+                *last = (start_ns, Some(columns));
+            }
         }
     }
     let most = |counts: &Vec<(u64, u32)>| {
@@ -72,22 +73,36 @@ fn by_products(trace: &Trace) -> Vec<Guess> {
 
 /// What each run looks up first, and what its last split on a device gives out.
 fn looked_up(trace: &Trace) -> Vec<Guess> {
+    let of_node: Vec<Guess> =
+        trace.nodes.ids().map(|node| told(trace, trace.signature(node))).collect();
     let mut guesses = vec![Guess::default(); trace.graph_runs.len()];
-    for event in trace.events.iter().filter(|event| event.is_op()) {
-        let Some(run) = event.graph_run else { continue };
+    for (run, ops) in ops_of_runs(trace) {
         let guess = &mut guesses[run.0 as usize];
-        let signature = trace.signature(event.node);
-        match (trace.text(signature.op), &*signature.sources) {
-            ("GET_ROWS", [table, rows]) if is_flat(&table.tensor) && is_list(&rows.tensor) => {
-                guess.tokens = guess.tokens.or(Some(rows.tensor.ne[0] as u64));
-            }
-            (Signature::WHOLE_SPLIT, _) if is_flat(&signature.output) => {
-                guess.outputs = Some(signature.output.ne[1] as u64);
-            }
-            _ => {}
+        for node in trace.events.nodes_of(ops) {
+            let Guess { tokens, outputs } = of_node[node.0 as usize];
+            *guess = Guess { tokens: guess.tokens.or(tokens), outputs: outputs.or(guess.outputs) };
         }
     }
     guesses
+}
+
+/// What an op alone tells: of tokens that it looks up, or of what a whole split gives out.
+fn told(trace: &Trace, signature: &Signature) -> Guess {
+    match (trace.text(signature.op), &*signature.sources) {
+        ("GET_ROWS", [table, rows]) if is_flat(&table.tensor) && is_list(&rows.tensor) => {
+            Guess { tokens: Some(rows.tensor.ne[0] as u64), outputs: None }
+        }
+        (Signature::WHOLE_SPLIT, _) if is_flat(&signature.output) => {
+            Guess { tokens: None, outputs: Some(signature.output.ne[1] as u64) }
+        }
+        _ => Guess::default(),
+    }
+}
+
+/// The ops of graph runs, as they stand together.
+fn ops_of_runs(trace: &Trace) -> impl Iterator<Item = (GraphRunId, Range<u32>)> {
+    let ops = trace.events.stretches().filter(|(stretch, _)| stretch.kind == EventKind::Op);
+    ops.filter_map(|(stretch, events)| Some((stretch.graph_run?, events)))
 }
 
 fn is_list(tensor: &Tensor) -> bool {

@@ -39,10 +39,8 @@ pub fn sharing(trace: &Trace) -> Vec<SharedDevice> {
 
 /// Whether two backends work on one device of one machine.
 fn is_same_device(trace: &Trace, one: BackendIndex, other: BackendIndex) -> bool {
-    let machine = |backend: &Backend| {
-        let process = trace.processes.get(usize::from(backend.process?.0))?;
-        Some((&process.cpu, process.clock))
-    };
+    let machine =
+        |backend: &Backend| Some(trace.processes.get(usize::from(backend.process?.0))?.machine);
     let key = |index| {
         let backend = trace.backend(index);
         (&backend.device, &backend.description, backend.device_type, machine(backend))
@@ -93,8 +91,8 @@ fn uses(trace: &Trace, backends: &[BackendIndex]) -> Vec<Use> {
         if !backends.contains(&stretch.backend) {
             continue;
         }
-        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
-            if event.measured == Measured::HostCall || copies.is_untimed(&event) {
+        for event in events.map(|at| trace.events.get(EventId(at))) {
+            if event.measured == Measured::HostCall || copies.is_untimed(trace, &event) {
                 continue;
             }
             let mut put = |start_ns: u64, end_ns: u64| match uses.last_mut() {
@@ -145,9 +143,16 @@ mod tests {
     use super::*;
     use ggprof_trace::{Provenance, merge, text_fixture};
 
+    const STARTED: u64 = 1_000_000_000;
+
     fn process(pid: u32, events: &str) -> Trace {
+        started(pid, STARTED, events)
+    }
+
+    /// On a machine that was started then.
+    fn started(pid: u32, started: u64, events: &str) -> Trace {
         let mut trace = text_fixture::parse(&format!("backend 0 CUDA0 gpu\nrun 0..100\n{events}"));
-        let clock_anchors = vec![(0, 1_000_000_000)];
+        let clock_anchors = vec![(0, started)];
         trace.provenance = Some(Provenance { pid, clock_anchors, ..Provenance::default() });
         trace
     }
@@ -161,6 +166,21 @@ mod tests {
         assert_eq!((device.device.as_str(), device.used_ns, device.together_ns), ("CUDA0", 60, 25));
         let users: Vec<_> = device.users.iter().map(|it| (it.used_ns, it.together_ns)).collect();
         assert_eq!(users, [(50, 25), (35, 25)]);
+    }
+
+    /// Both are brought to the first one's clock by the time of day.
+    #[test]
+    fn devices_of_two_machines_are_two() {
+        let with = |starts: [u64; 3]| {
+            let all =
+                (1..).zip(starts).map(|(pid, at)| started(pid, at, "op CUDA0 ADD 0..30 a run=0"));
+            let found = sharing(&merge(all.collect()).unwrap());
+            let users = found.iter().flat_map(|it| &it.users).map(|user| user.process.0);
+            users.collect::<Vec<_>>()
+        };
+        let (later, latest) = (STARTED + 9_000_000_000, STARTED + 99_000_000_000);
+        assert!(with([STARTED, later, latest]).is_empty());
+        assert_eq!(with([STARTED, later, later]), [1, 2]);
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub fn stacks(trace: &Trace) -> Vec<Stack> {
         let signature = trace.node(event.node).signature;
         (
             names.of_event(event),
-            places.of(event.id).module,
+            places.of(event).module,
             representatives[signature.0 as usize],
             event.kind,
             event.backend,
@@ -124,7 +124,7 @@ impl PhaseNames {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::by_op;
+    use crate::{by_op, node_sums};
     use ggprof_trace::text_fixture;
 
     #[test]
@@ -143,7 +143,8 @@ mod tests {
         );
         crate::charge(&mut trace);
         let stacks = stacks(&trace);
-        let expected: u128 = by_op(&trace).iter().map(|row| row.totals.total_ns).sum();
+        let expected: u128 =
+            by_op(&trace, &node_sums(&trace)).iter().map(|row| row.totals.total_ns).sum();
         assert_eq!(stacks.iter().map(|stack| u128::from(stack.time_ns())).sum::<u128>(), expected);
         let of = |op: &str| {
             let is_it =

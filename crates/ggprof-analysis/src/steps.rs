@@ -1,11 +1,12 @@
 //! What the program did, step by step: each call that it handed a batch to libllama with, or, where
 //! such calls were not seen, each graph run.
 
-use crate::done::done;
-use crate::sequences::{Role, Sequences, Turn};
+use crate::gaps::{Gaps, missing_before_of, within};
+use crate::sequences::{Kept, Role, Sequences, Turn};
 use crate::shape_guess::{Guess, guesses};
-use crate::warm_up;
-use ggprof_trace::{Batch, BatchFunction, BatchId, EventKind, Trace};
+use crate::{drafts, warm_up};
+use ggprof_trace::{Batch, BatchFunction, BatchId, EventKind, ProcessIndex, Trace, done};
+use hashbrown::HashMap;
 
 /// Larger batches with an output for every token come from measuring perplexity or making
 /// embeddings, not from this many requests at once. For guesses only.
@@ -31,18 +32,26 @@ pub struct Step {
     pub is_guess: bool,
     /// It is a trial before the program's work begins.
     pub is_warm_up: bool,
+    /// A smaller model drafts tokens for another context, whose request its parts name.
+    pub is_draft: bool,
     pub stream: Stream,
+    /// Whose it is, in a trace that was made of several recordings.
+    pub process: Option<ProcessIndex>,
     /// When the call or the graph run began.
     pub start_ns: u64,
     /// When its results were there.
     pub end_ns: u64,
-    /// Its graph runs, by their places in the trace.
+    /// When the program could go on with them: later, where a smaller model reads the same batch first.
+    pub ready_ns: u64,
+    /// Its graph runs, by their places in the trace; none if they were left out on request.
     pub runs: Vec<u32>,
     pub tokens: Option<u64>,
     /// Empty where sequences are not known.
     pub parts: Vec<Part>,
     /// The memory of its context was cleared right before.
     pub is_after_clear: bool,
+    /// It is the first of its context, and already a repetition: the program makes no trial.
+    pub is_untried: bool,
 }
 
 /// Steps of one stream come one after the other.
@@ -63,12 +72,23 @@ pub struct Part {
     pub first: u64,
     pub tokens: u64,
     pub outputs: u64,
+    /// Tokens without those that were drafted and turned out wrong. Where nothing tells how many were
+    /// right, none of them counts.
+    pub kept: u64,
+    /// It is the first of its request that was recorded, but not the first that was computed.
+    pub began_before: bool,
 }
 
 impl Part {
     /// Whether it makes a token of the one before. A prompt of a single token is the same work.
     pub(crate) fn is_one_step(&self) -> bool {
         self.role == Role::Generation || (self.tokens, self.outputs) == (1, 1)
+    }
+
+    /// Whether its tokens count as generated. The last token of a prompt whose others are there already is
+    /// read; a single one with nothing before it is what benchmarks generate from.
+    pub(crate) fn is_generated(&self) -> bool {
+        self.role == Role::Generation || (self.is_one_step() && self.first == 0)
     }
 }
 
@@ -77,12 +97,50 @@ impl Step {
     pub fn generating(&self) -> u64 {
         match self.kind {
             StepKind::Generation if self.parts.is_empty() => self.tokens.unwrap_or(0),
-            _ => self.parts.iter().filter(|part| part.is_one_step()).count() as u64,
+            _ => self.one_steps().count() as u64,
         }
+    }
+
+    /// Tokens that it made and that stayed.
+    pub fn generated_tokens(&self) -> u64 {
+        match self.kind {
+            StepKind::Generation if self.parts.is_empty() => self.tokens.unwrap_or(0),
+            _ => self.generated().map(|part| part.kept).sum(),
+        }
+    }
+
+    /// Tokens that it read.
+    pub fn prompt_tokens(&self) -> u64 {
+        let tokens = self.tokens.unwrap_or(0);
+        match self.kind {
+            StepKind::Generation if self.parts.is_empty() => 0,
+            _ => tokens.saturating_sub(self.generated().map(|part| part.tokens).sum()),
+        }
+    }
+
+    /// Tokens without drafts that turned out wrong.
+    pub fn kept_tokens(&self) -> u64 {
+        let wrong = self.parts.iter().map(|part| part.tokens.saturating_sub(part.kept));
+        self.tokens.unwrap_or(0).saturating_sub(wrong.sum())
+    }
+
+    /// Whether it is in the part of the recording that was asked about.
+    pub fn is_inside(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    fn generated(&self) -> impl Iterator<Item = &Part> {
+        self.one_steps().filter(|part| part.is_generated())
+    }
+
+    fn one_steps(&self) -> impl Iterator<Item = &Part> {
+        let makes_tokens = self.kind != StepKind::Encoding;
+        self.parts.iter().filter(move |part| makes_tokens && part.is_one_step())
     }
 }
 
-/// All steps, by start, and the sequences that their parts belong to.
+/// All steps, by start, and the sequences that their parts belong to. Those that were left out on request
+/// are among them: what others are depends on them.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub(crate) steps: Vec<Step>,
@@ -99,35 +157,139 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
             None => lone.push(at),
         }
     }
-    let needs_guesses = !lone.is_empty() || trace.batches.iter().any(|it| it.tokens.is_none());
+    let is_unsure = |batch: &Batch| batch.tokens.is_none() || batch.is_from_positions;
+    let needs_guesses = !lone.is_empty() || trace.batches.iter().any(is_unsure);
     let guesses = if needs_guesses { guesses(trace) } else { Vec::new() };
-    let lookup = Lookup { trace, done: &done, guesses: &guesses, encodes: encodes(trace) };
+    let left_out = left_out(trace);
+    let lookup =
+        Lookup { trace, done: &done, guesses: &guesses, left_out, encodes: encodes(trace) };
     let mut steps: Vec<Step> = lone.into_iter().map(|at| lookup.of_run(at)).collect();
-    let mut sequences = Sequences::default();
-    let mut changes = trace.context_changes.iter().peekable();
-    for (batch, runs) in trace.batches.iter().zip(runs_of_batch) {
-        while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
-            sequences.change(change);
-        }
-        steps.push(lookup.of_batch(batch, runs, sequences.take(batch)));
-    }
+    let mut requests = lookup.of_batches(runs_of_batch, &mut steps);
     steps.sort_by_key(|step| step.start_ns);
     mark_generation(&mut steps);
-    warm_up::mark(&mut steps);
-    // Of a part of a recording, the graph runs of some batches are not there.
-    steps.retain(|step| !step.runs.is_empty());
-    Steps { steps, requests: sequences.requests() }
+    warm_up::mark(&mut steps, &mut requests);
+    warm_up::tell_fills_apart(&mut steps, &mut requests);
+    drafts::mark(&mut steps);
+    let requests = number_anew(&mut steps);
+    Steps { steps, requests }
+}
+
+/// Some requests turned out to be several, and some to be none. Numbers go by their first steps; how many
+/// there are.
+fn number_anew(steps: &mut [Step]) -> u32 {
+    let mut new: HashMap<u32, u32> = HashMap::new();
+    let of_requests = steps.iter().filter(|step| !step.is_draft).flat_map(|step| &step.parts);
+    for part in of_requests {
+        let next = new.len() as u32;
+        new.entry(part.request).or_insert(next);
+    }
+    for part in steps.iter_mut().flat_map(|step| &mut step.parts) {
+        part.request = new.get(&part.request).copied().unwrap_or(0);
+    }
+    new.len() as u32
+}
+
+/// When the graph runs of each batch were over that were left out on request, and who computed them.
+fn left_out(trace: &Trace) -> HashMap<BatchId, (u64, Option<ProcessIndex>)> {
+    let mut known = HashMap::new();
+    for run in &trace.left_out {
+        let Some(batch) = run.batch else { continue };
+        let entry = known.entry(batch).or_insert((0, run.process));
+        entry.0 = run.end_ns.max(entry.0);
+    }
+    known
+}
+
+/// Notes how much of what the last step of each request checked has stayed.
+#[derive(Default)]
+struct Checked {
+    /// By request: its last step, and the part in it.
+    last: HashMap<u32, (usize, usize)>,
+}
+
+impl Checked {
+    fn note(&self, steps: &mut [Step], kept: Kept) {
+        let Some(&(step, part)) = self.last.get(&kept.request) else { return };
+        let part = &mut steps[step].parts[part];
+        part.kept = kept.tokens.clamp(part.tokens.min(1), part.tokens);
+    }
+
+    /// A step of which the next is the last now. That a sequence goes on where it was means that all
+    /// before was right.
+    fn take(&mut self, steps: &mut [Step]) {
+        let Some((at, step)) = steps.iter().enumerate().next_back() else { return };
+        let parts: Vec<Part> = step.parts.clone();
+        for (place, part) in parts.iter().enumerate() {
+            if let Some(&(before, place)) = self.last.get(&part.request) {
+                let before = &mut steps[before].parts[place];
+                let tokens = part.first.saturating_sub(before.first);
+                if before.role == Role::Generation && before.kept < tokens {
+                    before.kept = tokens.min(before.tokens);
+                }
+            }
+            self.last.insert(part.request, (at, place));
+        }
+    }
 }
 
 struct Lookup<'a> {
     trace: &'a Trace,
     done: &'a [u64],
     guesses: &'a [Guess],
+    left_out: HashMap<BatchId, (u64, Option<ProcessIndex>)>,
     /// Graph runs that end in an embedding.
     encodes: Vec<bool>,
 }
 
 impl Lookup<'_> {
+    /// Adds the steps of all batches; how many requests there were.
+    fn of_batches(&self, runs_of_batch: Vec<Vec<u32>>, steps: &mut Vec<Step>) -> u32 {
+        let (mut sequences, mut checked) = (Sequences::default(), Checked::default());
+        let mut changes = self.trace.context_changes.iter().peekable();
+        let gaps = Gaps::of_recording(self.trace);
+        // Of each context: when its last batch was.
+        let mut last_ns: HashMap<u32, u64> = HashMap::new();
+        for ((place, batch), runs) in (0..).zip(&self.trace.batches).zip(runs_of_batch) {
+            let left_out = self.left_out.get(&BatchId(place)).copied();
+            if left_out.is_none() && self.has_no_tokens(batch, &runs) {
+                steps.extend(runs.iter().map(|&at| self.of_run(at as usize)));
+                continue;
+            }
+            while let Some(change) = changes.next_if(|change| change.at_ns <= batch.start_ns) {
+                let kept = sequences.change(change);
+                kept.into_iter().for_each(|kept| checked.note(steps, kept));
+            }
+            let run = runs.first().map(|&run| self.trace.graph_runs[run as usize].process);
+            let process = run.or(left_out.map(|(_, process)| process)).flatten();
+            let is_after_gap = match last_ns.insert(batch.context, batch.start_ns) {
+                Some(last) => within(gaps.of_process(process), last, batch.start_ns) > 0,
+                None => missing_before_of(self.trace, process) > 0,
+            };
+            let turn = sequences.take(batch, is_after_gap);
+            let mut step = self.of_batch(batch, runs, turn);
+            step.process = process;
+            step.end_ns = step.end_ns.max(left_out.map_or(0, |(done_ns, _)| done_ns));
+            step.ready_ns = step.end_ns;
+            steps.push(step);
+            checked.take(steps);
+        }
+        for change in changes {
+            let kept = sequences.change(change);
+            kept.into_iter().for_each(|kept| checked.note(steps, kept));
+        }
+        for step in steps.iter_mut() {
+            step.is_warm_up |=
+                matches!(step.stream, Stream::Context(id) if sequences.was_only_tried(id));
+        }
+        sequences.requests()
+    }
+
+    /// Parts of images have positions, too, but are not looked up in a table.
+    fn has_no_tokens(&self, batch: &Batch, runs: &[u32]) -> bool {
+        let is_without = |&run: &u32| self.guesses[run as usize].tokens.is_none();
+        batch.is_from_positions && runs.iter().all(is_without)
+    }
+
     fn of_run(&self, at: usize) -> Step {
         let run = &self.trace.graph_runs[at];
         let guess = self.guesses[at];
@@ -143,19 +305,24 @@ impl Lookup<'_> {
             },
             is_guess: true,
             is_warm_up: false,
+            is_draft: false,
             stream: Stream::Scheduler(run.scheduler),
+            process: run.process,
             start_ns: run.start_ns,
             end_ns: self.done[at],
+            ready_ns: self.done[at],
             runs: vec![at as u32],
             tokens: guess.tokens,
             parts: Vec::new(),
             is_after_clear: false,
+            is_untried: false,
         }
     }
 
     fn of_batch(&self, batch: &Batch, runs: Vec<u32>, turn: Turn) -> Step {
         let done = runs.iter().map(|&run| self.done[run as usize]);
-        let end_ns = done.chain(batch.end_ns).max().unwrap_or(batch.start_ns);
+        // A damaged file may say that it was done before it began.
+        let end_ns = done.chain(batch.end_ns).fold(batch.start_ns, u64::max);
         let guess = runs.first().and_then(|&run| self.guesses.get(run as usize));
         let guess = guess.copied().unwrap_or_default();
         let tokens = batch.tokens.map(u64::from).or(guess.tokens);
@@ -166,13 +333,17 @@ impl Lookup<'_> {
             kind,
             is_guess: turn.parts.is_empty(),
             is_warm_up: turn.is_warm_up,
+            is_draft: false,
             stream: Stream::Context(batch.context),
+            process: None,
             start_ns: batch.start_ns,
             end_ns,
+            ready_ns: end_ns,
             runs,
             tokens,
             parts: turn.parts,
             is_after_clear: turn.is_after_clear,
+            is_untried: turn.is_untried,
         }
     }
 }
@@ -206,21 +377,25 @@ fn mark_generation(steps: &mut [Step]) {
 
 /// Which graph runs end in an embedding instead of logits, by llama.cpp's names of its results.
 fn encodes(trace: &Trace) -> Vec<bool> {
-    const EMBEDDINGS: [&str; 2] = ["result_embd", "result_norm"];
     let mut last = vec![(0, None); trace.graph_runs.len()];
-    let (starts, nodes) = (trace.events.starts(), trace.events.nodes());
     for (stretch, events) in trace.events.stretches() {
         let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
         let Some(place) = run.and_then(|run| last.get_mut(run.0 as usize)) else { continue };
-        for at in events.map(|at| at as usize) {
-            if starts[at] >= place.0 {
-                *place = (starts[at], Some(nodes[at]));
+        let starts = trace.events.spans(events.clone()).map(|(start_ns, _)| start_ns);
+        for (start_ns, &node) in starts.zip(trace.events.nodes_of(events)) {
+            if start_ns >= place.0 {
+                *place = (start_ns, Some(node));
             }
         }
     }
     let ends_in_embedding = |(_, node): (u64, Option<_>)| {
-        let name = node.and_then(|node| trace.tensor_name(node)).unwrap_or_default();
-        EMBEDDINGS.iter().any(|embedding| name.starts_with(embedding))
+        node.and_then(|node| trace.tensor_name(node)).is_some_and(is_embedding)
     };
     last.into_iter().map(ends_in_embedding).collect()
+}
+
+/// Whether a graph whose last result has this name makes embeddings.
+pub(crate) fn is_embedding(name: &str) -> bool {
+    const EMBEDDINGS: [&str; 2] = ["result_embd", "result_norm"];
+    EMBEDDINGS.iter().any(|embedding| name.starts_with(embedding))
 }

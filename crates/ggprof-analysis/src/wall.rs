@@ -3,8 +3,8 @@
 //! computing or idle at any time.
 
 use crate::estimates::CopyTimes;
-use crate::gaps::{Gap, gaps, recorded_ns, within};
-use ggprof_trace::{BackendIndex, EventId, EventKind, Measured, TaskKind, Trace};
+use crate::gaps::{Gaps, within};
+use ggprof_trace::{BackendIndex, EventId, EventKind, Gap, Measured, Stretch, TaskKind, Trace};
 use std::ops::Range;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,61 +39,96 @@ pub struct BackendTime {
     pub copies_untimed: u64,
     /// Neither.
     pub idle_ns: Option<u64>,
+    /// Its process was not recorded then, while others were.
+    pub unrecorded_ns: u64,
+    /// The rest of the wall time: its process had not begun yet, or was over.
+    pub absent_ns: u64,
 }
 
 pub fn wall(trace: &Trace) -> Wall {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
-    let (wall_ns, gaps) = (recorded_ns(trace), gaps(trace));
+    let gaps = Gaps::of(trace);
+    let wall_ns = end_ns - start_ns - within(&gaps.common, start_ns, end_ns);
     let copies = CopyTimes::of(trace);
     let mut backends = counts(trace, &copies);
     let mut active = Covered::default();
-    by_start(trace, |event, start_ns, end_ns| {
-        let event = trace.events.get(event);
-        if copies.is_untimed(&event) {
-            return;
-        }
-        active.add(start_ns, end_ns, &gaps);
-        backends[usize::from(event.backend.0)].add(event.is_op(), (start_ns, end_ns), &gaps);
+    by_start(trace, &copies, |stretch, times| {
+        let own = gaps.of_backend(trace, stretch.backend);
+        let together = Together::new(times, own);
+        active.add(&together, own);
+        let is_op = stretch.kind == EventKind::Op;
+        backends[usize::from(stretch.backend.0)].add(is_op, &together, own);
     });
     let times: Vec<BackendTime> = backends
         .into_iter()
         .enumerate()
         .filter(|(_, counted)| counted.ops.count + counted.copies.count > 0)
-        .map(|(at, counted)| counted.finish(BackendIndex(at as u16), wall_ns))
+        .map(|(at, counted)| {
+            let backend = BackendIndex(at as u16);
+            let own = within(gaps.of_backend(trace, backend), start_ns, end_ns);
+            let recorded_ns = (end_ns - start_ns - own).min(wall_ns);
+            let absent_ns = absent_ns(trace, backend, &gaps, (start_ns, end_ns)).min(recorded_ns);
+            let unrecorded_ns = wall_ns - recorded_ns;
+            let there_ns = recorded_ns - absent_ns;
+            BackendTime { unrecorded_ns, absent_ns, ..counted.finish(backend, there_ns) }
+        })
         .collect();
     let sum_ns = times.iter().map(|time| time.ops_ns + time.copies_ns).sum();
     let active_ns = active.total_ns;
-    let waited_ns = waited_ns(trace, start_ns..end_ns, &gaps);
+    let waited_ns = waited_ns(trace, start_ns..end_ns, &gaps.common);
     Wall { start_ns, wall_ns, sum_ns, active_ns, waited_ns, backends: times }
 }
 
-/// Hands over when each event was at work, by the starts. Between its kernels an op does nothing.
-fn by_start(trace: &Trace, mut each: impl FnMut(EventId, u64, u64)) {
-    let starts = trace.events.starts();
-    let mut whole = |at: u32| {
-        let start_ns = starts[at as usize];
-        each(EventId(at), start_ns, start_ns + trace.events.duration(EventId(at)));
+/// How long a backend's process was not there, without gaps of its recording.
+fn absent_ns(
+    trace: &Trace,
+    backend: BackendIndex,
+    gaps: &Gaps,
+    (start_ns, end_ns): (u64, u64),
+) -> u64 {
+    let process = trace.backend(backend).process;
+    let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+    let Some((from_ns, to_ns)) = process.and_then(|process| process.there_ns) else { return 0 };
+    let own = gaps.of_backend(trace, backend);
+    let missing = |from: u64, to: u64| to.saturating_sub(from) - within(own, from, to.max(from));
+    let (from_ns, to_ns) = (from_ns.clamp(start_ns, end_ns), to_ns.clamp(start_ns, end_ns));
+    missing(start_ns, from_ns) + missing(to_ns, end_ns)
+}
+
+/// Hands over when events were at work, by the starts, and those of a stretch together where nothing
+/// else begins between them. Between its kernels an op does nothing.
+fn by_start(trace: &Trace, copies: &CopyTimes, mut each: impl FnMut(&Stretch, &[(u64, u64)])) {
+    let is_timed = |stretch: &Stretch, at: u32| {
+        stretch.kind == EventKind::Op || !copies.is_untimed(trace, &trace.events.get(EventId(at)))
     };
-    let all = 0..trace.events.len() as u32;
-    if !trace.device_work.is_empty() {
-        let mut pieces: Vec<(u64, u64, u32)> = Vec::new();
-        for at in all {
+    if trace.device_work.is_empty() && trace.events.starts().is_sorted() {
+        let mut times = Vec::new();
+        for (stretch, events) in trace.events.stretches() {
+            times.clear();
+            let all = trace.events.spans(events.clone());
+            match stretch.kind {
+                EventKind::Op => times.extend(all),
+                EventKind::Copy => times.extend(
+                    events.zip(all).filter(|(at, _)| is_timed(stretch, *at)).map(|it| it.1),
+                ),
+            }
+            each(stretch, &times);
+        }
+        return;
+    }
+    let mut pieces: Vec<(u64, u64, u32)> = Vec::with_capacity(trace.events.len());
+    for (stretch, events) in trace.events.stretches() {
+        let all = events.clone().zip(trace.events.spans(events));
+        for (at, (start_ns, end_ns)) in all.filter(|(at, _)| is_timed(stretch, *at)) {
             let work = trace.work_for(EventId(at));
             pieces.extend(work.iter().map(|it| (it.start_ns, it.start_ns + it.duration_ns, at)));
-            if work.is_empty() {
-                let start_ns = starts[at as usize];
-                pieces.push((start_ns, start_ns + trace.events.duration(EventId(at)), at));
-            }
+            pieces.extend(work.is_empty().then_some((start_ns, end_ns, at)));
         }
-        pieces.sort_by_key(|piece| piece.0);
-        pieces.into_iter().for_each(|(start_ns, end_ns, at)| each(EventId(at), start_ns, end_ns));
-    } else if starts.is_sorted() {
-        all.for_each(whole);
-    } else {
-        // Stable, because that sort is quick with runs that are in order already.
-        let mut order: Vec<u32> = all.collect();
-        order.sort_by_key(|&at| starts[at as usize]);
-        order.into_iter().for_each(&mut whole);
+    }
+    // Stable, because that sort is quick with runs that are in order already.
+    pieces.sort_by_key(|piece| piece.0);
+    for (start_ns, end_ns, at) in pieces {
+        each(trace.events.stretch_of(EventId(at)), &[(start_ns, end_ns)]);
     }
 }
 
@@ -103,21 +138,9 @@ fn counts(trace: &Trace, copies: &CopyTimes) -> Vec<Counted> {
     backends.resize_with(trace.backends.len(), Counted::default);
     for (stretch, events) in trace.events.stretches() {
         let counted = &mut backends[usize::from(stretch.backend.0)];
-        let kind = match stretch.kind {
-            EventKind::Op => &mut counted.ops,
-            EventKind::Copy => &mut counted.copies,
-        };
-        kind.count += events.len() as u64;
-        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
-            counted.calls += u64::from(event.is_op() && event.measured == Measured::HostCall);
-            if !copies.is_untimed(&event) {
-                kind.total_ns += u128::from(event.charged_ns);
-                continue;
-            }
-            match copies.mean_ns(trace, &event) {
-                Some(mean_ns) => counted.estimated_ns += mean_ns,
-                None => counted.untimed += 1,
-            }
+        match stretch.kind {
+            EventKind::Op => counted.count_ops(trace, events),
+            EventKind::Copy => counted.count_copies(trace, copies, events),
         }
     }
     backends
@@ -133,7 +156,7 @@ fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
     let mut times: Vec<(u64, u64)> = times.collect();
     times.sort_unstable();
     let mut waited = Covered::default();
-    times.into_iter().for_each(|(start_ns, end_ns)| waited.add(start_ns, end_ns, gaps));
+    times.into_iter().for_each(|(start_ns, end_ns)| waited.add_one(start_ns, end_ns, gaps));
     waited.total_ns
 }
 
@@ -160,26 +183,48 @@ struct Kind {
 }
 
 impl Counted {
+    fn count_ops(&mut self, trace: &Trace, ops: Range<u32>) {
+        let measured = trace.events.measured_of(ops.clone()).iter();
+        self.calls += measured.filter(|&&it| it == Measured::HostCall).count() as u64;
+        self.ops.count += ops.len() as u64;
+        self.ops.total_ns += trace.events.charges_of(ops).map(u128::from).sum::<u128>();
+    }
+
+    fn count_copies(&mut self, trace: &Trace, times: &CopyTimes, copies: Range<u32>) {
+        self.copies.count += copies.len() as u64;
+        for copy in copies.map(|at| trace.events.get(EventId(at))) {
+            if !times.is_untimed(trace, &copy) {
+                self.copies.total_ns += u128::from(copy.charged_ns);
+                continue;
+            }
+            match times.mean_ns(trace, &copy) {
+                Some(mean_ns) => self.estimated_ns += mean_ns,
+                None => self.untimed += 1,
+            }
+        }
+    }
+
     /// Whether it is known when the ops ran.
     fn is_known(&self) -> bool {
         self.ops.count == 0 || self.calls < self.ops.count
     }
 
-    fn add(&mut self, is_op: bool, (start_ns, end_ns): (u64, u64), gaps: &[Gap]) {
+    fn add(&mut self, is_op: bool, together: &Together<'_>, gaps: &[Gap]) {
         if is_op && !self.is_known() {
             return;
         }
         if is_op {
-            self.busy.add(start_ns, end_ns, gaps);
+            self.busy.add(together, gaps);
         }
-        self.occupied.add(start_ns, end_ns, gaps);
+        self.occupied.add(together, gaps);
     }
 
-    fn finish(self, backend: BackendIndex, wall_ns: u64) -> BackendTime {
+    /// Of the wall time, a part was recorded of its process.
+    fn finish(self, backend: BackendIndex, recorded_ns: u64) -> BackendTime {
         let known = self.is_known();
         let (busy_ns, occupied_ns) = (self.busy.total_ns, self.occupied.total_ns);
         // There is no more of it than is left.
-        let left_ns = wall_ns.saturating_sub(occupied_ns);
+        let left_ns = recorded_ns.saturating_sub(occupied_ns);
         let copying_estimated_ns = (self.estimated_ns.round() as u64).min(left_ns);
         BackendTime {
             backend,
@@ -192,6 +237,8 @@ impl Counted {
             copying_estimated_ns,
             copies_untimed: self.untimed,
             idle_ns: known.then(|| left_ns - copying_estimated_ns),
+            unrecorded_ns: 0,
+            absent_ns: 0,
         }
     }
 }
@@ -204,9 +251,35 @@ struct Covered {
     total_ns: u64,
 }
 
+/// Intervals by their starts, and what they cover.
+struct Together<'t> {
+    times: &'t [(u64, u64)],
+    covered: Covered,
+}
+
+impl<'t> Together<'t> {
+    fn new(times: &'t [(u64, u64)], gaps: &[Gap]) -> Self {
+        let mut covered = Covered::default();
+        times.iter().for_each(|&(start_ns, end_ns)| covered.add_one(start_ns, end_ns, gaps));
+        Self { times, covered }
+    }
+}
+
 impl Covered {
+    fn add(&mut self, together: &Together<'_>, gaps: &[Gap]) {
+        let Together { times, covered } = together;
+        match times.first() {
+            // Most often nothing from before reaches into them.
+            Some((start_ns, _)) if *start_ns >= self.until_ns => {
+                self.total_ns += covered.total_ns;
+                self.until_ns = self.until_ns.max(covered.until_ns);
+            }
+            _ => times.iter().for_each(|&(start_ns, end_ns)| self.add_one(start_ns, end_ns, gaps)),
+        }
+    }
+
     #[inline]
-    fn add(&mut self, start_ns: u64, end_ns: u64, gaps: &[Gap]) {
+    fn add_one(&mut self, start_ns: u64, end_ns: u64, gaps: &[Gap]) {
         let from_ns = start_ns.max(self.until_ns);
         if end_ns > from_ns {
             self.total_ns += end_ns - from_ns - within(gaps, from_ns, end_ns);
@@ -218,7 +291,7 @@ impl Covered {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{Process, ProcessIndex, text_fixture};
 
     /// Per backend: busy, copying and idle time.
     #[track_caller]
@@ -261,6 +334,58 @@ mod tests {
              copy GPU H2D 13..18 64",
             &[(15, 5, 0)],
         );
+    }
+
+    #[test]
+    fn a_process_is_not_idle_while_it_is_not_recorded() {
+        let mut trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             op GPU ADD 0..10
+             op GPU ADD 90..100
+             op CPU ADD 30..40
+             op CPU ADD 60..65",
+        );
+        let missing = |gaps: &[(u64, u64)]| Process {
+            gaps: gaps
+                .iter()
+                .map(|&(start_ns, end_ns)| Gap { start_ns, end_ns, runs: 1 })
+                .collect(),
+            ..Process::default()
+        };
+        trace.processes = vec![missing(&[(10, 90)]), missing(&[(0, 20), (70, u64::MAX)])];
+        for (at, backend) in (0..).zip(&mut trace.backends) {
+            backend.process = Some(ProcessIndex(at));
+        }
+        let wall = wall(&trace);
+        // From 10 to 20 and from 70 to 90 nothing is known of either.
+        assert_eq!(wall.wall_ns, 70);
+        let times = |it: &BackendTime| (it.busy_ns.unwrap(), it.idle_ns.unwrap(), it.unrecorded_ns);
+        let times: Vec<_> = wall.backends.iter().map(times).collect();
+        assert_eq!(times, [(20, 0, 50), (15, 35, 20)]);
+    }
+
+    #[test]
+    fn a_process_is_not_idle_before_it_began_and_after_it_was_over() {
+        let mut trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             op GPU ADD 0..10
+             op GPU ADD 20..30
+             op CPU ADD 80..100",
+        );
+        let there = |from, to| Process { there_ns: Some((from, to)), ..Process::default() };
+        trace.processes = vec![there(0, 35), there(75, u64::MAX)];
+        // What is not recorded is not absent as well.
+        trace.processes[1].gaps = vec![Gap { start_ns: 0, end_ns: 5, runs: 0 }];
+        for (at, backend) in (0..).zip(&mut trace.backends) {
+            backend.process = Some(ProcessIndex(at));
+        }
+        let times = |it: &BackendTime| {
+            (it.busy_ns.unwrap(), it.idle_ns.unwrap(), it.absent_ns, it.unrecorded_ns)
+        };
+        let times: Vec<_> = wall(&trace).backends.iter().map(times).collect();
+        assert_eq!(times, [(20, 15, 65, 0), (20, 5, 70, 5)]);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Trials before the program's work begins, which count for no speed.
 
+use crate::sequences::Role;
 use crate::steps::{Step, StepKind, Stream};
+use hashbrown::{HashMap, HashSet};
 
 /// llama.cpp tries a new context with two tokens before the real prompt comes, and again to see
 /// what can be taken back.
@@ -11,7 +13,7 @@ const MOST_TRIALS: usize = 64;
 
 /// Marks the first steps of each stream as trials, if the memory was cleared behind them, and they
 /// were short or are then done again. (Some are marked already: libllama was told.)
-pub(crate) fn mark(steps: &mut [Step]) {
+pub(crate) fn mark(steps: &mut [Step], requests: &mut u32) {
     let mut streams: Vec<Stream> = Vec::new();
     for at in 0..steps.len() {
         let stream = steps[at].stream;
@@ -19,8 +21,67 @@ pub(crate) fn mark(steps: &mut [Step]) {
             streams.push(stream);
             let of_it = (at..steps.len()).filter(|&other| steps[other].stream == stream);
             let of_it: Vec<usize> = of_it.take(MOST_TRIALS).collect();
-            let trials = trials(steps, &of_it);
+            let trials = if steps[at].is_untried { 0 } else { trials(steps, &of_it) };
             of_it[..trials].iter().for_each(|&trial| steps[trial].is_warm_up = true);
+            tell_apart(steps, &of_it[..trials], requests);
+        }
+    }
+}
+
+/// A benchmark that fills the memory to a depth keeps that, and puts it back before each repetition. Where
+/// it went on from there the first time, that is a prompt of its own, too.
+pub(crate) fn tell_fills_apart(steps: &mut [Step], requests: &mut u32) {
+    let first = |step: &Step| match step.parts[..] {
+        [part] => Some((step.process, part.first)).filter(|(_, first)| *first > 0),
+        _ => None,
+    };
+    let put_back = steps.iter().filter(|step| step.is_after_clear).filter_map(first);
+    let put_back: HashSet<_> = put_back.collect();
+    // By stream: the request that filled the memory, and the one that goes on from there.
+    let mut behind: HashMap<Stream, (u32, u32)> = HashMap::new();
+    for step in steps.iter_mut() {
+        let is_from_there = first(step).is_some_and(|first| put_back.contains(&first));
+        if step.is_after_clear {
+            behind.remove(&step.stream);
+            continue;
+        }
+        let [part] = &mut step.parts[..] else { continue };
+        if is_from_there && part.role == Role::Prompt {
+            behind.insert(step.stream, (part.request, *requests));
+            *requests += 1;
+        }
+        let renamed = behind.get(&step.stream).filter(|(fill, _)| *fill == part.request);
+        renamed.into_iter().for_each(|(_, new)| part.request = *new);
+    }
+}
+
+/// A benchmark that fills the memory first goes on with what it tried alone: that is a prompt of its own.
+fn tell_apart(steps: &mut [Step], tried: &[usize], requests: &mut u32) {
+    let tokens = |steps: &[Step], at: usize| steps[at].tokens.unwrap_or(0);
+    let sizes: Vec<u64> = tried.iter().map(|&at| tokens(steps, at)).collect();
+    let (Some(&last), true) = (tried.last(), sizes.iter().any(|&it| it > WARM_UP_TOKENS)) else {
+        return;
+    };
+    let stream = steps[last].stream;
+    let rest: Vec<usize> =
+        (last + 1..steps.len()).filter(|&at| steps[at].stream == stream).collect();
+    for (at, window) in rest.windows(sizes.len() + 1).enumerate() {
+        let again = &window[1..];
+        let is_end = rest.get(at + window.len()).is_none_or(|&next| steps[next].is_after_clear);
+        let is_it = again
+            .iter()
+            .zip(&sizes)
+            .all(|(&step, size)| tokens(steps, step) == *size && !steps[step].is_after_clear);
+        if is_end && is_it {
+            let mut new = HashMap::new();
+            for &step in again {
+                for part in &mut steps[step].parts {
+                    part.request = *new.entry(part.request).or_insert_with(|| {
+                        *requests += 1;
+                        *requests - 1
+                    });
+                }
+            }
         }
     }
 }
@@ -36,7 +97,11 @@ fn trials(steps: &[Step], of_it: &[usize]) -> usize {
         let these = tokens(pair[0]);
         let is_short = matches!(these[..], [tokens] if tokens <= WARM_UP_TOKENS);
         // A benchmark may fill the memory before it does the same again.
-        let is_done_again = trials == 0 && tokens(pair[1]).ends_with(&these);
+        let next = tokens(pair[1]);
+        let is_same = next.ends_with(&these) || up_to_first_token(&next).ends_with(&these);
+        // Embeddings of texts of the same length are just that.
+        let embeds = pair[0].iter().any(|&at| steps[at].kind == StepKind::Encoding);
+        let is_done_again = trials == 0 && is_same && !embeds;
         if !is_short && !is_done_again {
             break;
         }
@@ -46,6 +111,15 @@ fn trials(steps: &[Step], of_it: &[usize]) -> usize {
         }
     }
     trials.max(usize::from(parts.len() == 1 && is_guessed_trial(steps, of_it)))
+}
+
+/// Without all that is generated but the first token: llama-bench tries no more of it behind a prompt.
+fn up_to_first_token(sizes: &[u64]) -> &[u64] {
+    let prompt = sizes.iter().rposition(|&tokens| tokens > 1).map_or(0, |last| last + 1);
+    match prompt {
+        0 => &[],
+        _ => &sizes[..(prompt + 1).min(sizes.len())],
+    }
 }
 
 /// Of a context whose calls were not seen: a first prompt of two tokens that no answer follows.

@@ -7,7 +7,7 @@
 //! A fusion does the work of all its nodes, but what one node computes for another is neither
 //! written nor read, unless others need it as well.
 
-use ggprof_ggml::{Touched, computes, touched};
+use ggprof_ggml::{Touched, computes, is_matrix_product, touched};
 use ggprof_trace::{Member, Origin, Signature, Tensor, Trace, TypeTable};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,7 +110,7 @@ impl Op<'_> {
     fn flops(&self) -> Option<u64> {
         let output = self.output().and_then(|output| output.elements());
         match self.name {
-            "MUL_MAT" | "MUL_MAT_ID" => product(&[2, self.length(0, 0)?, output?]),
+            op if is_matrix_product(op) => product(&[2, self.length(0, 0)?, output?]),
             "OUT_PROD" => product(&[2, self.length(0, 1)?, output?]),
             "FLASH_ATTN_EXT" => self.attention_flops(),
             "CONV_2D" => {

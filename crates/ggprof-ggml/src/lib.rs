@@ -1,5 +1,5 @@
 //! Conventions of ggml that no call of its API reveals: which nodes of a graph are skipped, which
-//! parts of its tensors an op touches, how the scheduler names its copies, libllama its
+//! multiply matrices, which parts of its tensors an op touches, how the scheduler names its copies, libllama its
 //! caches and backends their memory and their servers, and what the values of `GGML_PROFILE` mean.
 //!
 //! The agent and the readers both use these rules, so they cannot disagree. Struct layouts are not
@@ -18,7 +18,7 @@ mod touched;
 pub use cache_name::is_of_cache;
 pub use copy_name::copied_tensor;
 pub use memory_name::is_pinned;
-pub use nodes::{computes, is_input, is_marked, is_wanted};
-pub use profile_variable::{PROFILE_VARIABLE, profile_file};
+pub use nodes::{computes, is_input, is_marked, is_matrix_product, is_wanted};
+pub use profile_variable::{PROFILE_VARIABLE, PROFILE_VARIABLE_IN_C, profile_file};
 pub use remote_name::endpoint;
 pub use touched::{Touched, touched};

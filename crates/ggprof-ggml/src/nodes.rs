@@ -1,8 +1,13 @@
-//! Which nodes of a graph a backend computes.
+//! Which nodes of a graph a backend computes, and what kind of node one is.
 
 /// Whether an op of this name computes anything; the others only say how to look at what is there.
 pub fn computes(op_name: impl AsRef<[u8]>) -> bool {
     !matches!(op_name.as_ref(), b"NONE" | b"RESHAPE" | b"VIEW" | b"PERMUTE" | b"TRANSPOSE")
+}
+
+/// Whether an op of this name multiplies matrices; its first source has the weights.
+pub fn is_matrix_product(op_name: &str) -> bool {
+    matches!(op_name, "MUL_MAT" | "MUL_MAT_ID")
 }
 
 /// Whether a node has ggml's mark of one to compute, which newer versions give.
@@ -31,6 +36,12 @@ mod tests {
     fn ways_to_look_at_a_tensor_compute_nothing() {
         assert!(!computes("VIEW") && !computes(b"NONE"));
         assert!(computes("CONT") && computes(b"MUL_MAT") && computes(""));
+    }
+
+    #[test]
+    fn products_of_matrices() {
+        assert!(is_matrix_product("MUL_MAT") && is_matrix_product("MUL_MAT_ID"));
+        assert!(!is_matrix_product("MUL") && !is_matrix_product("OUT_PROD"));
     }
 
     #[test]

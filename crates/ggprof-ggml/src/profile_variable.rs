@@ -1,8 +1,13 @@
 //! `GGML_PROFILE`, the variable of ggml's in-tree profiler.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 
-pub const PROFILE_VARIABLE: &str = "GGML_PROFILE";
+/// As C asks for it.
+pub const PROFILE_VARIABLE_IN_C: &CStr = c"GGML_PROFILE";
+pub const PROFILE_VARIABLE: &str = match PROFILE_VARIABLE_IN_C.to_str() {
+    Ok(name) => name,
+    Err(_) => panic!("it is plain text"),
+};
 
 /// The file that a value of the variable names; `None` where it asks for a summary.
 pub fn profile_file(value: &OsStr) -> Option<&OsStr> {

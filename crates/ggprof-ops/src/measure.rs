@@ -15,6 +15,7 @@ const LEAST_CALLS: usize = 5;
 
 /// Computes a trial until there is something to say. The error is a clause: why it could not be.
 pub fn measure(trial: &Trial) -> Result<Measured, String> {
+    keep_freed_memory();
     device::silence(&trial.libraries.base);
     let device = Device::open(trial)?;
     let prepared = Prepared::new(&device, trial)?;
@@ -29,6 +30,17 @@ pub fn measure(trial: &Trial) -> Result<Measured, String> {
         weight_memory: prepared.special.as_ref().map(|(name, _)| name.clone()),
         version: device.version(),
     })
+}
+
+/// A device in software allocates memory for every call of a kernel. In a program that has freed a
+/// large block, as those that load a model have, glibc keeps what is freed; in a fresh process it gives
+/// it back to the system, and every call waits for the pages again.
+fn keep_freed_memory() {
+    #[cfg(target_env = "gnu")]
+    for (limit, bytes) in [(libc::M_MMAP_THRESHOLD, 32 << 20), (libc::M_TRIM_THRESHOLD, 64 << 20)] {
+        // SAFETY: limits of the allocator, which takes any number and may refuse it.
+        unsafe { libc::mallopt(limit, bytes) };
+    }
 }
 
 /// What it takes about, after it was tried once.

@@ -93,7 +93,7 @@ impl<'a> Prepared<'a> {
         let is_packed = source.nb == packed || source.nb == [0; 4];
         let size = extent(self.device, source) as usize;
         let bytes = bytes_for(&self.device.ggml, node, source, size, random)?;
-        let is_weight = matches!(node.op.as_str(), "MUL_MAT" | "MUL_MAT_ID") && source.slot == 0;
+        let is_weight = ggprof_ggml::is_matrix_product(&node.op) && source.slot == 0;
         self.leaves.push(Leaf { source, bytes, is_packed, is_weight });
         Ok(())
     }

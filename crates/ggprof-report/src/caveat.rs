@@ -299,7 +299,8 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
     format!("{count} {lost}; {advice}.")
 }
 
-fn stopped_sentence(why: Stopped) -> &'static str {
+/// Why there is nothing more of a program that goes on.
+pub fn stopped_sentence(why: Stopped) -> &'static str {
     match why {
         Stopped::NoSpace => {
             "Recording stopped before the program did: the disk was full or a limit was reached. \

@@ -1,37 +1,15 @@
 //! Coverage in words.
 
-use ggprof_trace::{Coverage, Covered, CoveredHow, CoveredWhy};
+use ggprof_trace::model::how_key;
+use ggprof_trace::{Coverage, CoveredHow, CoveredWhy};
 
-pub(crate) fn what(what: Covered) -> &'static str {
-    match what {
-        Covered::Splits => "splits",
-        Covered::Ops => "ops",
-        Covered::BarrierWaits => "barrier waits",
-        Covered::Fusions => "fusions",
-        Covered::AsyncCopies => "asynchronous copies",
-        Covered::Layout => "struct layouts",
-        Covered::Copies => "copies",
-        Covered::Kernels => "kernels",
-        Covered::Memory => "buffers",
-        Covered::Placement => "placement",
-        Covered::Experts => "experts",
-    }
-}
+pub(crate) use ggprof_trace::model::what_key as what;
 
 pub(crate) fn how(how: CoveredHow) -> &'static str {
     match how {
         CoveredHow::Not => "not seen",
-        CoveredHow::FunctionTable => "function table",
-        CoveredHow::GotSlot => "GOT slot",
-        CoveredHow::Serialized => "serialized",
-        CoveredHow::Probed => "probed",
-        CoveredHow::AbortCallback => "abort callback, first thread only",
-        CoveredHow::SymbolName => "symbol name",
-        CoveredHow::DeviceTimestamps => "timestamps of the device",
-        CoveredHow::ActivityRecords => "activity records of the device",
-        CoveredHow::InlineHook => "function entry",
-        CoveredHow::NodeByNode => "node by node",
         CoveredHow::Asked => "ggml was asked",
+        other => how_key(other),
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Fact {
     pub is_listed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Table {
     /// What JSON calls the table.
     pub key: &'static str,
@@ -120,8 +120,10 @@ pub enum Cell {
     Intensity(f64),
     /// Nanoseconds since 1970, shown as the time of day.
     Clock(u64),
-    /// The same, shown with the day.
+    /// The same with the day, shown to the second.
     Date(u64),
+    /// The same with the day, as exact as the time of day.
+    Moment(u64),
     Hertz(f64),
     Watts(f64),
     Joules(f64),
@@ -158,6 +160,7 @@ impl Cell {
             Self::Intensity(intensity) => format!("{intensity:.1}"),
             Self::Clock(unix_ns) => units::clock(*unix_ns),
             Self::Date(unix_ns) => units::date(*unix_ns),
+            Self::Moment(unix_ns) => units::moment(*unix_ns),
             Self::Hertz(clock) => units::frequency(*clock),
             Self::Watts(power) => units::power(*power),
             Self::Joules(energy) => units::energy(*energy),
@@ -177,7 +180,9 @@ impl Cell {
                 Err(_) => Value::from(*number as f64),
             },
             Self::Number(number) => Value::from(*number),
-            Self::Clock(unix_ns) | Self::Date(unix_ns) => Value::from(*unix_ns),
+            Self::Clock(unix_ns) | Self::Date(unix_ns) | Self::Moment(unix_ns) => {
+                Value::from(*unix_ns)
+            }
             Self::Nanos(number)
                 if number.fract() == 0.0 && (0.0..2f64.powi(53)).contains(number) =>
             {

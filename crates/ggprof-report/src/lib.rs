@@ -23,6 +23,6 @@ pub mod timeline;
 pub mod units;
 pub mod viewer;
 
-pub use caveat::{Caveat, caveats};
+pub use caveat::{Caveat, caveats, stopped_sentence};
 pub use document::{Align, Block, Cell, Column, Document, Fact, Table};
 pub use pprof::pprof;

@@ -7,7 +7,7 @@
 
 use crate::caveat::caveats;
 use crate::render::printable;
-use ggprof_analysis::{OpRow, Totals, by_backend, by_op};
+use ggprof_analysis::{OpRow, Totals, by_backend, by_op, node_sums};
 use ggprof_trace::{BackendIndex, EventKind, Trace, shape_text};
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ pub fn text(trace: &Trace) -> String {
         out.push_str("No profiling data available.\n");
         return out;
     }
-    let ops = by_op(trace);
+    let ops = by_op(trace, &node_sums(trace));
     let total_ns = ops.iter().map(|op| duration_ns(&op.totals)).sum();
     let total_ms = milliseconds(total_ns);
     let records = trace.events.len();
@@ -38,7 +38,7 @@ pub fn text(trace: &Trace) -> String {
 }
 
 fn backends(out: &mut String, trace: &Trace, all_ns: u128) {
-    let rows = by_backend(trace);
+    let rows = by_backend(trace, &node_sums(trace));
     let mut order: Vec<(BackendIndex, u128)> = Vec::new();
     for row in &rows {
         let duration_ns = duration_ns(&row.totals);
@@ -106,7 +106,7 @@ fn line(
     name: &str,
     (totals, all_ns): (&Totals, u128),
 ) {
-    let longest = trace.events.get(totals.longest);
+    let longest = trace.event(totals.longest);
     let shapes = shape_text::sources(trace.signature(longest.node), &trace.types);
     let row = format!(
         "{:<5} {:>4}  {:<28}  {:>6.1}%  {:>6}  {:>10.2}  {:>10.2}  {:>10.2}  {:>10.2}  {:>12}  {}",

@@ -15,6 +15,7 @@ pub fn annotations(trace: &Trace) -> Annotations {
     };
     let counter = |level: levels::Level| Counter {
         name: format!("{}: {}", level.group, level.label),
+        machine: level.machine,
         unit: level.unit,
         steps: level.steps,
     };

@@ -45,6 +45,16 @@ pub fn clock(unix_ns: u64) -> String {
     local(unix_ns, "%H:%M:%S%.3f")
 }
 
+/// `2026-11-15 14:03:27.250`.
+pub fn moment(unix_ns: u64) -> String {
+    local(unix_ns, "%Y-%m-%d %H:%M:%S%.3f")
+}
+
+/// Whether two moments are on one day, where the reader is.
+pub fn is_same_day(one_unix_ns: u64, other_unix_ns: u64) -> bool {
+    local(one_unix_ns, "%Y-%m-%d") == local(other_unix_ns, "%Y-%m-%d")
+}
+
 /// `2026-11-15 14:03:27`.
 pub fn date(unix_ns: u64) -> String {
     local(unix_ns, "%Y-%m-%d %H:%M:%S")
@@ -136,6 +146,36 @@ fn significant(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use expect_test::expect_file;
+
+    /// The page has words of its own for numbers (`viewer/data/units.js`); a test of it reads this table.
+    #[test]
+    fn the_page_says_the_same() {
+        type Words = fn(f64) -> String;
+        let units: [(&str, Words); 8] = [
+            ("duration", duration),
+            ("bytes", bytes),
+            ("bandwidth", bandwidth),
+            ("compute", compute),
+            ("tokenRate", token_rate),
+            ("frequency", frequency),
+            ("power", power),
+            ("percent", share),
+        ];
+        // The second half of them lies between two roundings, or nearly.
+        let numbers = [
+            0.0, 0.000_4, 0.3, 1.0, 7.0, 42.0, 870.4, 1_000.0, 12_345.0, 41_600.4, 1.24e6,
+            84_017e3, 2.05e9, 7.2e12, 0.001_225, 0.005, 0.125, 0.375, 1.005, 9.994, 9.996, 12.25,
+            12.35, 12.75, 99.94, 99.96, 999.4, 999.5, 999.6, 12_250.0, 12_350.0, 999_500.0,
+        ];
+        let mut table = String::new();
+        for (unit, words) in units {
+            for number in numbers {
+                table += &format!("{unit}\t{number}\t{}\n", words(number));
+            }
+        }
+        expect_file!["../../../viewer/test/units.tsv"].assert_eq(&table);
+    }
 
     #[test]
     fn signs_and_fractions() {

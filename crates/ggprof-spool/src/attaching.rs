@@ -47,10 +47,10 @@ impl Change {
 }
 
 /// The changes, or why there is nothing to record.
-pub type Answer = Result<Vec<Change>, String>;
+pub type AttachAnswer = Result<Vec<Change>, String>;
 
 /// As bytes, with their number in front.
-pub fn encode(answer: &Answer) -> Vec<u8> {
+pub fn encode(answer: &AttachAnswer) -> Vec<u8> {
     let mut body = Vec::new();
     match answer {
         Ok(changes) => {
@@ -79,7 +79,7 @@ pub fn length(front: [u8; LENGTH_BYTES]) -> Option<usize> {
 }
 
 /// What follows the length; `None` where it is not an answer.
-pub fn decode(body: &[u8]) -> Option<Answer> {
+pub fn decode(body: &[u8]) -> Option<AttachAnswer> {
     let (kind, rest) = body.split_first()?;
     match kind {
         0 => Some(Err(String::from_utf8_lossy(rest).into_owned())),
@@ -102,7 +102,7 @@ fn change(bytes: &[u8]) -> Option<Change> {
 mod tests {
     use super::*;
 
-    fn is_kept(answer: Answer) {
+    fn is_kept(answer: AttachAnswer) {
         let bytes = encode(&answer);
         let (front, body) = bytes.split_at(LENGTH_BYTES);
         assert_eq!(length(front.try_into().unwrap()), Some(body.len()));

@@ -1,6 +1,8 @@
 //! What a coverage record says: what it is about, how that is seen, and why not or not in a better
 //! way. All of it is numbers, for programs to decide by; reports have the words for people.
 
+use crate::layout::{Coverage, NONE};
+
 macro_rules! numbered {
     ($($(#[$doc:meta])* $name:ident: $int:ty {
         $($(#[$variant_doc:meta])* $variant:ident = $number:literal,)*
@@ -135,6 +137,21 @@ numbered! {
         /// Asking a backend about a node was tried out in a child process, and the detail says what
         /// happened there.
         AskingFailed = 33,
+    }
+}
+
+impl CoveredHow {
+    /// Whether ops are seen by hooks that are to see every one: what they miss is a loss.
+    pub fn is_hook_on_ops(self) -> bool {
+        matches!(self, Self::GotSlot | Self::InlineHook | Self::AbortCallback)
+    }
+}
+
+impl Coverage {
+    /// Of records that are, the last one holds.
+    pub fn is_about_the_same(&self, other: &Self) -> bool {
+        let ggml = |it: &Self| (it.backend == NONE).then_some((it.instance, it.library));
+        (self.what, self.backend, ggml(self)) == (other.what, other.backend, ggml(other))
     }
 }
 

@@ -4,7 +4,8 @@
 //! `FORMAT.md` beside this crate is the specification. [`layout`] fixes its numbers, [`writer`]
 //! fills blocks of mapped memory, [`reader`] turns any bytes into [`record`]s and damage,
 //! [`scan`] does so block by block, wherever the bytes are ([`bytes`]), and
-//! [`live`] looks at a recording that is being written, [`follow`] at what is new in it. [`appendix`] makes blocks for what the agent
+//! [`live`] looks at a recording that is being written, [`follow`] at what is new in it, and [`covered`]
+//! tells from when to when it is. [`appendix`] makes blocks for what the agent
 //! cannot know. [`place`] names its file, [`beside`] the
 //! other files in its directory, and [`layer`] announces the agent to Vulkan. The agent creates,
 //! reserves and maps the file, and decides what to record; the trace model gives the records their
@@ -19,6 +20,7 @@ pub mod attaching;
 pub mod beside;
 pub mod bytes;
 mod coverage;
+pub mod covered;
 pub mod cpu_name;
 pub mod follow;
 pub mod layer;

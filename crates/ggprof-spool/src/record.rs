@@ -32,7 +32,6 @@ pub enum Record {
     GraphShape {
         shape: u32,
         first: u32,
-        total: u32,
         nodes: Vec<u32>,
     },
     Fusion {
@@ -62,6 +61,7 @@ pub enum Record {
     },
     Sample(layout::Sample),
     Driver(layout::Driver),
+    DeviceMemory(layout::DeviceMemory),
     Transfer(layout::Transfer),
     Machine {
         machine: layout::Machine,
@@ -143,7 +143,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::GraphShape::KIND => {
             let shape = layout::GraphShape::decode(bytes)?;
             let nodes = numbers(bytes, layout::GraphShape::BYTES, shape.count)?;
-            Record::GraphShape { shape: shape.shape, first: shape.first, total: shape.total, nodes }
+            Record::GraphShape { shape: shape.shape, first: shape.first, nodes }
         }
         layout::Fusion::KIND => {
             let fusion = layout::Fusion::decode(bytes)?;
@@ -160,6 +160,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Record> {
         layout::Sample::KIND => Record::Sample(layout::Sample::decode(bytes)?),
         layout::Transfer::KIND => Record::Transfer(layout::Transfer::decode(bytes)?),
         layout::Driver::KIND => Record::Driver(layout::Driver::decode(bytes)?),
+        layout::DeviceMemory::KIND => Record::DeviceMemory(layout::DeviceMemory::decode(bytes)?),
         layout::Machine::KIND => {
             let machine = layout::Machine::decode(bytes)?;
             let text = tail_text(bytes, layout::Machine::BYTES, machine.text_bytes)?;

@@ -51,7 +51,7 @@ fn what_is_written_is_read_back() {
     let bytes = small_spool::bytes();
     let spool = Spool::open(&bytes).expect("a recording");
     let records: Vec<_> = spool.records().collect();
-    assert_eq!(records.len(), 33);
+    assert_eq!(records.len(), 37);
     assert!(records.iter().all(Result::is_ok), "{records:?}");
     let header = spool.header();
     assert_eq!((header.pid, header.command.as_str()), (4711, "llama-bench"));

@@ -1,11 +1,15 @@
 //! A part of a recording: some of its graph runs, with all that belongs to them.
 
-use crate::model::{EventId, Events, GraphRunId, NewEvent, Trace};
+use crate::done::done;
+use crate::model::{
+    Event, EventId, Events, GraphRun, GraphRunId, Measured, NewEvent, Signature, Trace,
+};
 
 impl Trace {
     /// Leaves the graph runs that are wanted, and of what belongs to none the part that lies
     /// within the times. What is described stays described.
     pub fn select(&mut self, wanted: &[bool], (from_ns, to_ns): (u64, u64)) {
+        let done = done(self);
         let mut next = 0;
         let places: Vec<Option<GraphRunId>> = (0..self.graph_runs.len())
             .map(|run| {
@@ -26,6 +30,9 @@ impl Trace {
                 run.map_or_else(|| is_within(event.start_ns, event.end_ns()), |run| run.is_some());
             ids.push(stays.then(|| self.take_over(&old, event.id, run.flatten())));
         }
+        if self.has_untimed() {
+            self.keep_elsewhere(&old, &mut ids);
+        }
         self.select_details(&old, &ids);
         self.expert_uses.select(place);
         let runs = self.graph_runs.iter().zip(&places).filter(|(_, place)| place.is_some());
@@ -44,14 +51,48 @@ impl Trace {
         });
         self.remote_runs
             .retain_mut(|it| place(it.graph_run).map(|run| it.graph_run = run).is_some());
+        self.graph_calls
+            .retain_mut(|it| place(it.graph_run).map(|run| it.graph_run = run).is_some());
         self.transfers.retain(|it| is_within(it.start_ns, it.end_ns) || is_in_run(it.start_ns));
         self.is_part = true;
         for (number, run) in (1..).zip(&mut self.graph_runs) {
             // So that it shows where runs are missing.
             run.number = run.number.or(Some(number));
         }
+        for ((run, place), done_ns) in self.graph_runs.iter().zip(&places).zip(done) {
+            if place.is_none() {
+                self.left_out.push(GraphRun { end_ns: done_ns, ..*run });
+            }
+        }
         let mut places = places.iter();
         self.graph_runs.retain(|_| places.next().is_some_and(Option::is_some));
+    }
+
+    /// Whether there is anything whose time is estimated from what a device timed.
+    fn has_untimed(&self) -> bool {
+        let is_untimed = |event: &Event| match event.is_op() {
+            true => self.op_name(event.node) == Signature::WHOLE_SPLIT,
+            false => matches!(event.measured, Measured::HostCall | Measured::Host),
+        };
+        self.events.iter().any(|event| is_untimed(&event))
+    }
+
+    /// Keeps what devices timed outside of the part.
+    fn keep_elsewhere(&mut self, old: &Events, ids: &mut [Option<EventId>]) {
+        let is_timed =
+            |event: &Event| matches!(event.measured, Measured::Device | Measured::Modelled);
+        for event in old.iter().filter(is_timed) {
+            let is_whole = self.op_name(event.node) == Signature::WHOLE_SPLIT;
+            let id = &mut ids[event.id.0 as usize];
+            if id.is_some() || is_whole {
+                continue;
+            }
+            let next = EventId((self.events.len() + self.elsewhere.len()) as u32);
+            // They belong together as before, and to no run of the part.
+            let graph_run = event.graph_run.map(|GraphRunId(run)| GraphRunId(u32::MAX - run));
+            self.elsewhere.push(Event { id: next, graph_run, ..event });
+            *id = Some(next);
+        }
     }
 
     /// Takes an event over, which belongs to this run here.
@@ -76,21 +117,24 @@ impl Trace {
         new
     }
 
-    /// What is kept per event.
+    /// What is kept per event; of those elsewhere, only the memory that copies are from and to.
     fn select_details(&mut self, old: &Events, ids: &[Option<EventId>]) {
-        let id = |event: EventId| ids.get(event.0 as usize).copied().flatten();
+        let kept = |event: EventId| ids.get(event.0 as usize).copied().flatten();
+        let own = self.events.len() as u32;
+        let id = |event: EventId| kept(event).filter(|id| id.0 < own);
         let shares = old.thread_shares.iter().filter_map(|share| {
             let event = id(share.event)?;
             Some(crate::ThreadShare { event, ..*share })
         });
         self.events.thread_shares = shares.collect();
-        self.copy_ends.retain_mut(|ends| match id(ends.event) {
+        self.copy_ends.retain_mut(|ends| match kept(ends.event) {
             Some(event) => {
                 ends.event = event;
                 true
             }
             None => false,
         });
+        self.copy_ends.sort_by_key(|ends| ends.event);
         self.device_work.retain_mut(|work| match id(work.event) {
             Some(event) => {
                 work.event = event;
@@ -135,5 +179,31 @@ mod tests {
         assert_eq!((trace.graph_runs.len(), trace.host_tasks.len()), (2, 3));
         assert_eq!(trace.device_work[0].event.0, 0);
         assert_eq!(trace.host_tasks[1].graph_run.map(|run| run.0), Some(1));
+    }
+
+    #[test]
+    fn what_a_device_timed_elsewhere_is_kept_for_what_it_did_not() {
+        let text = "backend 0 GPU gpu
+             memory p CUDA_Host weights host
+             memory d GPU compute device
+             run 0..10
+             run 10..20
+             op GPU ADD 0..5 a run=0 measured=device
+             copy GPU H2D 6..9 4 x run=0 measured=device
+             ends p d
+             op GPU SPLIT 10..15 b run=1 measured=device
+             copy GPU H2D 15..18 4 x run=1 measured=host_call
+             ends p d";
+        let mut trace = text_fixture::parse(text);
+        trace.select(&[false, true], (10, 20));
+        let elsewhere: Vec<_> =
+            trace.elsewhere.iter().map(|event| (event.id.0, event.start_ns)).collect();
+        assert_eq!((trace.events.len(), &elsewhere[..]), (2, &[(2, 0), (3, 6)][..]));
+        assert_eq!(trace.event(crate::EventId(3)).start_ns, 6);
+        let of_copy = |id| trace.ends_of(crate::EventId(id)).map(|ends| ends.source);
+        assert_eq!((of_copy(1).is_some(), of_copy(1)), (true, of_copy(3)));
+        let mut all_timed = text_fixture::parse(&text.replace("SPLIT", "MUL").replace("_call", ""));
+        all_timed.select(&[true, false], (0, 10));
+        assert!(all_timed.elsewhere.is_empty());
     }
 }

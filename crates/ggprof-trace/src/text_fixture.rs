@@ -18,9 +18,9 @@
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
 //! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
-//! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1:
-//! `removed SEQUENCE FIRST [LAST]`, `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`,
-//! `freed`.
+//! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1, or to
+//! another one (`context=2`, `context=?`): `removed SEQUENCE FIRST [LAST]` (`*` for all sequences),
+//! `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
@@ -126,9 +126,11 @@ fn batch(words: &[&str], number: u32) -> Batch {
         context: context.map_or(1, |context| context.parse().expect("a context")),
         start_ns,
         end_ns: Some(end_ns),
+        is_from_positions: words.contains(&"positions"),
         function: if is_encode { BatchFunction::Encode } else { BatchFunction::Decode },
         tokens: Some(sequences.iter().map(|it| it.tokens).sum()),
-        outputs: Some(sequences.iter().map(|it| it.outputs).sum()),
+        outputs: Some(sequences.iter().map(|it| it.outputs).sum())
+            .filter(|_| !words.contains(&"positions")),
         sequences,
     }
 }
@@ -148,12 +150,17 @@ fn sequence(word: &str) -> BatchSequence {
 }
 
 fn context_change(words: &[&str]) -> ContextChange {
+    let context = words.iter().find_map(|word| word.strip_prefix("context="));
+    let context = context.map_or(Some(1), |context| context.parse().ok());
+    let words: Vec<&str> =
+        words.iter().copied().filter(|word| !word.starts_with("context=")).collect();
     let number = |at: usize| -> u32 { words[at].parse().expect("a number") };
     let what = match words[2] {
         "cleared" => ContextChangeKind::Cleared,
         "removed" => {
+            let sequence = (words[3] != "*").then(|| number(3));
             let last = words.get(5).map(|_| number(5));
-            ContextChangeKind::Removed { sequence: Some(number(3)), first: number(4), last }
+            ContextChangeKind::Removed { sequence, first: number(4), last }
         }
         "shifted" => ContextChangeKind::Shifted {
             sequence: Some(number(3)),
@@ -167,17 +174,22 @@ fn context_change(words: &[&str]) -> ContextChange {
         "freed" => ContextChangeKind::Freed,
         other => panic!("a context cannot be {other}"),
     };
-    ContextChange { context: Some(1), at_ns: number(1).into(), what }
+    ContextChange { context, at_ns: words[1].parse().expect("a time"), what }
+}
+
+/// The graph run that a thread of the host works for, at the end of a line.
+fn task_run(words: &[&str]) -> Option<GraphRunId> {
+    let number = words.last()?.strip_prefix("run=")?;
+    number.parse().ok().map(GraphRunId)
 }
 
 fn wait(words: &[&str], trace: &mut Trace) {
     let (start_ns, end_ns) = times(words[1]);
-    let run = words[2].strip_prefix("run=").and_then(|run| run.parse().ok());
     trace.host_tasks.push(HostTask {
         what: TaskKind::Wait,
         name: trace.strings.intern(""),
         thread: 1,
-        graph_run: run.map(GraphRunId),
+        graph_run: task_run(words),
         start_ns,
         duration_ns: end_ns - start_ns,
     });
@@ -189,7 +201,7 @@ fn compile(words: &[&str], trace: &mut Trace) {
         what: TaskKind::PipelineCompile,
         name: trace.strings.intern(words[2]),
         thread: 1,
-        graph_run: None,
+        graph_run: task_run(words),
         start_ns,
         duration_ns: end_ns - start_ns,
     });

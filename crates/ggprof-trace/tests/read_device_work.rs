@@ -72,7 +72,7 @@ fn recording() -> File {
         let node = layout::Node { node, op_name, ne, ..Default::default() };
         file.put(&node.encode(), &[]);
     }
-    let shape = layout::GraphShape { shape: 1, count: 2, total: 2, ..Default::default() };
+    let shape = layout::GraphShape { shape: 1, count: 2, ..Default::default() };
     file.put(&shape.encode(), &[1_u32.to_le_bytes(), 2_u32.to_le_bytes()].concat());
     file.put(&layout::Backend { device_type: 1, backend: 1, ..Default::default() }.encode(), &[]);
     for (device_ticks, monotonic_ns) in [(0, 1000), (1000, 3000)] {
@@ -237,28 +237,38 @@ fn a_copy_is_timed_by_the_device_that_carried_it_out() {
     assert_eq!(events(&trace)[1], ("copy_H2D", 1000, 18, Measured::Device));
 }
 
+/// A word about the coverage of the recording's backend.
+fn covered(what: layout::Covered, how: layout::CoveredHow) -> [u8; UNIT] {
+    let (what, how) = (what as u16, how as u8);
+    layout::Coverage { how, what, backend: 1, ..Default::default() }.encode()
+}
+
+fn ways(trace: &Trace) -> Vec<(layout::Covered, layout::CoveredHow)> {
+    trace.coverage.iter().map(|entry| (entry.what, entry.how)).collect()
+}
+
 #[test]
-fn ops_that_no_call_announces_are_seen_by_their_kernels() {
+fn of_coverage_the_last_word_holds() {
+    use layout::{Covered, CoveredHow};
     let mut file = recording();
-    for (what, how) in [
-        (layout::Covered::Ops, layout::CoveredHow::Not),
-        (layout::Covered::Kernels, layout::CoveredHow::DeviceTimestamps),
-    ] {
-        let record = layout::Coverage {
-            how: how as u8,
-            what: what as u16,
-            backend: 1,
-            ..Default::default()
-        };
-        file.put(&record.encode(), &[]);
+    file.put(&covered(Covered::Ops, CoveredHow::Not), &[]);
+    file.put(&covered(Covered::Kernels, CoveredHow::DeviceTimestamps), &[]);
+    file.put(&covered(Covered::Ops, CoveredHow::DeviceTimestamps), &[]);
+    let how = CoveredHow::DeviceTimestamps;
+    assert_eq!(ways(&file.read()), [(Covered::Ops, how), (Covered::Kernels, how)]);
+}
+
+/// Later agents say themselves that kernels show the ops of their device.
+#[test]
+fn before_version_7_ops_that_no_call_announces_are_seen_by_their_kernels() {
+    use layout::{Covered, CoveredHow};
+    for (version, of_ops) in [(6_u32, CoveredHow::DeviceTimestamps), (7, CoveredHow::Not)] {
+        let mut file = recording();
+        file.header[header::VERSION..][..4].copy_from_slice(&version.to_le_bytes());
+        file.put(&covered(Covered::Ops, CoveredHow::Not), &[]);
+        file.put(&covered(Covered::Kernels, CoveredHow::DeviceTimestamps), &[]);
+        assert_eq!(ways(&file.read())[0], (Covered::Ops, of_ops), "version {version}");
     }
-    let trace = file.read();
-    let ops = trace
-        .coverage
-        .iter()
-        .find(|entry| entry.what == layout::Covered::Ops)
-        .expect("coverage of ops");
-    assert_eq!(ops.how, layout::CoveredHow::DeviceTimestamps);
 }
 
 /// Agents told reasons by text alone until version 3 of the format.
@@ -270,7 +280,8 @@ fn a_reason_that_is_a_text_alone_is_kept_to_be_shown() {
     let text = layout::Coverage { what: kernels, backend: 1, detail: 77, ..Default::default() };
     file.put(&text.encode(), &[]);
     let why = layout::CoveredWhy::DeviceLost;
-    let numbered = layout::Coverage { why: why as u32, detail: 0, ..text };
+    let ops = layout::Covered::Ops as u16;
+    let numbered = layout::Coverage { what: ops, why: why as u32, detail: 0, ..text };
     file.put(&numbered.encode(), &[]);
     let trace = file.read();
     let told: Vec<_> = trace.coverage.iter().map(|entry| (entry.why, &*entry.detail)).collect();

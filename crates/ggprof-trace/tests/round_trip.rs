@@ -2,10 +2,10 @@
 
 use ggprof_trace::formats::{self, ggml_json};
 use ggprof_trace::{
-    Answer, BackendIndex, Buffer, BufferUsage, CopyEnds, DeviceWork, EventId, GraphRunId, HostTask,
-    MemoryIndex, MemoryKind, NewEvent, Placement, Process, ProcessClock, ProcessIndex, Quantity,
-    RemoteLink, RemoteRun, Sensor, TaskKind, ThreadFold, ThreadShare, Trace, Transfer, TypeInfo,
-    text_fixture,
+    Answer, BackendIndex, Buffer, BufferUsage, CopyEnds, DayClock, DeviceWork, EventId, Gap,
+    GraphCall, GraphRunId, HostTask, MemoryIndex, MemoryKind, NewEvent, Placement, Process,
+    ProcessClock, ProcessIndex, Quantity, RemoteLink, RemoteRun, Sensor, TaskKind, ThreadFold,
+    ThreadShare, Trace, Transfer, TypeInfo, text_fixture,
 };
 
 fn written(trace: &Trace) -> String {
@@ -72,6 +72,7 @@ fn rich_trace() -> Trace {
     trace.sensors.push(Sensor {
         quantity: Quantity::DevicePower,
         device: 3,
+        machine: 1,
         name: "a \u{7}GPU".into(),
         is_forbidden: false,
         every_ns: 100,
@@ -82,7 +83,14 @@ fn rich_trace() -> Trace {
         command: "llama \"x\"".into(),
         pid: 7,
         cpu: "a CPU".into(),
+        machine: 1,
+        there_ns: Some((3, u64::MAX)),
         clock: ProcessClock::Shared,
+        day_clock: DayClock::Within(7),
+        gaps: vec![
+            Gap { start_ns: 0, end_ns: 5, runs: 3 },
+            Gap { start_ns: 9, end_ns: u64::MAX, runs: 0 },
+        ],
     };
     let clock = ProcessClock::Exchanges { ahead_ns: -3, drift_ppb: 50_000, error_ns: 9 };
     trace.processes = vec![client.clone(), Process { pid: 8, clock, ..client }];
@@ -109,6 +117,14 @@ fn rich_trace() -> Trace {
         bytes: 6,
         start_ns: 7,
         end_ns: 8,
+    });
+    trace.graph_calls.push(GraphCall {
+        graph_run: GraphRunId(1),
+        split: 2,
+        backend: BackendIndex(0),
+        start_ns: 7,
+        end_ns: 7,
+        content: u64::MAX,
     });
     trace.remote_runs.push(RemoteRun {
         graph_run: GraphRunId(1),

@@ -26,12 +26,14 @@ pub(crate) struct Arguments {
     pub(crate) announce: bool,
     /// Compute with numbers, and print a sum of what came out.
     pub(crate) result: bool,
+    /// Instead of `graphs`: until the input ends. Each token must come out like the first.
+    pub(crate) until_told: bool,
 }
 
 const USAGE: &str = "usage: ggprof-workload DIRECTORY|LIBRARY… [--graphs N] [--threads N] \
 [--layers N] [--embd N] [--prompt N] [--experts N] [--contexts N] [--split] \
 [--unsupported] [--upload] \
-[--local] [--announce] [--result]";
+[--local] [--announce] [--result] [--until-told]";
 
 impl Arguments {
     pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
@@ -50,6 +52,7 @@ impl Arguments {
             local: false,
             announce: false,
             result: false,
+            until_told: false,
         };
         let mut words = words;
         while let Some(word) = words.next() {
@@ -67,6 +70,7 @@ impl Arguments {
                 "--local" => parsed.local = true,
                 "--announce" => parsed.announce = true,
                 "--result" => parsed.result = true,
+                "--until-told" => parsed.until_told = true,
                 option if option.starts_with('-') => {
                     return Err(format!("unknown option {option}\n{USAGE}"));
                 }

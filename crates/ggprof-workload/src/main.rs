@@ -77,7 +77,8 @@ fn one_context(
     times: &Mutex<Vec<u64>>,
 ) -> Result<(), String> {
     let mut session = Session::new(ggml, arguments)?;
-    for number in 0..arguments.graphs {
+    let mut first_token = None;
+    for number in (0..).take_while(|&number| is_wanted(arguments, number)) {
         // The first graph is a prompt, as in real life; the rest are tokens.
         let tokens = if number == 0 { arguments.prompt } else { 1 };
         let graph = session.build(tokens)?;
@@ -92,7 +93,13 @@ fn one_context(
             times.push(elapsed);
         }
         computed.fetch_add(graph.computed, Ordering::Relaxed);
-        if arguments.result {
+        if arguments.until_told && number > 0 {
+            let found = session.result(&graph);
+            if *first_token.get_or_insert(found) != found {
+                return Err(format!("graph {number} came out unlike the first of its kind"));
+            }
+        }
+        if arguments.result && (number < 2 || !arguments.until_told) {
             // Contexts come in any order.
             result.fetch_add(session.result(&graph), Ordering::Relaxed);
         }
@@ -102,4 +109,15 @@ fn one_context(
         }
     }
     Ok(())
+}
+
+fn is_wanted(arguments: &Arguments, number: usize) -> bool {
+    if arguments.until_told { number < 2 || !is_told() } else { number < arguments.graphs }
+}
+
+/// Whether somebody wrote to this program, or its input has ended.
+fn is_told() -> bool {
+    let mut input = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which is ours.
+    unsafe { libc::poll(&mut input, 1, 0) != 0 }
 }

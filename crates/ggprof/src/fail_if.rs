@@ -51,11 +51,14 @@ impl FailIf {
             "tg" => Wanted::Kind(PhaseKind::Generation),
             "mixed" => Wanted::Kind(PhaseKind::Mixed),
             "enc" => Wanted::Kind(PhaseKind::Encoding),
+            "draft" => Wanted::Kind(PhaseKind::Draft),
             "graphs" => Wanted::Kind(PhaseKind::Graph),
             label => Wanted::Label(label.to_owned()),
         };
         let limit = match limit.trim().strip_suffix('%') {
             Some(percent) => percent.trim().parse().ok().map(|it: f64| Limit::Share(it / 100.0)),
+            // A number alone would be seconds, which nobody means.
+            None if !limit.trim().ends_with(char::is_alphabetic) => None,
             None => quantity::time(limit.trim()).ok().map(|it| Limit::Nanos(it.as_nanos() as f64)),
         };
         let is_sound = |limit: &Limit| match limit {
@@ -138,13 +141,14 @@ mod tests {
             ("tg > 3%", &slower, Found::Fails),
             ("tg64>3 %", &slower, Found::Fails),
             ("tg > 12%", &slower, Found::Holds),
+            ("tg > 1us", &slower, Found::Holds),
             ("pp > 3%", &slower, Found::NoPhase),
             ("tg > 3%", &unclear, Found::Unclear),
             ("tg > 3%", &same, Found::Holds),
         ] {
             assert_eq!(FailIf::parse(text).unwrap().look_at(diff), found, "{text}");
         }
-        for text in ["tg", "> 3%", "tg > much", "tg > -3%", "tg < 3%"] {
+        for text in ["tg", "> 3%", "tg > much", "tg > -3%", "tg < 3%", "tg > 3", "tg > 0.5 "] {
             assert!(FailIf::parse(text).is_err(), "{text}");
         }
     }

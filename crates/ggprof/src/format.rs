@@ -82,6 +82,11 @@ fn extension_of(path: &Path) -> String {
     path.extension().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// Whether a file in a directory is taken for a recording, by its name.
+pub(crate) fn is_called_recording(path: &Path) -> bool {
+    Name::of(path).row().is_some_and(|row| row.format == Format::Recording)
+}
+
 /// A file that a recording is written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
@@ -138,7 +143,7 @@ impl Output {
         let output = Self::given(path, Format::Text)?;
         match output.packing {
             Packing::None => Ok(output.path),
-            _ => Err("who reads this file does not unpack it. Name a .txt".to_owned()),
+            _ => Err("programs that read this format cannot decompress it. Name a .txt".to_owned()),
         }
     }
 
@@ -295,6 +300,16 @@ mod tests {
         }
         for name in ["a.parquet.gz", "a.xlsx", "a.jsn", "a.json.xz", "a.csv.gz.gz", "p.1"] {
             assert!(Output::named(name.into()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn recordings_by_name() {
+        for name in ["a.ggprof", "b/a.GGPROF", "a.ggprof.gz", "a.ggprof.Zst"] {
+            assert!(is_called_recording(name.as_ref()), "{name}");
+        }
+        for name in ["a", "a.json", "a.ggprof.xz", "ggprof", "a.gz"] {
+            assert!(!is_called_recording(name.as_ref()), "{name}");
         }
     }
 

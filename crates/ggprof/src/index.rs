@@ -1,7 +1,8 @@
 //! The catalogue of a directory: what is known of its recordings, brought up to date by reading those
 //! that are new or have changed.
 
-use crate::input::{is_called_recording, read_one_of_many};
+use crate::format::is_called_recording;
+use crate::input::read_one_of_many;
 use crate::{messages, output};
 use ggprof_analysis::catalogue::{self, Entry, Found, Known};
 use ggprof_report::tables::recording_id;

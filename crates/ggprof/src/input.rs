@@ -2,6 +2,7 @@
 
 use crate::cli::PartArgs;
 use crate::exit::Outcome;
+use crate::format::is_called_recording;
 #[cfg(target_os = "linux")]
 use crate::launch::Completed;
 use crate::progress::Progress;
@@ -96,10 +97,18 @@ impl Recording {
     /// Leaves the part that was asked about, and finds what to hold it against.
     pub(crate) fn select(&mut self, part: &PartArgs) -> anyhow::Result<()> {
         self.peaks = kept_peaks::of_recording(&self.trace, part.peaks.as_deref())?;
-        let moment = |wanted: Option<Moment>| wanted.map(|it| self.moment(it)).transpose();
+        let start_ns = self.trace.span_ns().map_or(0, |(start_ns, _)| start_ns);
+        let from_ns = part.from.map(|from| self.moment(from, start_ns)).transpose()?;
+        // A clock time that is not reached any more is the one before: all that there is.
+        let is_past = |&from_ns: &u64| {
+            let is_clock = matches!(part.from, Some(Moment::Clock(_)));
+            is_clock && self.trace.span_ns().is_some_and(|(_, end_ns)| from_ns > end_ns)
+        };
+        let from_ns = from_ns.map(|from_ns| if is_past(&from_ns) { start_ns } else { from_ns });
+        let to_ns = part.to.map(|to| self.moment(to, from_ns.unwrap_or(start_ns))).transpose()?;
         let filter = Filter {
-            from_ns: moment(part.from)?,
-            to_ns: moment(part.to)?,
+            from_ns,
+            to_ns,
             phase: part.phase.map(PhaseKind::from),
             request: part.request,
         };
@@ -109,30 +118,35 @@ impl Recording {
         }
     }
 
-    /// A moment in the recording's own time.
-    fn moment(&self, wanted: Moment) -> anyhow::Result<u64> {
+    /// A moment in the recording's own time. A clock time is the first such moment from `since_ns` on,
+    /// on whatever day that is.
+    fn moment(&self, wanted: Moment, since_ns: u64) -> anyhow::Result<u64> {
         let start_ns = self.trace.span_ns().map_or(0, |(start_ns, _)| start_ns);
-        let time = match wanted {
+        let zone = jiff::tz::TimeZone::system();
+        let instant = match wanted {
             Moment::SinceStart(time) => return Ok(start_ns.saturating_add(time.as_nanos() as u64)),
-            Moment::Clock(time) => time,
+            Moment::Instant(instant) => instant,
+            Moment::Date(date) => date.to_zoned(zone)?.timestamp(),
+            Moment::Clock(time) => {
+                let since = self.trace.unix_ns(since_ns).and_then(|unix_ns| {
+                    Some(jiff::Timestamp::from_nanosecond(unix_ns.into()).ok()?.to_zoned(zone))
+                });
+                let since = since.ok_or_else(|| anyhow!(messages::no_clock_times(&self.name)))?;
+                let same_day = since.with().time(time).build()?;
+                let meant = if same_day < since { same_day.tomorrow()? } else { same_day };
+                meant.timestamp()
+            }
         };
-        let begin = self.trace.unix_ns(start_ns).and_then(|unix_ns| {
-            let begin = jiff::Timestamp::from_nanosecond(unix_ns.into()).ok()?;
-            Some(begin.to_zoned(jiff::tz::TimeZone::system()))
-        });
-        let begin = begin.ok_or_else(|| anyhow!(messages::no_clock_times(&self.name)))?;
-        let same_day = begin.with().time(time).build()?;
-        let next_day = same_day.tomorrow()?;
-        let end = self.trace.span_ns().and_then(|(_, end_ns)| self.trace.unix_ns(end_ns));
-        let is_reached = end.is_some_and(|end| next_day.timestamp().as_nanosecond() <= end.into());
-        // A recording may go on past midnight.
-        let meant = if same_day < begin && is_reached { next_day } else { same_day };
-        let unix_ns = u64::try_from(meant.timestamp().as_nanosecond()).unwrap_or(0);
-        Ok(self.trace.moment(unix_ns).unwrap_or(0))
+        let unix_ns = u64::try_from(instant.as_nanosecond()).unwrap_or(0);
+        let moment = self.trace.moment(unix_ns);
+        moment.ok_or_else(|| anyhow!(messages::no_clock_times(&self.name)))
     }
 
     /// Says what is missing from it, where no report does.
     pub(crate) fn warn_of_losses(&self) {
+        if self.trace.losses.is_empty() {
+            return;
+        }
         for loss in caveats(&self.trace).iter().filter(|caveat| caveat.is_loss()) {
             messages::warning(&loss.sentence());
         }
@@ -193,13 +207,6 @@ fn recordings_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-/// Whether a file in a directory is taken for a recording, by its name.
-pub(crate) fn is_called_recording(path: &Path) -> bool {
-    const ENDINGS: [&str; 3] = [".ggprof", ".ggprof.gz", ".ggprof.zst"];
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Reads one of many files, without a bar of its own.

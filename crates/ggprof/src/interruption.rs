@@ -1,39 +1,68 @@
 //! What Ctrl-C finds half-written does not stay.
 
+use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use tempfile::NamedTempFile;
 
-/// The file that is being written, under a name that nobody knows.
-static HALF_WRITTEN: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// Files and directories that are to go then, in the order in which they were made.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Until it is dropped, the file is removed if the command is interrupted.
-pub(crate) struct Removal;
+/// Until it is dropped, what was made is removed if the command is interrupted.
+pub(crate) struct Removal {
+    path: PathBuf,
+}
 
 impl Removal {
-    /// Makes a file. A signal waits until its name is known.
+    /// Makes a file under a name that nobody knows. A signal waits until we know it.
     pub(crate) fn of(
         make: impl FnOnce() -> io::Result<NamedTempFile>,
     ) -> io::Result<(Self, NamedTempFile)> {
-        let mut half_written = lock();
+        let mut unfinished = lock();
         let file = make()?;
-        *half_written = Some(file.path().to_owned());
-        Ok((Self, file))
+        let path = file.path().to_owned();
+        unfinished.push(path.clone());
+        Ok((Self { path }, file))
+    }
+
+    /// Makes a directory, which stays if something comes into it, also when nothing interrupts.
+    pub(crate) fn of_directory(
+        make: impl FnOnce() -> io::Result<PathBuf>,
+    ) -> io::Result<(Self, PathBuf)> {
+        let mut unfinished = lock();
+        let path = make()?;
+        unfinished.push(path.clone());
+        Ok((Self { path: path.clone() }, path))
     }
 }
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        *lock() = None;
+        let mut unfinished = lock();
+        unfinished.retain(|path| *path != self.path);
+        // Not of a file, nor if something is in it.
+        let _ = fs::remove_dir(&self.path);
     }
 }
 
-fn lock() -> MutexGuard<'static, Option<PathBuf>> {
-    HALF_WRITTEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+/// Does what must not be done by half: a signal waits for it.
+pub(crate) fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _signals_wait = lock();
+    work()
 }
 
-/// Lets signals that end the command remove what is half-written first. For commands that read
+fn lock() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn remove(path: &Path) {
+    if fs::remove_file(path).is_err() {
+        let _ = fs::remove_dir(path);
+    }
+}
+
+/// Lets signals that end the command remove what is unfinished first. For commands that read
 /// recordings; the launcher of programs has its own way with signals, and writes to the end.
 #[cfg(target_os = "linux")]
 pub(crate) fn watch() {
@@ -46,8 +75,8 @@ pub(crate) fn watch() {
     let Ok(mut signals) = Signals::new(heard) else { return };
     let wait = move || {
         if let Some(signal) = signals.forever().next() {
-            let half_written = lock();
-            half_written.iter().for_each(|file| _ = std::fs::remove_file(file));
+            let unfinished = lock();
+            unfinished.iter().rev().for_each(|path| remove(path));
             let _ = emulate_default_handler(signal);
         }
     };

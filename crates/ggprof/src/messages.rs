@@ -128,6 +128,11 @@ pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
 pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
     let name = path.display();
     match error.kind() {
+        // As in /proc, whose files only the system makes.
+        ErrorKind::NotFound if path.parent().is_some_and(Path::is_dir) => format!(
+            "{name} cannot be written: no file can be made in its directory. Choose another place \
+             with -o."
+        ),
         ErrorKind::NotFound => {
             format!("{name} cannot be written: its directory does not exist. Create it first.")
         }
@@ -181,7 +186,7 @@ environment). `ggprof doctor -- COMMAND` says more.";
 /// A program contains a ggml that cannot be found.
 pub(crate) fn stripped(program: &Path) -> String {
     format!(
-        "nothing was recorded: {} has ggml inside and was stripped of its symbols, which ggprof \
+        "nothing can be recorded: {} has ggml inside and was stripped of its symbols, which ggprof \
          needs to find ggml's functions. Use a build that was not stripped, or one with shared \
          libraries (-DBUILD_SHARED_LIBS=ON).",
         program.display()

@@ -1,6 +1,6 @@
 //! Writes files completely or not at all.
 
-use crate::interruption::Removal;
+use crate::interruption::{Removal, uninterrupted};
 use crate::messages;
 use anyhow::{anyhow, bail};
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
 pub(crate) fn spare(input: &Path, output: &Path) -> anyhow::Result<()> {
     let [input_file, output_file] = [input, output].map(|path| fs::canonicalize(path).ok());
     if input_file.is_some_and(|input| input.is_file() && Some(input) == output_file) {
-        bail!("{} is the recording that is read, and stays. Choose another name.", input.display());
+        bail!("{} is read here, and stays. Choose another name.", input.display());
     }
     Ok(())
 }
@@ -111,6 +111,40 @@ fn replace(
     keep_rights(if target.exists() { &target } else { path }, part.as_file())?;
     part.persist(target).map_err(|failed| failed.error)?;
     Ok(settled.path)
+}
+
+/// A file that is complete, but does not have its name yet.
+pub(crate) struct Part {
+    path: PathBuf,
+    part: NamedTempFile,
+    removal: Removal,
+}
+
+/// Writes what is to appear at `path` together with others.
+pub(crate) fn part(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<Part> {
+    let written = || {
+        let (removal, part) = Removal::of(|| part_of(&target(path)))?;
+        fill(part.as_file(), write)?;
+        keep_rights(path, part.as_file())?;
+        Ok(Part { path: target(path), part, removal })
+    };
+    written().map_err(|error| cannot_write(path, error))
+}
+
+/// Files that belong together get their names: all of them, or none if the command is interrupted.
+pub(crate) fn appear(parts: Vec<Part>) -> anyhow::Result<()> {
+    let (files, removals): (Vec<_>, Vec<_>) =
+        parts.into_iter().map(|it| ((it.path, it.part), it.removal)).unzip();
+    let appeared = uninterrupted(|| {
+        files.into_iter().try_for_each(|(path, part)| {
+            part.persist(&path).map(|_| ()).map_err(|failed| cannot_write(&path, failed.error))
+        })
+    });
+    drop(removals);
+    appeared
 }
 
 /// The file that a link points to, not the link.

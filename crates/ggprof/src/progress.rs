@@ -14,7 +14,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 pub(crate) struct Progress<R> {
     input: R,
     length: Option<u64>,
-    read: AtomicU64,
+    /// From begin to end.
+    passed: u64,
+    /// From wherever it was needed.
+    fetched: AtomicU64,
     since: Instant,
     bar: Mutex<Option<ProgressBar>>,
 }
@@ -22,12 +25,11 @@ pub(crate) struct Progress<R> {
 impl<R> Progress<R> {
     /// Of an input that is as long as this, if that is known.
     pub(crate) fn new(input: R, length: Option<u64>) -> Self {
-        let (read, bar) = (AtomicU64::new(0), Mutex::new(None));
-        Self { input, length, read, since: Instant::now(), bar }
+        let (fetched, bar) = (AtomicU64::new(0), Mutex::new(None));
+        Self { input, length, passed: 0, fetched, since: Instant::now(), bar }
     }
 
-    fn show(&self, more: usize) {
-        let read = self.read.fetch_add(more as u64, Ordering::Relaxed) + more as u64;
+    fn show(&self, read: u64) {
         if self.since.elapsed() < PATIENCE {
             return;
         }
@@ -62,7 +64,8 @@ fn bar_of(length: Option<u64>) -> ProgressBar {
 impl<R: Read> Read for Progress<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buf)?;
-        self.show(count);
+        self.passed += count as u64;
+        self.show(self.passed);
         Ok(count)
     }
 }
@@ -74,7 +77,8 @@ impl<R: Bytes> Bytes for Progress<R> {
 
     fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         self.input.read_exact_at(bytes, offset)?;
-        self.show(bytes.len());
+        let more = bytes.len() as u64;
+        self.show(self.fetched.fetch_add(more, Ordering::Relaxed) + more);
         Ok(())
     }
 }

@@ -34,10 +34,20 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Moment {
     SinceStart(Duration),
+    /// Of some day.
     Clock(jiff::civil::Time),
+    /// Where the user is.
+    Date(jiff::civil::DateTime),
+    Instant(jiff::Timestamp),
 }
 
 pub(crate) fn moment(text: &str) -> Result<Moment, String> {
+    if text.contains('-') {
+        let instant = text.parse().map(Moment::Instant);
+        let date = || text.parse().map(Moment::Date);
+        let words = "write a date like 2026-11-16T00:00:01, or 2026-11-16 for its beginning";
+        return instant.or_else(|_| date()).map_err(|_| words.to_owned());
+    }
     if text.contains(':') {
         let time = text.parse().map(Moment::Clock);
         return time.map_err(|_| "write a clock time like 14:03 or 14:03:27.5".to_owned());
@@ -163,6 +173,27 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1 week", "1e400s", "nans", "1e30h"] {
             assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        let date = |day, hour, minute, second| {
+            Moment::Date(jiff::civil::date(2026, 11, day).at(hour, minute, second, 0))
+        };
+        for (text, meant) in [
+            ("90s", Moment::SinceStart(Duration::from_secs(90))),
+            ("14:03", Moment::Clock(jiff::civil::time(14, 3, 0, 0))),
+            ("14:03:27.5", Moment::Clock(jiff::civil::time(14, 3, 27, 500_000_000))),
+            ("2026-11-16T00:00:01", date(16, 0, 0, 1)),
+            ("2026-11-16 23:59", date(16, 23, 59, 0)),
+            ("2026-11-18", date(18, 0, 0, 0)),
+            ("1970-01-01T00:00:07Z", Moment::Instant(jiff::Timestamp::new(7, 0).unwrap())),
+        ] {
+            assert_eq!(moment(text), Ok(meant), "{text}");
+        }
+        for text in ["", "14:", "25:00", "2026-13-01", "2026-11-16T", "-5s", "14:03-02:00"] {
+            assert!(moment(text).is_err(), "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! All that can be asked of a recording and written about it.
 
-use ggprof_analysis::{charge, distinct_ops, phases};
+use ggprof_analysis::{catalogue, charge, distinct_ops, phases};
 use ggprof_report::documents::{self, By};
 use ggprof_report::render::{self, Style};
 use ggprof_report::{tables, timeline, viewer};
@@ -12,16 +12,24 @@ use std::io::sink;
 /// Writing a page takes longer than all the rest, so that is for some inputs only.
 const PAGE_OF: usize = 16;
 
+/// Longer recordings have more seconds than there is time to print.
+const SECONDS_OF_NS: u64 = 1_000_000_000_000;
+
 /// The questions about the trace that was read from `input`.
 pub fn ask(trace: &mut Trace, input: &[u8]) {
     charge(trace);
     let trace = &*trace;
     let mut all = vec![documents::summary(trace, "name", None), documents::inefficiency(trace, 3)];
     let totals = [By::Op, By::Backend, By::Shape, By::Layer, By::Phase, By::Memory];
+    let times = [By::Request, By::Run, By::Depth];
     let places = [By::Placement, By::Copy, By::Expert];
-    for by in totals.into_iter().chain(places) {
+    for by in totals.into_iter().chain(times).chain(places) {
         all.push(documents::by(trace, by, None));
     }
+    if trace.span_ns().is_some_and(|(start_ns, end_ns)| end_ns - start_ns < SECONDS_OF_NS) {
+        all.push(documents::by(trace, By::Second, None));
+    }
+    all.push(documents::explain(trace, "name", None));
     all.push(documents::top_ops(trace, 2, None));
     all.push(documents::top_kernels(trace, 2));
     for document in &all {
@@ -33,6 +41,7 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     render::json(&all);
     ggprof_report::text::text(trace);
     phases(trace);
+    catalogue::entry(trace, "name".to_owned());
     if input.len().is_multiple_of(PAGE_OF) {
         viewer::write(trace, "name", None, Some(100), &mut sink())
             .expect("a sink takes everything");

@@ -3,9 +3,10 @@
 interleaved, as one table.
 
     threads.py --bench build/bin/llama-bench --ggprof ggprof --model 1b.gguf \\
-        [--threads 4,8,16] [--seconds 180]
+        [--threads 4,8,16] [--seconds 180] [--variants unprofiled,idle,file]
 
-No round begins after SECONDS. `ggprof` has its agent beside it.
+No round begins after SECONDS. `ggprof` has its agent beside it. A run counts by the median of its
+repetitions.
 """
 
 import argparse
@@ -20,9 +21,11 @@ from pathlib import Path
 
 VARIANTS = {
     "unprofiled": None,
+    "idle": None,
     "file": [],
     "ring": ["--max-size", "16MB"],
     "--threads": ["--threads"],
+    "--no-sensors": ["--no-sensors"],
 }
 
 
@@ -33,10 +36,13 @@ def run(options, threads, variant, directory):
         recording = ["--summary-to", "stderr", "-o", str(Path(directory, "r.ggprof"))]
         command = [options.ggprof, "run", *VARIANTS[variant], *recording, "--", *command]
     environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
+    if variant == "idle":
+        agent = Path(options.ggprof).resolve().with_name("libggprof_agent.so")
+        environment["LD_PRELOAD"] = str(agent)
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{command} failed with {done.returncode}:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout)[-1]["avg_ts"]
+    return statistics.median(json.loads(done.stdout)[-1]["samples_ts"])
 
 
 def main():
@@ -48,9 +54,10 @@ def main():
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=180)
+    parser.add_argument("--variants", default="unprofiled,file,ring,--threads")
     options = parser.parse_args()
     counts = [int(count) for count in options.threads.split(",")]
-    names, speeds = list(VARIANTS), {}
+    names, speeds = options.variants.split(","), {}
     began, rounds = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as directory:
         while time.monotonic() - began < options.seconds:

@@ -51,6 +51,7 @@ fn changed_libraries() -> Vec<Build> {
         libraries(&calls::SYNCHRONIZE_RENAMED, A).selected(),
         libraries(&calls::GET_DATA_RENAMED, A),
         libraries(&calls::OP_NAME_RENAMED, no_names).selected(),
+        libraries(&calls::VERSION_NUMBER, A).selected(),
         libraries(&calls::INIT_PARAMS, crashes),
         libraries(&calls::COMPUTE_PARAMS, A),
         libraries(&calls::BARRIER_ARGUMENTS, A).selected(),

@@ -110,7 +110,10 @@ pub(super) const ALL: &[Kind] = &[
         let signals = [Signal::HUP, Signal::INT, Signal::PIPE, Signal::CHILD, Signal::USR1];
         let signal = *random.one_of(&signals);
         let mut effects = somewhere(format!("ignore={}", signal.as_raw()), random);
-        effects.extend(signalled(To::Program, signal, random));
+        // Some programs do not leave it ignored. Then it must not be a matter of luck whether the signal
+        // comes before their end.
+        let (to, permille) = (To::Program, random.between(0..=550));
+        effects.extend(disturbed(Disturbance::Signal { to, signal, permille }));
         effects
     }),
     kind("by variable", NOTHING, |_| vec![Effect::ByVariable]),

@@ -88,18 +88,15 @@ impl Finding {
         for covered in recording.coverage.iter().filter(|c| c.what == Covered::Ops as u16) {
             let backend = recording.backends.iter().find(|b| b.backend == covered.backend);
             let name = backend.map_or("", |backend| recording.text(backend.name));
-            let by_device = recording.coverage.iter().find(|other| {
-                other.backend == covered.backend && other.what == Covered::Kernels as u16
-            });
-            let way = match (covered.how, by_device) {
-                (how, Some(device)) if how == CoveredHow::Not as u8 => way(device.how),
-                (how, _) => way(how),
-            };
-            let way = format!("{name} {way}");
+            let way = format!("{name} {}", way(covered.how));
             if !self.ways.contains(&way) {
                 self.ways.push(way);
             }
-            if covered.how == CoveredHow::Not as u8 {
+            // Of devices, ops are seen in samples.
+            if [CoveredHow::Not, CoveredHow::DeviceTimestamps]
+                .map(|how| how as u8)
+                .contains(&covered.how)
+            {
                 continue;
             }
             let splits = recording.splits.values().filter(|s| s.begin.backend == covered.backend);

@@ -12,7 +12,12 @@ const HOSTILE: &str = "</script><img src=x onerror=\"window.hacked=1\"><script>a
 
 /// A real recording.
 fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-1b-q4_0-h200.json.gz")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("recordings/ggml-profiler-h200.json.gz")
+}
+
+/// A real recording of a CPU and a GPU.
+fn both_sides() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/llama-moe-cpu-h200.ggprof.gz")
 }
 
 /// A recording that was made up.
@@ -47,6 +52,7 @@ fn the_page_does_what_people_ask_of_it() {
     };
     checks
         .arg(page("whole.html", &example(), &[]))
+        .arg(page("sides.html", &both_sides(), &[]))
         .arg(page("everything.html", &everything, &[]))
         .arg(page("hostile.html", &hostile, &[]))
         .arg(page("limited.html", &example(), &["--html-max-records", "100"]))
@@ -96,6 +102,15 @@ fn two_recordings_on_one_page_are_linked() {
     let output = checks.arg(page).output().expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn the_page_has_the_units_of_the_reports() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../viewer/test");
+    let mut check = Command::new("node");
+    check.arg(scripts.join("units.mjs")).arg(scripts.join("units.tsv"));
+    let output = check.output().expect("node runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! The page computes its totals itself, because they depend on the selection. Without a selection
 //! they equal those of the reports.
 
-use crate::{example, made, page, recordings};
+use crate::{made, page, recordings};
 use ggprof_e2e::built;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FIGURES: [&str; 10] = [
@@ -27,18 +27,39 @@ type Totals = BTreeMap<(String, String), Vec<Option<f64>>>;
 #[test]
 fn the_page_and_the_reports_give_the_same_totals() {
     let place = tempfile::tempdir().expect("a directory for the pages");
-    let everything = made(place.path(), "everything", recordings::everything());
-    for recording in [example(), everything] {
+    let mut recordings = kept();
+    assert!(recordings.len() >= 4, "{recordings:?}");
+    recordings.push(made(place.path(), "everything", recordings::everything()));
+    for recording in recordings {
         let page = page(place.path(), "page.html", &recording, &[]);
         let (shown, reported) = (shown(&page), reported(&recording));
-        assert!(!shown.is_empty());
-        assert_eq!(shown.keys().collect::<Vec<_>>(), reported.keys().collect::<Vec<_>>());
+        let of = recording.display();
+        assert!(!shown.is_empty(), "{of}");
+        assert_eq!(shown.keys().collect::<Vec<_>>(), reported.keys().collect::<Vec<_>>(), "{of}");
         for (row, figures) in &shown {
             for ((name, one), other) in FIGURES.iter().zip(figures).zip(&reported[row]) {
-                assert!(same(*one, *other), "{row:?} {name}: {one:?} on the page, {other:?}");
+                assert!(same(*one, *other), "{of} {row:?} {name}: {one:?} on the page, {other:?}");
             }
         }
     }
+}
+
+/// All recordings that the project keeps, in whatever format.
+fn kept() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = ["examples", "tests/recordings", "crates/ggprof/tests/cli"];
+    let files = folders
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(root.join(folder)).expect("a folder with recordings"));
+    let files = files.map(|file| file.expect("a file of it").path());
+    let mut recordings: Vec<PathBuf> = files.filter(|file| is_recording(file)).collect();
+    recordings.sort();
+    recordings
+}
+
+/// Recordings that are kept are packed; nothing else is.
+fn is_recording(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
 }
 
 /// Equal but for rounding. A rate that cannot be told is none on the page, and may be 0 elsewhere.

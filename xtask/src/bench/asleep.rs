@@ -47,7 +47,8 @@ impl Asleep {
     /// Asks a process under `ggprof run` what it was started with. Its directory is gone
     /// then, but no process without ggml needs it.
     fn new() -> anyhow::Result<Asleep> {
-        let mut env = Command::new(built::ggprof());
+        // As users get it: the agent beside a development build is found in a way that costs more.
+        let mut env = Command::new(built::one_file());
         env.args(["run", "-o", "/dev/null", "--", "env", "-0"]).stderr(Stdio::null());
         env.current_dir(shell::root());
         let output = env.output().context("ggprof cannot be started")?;

@@ -27,10 +27,19 @@ pub(super) fn cost(command: &mut Command) -> anyhow::Result<Cost> {
     Ok(Cost { wall, processor, peak_bytes: used.rusage.maxrss })
 }
 
-/// The run of median duration.
-pub(super) fn median(mut costs: Vec<Cost>) -> Cost {
-    costs.sort_by_key(|cost| cost.wall);
-    costs[costs.len() / 2]
+/// The median of each figure.
+pub(super) fn median(costs: Vec<Cost>) -> Cost {
+    Cost {
+        wall: middle(&costs, |cost| cost.wall),
+        processor: middle(&costs, |cost| cost.processor),
+        peak_bytes: middle(&costs, |cost| cost.peak_bytes),
+    }
+}
+
+fn middle<T: Ord + Copy>(costs: &[Cost], figure: impl Fn(&Cost) -> T) -> T {
+    let mut figures: Vec<T> = costs.iter().map(figure).collect();
+    figures.sort_unstable();
+    figures[figures.len() / 2]
 }
 
 /// The median of values, and the least and greatest of the middle half.

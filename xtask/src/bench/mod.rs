@@ -4,10 +4,12 @@ mod analysis;
 mod asleep;
 mod index;
 pub(crate) mod measure;
+mod peaks;
 mod profiles;
 mod reading;
 mod recording;
 mod recordings;
+mod snapshot;
 mod tables;
 mod threads;
 mod viewer;
@@ -15,7 +17,7 @@ mod viewer;
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|index|tables|viewer|recording|threads|asleep] [--more] \
+const USAGE: &str = "cargo xtask bench [analysis|reading|snapshot|index|tables|viewer|recording|threads|asleep|peaks] [--more] \
 [--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -34,21 +36,29 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     };
     match part {
         "analysis" => analysis::run(reference),
-        "reading" => reading::run(more),
+        "reading" => {
+            reading::run(more)?;
+            snapshot::run()?;
+            analysis::run(reference)
+        }
+        "snapshot" => snapshot::run(),
         "index" => index::run(),
         "tables" => tables::run(),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
         "threads" => threads::run(),
         "asleep" => asleep::run(),
+        "peaks" => peaks::run(),
         "all" => {
             analysis::run(reference)?;
             reading::run(more)?;
+            snapshot::run()?;
             index::run()?;
             viewer::run()?;
             recording::run()?;
             threads::run()?;
-            asleep::run()
+            asleep::run()?;
+            peaks::run()
         }
         _ => bail!(USAGE),
     }

@@ -28,6 +28,22 @@ pub(super) fn run(more: bool) -> anyhow::Result<()> {
     for ((&ops, file), costs) in sizes.iter().zip(&files).zip(costs) {
         row(ops, file, median(costs), instructions(&ggprof, file, ops));
     }
+    compared(&ggprof, &files[1])
+}
+
+/// A comparison of two recordings beside a summary of one.
+fn compared(ggprof: &Path, file: &Path) -> anyhow::Result<()> {
+    let (mut summaries, mut diffs) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        summaries.push(cost(Command::new(ggprof).arg(file))?);
+        diffs.push(cost(Command::new(ggprof).arg("diff").args([file, file]))?);
+    }
+    let [summary, diff] = [median(summaries), median(diffs)].map(|it| it.processor.as_secs_f64());
+    println!(
+        "\n`ggprof diff` of two recordings of {} ops: {diff:.3} s of processor time, {:.2} summaries",
+        SIZES[1],
+        diff / summary
+    );
     Ok(())
 }
 

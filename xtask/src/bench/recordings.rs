@@ -209,14 +209,8 @@ impl Recording {
     fn describe_program(&mut self, made: &Made) {
         let library = self.text("libggml-base.so");
         let (version, commit) = (self.text(&made.version), self.text(&made.commit));
-        let instance = layout::Instance {
-            instance: 1,
-            library,
-            version,
-            commit,
-            tensor_bytes: 336,
-            ..Default::default()
-        };
+        let instance =
+            layout::Instance { instance: 1, library, version, commit, ..Default::default() };
         self.put(&instance.encode());
         for (type_id, name, block_elements, block_bytes) in
             [(F32, "f32", 1, 4), (F16, "f16", 1, 2), (Q4_0, "q4_0", 32, 18), (I32, "i32", 1, 4)]
@@ -334,7 +328,7 @@ impl Recording {
         let end = layout::GraphRunEnd { run, splits: 1, ticks: self.now, ..Default::default() };
         self.put(&end.encode());
         self.pass(8_000);
-        let end = layout::BatchEnd { call: run, context: 1, ticks: self.now, ..Default::default() };
+        let end = layout::BatchEnd { call: run, ticks: self.now, ..Default::default() };
         self.put(&end.encode());
     }
 
@@ -410,8 +404,7 @@ impl Recording {
         numbers.push(self.node("MUL_MAT", "result_output", &output, [32000, 1]));
         let number = self.shapes.len() as u32 + 1;
         let nodes = numbers.len() as u32;
-        let head =
-            layout::GraphShape { shape: number, count: nodes, total: nodes, ..Default::default() };
+        let head = layout::GraphShape { shape: number, count: nodes, ..Default::default() };
         let tail: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
         self.put_long(&head.encode(), &tail);
         self.shapes.push(((tokens, cache), Shape { number, nodes, costs }));

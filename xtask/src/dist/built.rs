@@ -15,6 +15,10 @@ const AGENTS: [(&str, &str); 4] = [
     ("aarch64-unknown-linux-musl", "aarch64-linux-musl"),
 ];
 
+/// Profiles of what is loaded into programs, and of the command.
+const LOADED: &str = "dist";
+const COMMAND: &str = "dist-command";
+
 /// The files of a platform.
 pub(super) struct Built {
     pub(super) command: PathBuf,
@@ -32,8 +36,8 @@ fn agent(target: &str) -> anyhow::Result<PathBuf> {
     if !shell::has_library_for(target) {
         bail!("Rust's library for {target} is missing: `rustup target add {target}`");
     }
-    shell::run(cargo(target, &["ggprof-agent"])?.arg("--lib"))?;
-    let agent = place(target).join("libggprof_agent.so");
+    shell::run(cargo("build", target, LOADED, "ggprof-agent")?.arg("--lib"))?;
+    let agent = place(target, LOADED).join("libggprof_agent.so");
     needs::check(&agent)?;
     Ok(agent)
 }
@@ -44,13 +48,14 @@ pub(super) fn command_and_library(
 ) -> anyhow::Result<Built> {
     let named = agents.iter().map(|(target, file)| format!("{target}={}", file.display()));
     let named = named.collect::<Vec<_>>().join(":");
-    let mut cargo = cargo(platform.target, &["ggprof", "ggml-profiler"])?;
-    shell::run(cargo.env("GGPROF_AGENTS", named))?;
-    let place = place(platform.target);
+    shell::run(&mut cargo("build", platform.target, LOADED, "ggml-profiler")?)?;
+    let mut command = cargo("rustc", platform.target, COMMAND, "ggprof")?;
+    command.args(["--bin", "ggprof", "--", &linker::without_unwind_tables()?]);
+    shell::run(command.env("GGPROF_AGENTS", named))?;
     let own = agents.iter().find(|(target, _)| *target == platform.target);
     let built = Built {
-        command: place.join("ggprof"),
-        library: place.join("libggml_profiler.so"),
+        command: place(platform.target, COMMAND).join("ggprof"),
+        library: place(platform.target, LOADED).join("libggml_profiler.so"),
         agent: own.map(|(_, file)| file.clone()).context("there is no agent for its own target")?,
     };
     needs::check(&built.command)?;
@@ -58,18 +63,18 @@ pub(super) fn command_and_library(
     Ok(built)
 }
 
-fn place(target: &str) -> PathBuf {
-    let place = shell::target().join(target).join("dist");
+fn place(target: &str, profile: &str) -> PathBuf {
+    let place = shell::target().join(target).join(profile);
     std::path::absolute(&place).unwrap_or(place)
 }
 
 /// Without anything of this machine in the result.
-fn cargo(target: &str, packages: &[&str]) -> anyhow::Result<Command> {
+fn cargo(verb: &str, target: &str, profile: &str, package: &str) -> anyhow::Result<Command> {
     let zig = AGENTS.iter().find(|(known, _)| *known == target).map(|(_, zig)| *zig);
     let linker = linker::for_target(zig.with_context(|| format!("{target} is not known"))?)?;
     let mut command =
-        shell::cargo_command(&["build", "--locked", "--profile", "dist", "--target", target]);
-    command.args(packages.iter().flat_map(|package| ["--package", package]));
+        shell::cargo_command(&[verb, "--locked", "--profile", profile, "--target", target]);
+    command.args(["--package", package]);
     let variable =
         |end: &str| format!("CARGO_TARGET_{}_{end}", target.to_uppercase().replace('-', "_"));
     let home =

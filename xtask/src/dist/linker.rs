@@ -9,7 +9,22 @@ use std::path::PathBuf;
 
 use crate::shell;
 
+/// For a program that ends at a panic. Crates that are compiled together with the standard library, whose
+/// functions may unwind, have these tables in spite of that: half a megabyte.
+const NO_UNWIND_TABLES: &str = "SECTIONS { /DISCARD/ : { \
+    *(.eh_frame) *(.eh_frame_hdr) *(.gcc_except_table*) \
+} } INSERT AFTER .comment;\n";
+
 const ZIG: &str = "0.17.0";
+
+/// What rustc is told to link a program without them.
+pub(super) fn without_unwind_tables() -> anyhow::Result<String> {
+    let directory = shell::target().join("dist/linkers");
+    fs::create_dir_all(&directory)?;
+    let script = std::path::absolute(directory.join("no-unwind-tables.ld"))?;
+    fs::write(&script, NO_UNWIND_TABLES)?;
+    Ok(format!("-Clink-arg=-Wl,-T,{}", script.display()))
+}
 
 /// A program that rustc can use as linker, for a target in the words of zig.
 pub(super) fn for_target(zig_target: &str) -> anyhow::Result<PathBuf> {

@@ -2,12 +2,14 @@
 //! processors and both C libraries; it and everything else need glibc 2.17 only, so they run on systems from 2013 on.
 //! They hold no times, owners or paths of the machine that made them.
 //!
-//! `--try` installs each package into clean systems and records published programs there.
+//! `--try` installs each package into clean systems and records published programs there; those for the
+//! other processor in an emulated system.
 
 mod archive;
 mod built;
 pub(crate) mod contents;
 mod debian_package;
+mod emulated_trial;
 mod linker;
 mod needs;
 mod trial;
@@ -68,9 +70,12 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         let built = built::command_and_library(platform, &agents)?;
         let packages =
             pack(platform, &Contents::gather(&built.command, &built.library)?, &directory)?;
-        // Clean systems are of this machine's processor.
-        if tries && platform.target.starts_with(std::env::consts::ARCH) {
-            trial::try_packages(&packages, &built)?;
+        if tries {
+            // Clean systems are of this machine's processor.
+            match platform.target.starts_with(std::env::consts::ARCH) {
+                true => trial::try_packages(&packages, &built)?,
+                false => emulated_trial::try_packages(&packages)?,
+            }
         }
     }
     Ok(())

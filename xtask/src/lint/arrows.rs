@@ -20,7 +20,7 @@ const MODULES: &[&[&str]] = &[
     &["config", "unwinder"],
     &["patch"],
     &["clock"],
-    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "spawn"],
+    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "set_once", "spawn"],
 ];
 
 /// Each crate of the project with those of the others that it may depend on.
@@ -31,7 +31,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("ggprof-agent", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-trace", &["ggprof-ggml", "ggprof-spool"]),
     ("ggprof-analysis", &["ggprof-ggml", "ggprof-trace"]),
-    ("ggprof-ops", &[]),
+    ("ggprof-ops", &["ggprof-ggml"]),
     ("ggprof-peaks", &["ggprof-analysis", "ggprof-spool"]),
     ("ggprof-report", &["ggprof-analysis", "ggprof-trace"]),
     (
@@ -75,7 +75,9 @@ fn row_of(module: &str) -> Option<usize> {
 fn of_module(source: &Source) -> Vec<String> {
     let own = source.in_agent().split(['/', '.']).next().unwrap_or_default();
     let code = source.code();
-    let imports = imports(&code).into_iter().filter(|(_, module)| *module != own);
+    let mut imports = imports(&code);
+    imports.extend(imports_by_super(&code, depth(source.in_agent())));
+    let imports = imports.into_iter().filter(|(_, module)| *module != own);
     let complain = |(at, module): (usize, &str)| {
         let place = format!("{}:{}", source.path, line_of(&code, at));
         match (row_of(own), row_of(module)) {
@@ -106,6 +108,33 @@ fn imports(code: &str) -> Vec<(usize, &str)> {
             for (offset, name) in names(&code[start..]) {
                 found.push((start + offset, name));
             }
+        }
+    }
+    found
+}
+
+/// How many modules a file is in, its own among them.
+fn depth(path: &str) -> usize {
+    let module = path.trim_end_matches(".rs").trim_end_matches("/mod");
+    if module == "lib" { 0 } else { module.split('/').count() }
+}
+
+/// The same by as many `super::` as lead to the root. In a module inside of a file they lead less
+/// far, so only names in the table count.
+fn imports_by_super(code: &str, depth: usize) -> Vec<(usize, &str)> {
+    const UP: &str = "super::";
+    let mut found = Vec::new();
+    let mut after = 0;
+    for (at, _) in code.match_indices(UP) {
+        let is_whole_word = !code[..at].ends_with(|before: char| is_of_name(before));
+        if at < after || !is_whole_word {
+            continue;
+        }
+        let path = code[at..].trim_start_matches(UP);
+        after = code.len() - path.len();
+        if (after - at) / UP.len() >= depth {
+            let known = names(path).into_iter().filter(|(_, name)| row_of(name).is_some());
+            found.extend(known.map(|(offset, name)| (after + offset, name)));
         }
     }
     found
@@ -148,25 +177,42 @@ fn of_crate(manifest: &Source) -> Vec<String> {
     for (number, line) in (1..).zip(manifest.text.lines()) {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
-            continue;
         }
         let key = line.split(['=', '.', ' ']).next().unwrap_or_default();
         if section == "package" && key == "name" {
             own = line.split('"').nth(1).unwrap_or_default();
         }
-        // Tests of a crate may ask it for more than others get.
-        let is_ours = key != own && CRATES.iter().any(|(name, _)| *name == key);
         let allowed = CRATES.iter().find(|(name, _)| *name == own).map(|(_, allowed)| *allowed);
-        if section.ends_with("dependencies") && is_ours && !allowed.unwrap_or(&[]).contains(&key) {
-            let place = format!("{}:{number}", manifest.path);
-            findings
-                .push(format!("{place}: {own} depends on {key}, an arrow that is not in {TABLES}"));
+        for key in depended_on(section, line, key) {
+            // Tests of a crate may ask it for more than others get.
+            let is_ours = key != own && CRATES.iter().any(|(name, _)| *name == key);
+            if is_ours && !allowed.unwrap_or(&[]).contains(&key) {
+                let place = format!("{}:{number}", manifest.path);
+                findings.push(format!(
+                    "{place}: {own} depends on {key}, an arrow that is not in {TABLES}"
+                ));
+            }
         }
     }
     if CRATES.iter().all(|(name, _)| *name != own) {
         findings.push(format!("{}:1: {own} has no place in {TABLES}", manifest.path));
     }
     findings
+}
+
+/// The crate that a line of a manifest names as a dependency, by any of the ways to write it: as a
+/// key, as a section of its own, or behind another name.
+fn depended_on<'a>(section: &'a str, line: &'a str, key: &'a str) -> Vec<&'a str> {
+    let (_, of_section) = section.rsplit_once("dependencies").unwrap_or(("", "none"));
+    if of_section == "none" {
+        return Vec::new();
+    }
+    let renamed = line.split_once("package = \"").and_then(|(_, rest)| rest.split('"').next());
+    let named = match line.starts_with('[') {
+        true => of_section.trim_start_matches('.'),
+        false => key,
+    };
+    renamed.into_iter().chain([named]).collect()
 }
 
 #[cfg(test)]
@@ -215,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn the_way_over_the_parents_counts_too() {
+        let found = module("recorder/lane.rs", "use super::super::observe::graph;");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("lane.rs:1: recorder imports observe"), "{found:?}");
+        assert_eq!(module("recorder/mod.rs", "use super::{clock, hooks::late};").len(), 1);
+        assert_eq!(module("devices/cuda/work.rs", "use super::super::super::lifecycle;").len(), 1);
+        assert_eq!(module("devices/cuda/work.rs", "use super::super::hooks;"), [""; 0]);
+        assert_eq!(module("observe/run.rs", "use super::devices;\nuse super::*;"), [""; 0]);
+    }
+
+    #[test]
     fn neighbours_and_strangers() {
         let found = module("delivery.rs", "use crate::forking;");
         assert!(found[0].contains("stands beside it"), "{found:?}");
@@ -233,6 +290,14 @@ mod tests {
             ["a/Cargo.toml:5: ggprof-trace depends on ggprof-report, an arrow that is not in \
               xtask/src/lint/arrows.rs"]
         );
+        for wrong in [
+            "[dependencies.ggprof-report]\nworkspace = true",
+            "[target.'cfg(unix)'.dependencies.ggprof-report]\nworkspace = true",
+            "[dependencies]\nwords = { package = \"ggprof-report\", path = \"..\" }",
+            "[dependencies.words]\npackage = \"ggprof-report\"",
+        ] {
+            assert_eq!(manifest("ggprof-trace", wrong).len(), 1, "{wrong}");
+        }
         assert!(manifest("ggprof-new", "")[0].contains("has no place"));
     }
 }

@@ -5,6 +5,7 @@ mod arrows;
 mod dependencies;
 mod elsewhere;
 mod map;
+mod rules;
 mod source;
 mod words;
 
@@ -18,6 +19,7 @@ pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
         arrows::check(&root)?,
         words::check(&root)?,
         map::check(&root)?,
+        rules::check(&root)?,
         dependencies::check(&root)?,
     ]
     .concat();
@@ -25,7 +27,7 @@ pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
         eprintln!("{finding}");
     }
     if !findings.is_empty() {
-        bail!("{} imports, words, names of files or dependencies to mend", findings.len());
+        bail!("{} imports, words, names of files, rules or dependencies to mend", findings.len());
     }
     dependencies::ask_cargo_deny()?;
     shell::cargo(&["fmt", "--all", "--check"])?;

@@ -35,8 +35,13 @@ impl Source {
 
 /// All of the agent's modules.
 pub(super) fn agent(root: &Path) -> anyhow::Result<Vec<Source>> {
+    below(root, AGENT)
+}
+
+/// All Rust files in a folder and those in it.
+pub(super) fn below(root: &Path, folder: &str) -> anyhow::Result<Vec<Source>> {
     let mut sources = Vec::new();
-    let mut folders = vec![AGENT.trim_end_matches('/').to_owned()];
+    let mut folders = vec![folder.trim_end_matches('/').to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(root.join(&folder)).with_context(|| folder.clone())? {
             let entry = entry?;

@@ -7,13 +7,15 @@ pub(crate) mod aarch64;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
 
+mod made_struct;
+
 #[cfg(target_arch = "aarch64")]
 use aarch64 as processor;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as processor;
 
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
-compile_error!("the agent's shims are written for x86-64 and aarch64");
+compile_error!("the agent's stand-ins are written for x86-64 and aarch64");
 
 /// Functions that note something and pass all their arguments on to another function.
 pub(crate) use processor::barrier::barrier_stand_in;
@@ -41,8 +43,9 @@ pub(crate) use processor::entry_code::{
 };
 
 /// What the linker and the calling convention define.
+pub(crate) use made_struct::MakesStruct;
 pub(crate) use processor::arguments::{words_around_struct, words_beside};
 pub(crate) use processor::layout::{
-    BehindSix, MakesStruct, StructByValue, Word, caller_of, go_on_in, is_call_of, is_function_slot,
-    own_bounds, sixth_behind_two_sizes,
+    BehindSix, StructByValue, Word, caller_of, go_on_in, is_call_of, is_function_slot, own_bounds,
+    sixth_behind_two_sizes,
 };

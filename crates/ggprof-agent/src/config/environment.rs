@@ -1,12 +1,16 @@
 //! The environment, copied when the agent is loaded, because the program may change its variables
 //! and its working directory later. The values are parsed only when the program uses ggml, which
-//! most processes never do.
+//! most processes never do. Nor do they allocate for it: the copy has a place of its own (`room`).
 
-use std::ffi::{CStr, CString, OsStr, c_char};
+mod room;
+
+use std::borrow::Cow;
+use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use ggprof_ggml::{PROFILE_VARIABLE, PROFILE_VARIABLE_IN_C};
 use ggprof_spool::place;
 
 use crate::clock;
@@ -14,62 +18,72 @@ use crate::clock;
 /// The prefix of ggprof's own variables.
 const OURS: &[u8] = b"GGPROF_";
 /// Other variables that are read.
-const OTHERS: [&str; 7] = ["GGML_PROFILE", "TMPDIR", "HOME", "TERM", "NO_COLOR", "LANG", "LC_ALL"];
+const OTHERS: [&str; 7] =
+    [PROFILE_VARIABLE, "TMPDIR", "HOME", "TERM", "NO_COLOR", "LANG", "LC_ALL"];
+/// After how long to begin, counted from when this was copied.
+pub(super) const WAITS: &str = "GGPROF_START_AFTER_NS";
 /// How much of a value that is not understood is repeated in a message.
 const LONGEST_WORD: usize = 60;
 
 #[derive(Debug)]
 pub(crate) struct Environment {
-    /// As `NAME=value`.
-    variables: Vec<CString>,
+    /// As `NAME=value`, each with a zero behind it.
+    variables: Cow<'static, [u8]>,
+    /// Where the process was started, where a path may be relative to it.
     directory: Option<PathBuf>,
+    /// What standard output was, where a summary may be written there.
     stdout: Option<(u64, u64)>,
+    /// When this was copied, by `CLOCK_MONOTONIC`; 0 if nobody will ask.
     copied_ns: u64,
 }
 
 impl Environment {
-    /// Of a process whose environment asks for a recording; of all others nothing is copied.
-    /// `reads` as for [`Self::copy`].
+    /// The environment, if it asks for a recording; otherwise nothing is copied. `reads` as for
+    /// [`Self::copy`].
+    #[unsafe(link_section = ".text.asleep")]
     pub(crate) fn that_asks(reads: fn(&[u8]) -> bool) -> Option<Environment> {
         // SAFETY: C strings, and those of the environment are not changed meanwhile: the program
         // does not run yet.
         let asks = unsafe {
             let spool = libc::getenv(c"GGPROF_SPOOL".as_ptr());
             let is_named = !spool.is_null() && *spool != 0;
-            is_named || !libc::getenv(c"GGML_PROFILE".as_ptr()).is_null()
+            is_named || !libc::getenv(PROFILE_VARIABLE_IN_C.as_ptr()).is_null()
         };
         asks.then(|| Environment::copy(reads))
     }
 
-    /// The environment of this process at this moment. `reads` says which other names are needed.
+    /// The environment of this process at this moment. `reads` says which other variables are needed.
+    #[unsafe(link_section = ".text.asleep")]
     pub(crate) fn copy(reads: fn(&[u8]) -> bool) -> Environment {
-        unsafe extern "C" {
-            static environ: *const *const c_char;
+        let wanted = || all_variables().filter(|variable| is_looked_at(variable.to_bytes(), reads));
+        let mut environment = Environment::of_variables(room::filled(wanted()), wanted);
+        // Under `ggprof run`, as most processes are, neither is needed.
+        let spool = environment.get("GGPROF_SPOOL").unwrap_or_default();
+        if !spool.as_bytes().starts_with(b"/") {
+            environment.directory = std::env::current_dir().ok();
+            environment.stdout = identity_of_stdout();
         }
-        let mut variables = Vec::new();
-        // SAFETY: libc's list of C strings, which a null pointer ends; code that changes it
-        // while other threads run must make sure that none of them reads it.
-        unsafe {
-            let mut next = environ;
-            while !next.is_null() && !(*next).is_null() {
-                let variable = CStr::from_ptr(*next);
-                if is_looked_at(variable.to_bytes(), reads) {
-                    variables.push(variable.to_owned());
-                }
-                next = next.add(1);
-            }
-        }
-        let directory = std::env::current_dir().ok();
-        let copied_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        Environment { variables, directory, stdout: identity_of_stdout(), copied_ns }
+        environment
     }
 
-    /// That of a running process, whose own variables its threads may be changing: only these.
-    pub(crate) fn given(variables: Vec<&CStr>) -> Environment {
-        let variables = variables.into_iter().map(CStr::to_owned).collect();
-        let directory = std::env::current_dir().ok();
-        let copied_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
-        Environment { variables, directory, stdout: None, copied_ns }
+    /// Only the given variables: the threads of a running program may be changing its own.
+    pub(crate) fn given(variables: &[&CStr]) -> Environment {
+        let given = Environment::of_variables(None, || variables.iter().copied());
+        Environment { directory: std::env::current_dir().ok(), ..given }
+    }
+
+    /// The copy, or else one that is allocated.
+    fn of_variables<'v, I: Iterator<Item = &'v CStr>>(
+        copy: Option<&'static [u8]>,
+        variables: impl Fn() -> I,
+    ) -> Environment {
+        let allocated = || variables().flat_map(CStr::to_bytes_with_nul).copied().collect();
+        let variables = copy.map_or_else(|| Cow::Owned(allocated()), Cow::Borrowed);
+        let mut copied = Environment { variables, directory: None, stdout: None, copied_ns: 0 };
+        if copied.get(WAITS).is_some() {
+            copied.copied_ns = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        }
+        copied
     }
 
     /// `None` where it is not set, or empty.
@@ -77,11 +91,18 @@ impl Environment {
         self.get_even_empty(name).filter(|value| !value.is_empty())
     }
 
+    #[unsafe(link_section = ".text.asleep")]
     pub(crate) fn get_even_empty(&self, name: &str) -> Option<&OsStr> {
-        let value = self.variables.iter().find_map(|variable| {
-            variable.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"=")
-        });
-        value.map(OsStr::from_bytes)
+        let mut rest = &*self.variables;
+        while !rest.is_empty() {
+            // SAFETY: there is a zero behind every variable, and so at the end.
+            let variable = unsafe { CStr::from_ptr(rest.as_ptr().cast()) }.to_bytes();
+            if let Some(value) = value_of(variable, name) {
+                return Some(OsStr::from_bytes(value));
+            }
+            rest = &rest[variable.len() + 1..];
+        }
+        None
     }
 
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
@@ -100,7 +121,6 @@ impl Environment {
         self.directory.as_deref()
     }
 
-    /// When this was copied, by `CLOCK_MONOTONIC`.
     pub(super) fn copied_ns(&self) -> u64 {
         self.copied_ns
     }
@@ -124,7 +144,7 @@ impl Environment {
         is_of_all.then_some(directory)
     }
 
-    /// One of these words; the first one if the variable is not set.
+    /// The value for the word that the variable is set to; that of the first word if it is not set.
     pub(crate) fn word<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<T, String> {
         let Some(value) = self.get(name) else { return Ok(words[0].1) };
         let known = words.iter().find(|(word, _)| *word == value);
@@ -143,12 +163,38 @@ impl Environment {
     }
 }
 
-fn is_looked_at(variable: &[u8], reads: fn(&[u8]) -> bool) -> bool {
-    let name = variable.split(|&byte| byte == b'=').next().unwrap_or_default();
-    name.starts_with(OURS) || OTHERS.iter().any(|other| other.as_bytes() == name) || reads(name)
+/// The variables of the process.
+fn all_variables() -> impl Iterator<Item = &'static CStr> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: libc's variable; code that changes it while other threads run must make sure that none of
+    // them reads it.
+    let mut next = unsafe { environ };
+    std::iter::from_fn(move || {
+        // SAFETY: libc's list of C strings, which a null pointer ends.
+        unsafe {
+            let variable = *next.as_ref()?;
+            next = next.add(1);
+            (!variable.is_null()).then(|| CStr::from_ptr(variable))
+        }
+    })
 }
 
-/// In words that a terminal can show.
+#[unsafe(link_section = ".text.asleep")]
+fn is_looked_at(variable: &[u8], reads: fn(&[u8]) -> bool) -> bool {
+    let is_another = || OTHERS.iter().any(|name| value_of(variable, name).is_some());
+    variable.starts_with(OURS) || is_another() || reads(variable)
+}
+
+/// The value of a variable (`NAME=value`), if that is its name.
+pub(crate) fn value_of<'v>(variable: &'v [u8], name: &str) -> Option<&'v [u8]> {
+    // In this order: every process compares all of its variables.
+    let has_name = variable.get(name.len()) == Some(&b'=') && variable.starts_with(name.as_bytes());
+    has_name.then(|| &variable[name.len() + 1..])
+}
+
+/// The setting in words, with all characters made safe for a terminal.
 pub(super) fn set_to(name: &str, value: &OsStr) -> String {
     let text = value.to_string_lossy();
     let short: String = text.chars().take(LONGEST_WORD).collect();
@@ -169,8 +215,8 @@ pub(crate) fn identity_of_stdout() -> Option<(u64, u64)> {
 #[cfg(test)]
 impl Environment {
     pub(crate) fn of(variables: &[&str]) -> Environment {
-        let variables = variables.iter().map(|it| CString::new(*it).unwrap_or_default());
+        let text = variables.iter().flat_map(|it| it.bytes().chain([0])).collect();
         let directory = Some("/at".into());
-        Environment { variables: variables.collect(), directory, stdout: None, copied_ns: 0 }
+        Environment { variables: Cow::Owned(text), directory, stdout: None, copied_ns: 0 }
     }
 }

@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 
 use crate::config::Environment;
-use crate::lock::{Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::backends::Adopted;
-use crate::observe::device_api::{DeviceApi, LocksAtFork};
+use crate::observe::device_api::DeviceApi;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
@@ -16,16 +16,16 @@ thread_local! {
     static ASKED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-static LOCK: Ranked<{ rank::GROWTH }, ()> = Ranked::new(());
+static LOCK: Ranked<{ rank::OUTER_OF_DEVICES }, ()> = Ranked::new(());
 
 fn note(asked: impl Into<String>) {
     ASKED.with_borrow_mut(|all| all.push(asked.into()));
 }
 
 #[derive(Debug)]
-pub(super) struct Fake;
+pub(super) struct FakeApi;
 
-impl DeviceApi for Fake {
+impl DeviceApi for FakeApi {
     fn name(&self) -> &'static str {
         "fake"
     }
@@ -61,8 +61,8 @@ impl DeviceApi for Fake {
         note("left");
     }
 
-    fn rest(&self) {
-        note("rests");
+    fn note_unrecorded_split(&self) {
+        note("a split is not recorded");
     }
 
     fn note_waited(&self) {
@@ -73,8 +73,8 @@ impl DeviceApi for Fake {
         false
     }
 
-    fn locks(&self) -> LocksAtFork {
-        [Some(&LOCK), None, None, None]
+    fn fork_lock(&self, number: usize) -> Option<&'static dyn HeldAtFork> {
+        [&LOCK as &'static dyn HeldAtFork].get(number).copied()
     }
 }
 
@@ -82,6 +82,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
     use crate::devices;
+    use crate::observe::begun::{Kind, Mark};
     use crate::observe::device_api::{self, DeviceSplit};
     use crate::observe::schedulers;
     use crate::observe::split::Split;
@@ -101,7 +102,7 @@ mod tests {
 
     #[test]
     fn its_words_are_understood_or_refused_like_all_others() {
-        assert!(devices::reads(b"FAKE_HOME") && !devices::reads(b"OTHER_HOME"));
+        assert!(devices::reads(b"FAKE_HOME=/") && !devices::reads(b"OTHER_HOME=/"));
         let understand = |word| devices::understand(&Environment::of(&[word]));
         assert_eq!(understand("GGPROF_FAKE=on"), Ok(()));
         let problem = "GGPROF_FAKE is \"odd\" and not one of on, off";
@@ -140,9 +141,11 @@ mod tests {
         let nothing = std::ptr::null_mut();
         ThisThread::with(|this| {
             schedulers::note_synchronize(this, nothing, 0);
-            assert!(Split::begin(this, adopted, nothing, nothing).is_none(), "nobody records");
+            let split =
+                Split::begin(this, Mark::new(Kind::Split).frame(), adopted, (nothing, nothing));
+            assert!(split.is_none(), "nobody records");
         });
-        assert_eq!(asked(), ["waited", "rests"]);
+        assert_eq!(asked(), ["waited", "a split is not recorded"]);
     }
 
     #[derive(Debug, Default)]

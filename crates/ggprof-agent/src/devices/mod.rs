@@ -7,23 +7,40 @@ mod cuda;
 mod fake;
 mod vulkan;
 
-use crate::config::Environment;
+use crate::config::{Environment, value_of};
 use crate::observe::device_api::DeviceApi;
 
 /// All of them: to add another, write its folder, and add it here and above.
 pub(crate) static KNOWN: &[&dyn DeviceApi] = &[
-    &vulkan::Vulkan,
-    &cuda::Cuda,
+    &vulkan::VulkanApi,
+    &cuda::CudaApi,
     #[cfg(test)]
-    &fake::Fake,
+    &fake::FakeApi,
 ];
 
-/// Whether one of them looks at a variable of this name.
-pub(crate) fn reads(name: &[u8]) -> bool {
-    KNOWN.iter().flat_map(|api| api.variables()).any(|variable| variable.as_bytes() == name)
+/// Whether one of them looks at this variable (`NAME=value`).
+#[unsafe(link_section = ".text.asleep")]
+pub(crate) fn reads(variable: &[u8]) -> bool {
+    KNOWN.iter().flat_map(|api| api.variables()).any(|name| value_of(variable, name).is_some())
 }
 
 /// Reads the settings of each.
 pub(crate) fn understand(environment: &Environment) -> Result<(), String> {
     KNOWN.iter().try_for_each(|api| api.understand(environment))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cuda, vulkan};
+
+    /// Names and order of the page that people read.
+    #[test]
+    fn the_document_lists_their_locks_in_this_order() {
+        let document = include_str!("../../../../ARCHITECTURE.md");
+        let section = document.split("### Locks of devices").nth(1).expect("a section about them");
+        let rows = section.split("\n## ").next().unwrap_or_default().lines();
+        let listed: Vec<&str> =
+            rows.filter_map(|row| row.strip_prefix("| `")?.split('`').next()).collect();
+        assert_eq!(listed, [cuda::RANKS, vulkan::RANKS].concat());
+    }
 }

@@ -10,6 +10,9 @@ use crate::patch::symbols::{self, Function};
 
 pub(crate) type Pointer = *mut c_void;
 
+/// ggml's own `GGML_STATUS_FAILED`, which our functions return where the real one cannot be found.
+pub(crate) const GGML_STATUS_FAILED: c_int = -1;
+
 /// `struct ggml_init_params`, the same in all versions that have backends.
 #[repr(C)]
 #[derive(Debug)]
@@ -86,6 +89,8 @@ functions! {
         ggml_backend_dev_name: fn(Pointer) -> *const c_char;
         ggml_backend_dev_description: fn(Pointer) -> *const c_char;
         ggml_backend_dev_type: fn(Pointer) -> c_int;
+        ggml_backend_dev_backend_reg: fn(Pointer) -> Pointer;
+        ggml_backend_reg_name: fn(Pointer) -> *const c_char;
         ggml_backend_dev_buffer_type: fn(Pointer) -> Pointer;
         ggml_backend_buft_is_host: fn(Pointer) -> bool;
         ggml_backend_buft_name: fn(Pointer) -> *const c_char;

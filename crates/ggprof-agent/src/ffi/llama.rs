@@ -13,6 +13,7 @@ use ggprof_spool::layout::{
 use super::api::Pointer;
 use super::rehearsal;
 use crate::arch::{MakesStruct, Word};
+use crate::fault::fault_point;
 use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject};
 use crate::patch::scope::Scope;
@@ -50,7 +51,7 @@ pub(crate) struct BatchFacts {
 }
 
 impl BatchFacts {
-    /// Of which nothing is counted yet.
+    /// The facts of a batch with so many tokens, none of which is counted yet.
     pub(crate) fn new(tokens: u32) -> BatchFacts {
         BatchFacts { flags: 0, tokens, outputs: 0, sequences: Vec::new() }
     }
@@ -165,13 +166,13 @@ unsafe fn sequences_of<'a>(batch: *const Word, index: usize, flags: u8) -> Optio
 /// two.
 #[derive(Debug)]
 struct Answers {
-    known: [Answer; 4],
+    known: [KnownAnswer; 4],
     /// The loader's count of unloads when they were found.
     unloads: AtomicU64,
 }
 
 #[derive(Debug)]
-struct Answer {
+struct KnownAnswer {
     function: AtomicUsize,
     answer: AtomicU8,
 }
@@ -179,14 +180,14 @@ struct Answer {
 impl Answers {
     const fn new() -> Self {
         Answers {
-            known: [const { Answer { function: AtomicUsize::new(0), answer: AtomicU8::new(0) } };
+            known: [const { KnownAnswer { function: AtomicUsize::new(0), answer: AtomicU8::new(0) } };
                 4],
             unloads: AtomicU64::new(0),
         }
     }
 
-    /// The answer for a function. `otherwise` where there are too many: to ask takes milliseconds,
-    /// and nobody may be asked at every call.
+    /// The answer for a function; `otherwise` if there are too many functions to remember: asking
+    /// takes milliseconds, and must not happen at every call.
     fn of(&self, function: usize, otherwise: u8, ask: impl FnOnce() -> u8) -> u8 {
         let unloads = loaded_object::unloads();
         if self.unloads.swap(unloads, Ordering::Relaxed) != unloads {
@@ -199,6 +200,7 @@ impl Answers {
         let free = known().find(|it| it.function.load(Ordering::Relaxed) == 0);
         free.map_or(otherwise, |free| {
             let answer = ask();
+            fault_point!();
             free.answer.store(answer, Ordering::Relaxed);
             free.function.store(function, Ordering::Release);
             answer
@@ -210,12 +212,19 @@ impl Answers {
 /// use.
 pub(crate) fn proof_for(function: usize) -> Proof {
     static PROOFS: Answers = Answers::new();
-    let prove = || Makers::beside(function).map_or(Proof::Nothing, |makers| makers.prove()) as u8;
+    let object = || LoadedObject::containing(inline::function_behind(function));
+    let prove = || object().map_or(Proof::Nothing, |object| prove_batches(&object)) as u8;
     match PROOFS.of(function, Proof::Nothing as u8, prove) {
         proof if proof == Proof::All as u8 => Proof::All,
         proof if proof == Proof::Count as u8 => Proof::Count,
         _ => Proof::Nothing,
     }
+}
+
+/// Finds out what is known of the batches of a libllama; its children are made once, however often this
+/// is asked.
+pub(crate) fn prove_batches(libllama: &LoadedObject) -> Proof {
+    Makers::of(libllama).prove()
 }
 
 /// libllama's own functions that make batches; 0 where one is not there.
@@ -226,19 +235,24 @@ struct Makers {
 }
 
 impl Makers {
-    fn beside(function: usize) -> Option<Makers> {
-        let object = LoadedObject::containing(inline::function_behind(function))?;
+    fn of(object: &LoadedObject) -> Makers {
         let names = [c"llama_batch_init", c"llama_batch_get_one"];
-        let [init, get_one] = names.map(|name| find_in(&object, name));
-        Some(Makers { init, get_one })
+        let [init, get_one] = names.map(|name| find_in(object, name));
+        Makers { init, get_one }
     }
 
     fn prove(self) -> Proof {
-        if self.init != 0 && rehearsal::rehearse(|_| init_is_as_expected(self.init)) == Ok(true) {
+        static INIT: Answers = Answers::new();
+        static GET_ONE: Answers = Answers::new();
+        let (init, get_one) = (self.init, self.get_one);
+        let is_so = |answers: &Answers, function: usize, try_out: fn(usize) -> bool| {
+            let tried = || u8::from(rehearsal::rehearse(|_| try_out(function)) == Ok(true));
+            function != 0 && answers.of(function, u8::from(false), tried) == u8::from(true)
+        };
+        if is_so(&INIT, init, init_is_as_expected) {
             return Proof::All;
         }
-        let get_one = self.get_one;
-        match get_one != 0 && rehearsal::rehearse(|_| get_one_is_as_expected(get_one)) == Ok(true) {
+        match is_so(&GET_ONE, get_one, get_one_is_as_expected) {
             true => Proof::Count,
             false => Proof::Nothing,
         }

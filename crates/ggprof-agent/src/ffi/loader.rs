@@ -15,7 +15,7 @@ const CONSISTENT: c_int = 0;
 /// An answer takes microseconds.
 const LONGEST_MICROSECONDS: c_long = 200_000;
 
-/// To be asked once in a child, as long as it has a single thread.
+/// Must be called once in a child, while it has a single thread.
 pub(crate) fn can_be_asked() -> bool {
     is_consistent() && rehearsal::rehearse(|_| ask()).is_ok()
 }

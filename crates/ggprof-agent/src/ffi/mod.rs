@@ -9,4 +9,5 @@ pub(crate) mod loader;
 pub(crate) mod probe;
 pub(crate) mod rehearsal;
 pub(crate) mod tensor;
+pub(crate) mod versions;
 pub(crate) mod which_ggml;

@@ -38,7 +38,7 @@ pub(crate) enum Failure {
     Crashed,
 }
 
-/// The stage of a child: where it leaves what it found.
+/// The page that a child shares with its parent, for its result.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Stage<T> {
@@ -50,7 +50,7 @@ impl<T: Copy> Stage<T> {
     /// Leaves the result and ends the child, also out of a signal handler.
     ///
     /// # Safety
-    /// `stage` is that of this child.
+    /// `stage` was made for this child.
     pub(crate) unsafe fn finish(stage: *mut Stage<T>, found: T) -> ! {
         // SAFETY: the caller's contract; the parent reads when the child has ended.
         unsafe {
@@ -241,8 +241,8 @@ fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Waits for the child, which ends by itself or by its timer, and is killed should it do neither.
-/// Its status; 0 where another wait of the program's got it, for children of any kind.
+/// Waits for the child, which ends by itself or by its timer, and is killed if it does neither.
+/// Returns its status, or 0 if a wait of the program for any child got it first.
 fn wait_for(pid: c_int, limit: Duration) -> c_int {
     const SHORTEST: Duration = Duration::from_micros(20);
     const LONGEST: Duration = Duration::from_millis(1);

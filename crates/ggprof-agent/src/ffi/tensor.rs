@@ -24,12 +24,12 @@ pub(crate) struct TensorLayout {
     pub(crate) view_src: usize,
     pub(crate) name: usize,
     pub(crate) name_bytes: usize,
-    /// Where all that says what a node is has an end (`with_head`).
+    /// The end of the fields that identify a node (`with_head`).
     pub(crate) head_bytes: usize,
 }
 
 impl TensorLayout {
-    /// With the end of all that says what a node is: type, shape, op, sources and view.
+    /// Finds the end of the fields that identify a node: type, shape, op, sources and view.
     pub(crate) fn with_head(self) -> TensorLayout {
         let ends = [
             self.type_id + 4,

@@ -13,35 +13,35 @@ use crate::recorder::current;
 /// `dlsym`.
 pub(super) type Ask = unsafe extern "C-unwind" fn(usize, *const c_char) -> usize;
 
-/// How a question for one of our entry points is answered.
-pub(super) enum Answer {
-    /// By the loader: it finds what it would find, or us in its place.
-    Loaders,
-    /// By our entry point, if the loader finds the function that it leads to.
-    Ours(&'static Entry),
-    /// By no function: the program must not learn of one that only the agent has.
-    Nobodys,
+/// Who answers when a program asks for one of our entry points.
+pub(super) enum AnsweredBy {
+    /// The loader, which finds what it would find without us, or our entry point in its place.
+    Loader,
+    /// Our entry point, if the loader finds the function that it leads to.
+    Us(&'static Entry),
+    /// Nobody, with null: the program must not learn of a function that only the agent has.
+    Nobody,
 }
 
 /// # Safety
 /// `name` is what the program asks for: a C string.
-pub(super) unsafe fn answer_to(handle: usize, name: *const c_char) -> Answer {
+pub(super) unsafe fn answer_to(handle: usize, name: *const c_char) -> AnsweredBy {
     // SAFETY: the caller's contract.
-    let Some(entry) = (unsafe { entry_called(name) }) else { return Answer::Loaders };
+    let Some(entry) = (unsafe { entry_called(name) }) else { return AnsweredBy::Loader };
     let finds_us = handle == libc::RTLD_DEFAULT as usize
         || handle == libc::RTLD_NEXT as usize
         || loader::is_main_program(handle);
     if finds_us {
-        // Not where the loader may be in the middle of something, in a forked child.
+        // Not in a forked child, where the loader may have been interrupted by the fork.
         let is_nobodys = || current::is_on() && exports::behind_us(entry.symbol).is_none();
-        return guard(Answer::Loaders, |_| match is_nobodys() {
-            true => Answer::Nobodys,
-            false => Answer::Loaders,
+        return guard(AnsweredBy::Loader, |_| match is_nobodys() {
+            true => AnsweredBy::Nobody,
+            false => AnsweredBy::Loader,
         });
     }
     match entry.symbol.to_bytes().starts_with(LLAMAS) {
-        true => Answer::Ours(entry),
-        false => Answer::Loaders,
+        true => AnsweredBy::Us(entry),
+        false => AnsweredBy::Loader,
     }
 }
 

@@ -5,16 +5,15 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
 use crate::clock;
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{GGML_STATUS_FAILED, Pointer};
 use crate::ffi::backend_table::{CpyTensorAsync, Free, GraphCompute, More, Synchronize, original};
 use crate::observe::backends::{self, Adopted};
+use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::fail_open::guard;
 use crate::observe::serialize;
 use crate::observe::split::Split;
-
-/// ggml's `GGML_STATUS_FAILED`.
-const FAILED: c_int = -1;
+use crate::recorder::current;
 
 pub(crate) unsafe extern "C-unwind" fn graph_compute(
     backend: Pointer,
@@ -24,12 +23,14 @@ pub(crate) unsafe extern "C-unwind" fn graph_compute(
     w5: usize,
     w6: usize,
 ) -> c_int {
-    let Some(adopted) = backends::originals_of(backend) else { return FAILED };
+    let Some(adopted) = backends::originals_of(backend) else { return GGML_STATUS_FAILED };
     // SAFETY: taken from this slot of a backend's table.
     let Some(real) = (unsafe { original::<GraphCompute>(&adopted.graph_compute) }) else {
-        return FAILED;
+        return GGML_STATUS_FAILED;
     };
-    let split = guard(None, |this| Split::begin(this, adopted, backend, graph));
+    let mark = Mark::new(Kind::Split);
+    begun::end_left(mark.frame());
+    let split = guard(None, |this| Split::begin(this, mark.frame(), adopted, (backend, graph)));
     if let Some(status) =
         compute_serialized(split.as_ref(), adopted, (backend, graph, [w3, w4, w5, w6]), real)
     {
@@ -78,7 +79,7 @@ pub(crate) unsafe extern "C-unwind" fn cpy_tensor_async(
     // SAFETY: what ggml would have called, with what it passed.
     let copied = unsafe { real(source_backend, target_backend, source, target, w5, w6) };
     drop(underway);
-    if copied {
+    if copied && !current::is_out() {
         let copy = Copied {
             start,
             source,

@@ -23,8 +23,8 @@ use crate::recorder::thread_log::ThreadLog;
 pub(crate) static BARRIER: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 
 /// To be called in place of the function, or at its own entry
-/// (`patch::inline::Hook::KeepsRegisters`).
-pub(crate) fn hook(library: usize) -> usize {
+/// (`patch::inline::StandIn::KeepsRegisters`).
+pub(crate) fn stand_in(library: usize) -> usize {
     per_library!(barrier)[library] as usize
 }
 

@@ -20,24 +20,24 @@ pub(crate) const FORWARDS: usize = 512;
 pub(crate) static EXTRA: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 pub(crate) static FORWARD: [AtomicUsize; FORWARDS] = [const { AtomicUsize::new(0) }; FORWARDS];
 
-/// One of a hook for each library.
+/// One of a stand-in for each library.
 macro_rules! per_library {
-    ($hook:ident) => {
+    ($stand_in:ident) => {
         [
-            $hook::<0> as *const (),
-            $hook::<1> as *const (),
-            $hook::<2> as *const (),
-            $hook::<3> as *const (),
-            $hook::<4> as *const (),
-            $hook::<5> as *const (),
-            $hook::<6> as *const (),
-            $hook::<7> as *const (),
+            $stand_in::<0> as *const (),
+            $stand_in::<1> as *const (),
+            $stand_in::<2> as *const (),
+            $stand_in::<3> as *const (),
+            $stand_in::<4> as *const (),
+            $stand_in::<5> as *const (),
+            $stand_in::<6> as *const (),
+            $stand_in::<7> as *const (),
         ]
     };
 }
 pub(super) use per_library;
 
-pub(crate) fn extra_hook(library: usize) -> usize {
+pub(crate) fn extra_stand_in(library: usize) -> usize {
     per_library!(extra_compute_forward)[library] as usize
 }
 
@@ -53,10 +53,10 @@ extern "C-unwind" fn announced(params: *const ComputeParams, tensor: usize) {
     fail_open::hot((), |this| cpu_op::begin(this, params, tensor));
 }
 
-// A hook for each function: it only says which one it is.
+// A stand-in for each function, which only says which one it is.
 arch::numbered_entries!("ggprof_forward_hooks", FORWARDS, forward);
 
-pub(crate) fn forward_hook(slot: usize) -> usize {
+pub(crate) fn forward_stand_in(slot: usize) -> usize {
     unsafe extern "C" {
         static ggprof_forward_hooks: u8;
     }
@@ -97,7 +97,7 @@ static CALLS_WITHOUT_NEWS: [AtomicU32; FORWARDS] = [const { AtomicU32::new(0) };
 
 #[inline(always)]
 fn note_use(slot: usize, news: bool) {
-    // Threads may count over each other; the number is a rough one.
+    // Two threads at once may count as one: an approximate number is enough.
     let Some(calls) = CALLS_WITHOUT_NEWS.get(slot) else { return };
     let before = calls.load(Ordering::Relaxed);
     if before == USEFUL {

@@ -26,29 +26,29 @@ static DEVICE_LIBRARIES: Ranked<{ rank::DEVICE_LIBRARIES }, [Option<Place>; LIBR
     Ranked::new([const { None }; LIBRARIES]);
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &DEVICE_LIBRARIES
 }
 
 arch::node_question! {
-    /// The shim in the slot. In a split that is timed as a whole it keeps the node by itself, as
-    /// [`Visits::visit`] would. It goes on to the real function, which was kept before the shim was
+    /// The stand-in in the slot. In a split that is timed as a whole it keeps the node by itself, as
+    /// [`Visits::visit`] would. It goes on to the real function, which was kept before the stand-in was
     /// put into the slot.
-    fn shim; real: REAL, visit: visit;
+    fn ask; real: REAL, visit: visit;
     in this thread: visits offset_of!(ThisThread, visits);
     in these: timed offset_of!(Visits, timed), as_whole Timed::AsWhole as u8,
         site offset_of!(Visits, site), asked offset_of!(Visits, asked);
 }
 
 /// # Safety
-/// For the shim: the visits of the split that this thread computes.
+/// For the stand-in: the visits of the split that this thread computes.
 unsafe extern "C-unwind" fn visit(node: usize, return_address: usize, visits: *mut Visits) {
     // SAFETY: set for the length of the graph by the split that owns it, on this thread only.
     unsafe { (*visits).visit(node, return_address) };
 }
 
-static SHIMS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
-    [shim::<0>, shim::<1>, shim::<2>, shim::<3>, shim::<4>, shim::<5>, shim::<6>, shim::<7>];
+static STAND_INS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
+    [ask::<0>, ask::<1>, ask::<2>, ask::<3>, ask::<4>, ask::<5>, ask::<6>, ask::<7>];
 
 /// Hooks the library's calls about nodes; false if it makes none that can be seen.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
@@ -59,14 +59,15 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
     let own = hooked.iter().position(|library| *library == key);
     let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
     let Some(number) = own.or_else(free) else { return false };
-    let shim = SHIMS[number] as *const () as usize;
+    let stand_in = STAND_INS[number] as *const () as usize;
     // Taken before it is used: no other library may get a number that a slot leads to.
     hooked[number] = key;
     fault_point!();
     let mut placed = false;
     got::for_each(object, |slot| {
         if slot.name == IS_EMPTY {
-            placed |= slot.value() == shim || library::replace(object, slot, shim, &REAL[number]);
+            placed |=
+                slot.value() == stand_in || library::replace(object, slot, stand_in, &REAL[number]);
         }
     });
     fault_point!();

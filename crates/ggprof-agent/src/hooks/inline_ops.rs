@@ -9,16 +9,16 @@ use super::barrier;
 use super::cpu_ops;
 use super::library::{BARRIER, EXTRA, FORWARD_PREFIX, Hooks};
 use crate::fault::fault_point;
-use crate::observe::backend_hooks::Hooked;
+use crate::observe::backend_hooks::HookedOps;
 use crate::patch::direct_calls;
-use crate::patch::inline::{Hook, InlineHooks, Wanted};
+use crate::patch::inline::{FunctionToHook, InlineHooks, StandIn};
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::symbols::{self, Function};
 
 /// What the names of functions that compute several nodes at once have in common.
 /// No announcement comes before these. Hooking every function would work too, but each changed
 /// entry is a risk.
-const FUSED: &[u8] = b"fused";
+const FUSED_IN_NAME: &[u8] = b"fused";
 /// Computes a node of any op. Where it is called directly it is ggml's own and not exported; a
 /// name with a suffix is a clone by the compiler, whose arguments may be others.
 const ANY_OP: &[u8] = b"ggml_compute_forward";
@@ -29,7 +29,7 @@ pub(super) fn hook(
     hooks: &mut Hooks,
     object: &LoadedObject,
     number: usize,
-) -> Result<(Hooked, InlineHooks), Why<'static>> {
+) -> Result<(HookedOps, InlineHooks), Why<'static>> {
     let functions = symbols::functions(object, is_wanted);
     let mut inline = InlineHooks::new(object).map_err(refused)?;
     hooks.free_forwards_of(number);
@@ -37,14 +37,14 @@ pub(super) fn hook(
     let barrier = named(&functions, BARRIER.to_bytes());
     let barrier = barrier.filter(|barrier| direct_calls::reach(object, barrier.address));
     let barrier = barrier.is_some_and(|barrier| {
-        let hook = Hook::KeepsRegisters(barrier::hook(number));
-        prepare(&mut inline, barrier, hook, &barrier::BARRIER[number]).is_ok()
+        let stand_in = StandIn::KeepsRegisters(barrier::stand_in(number));
+        prepare(&mut inline, barrier, stand_in, &barrier::BARRIER[number]).is_ok()
     });
     let mut forward = 0;
     for fused in functions.iter().filter(|function| is_fused(&function.name)) {
         let Some(place) = hooks.take_forward(number) else { break };
-        let hook = Hook::Function(cpu_ops::forward_hook(place));
-        let prepared = prepare(&mut inline, fused, hook, &cpu_ops::FORWARD[place]);
+        let stand_in = StandIn::Function(cpu_ops::forward_stand_in(place));
+        let prepared = prepare(&mut inline, fused, stand_in, &cpu_ops::FORWARD[place]);
         forward += u32::from(prepared.is_ok());
     }
     fault_point!();
@@ -53,7 +53,7 @@ pub(super) fn hook(
     unsafe { inline.install() }.map_err(refused)?;
     fault_point!();
     let how = CoveredHow::InlineHook;
-    Ok((Hooked { how, ops: true, barrier, forward, reason: Why::UNTOLD }, inline))
+    Ok((HookedOps { how, ops: true, barrier, forward, reason: Why::UNTOLD }, inline))
 }
 
 /// Hooks what is called first for every op: the announcing function, or, in versions and forks
@@ -71,14 +71,14 @@ fn announce(
     };
     match (called(EXTRA.to_bytes()), called(ANY_OP)) {
         (Some((extra, true)), _) => {
-            let hook = Hook::Function(cpu_ops::extra_hook(number));
-            prepare(inline, extra, hook, &cpu_ops::EXTRA[number])
+            let stand_in = StandIn::Function(cpu_ops::extra_stand_in(number));
+            prepare(inline, extra, stand_in, &cpu_ops::EXTRA[number])
         }
         (_, Some((any_op, true))) => {
             let place =
                 hooks.take_forward(number).ok_or(refused("too many functions are hooked"))?;
-            let hook = Hook::Function(cpu_ops::forward_hook(place));
-            prepare(inline, any_op, hook, &cpu_ops::FORWARD[place])
+            let stand_in = StandIn::Function(cpu_ops::forward_stand_in(place));
+            prepare(inline, any_op, stand_in, &cpu_ops::FORWARD[place])
         }
         (None, None) => Err(Why::plain(CoveredWhy::NotAnnounced)),
         _ => Err(Why::plain(CoveredWhy::CallsInlined)),
@@ -95,21 +95,21 @@ fn is_wanted(name: &[u8]) -> bool {
 
 fn is_fused(name: &[u8]) -> bool {
     let rest = name.strip_prefix(FORWARD_PREFIX).unwrap_or_default();
-    rest.windows(FUSED.len()).any(|part| part == FUSED)
+    rest.windows(FUSED_IN_NAME.len()).any(|part| part == FUSED_IN_NAME)
 }
 
 fn named<'f>(functions: &'f [Function], name: &[u8]) -> Option<&'f Function> {
     functions.iter().find(|function| function.name == name)
 }
 
-/// Keeps the way to the real function, which the hook calls.
+/// Keeps the address of the real function, which the stand-in calls.
 fn prepare(
     inline: &mut InlineHooks,
     function: &Function,
-    hook: Hook,
+    stand_in: StandIn,
     real: &AtomicUsize,
 ) -> Result<(), Why<'static>> {
-    let way = inline.prepare(&Wanted { function, hook }).map_err(refused)?;
+    let way = inline.prepare(&FunctionToHook { function, stand_in }).map_err(refused)?;
     real.store(way, Ordering::Release);
     Ok(())
 }

@@ -6,8 +6,8 @@ use super::{entry, opened, unloading};
 use crate::ffi::which_ggml;
 use crate::patch::{exports, got, loaded_object};
 
-/// The same where nothing of the agent is in the order of symbols: ggprof was attached. So calls of the
-/// loader are led here as well, which tell what is opened and closed from now on.
+/// The same for `ggprof attach`, where the agent's symbols are not searched at all. So the slots that
+/// lead to the loader's functions are changed as well: the agent must learn what is opened and closed.
 pub(crate) fn lead_all_calls_here() {
     lead_calls_here();
     for object in loaded_object::all() {
@@ -28,8 +28,8 @@ pub(crate) fn lead_all_calls_here() {
     }
 }
 
-/// Leads every call of ggml's entry points to us. What leads to another profiler is left
-/// as it is: that one passes calls on by itself.
+/// Changes every slot that leads to an entry point of ggml, so that it leads to ours. A slot that leads
+/// to another profiler stays: the other profiler passes its calls on by itself.
 pub(crate) fn lead_calls_here() {
     for object in loaded_object::all() {
         if object.holds(lead_calls_here as *const () as usize) {

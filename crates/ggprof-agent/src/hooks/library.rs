@@ -12,7 +12,7 @@ use super::cpu_ops::{self, FORWARDS, LIBRARIES};
 use super::inline_ops;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
-use crate::observe::backend_hooks::Hooked;
+use crate::observe::backend_hooks::HookedOps;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
 use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
@@ -24,7 +24,7 @@ pub(super) const FORWARD_PREFIX: &[u8] = b"ggml_compute_forward_";
 
 struct Library {
     place: Place,
-    hooked: Hooked,
+    hooked: HookedOps,
     inline: Option<InlineHooks>,
     /// Being hooked; or hooking failed, and it is not known which hooks are in.
     is_half: bool,
@@ -40,17 +40,17 @@ static HOOKS: Ranked<{ rank::CPU_LIBRARIES }, Hooks> =
     Ranked::new(Hooks { libraries: [const { None }; LIBRARIES], forwards: [None; FORWARDS] });
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &HOOKS
 }
 
 /// Hooks the library that holds a backend of the host's processor, once.
-pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
+pub(crate) fn hook_ops(object: &LoadedObject) -> HookedOps {
     got::bind(object, |name| name == EXTRA || name == BARRIER || is_forward(name));
     fault_point!();
     let mut hooks = HOOKS.lock();
     let Some(number) = hooks.number_for(object) else {
-        return Hooked::not(Why::plain(CoveredWhy::TooManyLibraries));
+        return HookedOps::not(Why::plain(CoveredWhy::TooManyLibraries));
     };
     if let Some(known) = &hooks.libraries[number]
         && known.is_still_hooked(object, number)
@@ -68,7 +68,7 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> Hooked {
             Ok((hooked, inline)) => (hooked, Some(inline)),
             Err(reason) => {
                 hooks.libraries[number] = None;
-                return Hooked::not(reason);
+                return HookedOps::not(reason);
             }
         }
     };
@@ -110,7 +110,7 @@ pub(crate) fn unhook_forward(place: usize) {
         let object = LoadedObject::containing(*start);
         let Some(object) = object.filter(|object| object.name == *name) else { continue };
         got::for_each(&object, |slot| {
-            if slot.value() == cpu_ops::forward_hook(place) {
+            if slot.value() == cpu_ops::forward_stand_in(place) {
                 slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
             }
         });
@@ -119,7 +119,7 @@ pub(crate) fn unhook_forward(place: usize) {
 
 impl Library {
     fn half_hooked(object: &LoadedObject) -> Library {
-        let hooked = Hooked::not(Why::plain(CoveredWhy::HookedHalfWay));
+        let hooked = HookedOps::not(Why::plain(CoveredWhy::HookedHalfWay));
         Library { place: object.place(), hooked, inline: None, is_half: true }
     }
 
@@ -130,7 +130,7 @@ impl Library {
         }
         let mut hooked = self.is_half;
         got::for_each(object, |slot| {
-            hooked |= slot.name == EXTRA && slot.value() == cpu_ops::extra_hook(number);
+            hooked |= slot.name == EXTRA && slot.value() == cpu_ops::extra_stand_in(number);
         });
         hooked
     }
@@ -163,21 +163,22 @@ impl Hooks {
         Some(place)
     }
 
-    fn replace_slots(&mut self, object: &LoadedObject, number: usize) -> Hooked {
-        let mut hooked = Hooked { how: CoveredHow::GotSlot, ..Hooked::not(Why::UNTOLD) };
+    fn replace_slots(&mut self, object: &LoadedObject, number: usize) -> HookedOps {
+        let mut hooked = HookedOps { how: CoveredHow::GotSlot, ..HookedOps::not(Why::UNTOLD) };
         self.free_forwards_of(number);
         got::for_each(object, |slot| {
             if slot.name == EXTRA {
-                let hook = cpu_ops::extra_hook(number);
-                hooked.ops |= replace(object, slot, hook, &cpu_ops::EXTRA[number]);
+                let stand_in = cpu_ops::extra_stand_in(number);
+                hooked.ops |= replace(object, slot, stand_in, &cpu_ops::EXTRA[number]);
             } else if slot.name == BARRIER {
-                let hook = barrier::hook(number);
-                hooked.barrier |= replace(object, slot, hook, &barrier::BARRIER[number]);
+                let stand_in = barrier::stand_in(number);
+                hooked.barrier |= replace(object, slot, stand_in, &barrier::BARRIER[number]);
             } else if is_forward(slot.name)
                 && let Some(place) = self.take_forward(number)
             {
-                let hook = cpu_ops::forward_hook(place);
-                hooked.forward += u32::from(replace(object, slot, hook, &cpu_ops::FORWARD[place]));
+                let stand_in = cpu_ops::forward_stand_in(place);
+                hooked.forward +=
+                    u32::from(replace(object, slot, stand_in, &cpu_ops::FORWARD[place]));
             }
         });
         if !hooked.ops {
@@ -191,11 +192,11 @@ fn is_forward(name: &CStr) -> bool {
     name.to_bytes().starts_with(FORWARD_PREFIX)
 }
 
-/// Keeps the real function, then puts the hook in its place. The slot is bound, if it can be.
+/// Keeps the real function, then puts the stand-in in its place. The slot is bound, if it can be.
 pub(crate) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,
-    hook: usize,
+    stand_in: usize,
     kept: &std::sync::atomic::AtomicUsize,
 ) -> bool {
     let real = slot.value();
@@ -204,5 +205,5 @@ pub(crate) fn replace(
     }
     fault_point!();
     kept.store(real, Ordering::Release);
-    slot.replace(object, hook)
+    slot.replace(object, stand_in)
 }

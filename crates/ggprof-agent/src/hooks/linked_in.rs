@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use super::entry::{self, Entry};
 use crate::patch::got;
-use crate::patch::inline::{Hook, InlineHooks, Wanted};
-use crate::patch::linked_in::Hooked;
+use crate::patch::inline::{FunctionToHook, InlineHooks, StandIn};
+use crate::patch::linked_in::HookedObject;
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::scope::Scope;
 use crate::patch::symbols::{self, Function};
@@ -20,16 +20,16 @@ use crate::quiet_log;
 /// names first is quick, so other programs pay no more than that.
 pub(super) const SIGNS: [&CStr; 2] = [c"ggml_backend_sched_new", c"ggml_backend_graph_compute"];
 
-/// A library whose own calls of its ggml cannot be seen. Where no others arrive either, that is why
-/// there is no recording.
+/// The first library whose calls of its own ggml cannot be seen, and why. If no other calls arrive
+/// either, this explains why nothing was recorded.
+#[unsafe(link_section = ".data.asleep")]
 static REFUSED: OnceLock<(CString, &'static str)> = OnceLock::new();
 
-/// The first such library, and the reason.
 pub(crate) fn refused() -> Option<&'static (CString, &'static str)> {
     REFUSED.get()
 }
 
-/// Hooks for an object's own ggml, if it calls one directly. They are not in yet.
+/// Prepares hooks for an object's own ggml, if it calls one directly. They are not installed yet.
 pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
     let scope = Scope::of(&object.name)?;
     let has = |symbol: &CStr| object.holds(scope.find(symbol));
@@ -54,7 +54,7 @@ pub(crate) fn prepare(object: &LoadedObject) -> Option<Prepared> {
 /// What can be hooked, or why nothing can be.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    hooked: Result<Hooked, &'static str>,
+    hooked: Result<HookedObject, &'static str>,
     object: LoadedObject,
     /// Calls from elsewhere arrive in any case.
     shows: bool,
@@ -65,15 +65,15 @@ impl Prepared {
     /// No thread is at the start of one of the object's functions.
     pub(crate) unsafe fn install(&mut self) {
         if let Ok(hooked) = &mut self.hooked
-            // SAFETY: each shim stands for the function of its name and is told the way past its
-            // hook; that none is running, the caller guarantees.
+            // SAFETY: each stand-in has the arguments of the function of its name, and is told the
+            // address behind its hook; the caller guarantees that none is running.
             && let Err(reason) = unsafe { hooked.hooks.install() }
         {
             self.hooked = Err(reason);
         }
     }
 
-    /// They may not be installed any more.
+    /// The hooks must not be installed any more.
     pub(crate) fn give_up(&mut self) {
         self.hooked = Err("it may have been in use before ggprof could look at it");
     }
@@ -104,14 +104,14 @@ fn calls_by_name(object: &LoadedObject) -> bool {
     by_name
 }
 
-fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static str> {
+fn hook(object: &LoadedObject, found: &[Function]) -> Result<HookedObject, &'static str> {
     let mut hooks = InlineHooks::new(object)?;
     let mut functions = Vec::new();
     let mut refused = "";
     for function in found {
         let Some(entry) = entry_named(&function.name) else { continue };
-        let hook = Hook::Function(entry.shim as *const () as usize);
-        match hooks.prepare(&Wanted { function, hook }) {
+        let stand_in = StandIn::Function(entry.at_entry as *const () as usize);
+        match hooks.prepare(&FunctionToHook { function, stand_in }) {
             Ok(_) => functions.push(entry.symbol),
             Err(reason) => refused = reason,
         }
@@ -119,7 +119,7 @@ fn hook(object: &LoadedObject, found: &[Function]) -> Result<Hooked, &'static st
     if functions.is_empty() {
         return Err(refused);
     }
-    Ok(Hooked { object: object.clone(), functions, hooks })
+    Ok(HookedObject { object: object.clone(), functions, hooks })
 }
 
 fn entry_named(name: &[u8]) -> Option<&'static Entry> {

@@ -1,6 +1,10 @@
 //! The functions that ggml calls in place of its own. Each is thin: observe, call the real function
 //! exactly once, observe. What the pointers mean is up to `observe`.
 //!
+//! A *stand-in* is such a function of ours. A *hook* is the place that was changed so that calls
+//! arrive at it: an exported symbol, a slot, an entry of a backend's table, the first bytes of a
+//! function.
+//!
 //! All are `extern "C-unwind"`, because ggml's C++ exceptions pass through them.
 
 mod abort_callback;

@@ -7,9 +7,9 @@
 //! which still sees the original caller.
 
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::asked_for::{self, Answer, Ask};
+use super::asked_for::{self, AnsweredBy, Ask};
 use super::linked_in::{self, SIGNS};
 use super::sockets;
 use super::turn::{Turn, Turns};
@@ -18,11 +18,12 @@ use crate::fault::fault_point;
 use crate::observe::device_api;
 use crate::observe::fail_open::guard;
 use crate::observe::this_thread::ThisThread;
-use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
+use crate::patch::exports::Listed;
+use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone, is_of_the_system};
 use crate::patch::scope::Scope;
 use crate::patch::{self, exports, symbols};
-use crate::quiet_log;
 use crate::recorder::current;
+use crate::{lock, quiet_log};
 
 const SYMBOL: u32 = 0;
 #[cfg(target_env = "gnu")]
@@ -33,7 +34,7 @@ const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
 macro_rules! question {
     ($name:ident, $number:expr) => {
         arch::stand_in! {
-            /// The loader's function of this name, once we have looked.
+            /// Jumps to the loader's function of this name, after looking at what is new.
             ///
             /// # Safety
             /// Called by programs as libc's own.
@@ -44,7 +45,7 @@ macro_rules! question {
 }
 
 arch::stand_in! {
-    /// The same for the one by which libllama's functions are asked for.
+    /// The same for `dlsym`, by which programs ask for functions of libllama.
     ///
     /// # Safety
     /// Called by programs as libc's own.
@@ -79,9 +80,9 @@ extern "C-unwind" fn before_symbol(
     }
     // SAFETY: it asks for this name.
     match unsafe { asked_for::answer_to(handle, name) } {
-        Answer::Loaders => own,
-        Answer::Ours(_) => ours_if_it_leads_there as *const () as usize,
-        Answer::Nobodys => behind_us as *const () as usize,
+        AnsweredBy::Loader => own,
+        AnsweredBy::Us(_) => ours_if_it_leads_there as *const () as usize,
+        AnsweredBy::Nobody => behind_us as *const () as usize,
     }
 }
 
@@ -90,8 +91,8 @@ unsafe extern "C-unwind" fn ours_if_it_leads_there(handle: usize, name: *const c
     // SAFETY: what the program asks.
     let (found, answer) = unsafe { (ask_loader(handle, name), asked_for::answer_to(handle, name)) };
     match answer {
-        Answer::Ours(entry) => asked_for::instead_of(found, entry),
-        Answer::Loaders | Answer::Nobodys => found,
+        AnsweredBy::Us(entry) => asked_for::instead_of(found, entry),
+        AnsweredBy::Loader | AnsweredBy::Nobody => found,
     }
 }
 
@@ -100,8 +101,8 @@ unsafe extern "C-unwind" fn ours_if_it_leads_there(handle: usize, name: *const c
 unsafe extern "C-unwind" fn behind_us(_: usize, name: *const c_char) -> usize {
     // SAFETY: what the program asks.
     let found = unsafe { ask_loader(libc::RTLD_NEXT as usize, name) };
-    // The loader looks behind whoever the call returns to. Something is still to be done here, so
-    // that is us: a compiler may turn a last call into a jump, and then it would be the program.
+    // `RTLD_NEXT` means behind the library that the call returns to, so the call above must not be
+    // the last thing here: a compiler would make it a jump, which returns to the program.
     if loaded_object::is_ours(found) { 0 } else { found }
 }
 
@@ -116,6 +117,10 @@ unsafe fn ask_loader(handle: usize, name: *const c_char) -> usize {
 
 /// Returns the loader's function, which the caller then jumps to.
 extern "C-unwind" fn before_answer(number: u32) -> usize {
+    if lock::are_abandoned() {
+        // Not even a guard: to open a library is not yet to use ggml.
+        return loaders_own(number);
+    }
     guard((), |this| {
         // The first thread that asks looks at what others have opened. What this thread is about
         // to open is not loaded yet: this thread looks at it when it asks next.
@@ -145,11 +150,17 @@ fn loaders_own(number: u32) -> usize {
 /// child that is forked meanwhile could never ask again.
 static OPENINGS: AtomicU32 = AtomicU32::new(0);
 /// The loader's counts of what was loaded and unloaded, when it was looked at last.
+#[unsafe(link_section = ".data.asleep")]
 static LOADED: AtomicU64 = AtomicU64::new(0);
+#[unsafe(link_section = ".data.asleep")]
 static UNLOADED: AtomicU64 = AtomicU64::new(0);
+/// There was something to look at.
+#[unsafe(link_section = ".data.asleep")]
+static HAS_LOOKED: AtomicBool = AtomicBool::new(false);
 static SEEN: Turns<Vec<Place>> = Turns::new(Vec::new());
 
 /// Looks at what was loaded since the last time.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) fn look() {
     if !current::is_on() {
         return;
@@ -160,21 +171,12 @@ pub(crate) fn look() {
     if is_same {
         return;
     }
-    // The next call comes soon.
-    let Some(mut turn) = SEEN.take() else {
-        return ThisThread::with(|this| this.looked_at.set(u32::MAX));
-    };
-    fault_point!();
-    let closed = patch::linked_in::forget_closed();
-    let now = loaded_object::all();
-    turn.value.retain(|place| {
-        !closed.contains(place) && now.iter().any(|object| object.place() == *place)
-    });
-    for object in now {
-        if !turn.value.contains(&object.place()) {
-            // Before it is looked at, so that it is not tried again if that fails.
-            turn.value.push(object.place());
-            look_at(&object, &turn);
+    // Most processes never have any such object.
+    if HAS_LOOKED.load(Ordering::Acquire) || exports::any(may_matter) {
+        HAS_LOOKED.store(true, Ordering::Release);
+        if !look_at_new() {
+            // Another thread does; the next call comes soon.
+            return ThisThread::with(|this| this.looked_at.set(u32::MAX));
         }
     }
     device_api::all().iter().for_each(|api| api.note_loaded());
@@ -183,10 +185,47 @@ pub(crate) fn look() {
     UNLOADED.store(unloaded, Ordering::Release);
 }
 
-fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
-    if loaded_object::is_ours(object.dynamic) || object.is_of_the_system() {
-        return;
+/// Half of what the processor's backend alone has, in the smallest builds; shells have less. (A library
+/// that shows one of the names may have less, too, and call another.)
+const LEAST_CODE: usize = 128 << 10;
+
+/// Whether an object may have something that is looked for.
+#[unsafe(link_section = ".text.asleep")]
+fn may_matter(object: Listed<'_>) -> bool {
+    if object.is_ours() || is_of_the_system(object.base(), |address| object.holds(address)) {
+        return false;
     }
+    let mut signs = SIGNS.iter().chain(&ALL_THERE_WAS).chain([&sockets::SIGN]);
+    object.code_bytes() >= LEAST_CODE || signs.any(|sign| object.shows(sign))
+}
+
+/// False if another thread is at it for too long.
+fn look_at_new() -> bool {
+    let Some(mut turn) = SEEN.take() else { return false };
+    fault_point!();
+    let closed = patch::linked_in::forget_closed();
+    let now = loaded_object::all();
+    let mut mattering = Vec::new();
+    exports::any(|object| {
+        mattering.extend(object.dynamic().filter(|_| may_matter(object)));
+        false
+    });
+    turn.value.retain(|place| {
+        !closed.contains(place) && now.iter().any(|object| object.place() == *place)
+    });
+    for object in now {
+        if !turn.value.contains(&object.place()) {
+            // Before it is looked at, so that it is not tried again if that fails.
+            turn.value.push(object.place());
+            if mattering.contains(&object.dynamic) {
+                look_at(&object, &turn);
+            }
+        }
+    }
+    true
+}
+
+fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     // Keeps it loaded while it is looked at, even if the program closes it.
     let held = Scope::of(&object.name);
     if held.is_none() || is_gone(&object.place()) {
@@ -208,9 +247,11 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     }
 }
 
+/// What a ggml shows that is from before backends existed, and others show as well.
+const ALL_THERE_WAS: [&CStr; 2] = [c"ggml_init", c"ggml_graph_compute"];
+
 /// A ggml from before backends existed calls none of the functions that the agent knows.
 fn say_if_old(object: &LoadedObject) {
-    const ALL_THERE_WAS: [&CStr; 2] = [c"ggml_init", c"ggml_graph_compute"];
     if ALL_THERE_WAS.iter().all(|name| exports::shows(object.base, object.dynamic, name)) {
         quiet_log::say(&[
             b"nothing is recorded of ",

@@ -9,12 +9,14 @@
 //! for ever.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
+use crate::c_library;
 use crate::fault::fault_point;
 use crate::ffi::which_ggml::{find_anywhere, is_own};
 use crate::lock;
-use crate::observe::fail_open::contained;
+use crate::observe::fail_open::in_any_case;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::inline;
 use crate::patch::loaded_object::{self, LoadedObject, is_ours};
@@ -27,36 +29,77 @@ pub(super) const PAST_A_HOOK: usize = 1 << 62;
 /// Marks a site that is a function of ggml's; no address of a program has this bit.
 const BEHIND_OURS: usize = 1 << 63;
 
-/// Call sites of one function in one process: a handful.
+/// Objects from which one function is called in one process: a handful.
 const REMEMBERED: usize = 16;
+/// Code that belongs to no object was made at run time, and its callers are remembered by the page.
+const PAGE: usize = 4096;
+/// In place of an address, until the rest is filled in. No caller has this one.
+const BEING_FILLED: usize = usize::MAX;
 
 /// An entry point we stand in for. Without its name, so that the loader has nothing to fill in
 /// here in processes without ggml.
 #[derive(Debug)]
 pub(crate) struct RealFunction {
-    remembered: [CallSite; REMEMBERED],
-    /// The loader's count of unloads when the sites were remembered.
+    remembered: [Callers; REMEMBERED],
+    /// How often callers had to make room for others.
+    replaced: AtomicUsize,
+    /// The loader's count of unloads when the callers were remembered.
     unloads: AtomicU64,
 }
 
+/// All code that reaches the same function: that of one object.
 #[derive(Debug)]
-struct CallSite {
-    /// Where the call returns to; for a tail call out of a function that we called, that
-    /// function, marked.
-    address: AtomicUsize,
+struct Callers {
+    /// Where a call returns to; for a tail call out of a function that we called, where that function
+    /// is, marked. From the first address, 0 for nobody, to that behind the last.
+    start: AtomicUsize,
+    end: AtomicUsize,
     function: AtomicUsize,
 }
 
-impl CallSite {
+impl Callers {
     const fn none() -> Self {
-        CallSite { address: AtomicUsize::new(0), function: AtomicUsize::new(0) }
+        Callers {
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            function: AtomicUsize::new(0),
+        }
+    }
+
+    /// What the one at this site reaches, if it is one of them.
+    #[inline(always)]
+    fn reach(&self, site: usize) -> Option<usize> {
+        let start = self.start.load(Ordering::Acquire);
+        if start == 0 || site < start || site >= self.end.load(Ordering::Relaxed) {
+            return None;
+        }
+        let function = self.function.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        // Others may have taken the place meanwhile.
+        (self.start.load(Ordering::Relaxed) == start && function != 0).then_some(function)
+    }
+
+    /// Whether the place, which held these, could be taken.
+    fn replace(&self, before: usize, callers: &Range<usize>, function: usize) -> bool {
+        let order = Ordering::AcqRel;
+        if before == BEING_FILLED
+            || self.start.compare_exchange(before, BEING_FILLED, order, Ordering::Relaxed).is_err()
+        {
+            return false;
+        }
+        fence(Ordering::Release);
+        self.end.store(callers.end, Ordering::Relaxed);
+        self.function.store(function, Ordering::Relaxed);
+        self.start.store(callers.start, Ordering::Release);
+        true
     }
 }
 
 impl RealFunction {
     pub(crate) const fn new() -> Self {
         RealFunction {
-            remembered: [const { CallSite::none() }; REMEMBERED],
+            remembered: [const { Callers::none() }; REMEMBERED],
+            replaced: AtomicUsize::new(0),
             unloads: AtomicU64::new(0),
         }
     }
@@ -71,7 +114,7 @@ impl RealFunction {
         }
     }
 
-    /// Without any change, as most calls come from a few places again and again.
+    /// The fast way, which changes nothing: most calls come from the same few places.
     #[inline(always)]
     fn recall_at_once(&self, site: usize) -> Option<usize> {
         if self.unloads.load(Ordering::Acquire) != loaded_object::unloads() {
@@ -88,7 +131,7 @@ impl RealFunction {
             return return_address & !PAST_A_HOOK;
         }
         // Whatever fails in the agent, the program must get its function.
-        let function = contained(0, || self.remembered_or_found(symbol, site));
+        let function = in_any_case(0, || self.remembered_or_found(symbol, site));
         if function != 0 { function } else { found_otherwise(symbol, return_address) }
     }
 
@@ -106,42 +149,47 @@ impl RealFunction {
     fn forget_after_unload(&self) {
         let unloads = loaded_object::unloads();
         if self.unloads.swap(unloads, Ordering::AcqRel) != unloads {
-            for site in &self.remembered {
-                site.address.store(0, Ordering::Release);
+            for callers in &self.remembered {
+                callers.start.store(0, Ordering::Release);
             }
         }
     }
 
     #[inline(always)]
     fn recall(&self, site: usize) -> Option<usize> {
-        let known =
-            self.remembered.iter().find(|known| known.address.load(Ordering::Acquire) == site)?;
-        Some(known.function.load(Ordering::Relaxed)).filter(|&function| function != 0)
+        self.remembered.iter().find_map(|callers| callers.reach(site))
     }
 
     #[cold]
     fn find_and_remember(&self, symbol: &CStr, site: usize) -> usize {
         fault_point!();
-        let function = inline::way_past(find_from(site & !BEHIND_OURS, symbol));
+        let caller = LoadedObject::containing(site & !BEHIND_OURS);
+        let function = inline::way_past(find_from(caller.as_ref(), symbol));
         fault_point!();
-        let free = self.remembered.iter().find(|place| {
-            let order = Ordering::AcqRel;
-            // A mark no return address has, until the function is filled in.
-            place.address.compare_exchange(0, usize::MAX, order, Ordering::Relaxed).is_ok()
-        });
-        if let Some(place) = free {
-            place.function.store(function, Ordering::Relaxed);
-            place.address.store(site, Ordering::Release);
-        }
+        let mark = site & BEHIND_OURS;
+        let page = (site & !mark) / PAGE * PAGE;
+        let bounds = caller.and_then(|object| object.bounds()).unwrap_or(page..page + PAGE);
+        self.remember(bounds.start | mark..bounds.end | mark, function);
         function
+    }
+
+    fn remember(&self, callers: Range<usize>, function: usize) {
+        if self.remembered.iter().any(|place| place.replace(0, &callers, function)) {
+            return;
+        }
+        // Code that is made at run time comes and goes.
+        let number = self.replaced.fetch_add(1, Ordering::Relaxed) % REMEMBERED;
+        let place = &self.remembered[number];
+        place.replace(place.start.load(Ordering::Relaxed), &callers, function);
     }
 }
 
-/// What a call is remembered by.
+/// The key under which a call site is remembered.
 #[inline(always)]
 fn site_of(return_address: usize) -> usize {
     if is_ours(return_address) {
-        // The same wrapper serves every copy of ggml; the function it called tells.
+        // The same wrapper serves every copy of ggml; the real function that it called last tells
+        // which copy this is.
         ThisThread::with(|this| this.last_real.get()) | BEHIND_OURS
     } else {
         return_address
@@ -150,14 +198,14 @@ fn site_of(return_address: usize) -> usize {
 
 #[cold]
 fn found_otherwise(symbol: &CStr, return_address: usize) -> usize {
-    let find = || inline::way_past(find_from(return_address, symbol));
-    let function = contained(0, find);
+    let caller = || LoadedObject::containing(return_address);
+    let find = || inline::way_past(find_from(caller().as_ref(), symbol));
+    let function = in_any_case(0, find);
     if function != 0 { function } else { next(symbol) }
 }
 
-/// The symbol as code at `address` would see it, never our own.
-fn find_from(address: usize, symbol: &CStr) -> usize {
-    let caller = LoadedObject::containing(address);
+/// The symbol as code of an object would see it, never our own.
+fn find_from(caller: Option<&LoadedObject>, symbol: &CStr) -> usize {
     let scope = caller.and_then(|object| Scope::of(&object.name));
     let found = scope.map_or(0, |scope| scope.find(symbol));
     if found != 0 && !is_ours(found) && is_own(symbol, found) {
@@ -175,5 +223,40 @@ fn find_from(address: usize, symbol: &CStr) -> usize {
 fn next(symbol: &CStr) -> usize {
     lock::before_asking_the_loader();
     // SAFETY: a look-up by a C string.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize }
+    let found = unsafe { libc::dlsym(libc::RTLD_NEXT, symbol.as_ptr()) as usize };
+    c_library::forget_loader_error(found == 0);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(function: &RealFunction) -> usize {
+        let places = function.remembered.iter();
+        places.filter(|place| place.start.load(Ordering::Relaxed) != 0).count()
+    }
+
+    #[test]
+    fn all_calls_from_one_object_are_remembered_as_one() {
+        static REAL: RealFunction = RealFunction::new();
+        let somewhere = libc::qsort as *const () as usize;
+        let found: Vec<usize> =
+            (0..100).map(|at| REAL.for_caller(c"getpid", somewhere + at)).collect();
+        assert!(found[0] != 0 && found.iter().all(|function| *function == found[0]));
+        assert_eq!(taken(&REAL), 1);
+        assert!((0..100).all(|at| REAL.recall(somewhere + at) == Some(found[0])));
+    }
+
+    #[test]
+    fn callers_of_no_object_are_remembered_by_the_page_and_make_room() {
+        static REAL: RealFunction = RealFunction::new();
+        let nowhere = |page: usize| 16 + page * PAGE;
+        for page in 1..=40 {
+            let found = REAL.for_caller(c"getpid", nowhere(page));
+            assert_eq!(REAL.recall(nowhere(page) + 100), Some(found), "the newest is there");
+        }
+        assert_eq!(taken(&REAL), REMEMBERED);
+        assert_eq!(REAL.recall(nowhere(1)), None, "one of the oldest");
+    }
 }

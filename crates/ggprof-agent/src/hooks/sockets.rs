@@ -14,13 +14,13 @@ use crate::patch::got;
 use crate::patch::loaded_object::LoadedObject;
 
 /// A function that every version of ggml's RPC shows.
-const SIGN: &CStr = c"ggml_backend_rpc_buffer_type";
+pub(super) const SIGN: &CStr = c"ggml_backend_rpc_buffer_type";
 
 type Send = unsafe extern "C-unwind" fn(c_int, *const c_void, usize, c_int) -> isize;
 type Receive = unsafe extern "C-unwind" fn(c_int, *mut c_void, usize, c_int) -> isize;
 type Connect = unsafe extern "C-unwind" fn(c_int, *const c_void, u32) -> c_int;
 type Accept = unsafe extern "C-unwind" fn(c_int, *mut c_void, *mut u32) -> c_int;
-type Close = unsafe extern "C-unwind" fn(c_int) -> c_int;
+type CloseSocket = unsafe extern "C-unwind" fn(c_int) -> c_int;
 
 /// The functions, in the order of [`REAL`].
 const NAMES: [&CStr; 5] = [c"send", c"recv", c"connect", c"accept", c"close"];
@@ -138,8 +138,8 @@ unsafe extern "C-unwind" fn accept(fd: c_int, address: *mut c_void, bytes: *mut 
 }
 
 unsafe extern "C-unwind" fn close(fd: c_int) -> c_int {
-    // Before it is closed: then the number may be another connection's at once.
+    // Before it is closed: right afterwards another connection may have its number.
     transfers::end(fd);
     // SAFETY: as above.
-    unsafe { real!(CLOSE, Close)(fd) }
+    unsafe { real!(CLOSE, CloseSocket)(fd) }
 }

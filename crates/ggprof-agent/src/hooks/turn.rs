@@ -32,12 +32,12 @@ pub(super) struct Turns<T> {
     value: Tried<T>,
 }
 
-/// What is needed to look, as long as the turn lasts.
+/// The right to look at new libraries, and what is needed for it, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'a, T> {
     turns: &'a Turns<T>,
     pub(super) value: MutexGuard<'a, T>,
-    /// What is new may be in use.
+    /// New libraries may already be in use.
     is_late: bool,
 }
 

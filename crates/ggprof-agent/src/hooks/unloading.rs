@@ -10,7 +10,7 @@ use crate::patch::{loaded_object, scope};
 /// Called by programs as libc's own.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
-    // Counted before and after: what other threads remember meanwhile may be about this library.
+    // Counted before and after, because another thread may note this library while it is closed.
     loaded_object::note_closing();
     // SAFETY: what the program would have called, with what it passed.
     let status = unsafe { scope::close(handle) };

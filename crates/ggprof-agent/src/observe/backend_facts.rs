@@ -4,7 +4,8 @@
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
-use super::backend_hooks::{BackendHooks, Hooked};
+use super::backend_hooks::{BackendHooks, HookedOps};
+use super::coverage::{self, Subject};
 use super::instance::{Instance, file_name, file_path};
 use super::ticking::{self, Setter};
 use super::{device_api, devices};
@@ -20,7 +21,7 @@ pub(super) struct BackendFacts {
     pub(super) device_type: u8,
     /// Every node is seen as it is computed.
     pub(super) ops_seen: bool,
-    /// Some waits of threads for each other are.
+    /// Some waits of threads for each other are seen.
     pub(super) waits_seen: bool,
     /// The way to set its abort callback, where ops are seen by ticks only.
     pub(super) tick_setter: Option<Setter>,
@@ -31,7 +32,7 @@ pub(super) struct BackendFacts {
     /// The API that its library hands work to, by its place in the list of all.
     pub(super) device_api: Option<usize>,
     copies: bool,
-    hooked: Hooked,
+    hooked: HookedOps,
     /// Why the kernels of a device cannot be seen, if they cannot.
     why_no_kernels: Option<CoveredWhy>,
     blas: String,
@@ -68,7 +69,7 @@ impl BackendFacts {
         let hooked = match &object {
             // Without the layout of nodes, nothing can be recorded about an op.
             Some(object) if on_processor && instance.layouts.is_some() => (hooks.ops)(object),
-            _ => Hooked::not(Why::plain(CoveredWhy::NotAnnounced)),
+            _ => HookedOps::not(Why::plain(CoveredWhy::NotAnnounced)),
         };
         fault_point!();
         // ggml ends the program if the backend belongs to another library.
@@ -126,19 +127,9 @@ impl BackendFacts {
         };
         lane.define_lasting(Owner::Backend(id), &record.encode());
         fault_point!();
-        self.cover(instance, lane, |what, how, count, why| {
-            let record = layout::Coverage {
-                how: how as u8,
-                what: what as u16,
-                backend: id,
-                instance: instance.id,
-                library,
-                why: why.code as u32,
-                detail: interner.lasting_text(lane, why.detail.as_bytes()),
-                count,
-                ..Default::default()
-            };
-            lane.define_lasting(Owner::Backend(id), &record.encode());
+        drop(interner);
+        self.cover(instance, lane, |what, how, why| {
+            coverage::say(lane, Subject::Backend(id), what, (how, why));
         });
     }
 
@@ -147,48 +138,48 @@ impl BackendFacts {
         api.is_some_and(|api| api.covers_itself())
     }
 
-    /// Records what is seen, how, with how many hooks, or why it is not seen.
+    /// Records what is seen, how, or why it is not seen.
     fn cover(
         &self,
         instance: &Instance,
         lane: &HeldLane<'_>,
-        mut cover: impl FnMut(Covered, CoveredHow, u32, Why<'_>),
+        cover: impl Fn(Covered, CoveredHow, Why<'_>),
     ) {
         let hooked = &self.hooked;
         let untold_if = |seen, why| Why::plain(if seen { CoveredWhy::Untold } else { why });
-        cover(Covered::Splits, CoveredHow::FunctionTable, 1, Why::UNTOLD);
+        cover(Covered::Splits, CoveredHow::FunctionTable, Why::UNTOLD);
         if self.copies {
-            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, 1, Why::UNTOLD);
+            cover(Covered::AsyncCopies, CoveredHow::FunctionTable, Why::UNTOLD);
         }
         if let Some(why) = self.why_no_kernels {
-            cover(Covered::Kernels, CoveredHow::Not, 0, Why::plain(why));
+            cover(Covered::Kernels, CoveredHow::Not, Why::plain(why));
         }
         if instance.layouts.is_none() {
             let why = Why::plain(CoveredWhy::FieldsUnknown);
-            cover(Covered::Ops, CoveredHow::Not, 0, why);
+            cover(Covered::Ops, CoveredHow::Not, why);
             return;
         }
         let seen = |seen: bool| if seen { hooked.how } else { CoveredHow::Not };
         if self.ops_seen {
-            cover(Covered::Ops, hooked.how, 1, Why::UNTOLD);
+            cover(Covered::Ops, hooked.how, Why::UNTOLD);
             let why = untold_if(hooked.barrier, CoveredWhy::NoBarrierCalls);
-            cover(Covered::BarrierWaits, seen(hooked.barrier), 1, why);
+            cover(Covered::BarrierWaits, seen(hooked.barrier), why);
             let why = untold_if(hooked.forward > 0, CoveredWhy::NoOpFunctions);
-            cover(Covered::Fusions, seen(hooked.forward > 0), hooked.forward, why);
+            cover(Covered::Fusions, seen(hooked.forward > 0), why);
         } else if self.tick_setter.is_some() {
-            cover(Covered::Ops, CoveredHow::AbortCallback, 1, hooked.reason);
+            cover(Covered::Ops, CoveredHow::AbortCallback, hooked.reason);
             let why = Why::plain(CoveredWhy::FirstThreadOnly);
-            cover(Covered::BarrierWaits, CoveredHow::Not, 0, why);
+            cover(Covered::BarrierWaits, CoveredHow::Not, why);
         } else if self.is_host_accelerator {
             let code = match &*self.blas {
                 "" => CoveredWhy::Untold,
                 _ => CoveredWhy::LeftToLibrary,
             };
-            cover(Covered::Ops, CoveredHow::NodeByNode, 1, Why { code, detail: &self.blas });
+            cover(Covered::Ops, CoveredHow::NodeByNode, Why { code, detail: &self.blas });
         } else if lane.recorder.serialize {
-            cover(Covered::Ops, CoveredHow::Serialized, 1, Why::UNTOLD);
+            cover(Covered::Ops, CoveredHow::Serialized, Why::UNTOLD);
         } else if !self.is_covered_by_api() {
-            cover(Covered::Ops, CoveredHow::Not, 0, hooked.reason);
+            cover(Covered::Ops, CoveredHow::Not, hooked.reason);
         }
     }
 }

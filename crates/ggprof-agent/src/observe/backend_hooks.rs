@@ -14,14 +14,14 @@ pub(crate) struct BackendHooks {
     pub(crate) cpy_tensor_async: CpyTensorAsync,
     pub(crate) free: Free,
     /// The ops of a library that computes on the processor.
-    pub(crate) ops: fn(&LoadedObject) -> Hooked,
+    pub(crate) ops: fn(&LoadedObject) -> HookedOps,
     /// The questions of a device's library about its nodes; false where it asks none.
     pub(crate) nodes: fn(&LoadedObject) -> bool,
 }
 
 /// What could be hooked in a library.
 #[derive(Clone, Debug)]
-pub(crate) struct Hooked {
+pub(crate) struct HookedOps {
     pub(crate) how: CoveredHow,
     pub(crate) ops: bool,
     pub(crate) barrier: bool,
@@ -30,8 +30,8 @@ pub(crate) struct Hooked {
     pub(crate) reason: Why<'static>,
 }
 
-impl Hooked {
-    pub(crate) fn not(reason: Why<'static>) -> Hooked {
-        Hooked { how: CoveredHow::Not, ops: false, barrier: false, forward: 0, reason }
+impl HookedOps {
+    pub(crate) fn not(reason: Why<'static>) -> HookedOps {
+        HookedOps { how: CoveredHow::Not, ops: false, barrier: false, forward: 0, reason }
     }
 }

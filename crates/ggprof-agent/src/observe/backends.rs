@@ -13,7 +13,7 @@ use super::device_api::DeviceApi;
 use super::instance::Instance;
 use super::this_thread::ThisThread;
 use super::ticking::{self, Setter};
-use super::{buffers, device_api, devices, schedulers};
+use super::{buffers, device_api, device_memory, devices, schedulers};
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::{BackendSlot, Synchronize, original};
@@ -62,7 +62,7 @@ pub(crate) struct Adopted {
     is_freed: AtomicBool,
 }
 
-/// Entries in the order in which they were taken: the first that is not ends the list.
+/// Entries in the order in which they were taken. The list ends at the first that is not taken.
 struct Chunk {
     entries: [Adopted; CHUNK],
     next: OnceLock<Box<Chunk>>,
@@ -103,7 +103,7 @@ fn new_entry() -> &'static Adopted {
 static ADOPTING: Ranked<{ rank::ADOPTING }, u32> = Ranked::new(0);
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &ADOPTING
 }
 
@@ -152,9 +152,8 @@ pub(super) fn devices_in(scheduler: usize) -> Vec<&'static Adopted> {
     adopted().filter(is_one).collect()
 }
 
-/// Waits until every backend of the API with this name has nothing left to do. Called at a moment
-/// when `DeviceApi::while_nobody_waits` would wait, without which no backend stops being one
-/// (`note_free`).
+/// Waits until every backend of the API with this name has nothing left to do. The caller holds the
+/// lock that `DeviceApi::while_nobody_waits` takes, so no backend is freed meanwhile (`note_free`).
 pub(crate) fn wait_for_all_of(name: &str) {
     let is_of = |entry: &&Adopted| entry.device_api().is_some_and(|api| api.name() == name);
     for entry in adopted().filter(is_of) {
@@ -210,6 +209,7 @@ pub(crate) fn adopt(
     fault_point!();
     // The program may have loaded its weights before it made a backend.
     buffers::describe_all(&lane);
+    device_memory::describe_all(&lane);
     fault_point!();
     entry.take_in((backend, *count), instance, own, &facts, hooks);
     note_change();
@@ -282,8 +282,8 @@ impl Adopted {
         Adopted { device_api, id, ..Adopted::none() }
     }
 
-    /// Whether the entry can go over to another backend: its own was freed, and for copies of its
-    /// own's struct the new one's functions are the same.
+    /// Whether the entry can be reused for another backend: its own was freed, and the new one has the
+    /// same functions, which copies of the old one's struct may still need.
     fn can_serve(&self, backend: Pointer, own: OwnFunctions) -> bool {
         let is = |kept: &AtomicUsize, function| kept.load(Ordering::Acquire) == function;
         self.is_freed.load(Ordering::Acquire)
@@ -342,7 +342,7 @@ impl Adopted {
         self.synchronize.store(own.synchronize, Ordering::Release);
         self.free.store(own.free, Ordering::Release);
         self.backend.store(backend as usize, Ordering::Release);
-        // A thread that sees this waits for the backend, not for the one that had the entry before.
+        // Stored last: a thread that sees it may wait for the backend, and must find the new one.
         self.device_api.store(facts.device_api.map_or(0, |place| place + 1), Ordering::Release);
         fault_point!();
         let at = instance.backend.unwrap_or_default();
@@ -384,7 +384,7 @@ impl Adopted {
         self.ops_seen.load(Ordering::Relaxed)
     }
 
-    /// True once.
+    /// True at the first call, false ever after.
     pub(super) fn is_new_to_experts(&self) -> bool {
         !self.experts_covered.swap(true, Ordering::Relaxed)
     }
@@ -452,7 +452,7 @@ impl Adopted {
         self.device.store(0, Ordering::Relaxed);
         ticking::forget(self.backend.load(Ordering::Acquire) as Pointer);
         note_change();
-        // Whatever happens below: no thread waits for it any more.
+        // First, so that no thread waits for this backend any more, whatever happens below.
         let api = self.device_api();
         if let Some(api) = api {
             api.while_nobody_waits(&mut || self.device_api.store(0, Ordering::Release));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ggprof_spool::layout::{BATCH_ENCODE, BATCH_SEQUENCE_BYTES, BatchBegin, BatchEnd};
 
+use super::begun::{Begun, CanBeLeft, Frame};
 use super::contexts;
 use super::fail_open;
 use super::run::UNWOUND;
@@ -22,16 +23,21 @@ use crate::recorder::lane::HeldLane;
 /// Calls of the process, recorded or not.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
+/// The number of a call, or of a graph run that stands for one.
+pub(super) fn next_call() -> u32 {
+    CALLS.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// The function that was called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
+pub(crate) enum BatchFunction {
     Decode,
     Encode,
 }
 
 /// A call of libllama that this thread is in.
 #[derive(Debug)]
-pub(crate) struct Call {
+pub(crate) struct BatchCall {
     number: u32,
     context: u32,
     start: u64,
@@ -42,34 +48,34 @@ pub(crate) struct Call {
 /// What happens on this thread belongs to the call, until this is dropped. Dropped by a passing
 /// exception, the call's end is still written.
 #[derive(Debug)]
-pub(crate) struct ThreadInCall {
-    call: Box<Call>,
-    is_finished: bool,
-}
+pub(crate) struct ThreadInCall(Begun<BatchCall>);
 
 impl ThreadInCall {
     /// `None` inside another call, and where nothing is recorded.
     pub(crate) fn enter(
         this: &ThisThread,
-        function: Function,
+        frame: Frame,
+        function: BatchFunction,
         context: Pointer,
         facts: impl FnOnce() -> BatchFacts,
     ) -> Option<ThreadInCall> {
         current::recording_or_forked()?;
-        let number = CALLS.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = next_call();
         if !this.call.get().is_null() {
             return None;
         }
         let mut batch = facts();
         fault_point!();
         let start = clock::ticks();
-        if function == Function::Encode {
+        if function == BatchFunction::Encode {
             batch.flags |= BATCH_ENCODE;
         }
         let context = contexts::number(context);
-        let call = Box::new(Call { number, context, start, batch, is_written: Cell::new(false) });
-        this.call.set(&raw const *call);
-        Some(ThreadInCall { call, is_finished: false })
+        let call = BatchCall { number, context, start, batch, is_written: Cell::new(false) };
+        let begun = Begun::new(this, frame, call);
+        fault_point!();
+        this.call.set(begun.value());
+        Some(ThreadInCall(begun))
     }
 
     /// After the real function, outside any guard.
@@ -78,24 +84,33 @@ impl ThreadInCall {
     }
 
     fn end(&mut self, status: c_int) {
-        self.is_finished = true;
-        let ticks = clock::ticks();
-        ThisThread::with(|this| this.call.set(std::ptr::null()));
-        if self.call.is_written.get() {
-            fail_open::guard((), |this| self.call.write_end(this, status, ticks));
+        if let Some(call) = self.0.take() {
+            call.end(status, clock::ticks());
         }
     }
 }
 
 impl Drop for ThreadInCall {
     fn drop(&mut self) {
-        if !self.is_finished {
-            self.end(UNWOUND);
-        }
+        self.end(UNWOUND);
     }
 }
 
-impl Call {
+impl CanBeLeft for BatchCall {
+    fn left(self) {
+        let ticks = ThisThread::with(|this| this.last_seen.get()).max(self.start);
+        self.end(UNWOUND, ticks);
+    }
+}
+
+impl BatchCall {
+    fn end(self, status: c_int, ticks: u64) {
+        ThisThread::with(|this| this.call.set(std::ptr::null()));
+        if self.is_written.get() {
+            fail_open::guard((), |this| self.write_end(this, status, ticks));
+        }
+    }
+
     fn write_begin(&self, this: &ThisThread, lane: &HeldLane<'_>) {
         let BatchFacts { flags, tokens, outputs, sequences } = &self.batch;
         let begin = BatchBegin {
@@ -112,12 +127,13 @@ impl Call {
         let mut tail = Vec::with_capacity(sequences.len() * BATCH_SEQUENCE_BYTES);
         sequences.iter().for_each(|sequence| tail.extend_from_slice(&sequence.encode()));
         lane.put_long(&mut begin.encode(), &tail);
+        fault_point!();
     }
 
     fn write_end(&self, this: &ThisThread, status: c_int, ticks: u64) {
+        fault_point!();
         this.with_lane(|lane| {
-            let (call, context) = (self.number, self.context);
-            let end = BatchEnd { call, context, status, ticks, ..Default::default() };
+            let end = BatchEnd { call: self.number, status, ticks, ..Default::default() };
             lane.put(&end.encode());
         });
     }
@@ -125,7 +141,7 @@ impl Call {
 
 /// A graph run of this thread is about to be written down, and with it the call that it is part of.
 pub(crate) fn note_run(this: &ThisThread, lane: &HeldLane<'_>) {
-    // SAFETY: whoever is in the call keeps it, and is further up on this very thread.
+    // SAFETY: it is this thread's, and removed from here before it is freed (`Call::end`).
     let Some(call) = (unsafe { this.call.get().as_ref() }) else { return };
     if !call.is_written.replace(true) {
         fault_point!();

@@ -6,7 +6,7 @@ pub(crate) struct Budget {
     permille: u64,
     began_ns: Option<u64>,
     spent_ns: u64,
-    /// The part of it that had to be taken.
+    /// The part of what was taken that could not be avoided.
     unchosen_ns: u64,
 }
 
@@ -19,16 +19,17 @@ impl Budget {
         self.spent_ns += took_ns;
     }
 
-    /// Takes time that has to be taken anyway, as long as half of the budget is left for choices.
+    /// Takes time for something that is done anyway, but never more than half of the budget: the
+    /// other half stays for what can be chosen.
     pub(crate) fn spend_unchosen(&mut self, took_ns: u64, now_ns: u64) {
         let room_ns = (self.earned_ns(now_ns) / 2).saturating_sub(self.unchosen_ns);
         self.unchosen_ns += took_ns.min(room_ns);
         self.spent_ns += took_ns.min(room_ns);
     }
 
-    /// Whether so much can be taken now, given what is lent in advance.
-    pub(crate) fn allows(&mut self, cost_ns: u64, lent_ns: u64, now_ns: u64) -> bool {
-        self.spent_ns + cost_ns <= self.earned_ns(now_ns) + lent_ns
+    /// Whether so much can be taken now, given an advance on the budget.
+    pub(crate) fn allows(&mut self, cost_ns: u64, advance_ns: u64, now_ns: u64) -> bool {
+        self.spent_ns + cost_ns <= self.earned_ns(now_ns) + advance_ns
     }
 
     fn earned_ns(&mut self, now_ns: u64) -> u64 {

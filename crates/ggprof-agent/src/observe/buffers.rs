@@ -8,6 +8,7 @@ use std::ffi::c_int;
 
 use ggprof_spool::layout::{self, BUFFER_ON_HOST, BUFFER_USAGE_UNKNOWN};
 
+use super::device_memory::Told;
 use super::instance::Instance;
 use super::memory_kinds;
 use super::this_thread::ThisThread;
@@ -28,6 +29,8 @@ const MOST_LIVE: usize = 1 << 14;
 struct KnownBuffers {
     live: Vec<Buffer>,
     count: u32,
+    /// What devices said of their memory.
+    told: Vec<Told>,
     /// The functions of the ggml that made the last one: where it is, and the loader's count of
     /// unloads.
     last_api: Option<((Place, u64), Api)>,
@@ -57,16 +60,16 @@ pub(super) struct Facts {
 }
 
 static KNOWN: Ranked<{ rank::BUFFERS }, KnownBuffers> =
-    Ranked::new(KnownBuffers { live: Vec::new(), count: 0, last_api: None });
+    Ranked::new(KnownBuffers { live: Vec::new(), count: 0, told: Vec::new(), last_api: None });
 
-/// For the length of a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+/// For holding it during a fork.
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &KNOWN
 }
 
-/// A call that makes a buffer. Some types of buffers make one of another type and change it, and
-/// some make several and one that holds them together: so what comes out of a call counts if it
-/// is the one that was made inside, which now says what it has become, or if none was.
+/// A call that makes a buffer. Calls nest: some types of buffers make one of another type and change
+/// it, and some make several and one that holds them together. So the result of the outer call counts
+/// only if it is the buffer that was made inside, with what it has become, or if none was made inside.
 #[derive(Debug)]
 pub(crate) struct Making {
     outer: u32,
@@ -90,7 +93,7 @@ impl Making {
         fault_point!();
         let others_were_made = this.buffers_made.get() > 0;
         if !others_were_made {
-            // One at the same address was freed out of our sight, at the latest now.
+            // If one is known at this address, it was freed without a call that the agent sees.
             note_free(this, buffer);
         }
         take_in(buffer as usize, facts, others_were_made);
@@ -190,8 +193,13 @@ pub(crate) fn describe_all(lane: &HeldLane<'_>) {
     }
 }
 
+/// What devices said of their memory, which is known as long as buffers are.
+pub(super) fn with_told<R>(work: impl FnOnce(&mut Vec<Told>) -> R) -> R {
+    work(&mut KNOWN.lock().told)
+}
+
 impl KnownBuffers {
-    /// Changes the buffer at an address; whether there is one, and it is another now.
+    /// Changes the buffer at an address. True if there is one, and the change made a difference.
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Buffer) -> bool) -> bool {
         let buffer = self.live.iter_mut().find(|buffer| buffer.at == at);
         buffer.is_some_and(|buffer| {
@@ -265,9 +273,9 @@ impl Facts {
     }
 }
 
-/// The functions of the ggml behind one that makes buffers. Asked for without `Instance`, which
+/// The functions of the ggml behind one that makes buffers or tells of memory. Asked for without `Instance`, which
 /// needs a recording.
-fn api_behind(real: usize) -> Option<Api> {
+pub(super) fn api_behind(real: usize) -> Option<Api> {
     let object = LoadedObject::containing(which_ggml::of_ggml(real))?;
     let found = (object.place(), loaded_object::unloads());
     let known = KNOWN.lock().last_api.as_ref().filter(|(of, _)| *of == found).map(|(_, api)| *api);

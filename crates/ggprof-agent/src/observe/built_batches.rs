@@ -4,6 +4,7 @@
 
 use ggprof_spool::layout::BATCH_EMBEDDINGS;
 
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::llama::BatchFacts;
 use crate::lock::{HeldAtFork, Ranked, rank};
@@ -32,13 +33,14 @@ struct Built {
 
 static BATCHES: Ranked<{ rank::BATCHES }, Vec<Built>> = Ranked::new(Vec::new());
 
-/// For the length of a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+/// For holding it during a fork.
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &BATCHES
 }
 
 fn with<R>(batch: Pointer, work: impl FnOnce(&mut Built) -> R) -> R {
     let mut batches = BATCHES.lock();
+    fault_point!();
     let place = match batches.iter().position(|built| built.at == batch as usize) {
         Some(place) => place,
         None => {
@@ -89,7 +91,7 @@ fn change_row(batch: Pointer, row: i32, change: impl FnOnce(&mut Row)) {
     with(batch, |built| _ = built.rows.get_mut(row).map(change));
 }
 
-/// It is empty again.
+/// The program cleared the batch.
 pub(crate) fn clear(batch: Pointer) {
     with(batch, |built| {
         built.rows.clear();

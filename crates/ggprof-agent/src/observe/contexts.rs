@@ -5,19 +5,20 @@ use ggprof_spool::layout::{self, ContextChange, NONE};
 
 use super::this_thread::ThisThread;
 use crate::clock;
+use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::recorder::current;
 
-struct Live {
+struct LiveContext {
     context: usize,
-    /// 0 until the program asks for it.
+    /// The object for its memory; 0 until the program asks for it.
     memory: usize,
     id: u32,
 }
 
 struct Contexts {
-    live: Vec<Live>,
+    live: Vec<LiveContext>,
     count: u32,
 }
 
@@ -27,8 +28,8 @@ const MOST_LIVE: usize = 1024;
 static CONTEXTS: Ranked<{ rank::CONTEXTS }, Contexts> =
     Ranked::new(Contexts { live: Vec::new(), count: 0 });
 
-/// For the length of a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+/// For holding it during a fork.
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &CONTEXTS
 }
 
@@ -44,13 +45,15 @@ pub(crate) fn number(context: Pointer) -> u32 {
     }
     contexts.count += 1;
     let id = contexts.count;
-    contexts.live.push(Live { context: context as usize, memory: 0, id });
+    fault_point!();
+    contexts.live.push(LiveContext { context: context as usize, memory: 0, id });
     id
 }
 
 /// The program asked a context for its memory.
 pub(crate) fn note_memory(context: Pointer, memory: usize) {
     let id = number(context);
+    fault_point!();
     let mut contexts = CONTEXTS.lock();
     if let Some(live) = contexts.live.iter_mut().find(|live| live.id == id) {
         live.memory = memory;
@@ -76,14 +79,19 @@ impl Change {
 
 /// `handle` is that of a context or of its memory.
 pub(crate) fn note_change(this: &ThisThread, handle: Pointer, change: Change) {
-    if current::recording().is_none() {
-        return;
+    if current::recording().is_some() {
+        write_change(this, number_behind(handle), change);
     }
-    let context = {
-        let contexts = CONTEXTS.lock();
-        let is_its = |live: &&Live| [live.context, live.memory].contains(&(handle as usize));
-        contexts.live.iter().find(is_its).map_or(NONE, |live| live.id)
-    };
+}
+
+fn number_behind(handle: Pointer) -> u32 {
+    let contexts = CONTEXTS.lock();
+    let is_its = |live: &&LiveContext| [live.context, live.memory].contains(&(handle as usize));
+    contexts.live.iter().find(is_its).map_or(NONE, |live| live.id)
+}
+
+fn write_change(this: &ThisThread, context: u32, change: Change) {
+    fault_point!();
     this.with_lane(|lane| {
         let Change { what, sequence, first, last, other } = change;
         let ticks = clock::ticks();
@@ -93,8 +101,20 @@ pub(crate) fn note_change(this: &ThisThread, handle: Pointer, change: Change) {
     });
 }
 
-/// The program frees a context: another one may get its address.
+/// A trial begins or ends. It comes before the first batch, so that the context has no number yet.
+pub(crate) fn note_trial(this: &ThisThread, context: Pointer, what: u8) {
+    if current::recording().is_some() {
+        number(context);
+        note_change(this, context, Change::of_all(what));
+    }
+}
+
+/// The program frees a context: another one may get its address. So it is forgotten first, whatever
+/// happens to the record.
 pub(crate) fn note_free(this: &ThisThread, context: Pointer) {
-    note_change(this, context, Change::of_all(layout::CONTEXT_FREED));
+    let number = number_behind(context);
     CONTEXTS.lock().live.retain(|live| live.context != context as usize);
+    if current::recording().is_some() {
+        write_change(this, number, Change::of_all(layout::CONTEXT_FREED));
+    }
 }

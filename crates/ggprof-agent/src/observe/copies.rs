@@ -78,6 +78,7 @@ pub(crate) fn note(
     copied: Copied,
 ) -> Option<()> {
     let end = clock::ticks();
+    this.note_copy(copied.source as usize, copied.target as usize);
     let recorder = current::start_recording()?;
     let lane = this.lane(recorder).filter(HeldLane::writes)?;
     fault_point!();
@@ -112,7 +113,6 @@ pub(crate) fn note(
     }
     record.flags |= if copied.may_be_pending { layout::COPY_ASYNC } else { 0 };
     record.run = this.run.get();
-    record.os_thread = this.os_thread();
     (record.start, record.end) = (copied.start, end);
     lane.put_long(&mut record.encode(), &[]);
     Some(())
@@ -184,7 +184,7 @@ impl<'t> Side<'t> {
         self.tensor.map_or(0, Tensor::name_sum)
     }
 
-    /// Never 0.
+    /// A key for the buffer's type; never 0.
     #[inline(always)]
     fn shape_sum(self) -> u64 {
         self.tensor.map_or(0, Tensor::shape_sum) | 1 << 63

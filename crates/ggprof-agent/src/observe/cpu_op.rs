@@ -40,8 +40,8 @@ impl ComputeParams {
     }
 }
 
-/// This thread begins its share of the node. What is rare is called as the last thing: then
-/// nothing is kept on the stack for it.
+/// This thread begins its share of the node. Rare cases are tail calls, so this function needs no
+/// stack frame.
 #[inline(always)]
 pub(crate) fn begin(this: &ThisThread, params: *const ComputeParams, tensor: usize) {
     match clock::quick_ticks() {
@@ -67,10 +67,10 @@ fn begin_now(this: &ThisThread, params: *const ComputeParams, tensor: usize, now
     begin_elsewhere(this, params, tensor, now);
 }
 
-/// The functions behind an announcement are called too, and fused ones without
-/// any: only a node that is not being computed yet begins here. `others` are
-/// arguments that may be further nodes of a fusion.
-/// Whether there was something new in the call; `None` where no recorded run has the node.
+/// Begins a node whose function is called without an announcement, as fused ones are. Functions of
+/// announced nodes arrive here as well and change nothing. `others` are arguments that may be
+/// further nodes of a fusion. Returns whether the call showed something new; `None` where no
+/// recorded run has the node.
 pub(crate) fn begin_unannounced(
     this: &ThisThread,
     params: *const ComputeParams,
@@ -125,7 +125,7 @@ fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize
 /// The thread has taken part in no graph that was begun since the agent came: it may be in the middle
 /// of one that was begun before, which is not recorded.
 fn is_of_earlier_graph(this: &ThisThread) -> bool {
-    this.log.get().is_none() && current::began_under_way()
+    this.log.get().is_none() && current::may_be_in_earlier_graph()
 }
 
 /// Finds the running graph that holds the tensor and takes part in it, or says what is lost.

@@ -3,7 +3,6 @@
 //! Most functions concern few APIs, so nearly all have a default.
 
 use std::fmt::Debug;
-use std::sync::OnceLock;
 
 use ggprof_spool::layout::CoveredWhy;
 
@@ -13,12 +12,10 @@ use crate::config::Environment;
 use crate::lock::HeldAtFork;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
-
-/// Locks of one API that are held while the process forks.
-pub(crate) type LocksAtFork = [Option<&'static dyn HeldAtFork>; 4];
+use crate::set_once::SetOnce;
 
 pub(crate) trait DeviceApi: Debug + Sync {
-    /// Tells it from the others.
+    /// The name that tells this API from the others.
     fn name(&self) -> &'static str;
 
     /// Variables that it looks at, besides those that are ours alone.
@@ -79,11 +76,11 @@ pub(crate) trait DeviceApi: Debug + Sync {
         work();
     }
 
-    /// The program frees a backend: what it works with is still there.
+    /// The program is about to free a backend, whose streams and the like are still there.
     fn before_backend_free(&self, _lane: &HeldLane<'_>, _freed: &Adopted) {}
 
-    /// A split, of whichever backend, is not recorded.
-    fn rest(&self) {}
+    /// A split, of whichever backend, is not recorded: a chance to put away what recording needs.
+    fn note_unrecorded_split(&self) {}
 
     /// The program has waited for all work of a scheduler's devices.
     fn note_waited(&self) {}
@@ -94,9 +91,9 @@ pub(crate) trait DeviceApi: Debug + Sync {
     /// Whether the program has used it: what devices did is out of reach in a forked child.
     fn is_in_use(&self) -> bool;
 
-    /// The locks that a forked child needs.
-    fn locks(&self) -> LocksAtFork {
-        [None; 4]
+    /// The locks that a forked child needs, numbered from 0 on; `None` behind the last.
+    fn fork_lock(&self, _number: usize) -> Option<&'static dyn HeldAtFork> {
+        None
     }
 
     /// Whether `withdraw` has something to do.
@@ -109,11 +106,20 @@ pub(crate) trait DeviceApi: Debug + Sync {
     fn withdraw(&self) {}
 }
 
-static REGISTERED: OnceLock<&'static [&'static dyn DeviceApi]> = OnceLock::new();
+#[unsafe(link_section = ".data.asleep")]
+static REGISTERED: SetOnce<&'static [&'static dyn DeviceApi]> = SetOnce::new();
 
 /// Called before anything can be recorded.
 pub(crate) fn register(known: &'static [&'static dyn DeviceApi]) {
-    let _ = REGISTERED.set(known);
+    REGISTERED.set(known);
+}
+
+/// Locks of one API that are held while the process forks. Without a list of them: nothing is
+/// allocated there.
+pub(crate) fn fork_locks(
+    api: &'static dyn DeviceApi,
+) -> impl Iterator<Item = &'static dyn HeldAtFork> {
+    (0..).map_while(|number| api.fork_lock(number))
 }
 
 pub(crate) fn all() -> &'static [&'static dyn DeviceApi] {

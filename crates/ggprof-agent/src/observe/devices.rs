@@ -1,7 +1,7 @@
 //! What ggml says about a backend's device.
 
 use super::instance::Instance;
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{Pointer, text};
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::scope::Scope;
 
@@ -50,6 +50,23 @@ pub(super) fn uses_host(instance: &Instance, device: Pointer) -> bool {
     // SAFETY: a live device of this instance, not null as it has a type; devices
     // are never freed.
     unsafe { is_host(buffer_type(device)) }
+}
+
+/// Whether the device is of another machine, which ggml's RPC reaches for the program.
+pub(super) fn is_remote(instance: &Instance, device: Pointer) -> bool {
+    let api = &instance.api;
+    let (Some(registry), Some(name)) =
+        (api.ggml_backend_dev_backend_reg, api.ggml_backend_reg_name)
+    else {
+        return false;
+    };
+    if device.is_null() {
+        return false;
+    }
+    // SAFETY: a live device of this instance, and its registry; neither is ever freed.
+    let registry = unsafe { registry(device) };
+    // SAFETY: as above.
+    !registry.is_null() && text(unsafe { name(registry) }) == b"RPC"
 }
 
 /// The library behind the one that calls a BLAS, with the directory it is in:

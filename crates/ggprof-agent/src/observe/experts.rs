@@ -7,19 +7,17 @@
 //! host's is read. Of large batches some tokens are enough, evenly spread.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::ptr::NonNull;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, ExpertCount, Why};
 
 use super::backends::Adopted;
+use super::coverage::{self, Subject};
+use super::host_numbers::{has_numbers, readable};
 use super::instance::Instance;
-use super::node;
 use super::this_thread::ThisThread;
 use crate::fault::fault_point;
-use crate::ffi::api::{Pointer, text};
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 /// Numbers that are read for one node at most: reading them takes no longer than recording the
@@ -27,50 +25,9 @@ use crate::recorder::lane::HeldLane;
 const MOST_NUMBERS: usize = 512;
 /// Numbers of experts have 16 bits in the recording.
 const MOST_EXPERTS: i64 = 1 << 16;
-/// Shapes whose choosing nodes a lane remembers.
-const MOST_SHAPES: usize = 1 << 12;
 /// The source that holds the numbers, and the one with the experts.
 const NUMBERS: usize = 2;
 const EXPERTS: usize = 0;
-
-/// Positions of the nodes that use experts, by shape.
-#[derive(Debug, Default)]
-pub(super) struct KnownChoosers {
-    by_shape: HashMap<u32, Box<[u32]>>,
-    /// The shape that was asked for last, if it has none: most models have no experts.
-    without: u32,
-}
-
-impl KnownChoosers {
-    /// The nodes are those of the shape.
-    pub(super) fn of(
-        &mut self,
-        shape: u32,
-        instance: &Instance,
-        layout: &TensorLayout,
-        nodes: &[*const u8],
-    ) -> &[u32] {
-        if self.without == shape {
-            return &[];
-        }
-        if self.by_shape.len() >= MOST_SHAPES {
-            self.by_shape.clear();
-        }
-        let positions = self.by_shape.entry(shape).or_insert_with(|| {
-            let chooses = |node: *const u8| {
-                // SAFETY: a node of the graph that ggml is about to compute, of this instance.
-                let tensor = unsafe { Tensor::new(node, layout) };
-                node::op_name(instance, tensor.op()) == b"MUL_MAT_ID"
-            };
-            let positions = (0..).zip(nodes).filter(|(_, node)| chooses(**node));
-            positions.map(|(position, _)| position).collect()
-        });
-        if positions.is_empty() {
-            self.without = shape;
-        }
-        positions
-    }
-}
 
 /// One choice of experts.
 #[derive(Debug)]
@@ -90,7 +47,7 @@ struct Choice {
     is_read: Cell<bool>,
 }
 
-/// The choices of a split. Those of one thread: it reads them and writes them down.
+/// The choices of a split. Only one thread uses them: it reads the numbers and writes them down.
 #[derive(Debug)]
 pub(crate) struct Choices {
     choices: Vec<Choice>,
@@ -99,52 +56,75 @@ pub(crate) struct Choices {
     next_position: Cell<u32>,
 }
 
-/// The hooks that this thread runs into find its choices, until this is dropped.
+/// The hooks that this thread runs into find its choices, until this is dropped; none in a split that
+/// has none, also if it is computed in the middle of another.
 #[derive(Debug)]
 pub(super) struct Choosing {
-    choices: NonNull<Choices>,
+    choices: Option<NonNull<Choices>>,
     outer: *const Choices,
 }
 
 impl Choosing {
-    /// `None` where no experts are used, or their numbers cannot be read.
+    /// Of nothing where no experts are used, or their numbers cannot be read.
     pub(super) fn begin(
         this: &ThisThread,
         lane: &HeldLane<'_>,
         adopted: &Adopted,
         nodes: &[*const u8],
         choosers: &[u32],
-    ) -> Option<Choosing> {
-        if choosers.is_empty() {
-            return None;
+    ) -> Choosing {
+        match plan(lane, adopted, nodes, choosers) {
+            Some(choices) => Choosing::of(this, Some(NonNull::from(Box::leak(Box::new(choices))))),
+            None => Choosing::nothing(this),
         }
-        let instance = adopted.instance()?;
-        let (layout, _) = instance.layouts.as_ref()?;
-        let why = why_not(adopted, layout);
-        cover(lane, adopted, instance, why);
-        fault_point!();
-        let choices = Choices::planned(instance, layout, nodes, choosers);
-        if why.is_some() || choices.choices.is_empty() {
-            return None;
-        }
-        let choices = NonNull::from(Box::leak(Box::new(choices)));
-        Some(Choosing { choices, outer: this.choices.replace(choices.as_ptr()) })
+    }
+
+    pub(super) fn nothing(this: &ThisThread) -> Choosing {
+        Choosing::of(this, None)
+    }
+
+    fn of(this: &ThisThread, choices: Option<NonNull<Choices>>) -> Choosing {
+        let found = choices.map_or(std::ptr::null(), |choices| choices.as_ptr().cast_const());
+        Choosing { choices, outer: this.choices.replace(found) }
     }
 
     /// Writes what was read, when the split was computed.
     pub(super) fn write(&self, lane: &HeldLane<'_>, split: u32) {
-        // SAFETY: made by `begin`, freed by drop only.
-        unsafe { self.choices.as_ref() }.write(lane, split);
+        if let Some(choices) = &self.choices {
+            // SAFETY: made by `begin`, freed by drop only.
+            unsafe { choices.as_ref() }.write(lane, split);
+        }
     }
 }
 
 impl Drop for Choosing {
     fn drop(&mut self) {
         ThisThread::with(|this| this.choices.set(self.outer));
-        // SAFETY: made by `begin`, on this thread (the value cannot leave it), and nobody finds it
-        // any more.
-        drop(unsafe { Box::from_raw(self.choices.as_ptr()) });
+        if let Some(choices) = self.choices {
+            // SAFETY: made by `begin`, on this thread (the value cannot leave it), and nobody finds
+            // it any more.
+            drop(unsafe { Box::from_raw(choices.as_ptr()) });
+        }
     }
+}
+
+/// Where the numbers are to be read; `None` where nowhere.
+fn plan(
+    lane: &HeldLane<'_>,
+    adopted: &Adopted,
+    nodes: &[*const u8],
+    choosers: &[u32],
+) -> Option<Choices> {
+    if choosers.is_empty() {
+        return None;
+    }
+    let instance = adopted.instance()?;
+    let (layout, _) = instance.layouts.as_ref()?;
+    let why = why_not(adopted, layout);
+    cover(lane, adopted, why);
+    fault_point!();
+    let choices = Choices::planned(instance, layout, nodes, choosers);
+    (why.is_none() && !choices.choices.is_empty()).then_some(choices)
 }
 
 /// Why the numbers cannot be read.
@@ -156,22 +136,12 @@ fn why_not(adopted: &Adopted, layout: &TensorLayout) -> Option<Why<'static>> {
     (layout.data == 0).then_some(Why { code: CoveredWhy::LayoutNotFound, detail })
 }
 
-fn cover(lane: &HeldLane<'_>, adopted: &Adopted, instance: &Instance, not: Option<Why<'_>>) {
+fn cover(lane: &HeldLane<'_>, adopted: &Adopted, not: Option<Why<'_>>) {
     if !adopted.is_new_to_experts() {
         return;
     }
-    let how = if not.is_some() { CoveredHow::Not } else { CoveredHow::Probed };
-    let why = not.unwrap_or(Why::UNTOLD);
-    let record = layout::Coverage {
-        how: how as u8,
-        what: Covered::Experts as u16,
-        backend: adopted.id(),
-        instance: instance.id,
-        why: why.code as u32,
-        detail: lane.recorder.interner().lasting_text(lane, why.detail.as_bytes()),
-        ..Default::default()
-    };
-    lane.define_lasting(Owner::Backend(adopted.id()), &record.encode());
+    let told = not.map_or((CoveredHow::Probed, Why::UNTOLD), |why| (CoveredHow::Not, why));
+    coverage::say(lane, Subject::Backend(adopted.id()), Covered::Experts, told);
 }
 
 impl Choices {
@@ -263,7 +233,7 @@ impl Choice {
             && (1..=MOST_NUMBERS as i64).contains(&per_token)
             && (1..=i64::from(u32::MAX)).contains(&tokens)
             && (1..=MOST_EXPERTS).contains(&experts);
-        if !is_plain || !is_of_numbers(instance, numbers) {
+        if !is_plain || !has_numbers(instance, numbers) {
             return None;
         }
         let (per_token, tokens) = (per_token as usize, tokens as usize);
@@ -284,27 +254,10 @@ impl Choice {
 
     /// Whether all that could be read lies inside a buffer of the host's.
     fn is_inside(&self, instance: &Instance, numbers: Tensor<'_>) -> bool {
-        let api = &instance.api;
-        let buffer = numbers.view_source().unwrap_or(numbers).buffer() as Pointer;
-        let (Some(is_host), Some(base), Some(size)) = (
-            api.ggml_backend_buffer_is_host,
-            api.ggml_backend_buffer_get_base,
-            api.ggml_backend_buffer_get_size,
-        ) else {
-            return false;
-        };
-        // SAFETY: the buffer of a live tensor of this instance.
-        if buffer.is_null() || !unsafe { is_host(buffer) } {
-            return false;
-        }
-        // SAFETY: as above.
-        let (base, size) = unsafe { (base(buffer) as usize, size(buffer)) };
         let bytes = (self.tokens - 1)
             .checked_mul(self.token_stride)
             .and_then(|before| before.checked_add(self.per_token * size_of::<i32>()));
-        let from = (self.data as usize).checked_sub(base);
-        let end = from.zip(bytes).and_then(|(from, bytes)| from.checked_add(bytes));
-        end.is_some_and(|end| end <= size)
+        bytes.is_some_and(|bytes| readable(instance, numbers, bytes).is_some())
     }
 
     /// Runs inside ggml's loop: never allocates.
@@ -323,16 +276,7 @@ impl Choice {
     }
 }
 
-/// Whether a tensor holds numbers of 32 bits.
-fn is_of_numbers(instance: &Instance, tensor: Tensor<'_>) -> bool {
-    let name = instance.api.ggml_type_name.map_or(&b""[..], |name| {
-        // SAFETY: a type number read from a live tensor of this instance.
-        text(unsafe { name(tensor.type_id() as i32) })
-    });
-    name == b"i32"
-}
-
-/// How often each expert is among the numbers. What is none of them counts for nothing.
+/// Counts how often each expert is among the numbers. Numbers that are no expert's are left out.
 fn count(numbers: &[Cell<i32>], experts: usize, counts: &mut Vec<ExpertCount>) {
     counts.clear();
     let valid = numbers.iter().filter_map(|number| usize::try_from(number.get()).ok());

@@ -225,7 +225,8 @@ impl KnownNodes {
             name: [0; NAME_BYTES],
         };
         let (head, name) = (tensor.head(), tensor.name_field());
-        // Longer heads than known are never equal, so always learnt anew.
+        // A head that is longer than this is never found equal, so the node is learnt anew each
+        // time.
         if head.len() <= HEAD_BYTES {
             remembered.head[..head.len()].copy_from_slice(head);
         }

@@ -7,16 +7,21 @@ use std::ffi::CStr;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 
+use super::coverage::{self, Subject};
 use super::this_thread::ThisThread;
 use crate::fault::fault_point;
-use crate::ffi::api::{Api, Symbols, optional_text};
+use crate::ffi::api::{Api, Symbols};
 use crate::ffi::graph::GraphLayout;
+use crate::ffi::llama;
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
+use crate::ffi::versions::{self, Says};
 use crate::ffi::which_ggml;
 use crate::lock::{HeldAtFork, Locked, Ranked, rank};
 use crate::patch::loaded_object::{self, LoadedObject, Place};
+use crate::patch::scope::Scope;
 use crate::patch::{got, inline, linked_in};
+use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -32,21 +37,27 @@ pub(crate) struct Instance {
     place: Place,
 }
 
-/// All copies, and the functions for which their copy was asked: every copy of a tensor
-/// asks again, and walking through everything loaded takes microseconds.
+/// All copies of ggml, and a cache from functions to their copy: each transfer of a tensor asks
+/// again, and walking through everything that is loaded takes microseconds.
 #[derive(Debug)]
 struct KnownInstances {
     instances: Vec<&'static Instance>,
+    /// Of copies that were probed before anything is recorded.
+    foreseen: Vec<(Place, Findings)>,
     asked: Vec<(usize, &'static Instance)>,
     /// The loader's count of unloads when they were asked for.
     unloads: u64,
 }
 
-static INSTANCES: Ranked<{ rank::INSTANCES }, KnownInstances> =
-    Ranked::new(KnownInstances { instances: Vec::new(), asked: Vec::new(), unloads: 0 });
+static INSTANCES: Ranked<{ rank::INSTANCES }, KnownInstances> = Ranked::new(KnownInstances {
+    instances: Vec::new(),
+    foreseen: Vec::new(),
+    asked: Vec::new(),
+    unloads: 0,
+});
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &INSTANCES
 }
 
@@ -69,15 +80,13 @@ impl Instance {
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
-        // If another profiler is in between, the function is the profiler's.
-        let object = LoadedObject::containing(which_ggml::of_ggml(function))?;
+        let object = object_of(function)?;
         if let Some(instance) = known().find(&object, function) {
             return Some(instance);
         }
-        let symbols = Symbols::of(&object)?;
-        let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
-        // Asks the loader, and so before any lock is held.
-        let llama = llama_file().unwrap_or_default();
+        let foreseen = known().take_foreseen(&object);
+        // Asks the loader and children, and so before any lock is held.
+        let Findings { api, probed, names } = foreseen.or_else(|| Findings::of(&object))?;
         fault_point!();
         let mut known = known();
         // Another thread may have done the same meanwhile.
@@ -92,44 +101,33 @@ impl Instance {
             place: object.place(),
         }));
         // Described before it can be found: what computes later refers to it.
-        instance.write(lane, &object, &probed, &llama);
+        instance.write(lane, &object, &probed, &names);
         fault_point!();
         known.instances.push(instance);
         known.find(&object, function)
     }
 
-    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, llama: &[u8]) {
+    fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, names: &Names) {
         let mut interner = lane.recorder.interner();
         let library = interner.lasting_text(lane, &file_name(object));
         let path = interner.lasting_text(lane, &file_path(object));
-        let version = interner.lasting_text(lane, optional_text(self.api.ggml_version));
-        let commit = interner.lasting_text(lane, optional_text(self.api.ggml_commit));
-        let llama = interner.lasting_text(lane, llama);
-        let tensor_bytes = self.layouts.map_or(0, |(tensor, _)| tensor.bytes as u32);
+        let version = interner.lasting_text(lane, names.version);
+        let commit = interner.lasting_text(lane, names.commit);
+        let llama = interner.lasting_text(lane, &names.llama);
         let instance = self.id;
         let record = layout::Instance {
             instance,
             library,
             version,
             commit,
-            tensor_bytes,
             llama,
             path,
             ..Default::default()
         };
         lane.define_lasting(Owner::Instance(instance), &record.encode());
-        let mut cover = |what: Covered, (how, why): (CoveredHow, Why<'_>)| {
-            let coverage = layout::Coverage {
-                how: how as u8,
-                what: what as u16,
-                library,
-                why: why.code as u32,
-                detail: interner.lasting_text(lane, why.detail.as_bytes()),
-                instance,
-                ..Default::default()
-            };
-            lane.define_lasting(Owner::Instance(instance), &coverage.encode());
-        };
+        drop(interner);
+        let subject = Subject::Instance { id: instance, library };
+        let cover = |what, told| coverage::say(lane, subject, what, told);
         let not = |detail| (CoveredHow::Not, Why { code: CoveredWhy::LayoutNotFound, detail });
         let probed_well = (CoveredHow::Probed, Why::UNTOLD);
         cover(
@@ -152,6 +150,50 @@ impl Instance {
             (Some(how), Some(_)) => untold(how),
         };
         cover(Covered::Memory, memory);
+    }
+}
+
+/// Probes a copy of ggml as soon as the program makes memory with it. A child process costs the program
+/// for each page that it has by then: its entry is copied, and the next write to it faults. Before the
+/// first recording that is little; when the first graph is computed, the model is loaded.
+pub(crate) fn foresee(function: usize) {
+    if !current::is_on() || current::recorder().is_some() {
+        return;
+    }
+    let Some(object) = object_of(inline::function_behind(function)) else { return };
+    if known().is_foreseen(&object) {
+        return;
+    }
+    fault_point!();
+    let Some(findings) = Findings::of(&object) else { return };
+    llama::prove_batches(&libllama().unwrap_or_else(|| object.clone()));
+    fault_point!();
+    known().foreseen.push((object.place(), findings));
+}
+
+/// The object with the ggml that a function is of. If another profiler is in between, the function is
+/// the profiler's.
+fn object_of(function: usize) -> Option<LoadedObject> {
+    LoadedObject::containing(which_ggml::of_ggml(function))
+}
+
+/// What probing tells of a copy.
+#[derive(Debug)]
+struct Findings {
+    api: Api,
+    probed: Probed,
+    names: Names,
+}
+
+impl Findings {
+    fn of(object: &LoadedObject) -> Option<Findings> {
+        let symbols = Symbols::of(object)?;
+        let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
+        Some(Findings { api, probed, names: Names::of(&api) })
+    }
+
+    fn are_whole(&self) -> bool {
+        self.probed.layouts.is_ok() && self.probed.backend.is_ok()
     }
 }
 
@@ -190,6 +232,18 @@ impl KnownInstances {
         self.asked.iter().find(|(asked, _)| *asked == function).map(|(_, instance)| *instance)
     }
 
+    fn is_foreseen(&self, object: &LoadedObject) -> bool {
+        let place = object.place();
+        self.foreseen.iter().any(|(foreseen, _)| *foreseen == place)
+    }
+
+    /// What was found earlier. What was missing then is looked for again.
+    fn take_foreseen(&mut self, object: &LoadedObject) -> Option<Findings> {
+        let place = object.place();
+        let at = self.foreseen.iter().position(|(foreseen, _)| *foreseen == place)?;
+        Some(self.foreseen.swap_remove(at).1).filter(Findings::are_whole)
+    }
+
     /// The copy in an object, which the function leads to; remembered.
     fn find(&mut self, object: &LoadedObject, function: usize) -> Option<&'static Instance> {
         let place = object.place();
@@ -208,7 +262,7 @@ const COPY: &CStr = c"ggml_backend_tensor_copy";
 const MAKE: &CStr = c"ggml_backend_buft_alloc_buffer";
 const FREE: &CStr = c"ggml_backend_buffer_free";
 
-/// How an object's own calls of a function come to us, if they do.
+/// How an object's own calls of a function reach the agent, if they do.
 fn seen_by(object: &LoadedObject, function: &CStr) -> Option<CoveredHow> {
     if linked_in::is_hooked(object, function) {
         return Some(CoveredHow::InlineHook);
@@ -223,16 +277,52 @@ fn calls_by_name(object: &LoadedObject, function: &CStr) -> bool {
     found
 }
 
-/// The file of libllama, where it is a library of its own. Builds tell their number in its name, at the
-/// end of the links that lead to it.
-fn llama_file() -> Option<Vec<u8>> {
-    let libllama = loaded_object::all().into_iter().find(|object| {
+/// What the libraries call themselves.
+#[derive(Debug)]
+struct Names {
+    version: &'static [u8],
+    commit: &'static [u8],
+    /// The file of libllama, where it is a library of its own, and its version behind that, if it says
+    /// one. Other builds tell their number in the file's name, at the end of the links that lead to it.
+    llama: Vec<u8>,
+}
+
+impl Names {
+    fn of(api: &Api) -> Names {
+        let libllama = libllama();
+        let llama_version = libllama.as_ref().and_then(llama_version);
+        let said = versions::said_by([api.ggml_version, api.ggml_commit, llama_version]);
+        let [version, commit, llama_version] = said;
+        let mut llama = libllama.as_ref().map(name_of_links_end).unwrap_or_default();
+        if !llama_version.is_empty() {
+            llama.push(b' ');
+            llama.extend_from_slice(llama_version);
+        }
+        Names { version, commit, llama }
+    }
+}
+
+fn libllama() -> Option<LoadedObject> {
+    loaded_object::all().into_iter().find(|object| {
         let name = file_name(object);
         name.starts_with(b"libllama.") && name.windows(3).any(|part| part == b".so")
-    })?;
-    let file = libllama.file().and_then(|path| path.canonicalize().ok());
+    })
+}
+
+fn name_of_links_end(library: &LoadedObject) -> Vec<u8> {
+    let file = library.file().and_then(|path| path.canonicalize().ok());
     let name = file.as_deref().and_then(|path| path.file_name());
-    Some(name.map_or_else(|| file_name(&libllama), |name| name.as_encoded_bytes().to_vec()))
+    name.map_or_else(|| file_name(library), |name| name.as_encoded_bytes().to_vec())
+}
+
+/// Its function of this name, which newer ones have (2026).
+fn llama_version(libllama: &LoadedObject) -> Says {
+    let scope = Scope::of(&libllama.name)?;
+    let [version, decode] = [c"llama_version", c"llama_decode"].map(|name| scope.find(name));
+    // A function of this name in another library is another one.
+    let is_its_own = libllama.holds_code(version) && libllama.holds_code(decode);
+    // SAFETY: an address of code; whether the function is of this type is tried out (`versions`).
+    is_its_own.then(|| unsafe { std::mem::transmute::<usize, Says>(version) })?
 }
 
 /// Paths may hold a user's name; the report needs the file's only. The loader has no

@@ -12,7 +12,7 @@ pub(crate) struct Key {
     /// Of the target, where all of it is copied.
     pub(crate) shape: u64,
     pub(crate) buffer_types: [usize; 2],
-    /// Those that the call named.
+    /// The backends that the call named.
     pub(crate) backends: [usize; 2],
     pub(crate) scheduler: usize,
     /// How often backends and schedulers had come and gone.
@@ -53,7 +53,8 @@ impl Ends {
     }
 }
 
-/// More than a token has; two that want the same place take turns.
+/// More than a token has. Of two copies that want the same place, the later one replaces the
+/// earlier.
 const PLACES: usize = 64;
 
 #[derive(Debug, Default)]

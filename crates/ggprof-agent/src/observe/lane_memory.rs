@@ -1,9 +1,9 @@
 //! What a thread remembers of nodes and copies that repeat. It is kept by the lane with which the
 //! thread writes (`recorder::lane`), as long as the numbers in it are valid.
 
-use super::experts::KnownChoosers;
 use super::graph::KnownNodes;
 use super::known_copies::KnownCopies;
+use super::nodes_of_op::NodesOfOp;
 use super::placement::KnownPlacements;
 
 #[derive(Debug, Default)]
@@ -11,5 +11,7 @@ pub(super) struct LaneMemory {
     pub(super) nodes: KnownNodes,
     pub(super) copies: KnownCopies,
     pub(super) placements: KnownPlacements,
-    pub(super) choosers: KnownChoosers,
+    /// Which nodes use experts, and which positions.
+    pub(super) choosers: NodesOfOp,
+    pub(super) ropes: NodesOfOp,
 }

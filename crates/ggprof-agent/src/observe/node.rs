@@ -78,8 +78,6 @@ pub(crate) fn number(
     node.op_name = interner.text(lane, op_name);
     node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
     node.name = interner.text(lane, tensor.name());
-    let view_of = tensor.view_source().map_or(&b""[..], Tensor::name);
-    node.view_of = interner.text(lane, view_of);
     let mut tail = Vec::with_capacity(sources.len() * SOURCE_BYTES);
     for (source, name) in sources {
         let source = Source { name: interner.text(lane, name), ..*source };

@@ -11,6 +11,10 @@
 //!
 //! Still the functions are foreign. So the very first question to a device is asked in a child
 //! process (`ffi::rehearsal`); a device with which that goes wrong is never asked again.
+//!
+//! A device of another machine is not asked at all. ggml's RPC answers by itself today, but means to
+//! pass the question on one day. A child shares the program's connections, so its question would be
+//! sent in the middle of what the program sends; and one of the program's own would wait for the network.
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -21,6 +25,8 @@ use ggprof_spool::layout::{
 };
 
 use super::backends::{self, Adopted};
+use super::coverage::{self, Subject};
+use super::devices;
 use super::instance::Instance;
 use super::lane_memory::LaneMemory;
 use super::memory_kinds;
@@ -31,7 +37,6 @@ use crate::ffi::api::{Api, Pointer};
 use crate::ffi::probe;
 use crate::ffi::rehearsal;
 use crate::ffi::tensor::{Tensor, TensorLayout};
-use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 /// States of `Adopted::asking`.
@@ -165,6 +170,12 @@ fn try_out(
 ) -> bool {
     let is_same = device.instance().is_some_and(|other| other.id == instance.id);
     let api = &instance.api;
+    let is_remote = || devices::is_remote(instance, devices::device_of(instance, asked.0));
+    if is_same && is_remote() {
+        // Nothing is missing that could be had: coverage says nothing of it.
+        device.asking().store(REFUSED, Ordering::Release);
+        return false;
+    }
     let tried = if is_same && api.ggml_backend_supports_op.is_some() {
         // SAFETY: in a child, where whatever happens does no harm.
         let tried = rehearsal::rehearse(|_| unsafe { says(api, asked) });
@@ -176,21 +187,11 @@ fn try_out(
     };
     fault_point!();
     device.asking().store(if tried.is_ok() { ANSWERS } else { REFUSED }, Ordering::Release);
-    let (how, why) = match tried {
+    let told = match tried {
         Ok(()) => (CoveredHow::Asked, Why::UNTOLD),
         Err(why) => (CoveredHow::Not, why),
     };
-    let detail = lane.recorder.interner().lasting_text(lane, why.detail.as_bytes());
-    let record = layout::Coverage {
-        how: how as u8,
-        what: Covered::Placement as u16,
-        backend: device.id(),
-        instance: instance.id,
-        why: why.code as u32,
-        detail,
-        ..Default::default()
-    };
-    lane.define_lasting(Owner::Backend(device.id()), &record.encode());
+    coverage::say(lane, Subject::Backend(device.id()), Covered::Placement, told);
     tried.is_ok()
 }
 

@@ -5,7 +5,9 @@
 use ggprof_spool::layout::{GraphRunBegin, GraphRunEnd, NONE};
 
 use super::batches;
+use super::begun::{Begun, CanBeLeft, Frame};
 use super::fail_open;
+use super::positions;
 use super::schedulers;
 use super::this_thread::ThisThread;
 use crate::clock;
@@ -22,17 +24,20 @@ pub(crate) const UNWOUND: i32 = i32::MIN;
 /// The run this thread is in. If an exception drops it, its end is still written; if it is
 /// dropped because of a fault of the agent, the thread leaves it as well.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct Run(Begun<InRun>);
+
+#[derive(Debug)]
+struct InRun {
     thread: ThreadInRun,
     /// Which of the program's it is, those that are not recorded included.
     number: u64,
-    finished: bool,
 }
 
 /// What happens on this thread belongs to the run, until this is dropped.
 #[derive(Debug)]
 struct ThreadInRun {
-    /// Or [`UNRECORDED`]: what happens until it ends still belongs to it.
+    /// [`UNRECORDED`] for a run that is not recorded: what happens until it ends still belongs to
+    /// it.
     id: u32,
     _admission: Admission<'static>,
 }
@@ -41,6 +46,8 @@ impl ThreadInRun {
     fn enter(this: &ThisThread, id: u32, admission: Admission<'static>) -> ThreadInRun {
         this.run.set(id);
         this.splits_in_run.set(0);
+        this.positions_call.set(0);
+        this.forget_copies();
         ThreadInRun { id, _admission: admission }
     }
 }
@@ -52,10 +59,11 @@ impl Drop for ThreadInRun {
 }
 
 impl Run {
-    /// `None` inside another run: then the call belongs to that.
-    pub(crate) fn begin(this: &ThisThread, scheduler: Pointer) -> Option<Run> {
+    /// `None` inside another run: then the call belongs to that. So it does inside an op of one, which
+    /// is another thread's where a worker computes it.
+    pub(crate) fn begin(this: &ThisThread, frame: Frame, scheduler: Pointer) -> Option<Run> {
         let recorder = current::recording_or_forked()?;
-        if this.is_in_run() {
+        if this.is_in_run() || this.is_in_op() {
             return None;
         }
         let ticks = clock::ticks();
@@ -67,7 +75,9 @@ impl Run {
         this.scheduler.set(scheduler as usize);
         let id = if admission.writes() { recorder.next_run() } else { UNRECORDED };
         let thread = ThreadInRun::enter(this, id, admission);
-        let run = Run { thread, number, finished: false };
+        this.run_start.set(ticks);
+        this.last_seen.set(ticks);
+        let run = InRun { thread, number };
         fault_point!();
         if run.is_recorded()
             && let Some(lane) = this.lane(recorder)
@@ -77,9 +87,43 @@ impl Run {
             run.write_begin(this, &lane, scheduler, ticks);
             fault_point!();
         }
-        Some(run)
+        Some(Run(Begun::new(this, frame, run)))
     }
 
+    /// Inside a guard, with a lane already held.
+    pub(crate) fn finish_in(mut self, this: &ThisThread, lane: &HeldLane<'_>, status: i32) {
+        if let Some(run) = self.0.take() {
+            run.write_end(this, lane, status, clock::ticks());
+        }
+    }
+
+    /// After the real function, outside any guard.
+    pub(crate) fn finish(mut self, status: i32) {
+        self.end(status);
+    }
+
+    fn end(&mut self, status: i32) {
+        if let Some(run) = self.0.take() {
+            run.end(status, clock::ticks());
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.end(UNWOUND);
+    }
+}
+
+impl CanBeLeft for InRun {
+    /// When is not known: it was still there when it was last seen.
+    fn left(self) {
+        let ticks = ThisThread::with(|this| this.last_seen.get());
+        self.end(UNWOUND, ticks);
+    }
+}
+
+impl InRun {
     fn write_begin(&self, this: &ThisThread, lane: &HeldLane<'_>, scheduler: Pointer, ticks: u64) {
         let scheduler = if scheduler.is_null() { NONE } else { schedulers::number(scheduler) };
         fault_point!();
@@ -94,20 +138,7 @@ impl Run {
         self.thread.id != UNRECORDED
     }
 
-    /// Inside a guard, with a lane already held.
-    pub(crate) fn finish_in(mut self, this: &ThisThread, lane: &HeldLane<'_>, status: i32) {
-        self.finished = true;
-        self.write_end(this, lane, status, clock::ticks());
-    }
-
-    /// After the real function, outside any guard.
-    pub(crate) fn finish(mut self, status: i32) {
-        self.end(status);
-    }
-
-    fn end(&mut self, status: i32) {
-        self.finished = true;
-        let ticks = clock::ticks();
+    fn end(self, status: i32, ticks: u64) {
         fail_open::guard((), |this| {
             fault_point!();
             let recorder = current::recording().filter(|_| self.is_recorded());
@@ -125,13 +156,7 @@ impl Run {
         let end = GraphRunEnd { run, status, splits, ticks, ..Default::default() };
         lane.put(&end.encode());
         fault_point!();
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if !self.finished {
-            self.end(UNWOUND);
-        }
+        positions::note_end(this, lane, status, ticks);
+        fault_point!();
     }
 }

@@ -16,14 +16,14 @@ use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 struct KnownSchedulers {
-    live: Vec<Live>,
+    live: Vec<LiveScheduler>,
     /// Addresses of schedulers that were freed.
     freed: Vec<usize>,
     count: u32,
 }
 
 /// A scheduler that was not freed yet.
-struct Live {
+struct LiveScheduler {
     at: usize,
     id: u32,
     /// Its backends by number; empty where they are not known.
@@ -34,14 +34,14 @@ struct Live {
 
 /// In place of the number of a scheduler that was freed.
 pub(crate) const FREED: u32 = u32::MAX;
-/// Addresses are used again and again, so few are enough.
+/// Allocators reuse addresses, so it is enough to remember a few.
 const MOST_FREED: usize = 256;
 
 static SCHEDULERS: Ranked<{ rank::SCHEDULERS }, KnownSchedulers> =
     Ranked::new(KnownSchedulers { live: Vec::new(), freed: Vec::new(), count: 0 });
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &SCHEDULERS
 }
 
@@ -170,7 +170,7 @@ fn number_new(scheduler: Pointer, members: Vec<u32>, base_function: usize) -> u3
     let id = known.count;
     known.live.retain(|live| live.at != scheduler as usize);
     known.freed.retain(|&at| at != scheduler as usize);
-    known.live.push(Live { at: scheduler as usize, id, members, base_function });
+    known.live.push(LiveScheduler { at: scheduler as usize, id, members, base_function });
     backends::note_change();
     id
 }

@@ -4,6 +4,7 @@
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
 use super::backends::Adopted;
+use super::begun::{Begun, CanBeLeft, Frame};
 use super::device_api::{self, DeviceSplit};
 use super::experts::Choosing;
 use super::fail_open;
@@ -11,6 +12,7 @@ use super::instance::Instance;
 use super::lane_memory::LaneMemory;
 use super::node;
 use super::placement;
+use super::positions;
 use super::run::{Run, UNWOUND};
 use super::this_thread::ThisThread;
 use super::ticking::Ticking;
@@ -26,12 +28,13 @@ use crate::recorder::current;
 use crate::recorder::fold::{self, Folded, FoldedSplit};
 use crate::recorder::lane::{HeldLane, RunningGraph};
 use crate::recorder::run_slot::MAX_NODES;
+use crate::recorder::thread_log::ThreadLog;
 
 /// A split being computed. If an exception drops it, its end is still written.
 #[derive(Debug)]
 pub(crate) struct Split {
-    /// `None` where the split is not recorded, and once it has ended.
-    recorded: Option<Recorded>,
+    /// `None` where the split is not recorded.
+    recorded: Option<Begun<Recorded>>,
     /// The run made for a graph that is computed outside any run.
     own_run: Option<Run>,
 }
@@ -60,7 +63,7 @@ struct UnderWay {
     /// Where the device's API watches it.
     device: Option<DeviceSplit>,
     /// Where the processor uses experts.
-    choosing: Option<Choosing>,
+    choosing: Choosing,
     _running: RunningGraph<'static>,
     lane: HeldLane<'static>,
 }
@@ -68,34 +71,39 @@ struct UnderWay {
 impl Split {
     pub(crate) fn begin(
         this: &ThisThread,
+        frame: Frame,
         adopted: &'static Adopted,
-        backend: Pointer,
-        graph: Pointer,
+        (backend, graph): (Pointer, Pointer),
     ) -> Option<Split> {
         let entered = clock::ticks();
         let Some(recorder) = current::recording_or_forked() else {
-            rest();
+            note_unrecorded();
             return None;
         };
-        let own_run = Run::begin(this, std::ptr::null_mut());
+        if this.is_in_op() {
+            // An op of the program's own computes another graph. Its time is that of the op; the
+            // thread has one log, so its ops count as lost.
+            return None;
+        }
+        let own_run = Run::begin(this, frame, std::ptr::null_mut());
         fault_point!();
         let lane = match this.lane(recorder) {
             Some(lane) if lane.writes() => lane,
             // Nothing is written; the run is only kept until it ends.
             _ => {
-                rest();
+                note_unrecorded();
                 return own_run.map(|run| Split { recorded: None, own_run: Some(run) });
             }
         };
         this.preferred_lane.set(lane.number);
         let recorded = Recorded::begin(this, lane, adopted, (backend, graph), entered);
         fault_point!();
-        Some(Split { recorded: Some(recorded), own_run })
+        Some(Split { recorded: Some(Begun::new(this, frame, recorded)), own_run })
     }
 
     /// Its number, start and lane, where it is recorded.
     pub(crate) fn recorded(&self) -> Option<(u32, u64, &HeldLane<'static>)> {
-        let recorded = self.recorded.as_ref()?;
+        let recorded = self.recorded.as_ref()?.get()?;
         Some((recorded.id, recorded.start, &recorded.under_way.lane))
     }
 
@@ -106,14 +114,17 @@ impl Split {
 
     fn end(&mut self, status: i32) {
         let end = clock::ticks();
-        fail_open::guard((), |this| {
-            let Some(mut recorded) = self.recorded.take() else { return };
+        let recorded = self.recorded.as_mut().and_then(Begun::take);
+        let own_run = &mut self.own_run;
+        fail_open::guard((), move |this| {
+            let Some(mut recorded) = recorded else { return };
             if recorded.under_way.lane.recorder.is_in_child() {
                 // Forked in the middle of the graph: the file is the parent's.
                 return;
             }
             recorded.write_end(status, end);
-            if let Some(run) = self.own_run.take() {
+            this.last_seen.set(end);
+            if let Some(run) = own_run.take() {
                 run.finish_in(this, &recorded.under_way.lane, status);
             }
         });
@@ -124,9 +135,30 @@ impl Split {
 
 impl Drop for Split {
     fn drop(&mut self) {
-        if self.recorded.is_some() {
-            self.end(UNWOUND);
-        }
+        self.end(UNWOUND);
+    }
+}
+
+impl CanBeLeft for Recorded {
+    /// The graph and its backend may be gone: only what was noted of them is looked at.
+    fn left(mut self) {
+        let ticks = self.under_way.ticking.take().map(Ticking::leave);
+        fail_open::guard((), move |this| {
+            let lane = &self.under_way.lane;
+            if lane.recorder.is_in_child() {
+                return;
+            }
+            if let Some(ticks) = ticks {
+                lane.recorder.lose(LossKind::UnclearTicks, ticks as u64);
+            }
+            fault_point!();
+            let seen = lane.slot().logs().map(ThreadLog::last_seen);
+            let end = seen.fold(self.start, u64::max);
+            this.last_seen.set(end);
+            let folded = fold::write_ops(lane, self.folded(UNWOUND, end), |_, _| {});
+            fault_point!();
+            self.put_end(UNWOUND, end, folded, self.begin_cost);
+        });
     }
 }
 
@@ -194,20 +226,34 @@ impl Recorded {
             ticking.end_unwound();
         }
         fault_point!();
-        if let Some(choosing) = self.under_way.choosing.take().filter(|_| status == 0) {
-            choosing.write(&self.under_way.lane, self.id);
+        if status == 0 {
+            self.under_way.choosing.write(&self.under_way.lane, self.id);
         }
         fault_point!();
+        self.put_end(status, end, folded, self.begin_cost + (clock::ticks() - end));
+    }
+
+    fn put_end(&self, status: i32, ticks: u64, folded: Folded, agent_ticks: u64) {
         let record = SplitEnd {
             threads: folded.threads,
             split: self.id,
             status,
             ops: folded.ops,
-            ticks: end,
-            agent_ticks: self.begin_cost + (clock::ticks() - end),
+            ticks,
+            agent_ticks,
             ..Default::default()
         };
         self.under_way.lane.put(&record.encode());
+    }
+
+    fn folded(&self, status: i32, end: u64) -> FoldedSplit {
+        FoldedSplit {
+            split: self.id,
+            start: self.start,
+            end,
+            status,
+            waits_unseen: unseen_waits::is_noted(self.adopted),
+        }
     }
 
     /// One record per op, and which of them ran together where that is new.
@@ -225,13 +271,7 @@ impl Recorded {
         if let Some(visiting) = visiting.as_ref().filter(|_| status == 0) {
             visiting.visits().fusions(&mut on_fused);
         }
-        let split = FoldedSplit {
-            split: self.id,
-            start: self.start,
-            end,
-            status,
-            waits_unseen: unseen_waits::is_noted(self.adopted),
-        };
+        let split = self.folded(status, end);
         let folded = match (ticking, self.instance) {
             (Some(ticking), Some(instance)) => {
                 let (nodes, _) = nodes_of(instance, self.graph);
@@ -240,18 +280,21 @@ impl Recorded {
             _ => fold::write_ops(lane, split, on_fused),
         };
         fault_point!();
-        known.set_fusions_written(self.shape);
+        if status == 0 {
+            // One that was broken off may not have come to all of them.
+            known.set_fusions_written(self.shape);
+        }
         lane.return_memory(memory);
-        if let Some(instance) = self.instance.filter(|_| folded.waits_unseen) {
-            unseen_waits::note(lane, self.adopted, instance);
+        if folded.waits_unseen {
+            unseen_waits::note(lane, self.adopted);
         }
         folded
     }
 }
 
 /// A split is not recorded.
-fn rest() {
-    device_api::all().iter().for_each(|api| api.rest());
+fn note_unrecorded() {
+    device_api::all().iter().for_each(|api| api.note_unrecorded_split());
 }
 
 impl Recorded {
@@ -299,6 +342,8 @@ fn describe(
         placement::note(this, lane, adopted, (shape, nodes), &mut memory);
     }
     fault_point!();
+    positions::note(this, lane, instance, (nodes, shape), &mut memory.ropes);
+    fault_point!();
     lane.return_memory(memory);
     (shape, nodes.len())
 }
@@ -309,13 +354,17 @@ fn choose(
     lane: &HeldLane<'_>,
     adopted: &Adopted,
     (graph, shape): (Pointer, u32),
-) -> Option<Choosing> {
-    let instance = adopted.instance().filter(|_| adopted.is_cpu() && shape != layout::NONE)?;
-    let (tensor_layout, _) = instance.layouts.as_ref()?;
+) -> Choosing {
+    let instance = adopted.instance().filter(|_| adopted.is_cpu() && shape != layout::NONE);
+    let Some((instance, (tensor_layout, _))) =
+        instance.and_then(|instance| Some((instance, instance.layouts.as_ref()?)))
+    else {
+        return Choosing::nothing(this);
+    };
     let (nodes, _) = nodes_of(instance, graph);
     let mut memory = lane.take_memory::<LaneMemory>();
     fault_point!();
-    let choosers = memory.choosers.of(shape, instance, tensor_layout, nodes);
+    let choosers = memory.choosers.of(b"MUL_MAT_ID", shape, instance, tensor_layout, nodes);
     let choosing = Choosing::begin(this, lane, adopted, nodes, choosers);
     fault_point!();
     lane.return_memory(memory);

@@ -5,7 +5,8 @@ use std::cell::Cell;
 
 use ggprof_spool::layout::NONE;
 
-use super::batches::Call;
+use super::batches::BatchCall;
+use super::begun::Head;
 use super::experts::Choices;
 use super::instance::LastInstance;
 use super::visits::Visits;
@@ -16,23 +17,39 @@ use crate::recorder::lane::HeldLane;
 use crate::recorder::thread_log::ThreadLog;
 use crate::recorder::{Recorder, current};
 
+/// More than a graph has inputs.
+const COPIED: usize = 16;
+
+/// What every op needs comes first, in one cache line: the op before has used the cache for itself.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct ThisThread {
     /// The guard's re-entrancy mark.
     pub(crate) inside: Cell<bool>,
     pub(crate) log: Cell<Option<&'static ThreadLog>>,
+    /// The choices of experts in the processor's split, null without (`observe::experts`).
+    pub(crate) choices: Cell<*const Choices>,
     pub(crate) preferred_lane: Cell<usize>,
+    /// What hooks have begun on this thread, and the last number for one (`observe::begun`).
+    pub(super) begun: Cell<*mut Head>,
+    last_begun: Cell<u64>,
+    /// When this thread was last seen in a graph run.
+    pub(super) last_seen: Cell<u64>,
     /// The graph run this thread is computing, 0 outside.
     pub(crate) run: Cell<u32>,
     pub(crate) splits_in_run: Cell<u32>,
+    pub(crate) run_start: Cell<u64>,
+    /// The number that its positions were written down with, 0 without (`observe::positions`).
+    pub(crate) positions_call: Cell<u32>,
+    /// The last tensors that were copied in that run: source and target (`observe::positions`).
+    copied: [Cell<(usize, usize)>; COPIED],
+    copies: Cell<usize>,
     /// The call of libllama that it is in, null outside (`observe::batches`).
-    pub(crate) call: Cell<*const Call>,
+    pub(crate) call: Cell<*const BatchCall>,
     /// The scheduler of that run, null without.
     pub(crate) scheduler: Cell<usize>,
     /// The device's split being computed, null without (`observe::visits`).
     pub(crate) visits: Cell<*mut Visits>,
-    /// The choices of experts in the processor's split, null without (`observe::experts`).
-    pub(crate) choices: Cell<*const Choices>,
     /// What is being copied by ggml's own call (`observe::copies`), and since when.
     pub(crate) copying: Cell<u8>,
     pub(crate) copy_start: Cell<u64>,
@@ -48,7 +65,9 @@ pub(crate) struct ThisThread {
     os_thread: Cell<u32>,
     /// What had been opened when this thread looked last (`hooks::opened`).
     pub(crate) looked_at: Cell<u32>,
-    /// This thread holds the locks during a fork (`forking`).
+    /// The locks that this thread holds during a fork, a bit for each, and whether these are all
+    /// (`forking`).
+    pub(crate) locks_held: Cell<u64>,
     pub(crate) has_all_locks: Cell<bool>,
 }
 
@@ -70,6 +89,29 @@ impl ThisThread {
         // SAFETY: this thread's own memory, zeroed when the thread began, which
         // is a valid value; cells keep it to this thread.
         work(unsafe { &*of_this_thread() })
+    }
+
+    pub(super) fn next_begun(&self) -> u64 {
+        self.last_begun.set(self.last_begun.get() + 1);
+        self.last_begun.get()
+    }
+
+    /// A tensor was copied to another one.
+    #[inline]
+    pub(crate) fn note_copy(&self, source: usize, target: usize) {
+        let at = self.copies.get();
+        self.copied[at % COPIED].set((source, target));
+        self.copies.set(at.wrapping_add(1));
+    }
+
+    /// The tensor that this one was copied from in the graph run that is under way.
+    pub(crate) fn copied_from(&self, target: usize) -> Option<usize> {
+        let noted = self.copied.iter().map(Cell::get).take(self.copies.get());
+        noted.filter(|(source, to)| *source != 0 && *to == target).map(|(source, _)| source).next()
+    }
+
+    pub(crate) fn forget_copies(&self) {
+        self.copies.set(0);
     }
 
     pub(crate) fn os_thread(&self) -> u32 {
@@ -98,7 +140,14 @@ impl ThisThread {
         self.run.get() != NONE
     }
 
-    /// This thread is the only one of a forked child, and another one than in the parent.
+    /// Whether the processor is computing an op on this thread, and not only a graph: one of the
+    /// program's own, which may compute another graph.
+    pub(crate) fn is_in_op(&self) -> bool {
+        self.log.get().is_some_and(ThreadLog::is_in_op)
+    }
+
+    /// In a forked child, which has only this thread: it has another number than in the parent, and
+    /// no log.
     pub(crate) fn become_child(&self) {
         self.os_thread.set(0);
         self.log.set(None);

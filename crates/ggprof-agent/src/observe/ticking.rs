@@ -24,25 +24,25 @@ use crate::patch::loaded_object::LoadedObject;
 /// ggml's function that sets it.
 const SETTER: &CStr = c"ggml_backend_cpu_set_abort_callback";
 
-pub(crate) type Callback = unsafe extern "C-unwind" fn(*mut c_void) -> bool;
-pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<Callback>, *mut c_void);
+pub(crate) type AbortCallback = unsafe extern "C-unwind" fn(*mut c_void) -> bool;
+pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<AbortCallback>, *mut c_void);
 
 /// The program's own callback for a backend.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Programs {
     backend: usize,
-    callback: Callback,
+    callback: AbortCallback,
     data: usize,
 }
 
-/// Those of live backends.
+/// The callbacks of live backends.
 static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &PROGRAMS
 }
-/// How often they changed.
+/// How often a callback was set.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Our callback is in a backend for as long as this lives.
@@ -80,6 +80,14 @@ impl Ticking {
     pub(crate) fn end_unwound(self) {
         self.put_back();
         std::mem::forget(self);
+    }
+
+    /// The program has left the graph without returning, and may have freed the backend: ggml keeps our
+    /// callback, which calls the program's, until the next graph. Gives how often it ticked.
+    pub(crate) fn leave(self) -> usize {
+        let ticks = self.ticks().count();
+        std::mem::forget(self);
+        ticks
     }
 
     /// Gives ggml the program's callback again: the newest, as the program may set another
@@ -127,7 +135,7 @@ fn programs(backend: usize) -> Option<Programs> {
 }
 
 /// The program sets its callback; the caller then passes it on.
-pub(crate) fn note_programs(backend: Pointer, callback: Option<Callback>, data: *mut c_void) {
+pub(crate) fn note_programs(backend: Pointer, callback: Option<AbortCallback>, data: *mut c_void) {
     let mut all = PROGRAMS.lock();
     all.retain(|own| own.backend != backend as usize);
     if let Some(callback) = callback {

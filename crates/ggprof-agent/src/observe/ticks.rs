@@ -48,6 +48,10 @@ impl Ticks {
         }
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.moments().len()
+    }
+
     fn moments(&self) -> &[Cell<u64>] {
         self.moments.get(..self.count.get()).unwrap_or_default()
     }

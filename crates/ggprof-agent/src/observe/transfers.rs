@@ -48,6 +48,7 @@ static ALL: [Connection; CONNECTIONS] = [const {
 /// A connection was made.
 pub(crate) fn begin(fd: c_int) {
     end(fd);
+    fault_point!();
     take(fd, true);
 }
 
@@ -58,8 +59,9 @@ pub(crate) fn end(fd: c_int) {
     }
 }
 
+/// Numbers below zero are no descriptors, whatever the program passes: they mark places.
 fn find(fd: c_int) -> Option<&'static Connection> {
-    ALL.iter().find(|it| it.fd.load(Ordering::Acquire) == fd)
+    ALL.iter().filter(|_| fd >= 0).find(|it| it.fd.load(Ordering::Acquire) == fd)
 }
 
 /// Gives a connection a free place. It is used by one thread until it is shared.
@@ -89,6 +91,7 @@ pub(crate) fn note(this: &ThisThread, fd: c_int, way: Way, moved: isize, start: 
     let end = clock::ticks();
     let bytes = u64::try_from(moved).ok().filter(|&bytes| bytes > 0)?;
     let connection = find(fd).or_else(|| take(fd, false))?;
+    fault_point!();
     let count = match way {
         Way::Sent => &connection.sent,
         Way::Received => &connection.received,
@@ -101,7 +104,6 @@ pub(crate) fn note(this: &ThisThread, fd: c_int, way: Way, moved: isize, start: 
     let is_whole = connection.is_whole.load(Ordering::Relaxed);
     let record = layout::Transfer {
         flags: is_received | if is_whole { layout::TRANSFER_WHOLE } else { 0 },
-        os_thread: this.os_thread(),
         ports: connection.ports.load(Ordering::Relaxed),
         connection: connection.id.load(Ordering::Relaxed),
         offset,
@@ -149,7 +151,7 @@ fn end_of(fd: c_int, ask: AskName) -> Option<[u8; END_BYTES]> {
         }
         _ => return None,
     }
-    // At the same place in both.
+    // The port is at the same offset in both structs.
     end[16..].copy_from_slice(&u16::from_be(address.sin6_port).to_le_bytes());
     Some(end)
 }
@@ -193,5 +195,6 @@ mod tests {
             end(fd);
             assert!(find(fd).is_none());
         }
+        assert!(find(FREE).is_none() && find(CLAIMED).is_none());
     }
 }

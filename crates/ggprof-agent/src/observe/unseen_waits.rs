@@ -1,30 +1,22 @@
-//! A library whose compiler put the barrier between ops in line: what the agent had recorded about the
-//! waits of its threads, because some calls of the barrier are left inside of ops, turns out to be
-//! wrong when the first graph has run.
+//! Coverage of barrier waits that turns out to be wrong. A compiler may put the barrier between ops in
+//! line, and leave calls of it inside of ops. Because of those calls, the agent has recorded that waits
+//! are seen; the first graph shows that they are not.
 
 use std::sync::atomic::Ordering;
 
-use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, Why};
 
 use super::backends::Adopted;
-use super::instance::Instance;
-use crate::recorder::definitions::Owner;
+use super::coverage::{self, Subject};
 use crate::recorder::lane::HeldLane;
 
-/// Records it, once.
-pub(super) fn note(lane: &HeldLane<'_>, adopted: &Adopted, instance: &Instance) {
+/// Records that the waits of this backend are not seen, once.
+pub(super) fn note(lane: &HeldLane<'_>, adopted: &Adopted) {
     if adopted.waits_unseen().swap(true, Ordering::Relaxed) {
         return;
     }
-    let record = layout::Coverage {
-        how: CoveredHow::Not as u8,
-        what: Covered::BarrierWaits as u16,
-        backend: adopted.id(),
-        instance: instance.id,
-        why: CoveredWhy::BarrierInlined as u32,
-        ..Default::default()
-    };
-    lane.define_lasting(Owner::Backend(adopted.id()), &record.encode());
+    let not_seen = (CoveredHow::Not, Why::plain(CoveredWhy::BarrierInlined));
+    coverage::say(lane, Subject::Backend(adopted.id()), Covered::BarrierWaits, not_seen);
 }
 
 /// Whether it was recorded.

@@ -20,10 +20,10 @@ const LONGEST_STEP: usize = 32;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Timed {
-    /// There was none yet.
+    /// No work was seen yet.
     Undecided,
     InParts,
-    /// Its beginning and end: what is in between is not looked at.
+    /// Only its beginning and its end.
     AsWhole,
 }
 
@@ -32,7 +32,7 @@ pub(crate) trait FollowsVisits: Any + Debug {
     fn visit(&mut self, position: u32);
 }
 
-/// The questions of one split.
+/// What a device's library asks about the nodes of one split.
 #[derive(Debug)]
 pub(crate) struct Visits {
     pub(crate) split: u32,
@@ -43,8 +43,8 @@ pub(crate) struct Visits {
     pub(crate) site: usize,
     /// The node that the loop asked about last, in a split that is timed as a whole.
     pub(crate) asked: usize,
-    /// The device whose commands are passed on at once: its key, 0 for none, and what they are
-    /// passed on to, as whoever gave the key knows.
+    /// The device whose commands are passed on at once: its key, 0 for none, and the functions that
+    /// they are passed on to. Only the code that set the key knows their type.
     passed_on: (usize, NonNull<()>),
     worked: bool,
     /// The stream that work went to first, 0 before.
@@ -55,7 +55,7 @@ pub(crate) struct Visits {
     visited: Vec<u32>,
 }
 
-/// The hooks that this thread runs into find the visits of a split, until this is dropped.
+/// Makes the visits of a split known to the hooks on this thread, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Visiting {
     visits: NonNull<Visits>,
@@ -69,7 +69,7 @@ impl Visiting {
         Visiting { visits, outer: this.visits.replace(visits.as_ptr()) }
     }
 
-    /// When the split was computed: no hook looks at them any more.
+    /// To be called when the split was computed, and hooks do not use the visits any more.
     pub(crate) fn visits(&self) -> &Visits {
         // SAFETY: made by `begin`, freed by drop only; hooks on this thread alone change it,
         // and none runs now.
@@ -124,7 +124,7 @@ impl Visits {
             return;
         }
         if self.timed == Timed::AsWhole {
-            // As the shim does it.
+            // As the stand-in does it.
             self.asked = if site == self.site { node } else { self.asked };
             return;
         }

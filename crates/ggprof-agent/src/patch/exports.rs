@@ -4,17 +4,8 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use super::dynamic::Dynamic;
 use super::loaded_object;
-
-/// The symbol table of a loaded object, and its index.
-#[derive(Clone, Copy, Debug)]
-struct Exports {
-    base: usize,
-    symbols: usize,
-    strings: usize,
-    versions: usize,
-    hash: usize,
-}
 
 /// Where the first object in the order of loading that shows the function has it.
 pub(crate) fn first(name: &CStr) -> Option<usize> {
@@ -36,23 +27,24 @@ fn is_ours(object: &libc::dl_phdr_info) -> bool {
     dynamic_section(object).is_some_and(loaded_object::is_ours)
 }
 
-/// Among the objects that are wanted.
+/// Searches the objects that are wanted.
 fn search(name: &CStr, mut is_wanted: impl FnMut(&libc::dl_phdr_info) -> bool) -> Option<usize> {
-    let mut search = Search { name, is_wanted: &mut is_wanted, found: None };
+    let mut search = ExportSearch { name, is_wanted: &mut is_wanted, found: None };
     // SAFETY: the callback gets back the pointer to `search`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
 }
 
-struct Search<'a> {
+struct ExportSearch<'a> {
     name: &'a CStr,
     is_wanted: &'a mut dyn FnMut(&libc::dl_phdr_info) -> bool,
     found: Option<usize>,
 }
 
+#[unsafe(link_section = ".text.asleep")]
 extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: `search` is that of `search`, and the loader's `info` is valid during the call.
-    let (search, info) = unsafe { (&mut *search.cast::<Search<'_>>(), &*info) };
+    let (search, info) = unsafe { (&mut *search.cast::<ExportSearch<'_>>(), &*info) };
     if (search.is_wanted)(info) {
         let dynamic = dynamic_section(info);
         search.found = dynamic.and_then(|at| find(info.dlpi_addr as usize, at, search.name));
@@ -60,13 +52,60 @@ extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void
     c_int::from(search.found.is_some())
 }
 
+/// An object during a walk through all of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Listed<'a>(&'a libc::dl_phdr_info);
+
+impl Listed<'_> {
+    pub(crate) fn is_ours(self) -> bool {
+        is_ours(self.0)
+    }
+
+    pub(crate) fn base(self) -> usize {
+        self.0.dlpi_addr as usize
+    }
+
+    pub(crate) fn holds(self, address: usize) -> bool {
+        holds(self.0, address)
+    }
+
+    /// Where its dynamic section is.
+    pub(crate) fn dynamic(self) -> Option<usize> {
+        dynamic_section(self.0)
+    }
+
+    pub(crate) fn shows(self, name: &CStr) -> bool {
+        self.dynamic().is_some_and(|dynamic| shows(self.base(), dynamic, name))
+    }
+
+    /// How much code it has.
+    pub(crate) fn code_bytes(self) -> usize {
+        let code = |header: &&libc::Elf64_Phdr| {
+            header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
+        };
+        headers(self.0).iter().filter(code).map(|header| header.p_memsz as usize).sum()
+    }
+}
+
+/// Shows all objects, until one is what was looked for; whether there is one. None is closed meanwhile.
+pub(crate) fn any(mut is_wanted: impl FnMut(Listed<'_>) -> bool) -> bool {
+    let mut found = false;
+    search(c"", |object| {
+        found = found || is_wanted(Listed(object));
+        false
+    });
+    found
+}
+
 /// Whether the object at this base, with this dynamic section, shows the function.
 pub(crate) fn shows(base: usize, dynamic: usize, name: &CStr) -> bool {
     find(base, dynamic, name).is_some()
 }
 
+#[unsafe(link_section = ".text.asleep")]
 fn find(base: usize, dynamic: usize, name: &CStr) -> Option<usize> {
-    Exports::of(base, dynamic)?.find(name)
+    let dynamic = Dynamic::of(base, dynamic).filter(|dynamic| dynamic.hash != 0)?;
+    find_in(&dynamic, name)
 }
 
 /// Whether an address lies in the object.
@@ -91,85 +130,55 @@ fn headers(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
     unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
 }
 
-impl Exports {
-    fn of(base: usize, dynamic: usize) -> Option<Exports> {
-        const DT_STRTAB: i64 = 5;
-        const DT_SYMTAB: i64 = 6;
-        const DT_GNU_HASH: i64 = 0x6fff_fef5;
-        const DT_VERSYM: i64 = 0x6fff_fff0;
-        // glibc writes absolute addresses into the section, except into that of the vdso.
-        let at = |value: usize| if value < base { value + base } else { value };
-        let mut found = Exports { base, symbols: 0, strings: 0, versions: 0, hash: 0 };
-        let mut entry = dynamic as *const [i64; 2];
-        loop {
-            // SAFETY: the dynamic section is an array ended by a zero tag.
-            let [tag, value] = unsafe { *entry };
-            match tag {
-                0 => break,
-                DT_STRTAB => found.strings = at(value as usize),
-                DT_SYMTAB => found.symbols = at(value as usize),
-                DT_VERSYM => found.versions = at(value as usize),
-                DT_GNU_HASH => found.hash = at(value as usize),
-                _ => {}
-            }
-            // SAFETY: the end was not reached yet.
-            entry = unsafe { entry.add(1) };
+/// The address of a function of this name, of its default version.
+#[unsafe(link_section = ".text.asleep")]
+fn find_in(dynamic: &Dynamic, name: &CStr) -> Option<usize> {
+    let hash = gnu_hash(name);
+    // SAFETY: the table of a loaded object, as ELF's GNU extension lays it out: four words,
+    // a filter of 64-bit words, the buckets, and the chains of symbols from the first
+    // that is indexed on; a chain's last word is odd.
+    unsafe {
+        let head = dynamic.hash as *const u32;
+        let [buckets, first, filters, shift] = *head.cast::<[u32; 4]>();
+        let filter = head.add(4).cast::<u64>();
+        if buckets == 0 || filters == 0 {
+            return None;
         }
-        let complete = found.symbols != 0 && found.strings != 0 && found.hash != 0;
-        complete.then_some(found)
-    }
-
-    /// The address of a function of this name, of its default version.
-    fn find(&self, name: &CStr) -> Option<usize> {
-        let hash = gnu_hash(name);
-        // SAFETY: the table of a loaded object, as ELF's GNU extension lays it out: four words,
-        // a filter of 64-bit words, the buckets, and the chains of symbols from the first
-        // that is indexed on; a chain's last word is odd.
-        unsafe {
-            let head = self.hash as *const u32;
-            let [buckets, first, filters, shift] = *head.cast::<[u32; 4]>();
-            let filter = head.add(4).cast::<u64>();
-            if buckets == 0 || filters == 0 {
+        let bits = 1_u64 << (hash % 64) | 1_u64 << ((hash >> (shift % 32)) % 64);
+        if *filter.add((hash / 64 % filters) as usize) & bits != bits {
+            return None;
+        }
+        let bucket = filter.add(filters as usize).cast::<u32>();
+        let chain = bucket.add(buckets as usize);
+        let mut symbol = *bucket.add((hash % buckets) as usize);
+        while symbol >= first {
+            let word = *chain.add((symbol - first) as usize);
+            if word | 1 == hash | 1
+                && let Some(address) = function(dynamic, symbol as usize, name)
+            {
+                return Some(address);
+            }
+            if word & 1 == 1 {
                 return None;
             }
-            let bits = 1_u64 << (hash % 64) | 1_u64 << ((hash >> (shift % 32)) % 64);
-            if *filter.add((hash / 64 % filters) as usize) & bits != bits {
-                return None;
-            }
-            let bucket = filter.add(filters as usize).cast::<u32>();
-            let chain = bucket.add(buckets as usize);
-            let mut symbol = *bucket.add((hash % buckets) as usize);
-            while symbol >= first {
-                let word = *chain.add((symbol - first) as usize);
-                if word | 1 == hash | 1
-                    && let Some(address) = self.function(symbol as usize, name)
-                {
-                    return Some(address);
-                }
-                if word & 1 == 1 {
-                    return None;
-                }
-                symbol += 1;
-            }
-            None
+            symbol += 1;
         }
+        None
     }
+}
 
-    /// # Safety
-    /// The number is one of the object's symbol table.
-    unsafe fn function(&self, symbol: usize, name: &CStr) -> Option<usize> {
-        const FUNCTION: u8 = 2;
-        const HIDDEN_VERSION: u16 = 0x8000;
-        // SAFETY: the caller's contract; names are C strings of the object's table, and there is
-        // a version for each symbol, if for any.
-        unsafe {
-            let found = &*(self.symbols as *const libc::Elf64_Sym).add(symbol);
-            let own = CStr::from_ptr((self.strings + found.st_name as usize) as *const _);
-            let versions = self.versions as *const u16;
-            let is_default = versions.is_null() || *versions.add(symbol) & HIDDEN_VERSION == 0;
-            let fits = found.st_info & 0xf == FUNCTION && found.st_shndx != 0 && own == name;
-            (fits && is_default).then(|| self.base + found.st_value as usize)
-        }
+/// # Safety
+/// The number is one of the object's symbol table.
+unsafe fn function(dynamic: &Dynamic, number: usize, name: &CStr) -> Option<usize> {
+    const FUNCTION: u8 = 2;
+    const HIDDEN_VERSION: u16 = 0x8000;
+    // SAFETY: the caller's contract; there is a version for each symbol, if for any.
+    unsafe {
+        let (symbol, own_name) = dynamic.symbol(number);
+        let versions = dynamic.versions as *const u16;
+        let is_default = versions.is_null() || *versions.add(number) & HIDDEN_VERSION == 0;
+        let fits = symbol.st_info & 0xf == FUNCTION && symbol.st_shndx != 0 && own_name == name;
+        (fits && is_default).then(|| dynamic.base + symbol.st_value as usize)
     }
 }
 

@@ -5,11 +5,12 @@
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::dynamic::Dynamic;
 use super::loaded_object::LoadedObject;
 use super::page_bytes;
 use super::scope::Scope;
-use crate::arch;
 use crate::lock::{self, HeldAtFork, Ranked, rank};
+use crate::{arch, c_library};
 
 /// A slot and what the library's own symbol table says of its name.
 #[derive(Debug)]
@@ -42,6 +43,7 @@ impl Slot<'_> {
         lock::before_asking_the_loader();
         // SAFETY: a look-up by a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
+        c_library::forget_loader_error(global == 0);
         if global != 0 {
             return global;
         }
@@ -61,7 +63,7 @@ impl Slot<'_> {
         self.write(object, |word| word.store(function, Ordering::Release))
     }
 
-    /// Binds a slot that is not yet, unless another thread was quicker, and put a hook in.
+    /// Binds a slot that is not bound yet, unless another thread has meanwhile put a hook in.
     fn bind(&self, object: &LoadedObject) {
         let stub = self.value();
         let function = self.leads_to(object);
@@ -87,11 +89,11 @@ impl Slot<'_> {
     }
 }
 
-/// Who closes a page must not close it for another thread that writes to it.
+/// Held while a page is writable, so that no other thread makes it read-only under the writer.
 static OPENED: Ranked<{ rank::OPEN_PAGE }, ()> = Ranked::new(());
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &OPENED
 }
 
@@ -105,21 +107,23 @@ fn protect(address: usize, protection: libc::c_int) -> bool {
 
 /// Visits every function slot of the library.
 pub(crate) fn for_each(object: &LoadedObject, mut visit: impl FnMut(&Slot<'_>)) {
-    let Some(tables) = Tables::of(object) else { return };
-    for (table, bytes) in
-        [(tables.jump_slots, tables.jump_slot_bytes), (tables.rela, tables.rela_bytes)]
-    {
-        for i in 0..bytes / size_of::<libc::Elf64_Rela>() {
-            // SAFETY: the dynamic section gives the table and its length, and
-            // the loader keeps both mapped while the library is loaded.
-            let entry = unsafe { &*(table as *const libc::Elf64_Rela).add(i) };
-            let kind = entry.r_info as u32;
-            if arch::is_function_slot(kind) {
-                let symbol = (entry.r_info >> 32) as usize;
-                visit(&tables.slot(object.base, symbol, entry.r_offset as usize));
+    let Some(dynamic) = Dynamic::of(object.base, object.dynamic) else { return };
+    for table in [dynamic.jump_slots, dynamic.relocations] {
+        // SAFETY: a table of the object, which its user keeps loaded.
+        for entry in unsafe { table.relocations() } {
+            if arch::is_function_slot(entry.r_info as u32) {
+                visit(&slot(&dynamic, entry));
             }
         }
     }
+}
+
+fn slot<'a>(dynamic: &Dynamic, entry: &libc::Elf64_Rela) -> Slot<'a> {
+    // SAFETY: the relocation names an entry of the symbol table.
+    let (symbol, name) = unsafe { dynamic.symbol((entry.r_info >> 32) as usize) };
+    let is_defined = symbol.st_shndx != 0 && symbol.st_value != 0;
+    let own_definition = if is_defined { dynamic.base + symbol.st_value as usize } else { 0 };
+    Slot { name, address: dynamic.base + entry.r_offset as usize, own_definition }
 }
 
 /// Binds the slots of these names, as their first calls would. Asks the loader.
@@ -131,79 +135,13 @@ pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
     });
 }
 
-#[derive(Default)]
-struct Tables {
-    symbols: usize,
-    strings: usize,
-    jump_slots: usize,
-    jump_slot_bytes: usize,
-    /// Without those at its start that concern no symbol: a program has many of them.
-    rela: usize,
-    rela_bytes: usize,
-}
-
-impl Tables {
-    fn of(object: &LoadedObject) -> Option<Tables> {
-        const DT_PLTRELSZ: i64 = 2;
-        const DT_STRTAB: i64 = 5;
-        const DT_SYMTAB: i64 = 6;
-        const DT_RELA: i64 = 7;
-        const DT_RELASZ: i64 = 8;
-        const DT_JMPREL: i64 = 23;
-        const DT_RELACOUNT: i64 = 0x6fff_fff9;
-        if object.dynamic == 0 {
-            return None;
-        }
-        // glibc writes absolute addresses into the section, musl leaves offsets.
-        let at = |value: usize| if value < object.base { value + object.base } else { value };
-        let mut tables = Tables::default();
-        let mut without_symbol = 0;
-        let mut entry = object.dynamic as *const [i64; 2];
-        loop {
-            // SAFETY: the dynamic section is an array ended by a zero tag.
-            let [tag, value] = unsafe { *entry };
-            let value = value as usize;
-            match tag {
-                0 => break,
-                DT_STRTAB => tables.strings = at(value),
-                DT_SYMTAB => tables.symbols = at(value),
-                DT_JMPREL => tables.jump_slots = at(value),
-                DT_PLTRELSZ => tables.jump_slot_bytes = value,
-                DT_RELA => tables.rela = at(value),
-                DT_RELASZ => tables.rela_bytes = value,
-                DT_RELACOUNT => without_symbol = value * size_of::<libc::Elf64_Rela>(),
-                _ => {}
-            }
-            // SAFETY: the end was not reached yet.
-            entry = unsafe { entry.add(1) };
-        }
-        let without_symbol = without_symbol.min(tables.rela_bytes);
-        tables.rela += without_symbol;
-        tables.rela_bytes -= without_symbol;
-        (tables.symbols != 0 && tables.strings != 0).then_some(tables)
-    }
-
-    fn slot(&self, base: usize, symbol: usize, offset: usize) -> Slot<'static> {
-        // SAFETY: the relocation names an entry of the symbol table, whose name
-        // is a C string in the string table; both stay mapped.
-        let (symbol, name) = unsafe {
-            let symbol = &*(self.symbols as *const libc::Elf64_Sym).add(symbol);
-            let name = (self.strings + symbol.st_name as usize) as *const libc::c_char;
-            (symbol, CStr::from_ptr(name))
-        };
-        let defined = symbol.st_shndx != 0 && symbol.st_value != 0;
-        let own_definition = if defined { base + symbol.st_value as usize } else { 0 };
-        Slot { name, address: base + offset, own_definition }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn libc_is_called_through_slots_of_this_program() {
-        let here = LoadedObject::containing(Tables::of as *const () as usize);
+        let here = LoadedObject::containing(fork_lock as *const () as usize);
         let mut names = Vec::new();
         for_each(&here.expect("the test's own code is loaded"), |slot| {
             names.push(slot.name.to_owned());

@@ -25,6 +25,8 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 pub(crate) struct InlineHooks {
     page: NearPage,
     jumps: Vec<Jump>,
+    /// Whether they are installed only when every thread stands.
+    waits: bool,
 }
 
 /// What a function's entry is overwritten with, and what was there.
@@ -40,15 +42,15 @@ struct Jump {
 
 /// A function to hook.
 #[derive(Debug)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct FunctionToHook<'a> {
     pub(crate) function: &'a Function,
-    pub(crate) hook: Hook,
+    pub(crate) stand_in: StandIn,
 }
 
 /// What is called in a function's place.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Hook {
-    /// An ordinary function, which is told the way past the hook.
+pub(crate) enum StandIn {
+    /// An ordinary function, which is told the address behind the hook.
     Function(usize),
     /// One that leaves every register as the real function does.
     KeepsRegisters(usize),
@@ -60,26 +62,26 @@ impl InlineHooks {
             return Err("it was running when ggprof attached to the program");
         }
         let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
-        Ok(InlineHooks { page, jumps: Vec::new() })
+        Ok(InlineHooks { page, jumps: Vec::new(), waits: false })
     }
 
     /// Prepares a hook. Returns where the real function can be called once the
     /// hooks are installed.
-    pub(crate) fn prepare(&mut self, wanted: &Wanted<'_>) -> Result<usize, &'static str> {
+    pub(crate) fn prepare(&mut self, wanted: &FunctionToHook<'_>) -> Result<usize, &'static str> {
         let address = wanted.function.address;
         let entry = EntryCode::read(wanted.function.code(), address)?;
         let bytes = entry.jump_to(self.page.next())?;
         let full = "too many functions to hook";
         let real = self.page.next() + WAY_IN;
-        let way_in = match wanted.hook {
+        let way_in = match wanted.stand_in {
             // A compiler that knows all callers of a function lets them keep values in
             // registers that it does not change, whatever the rules for calls say. It
             // cannot know that of a function that calls others.
-            Hook::Function(_) if !entry.calls_others => {
+            StandIn::Function(_) if !entry.calls_others => {
                 return Err("its callers may rely on registers that a hook would change");
             }
-            Hook::Function(hook) => jump_telling_way_past(real, hook),
-            Hook::KeepsRegisters(hook) => jump_anywhere(hook),
+            StandIn::Function(function) => jump_telling_way_past(real, function),
+            StandIn::KeepsRegisters(function) => jump_anywhere(function),
         };
         self.page.push(&way_in, WAY_IN).then_some(()).ok_or(full)?;
         let code = entry.moved_to(real)?;
@@ -93,17 +95,22 @@ impl InlineHooks {
     /// every thread stands (`standing`).
     ///
     /// # Safety
-    /// No thread is executing the first instructions of the functions, and each
-    /// hook can be called in its function's place.
+    /// No thread is executing the first instructions of the functions, and each stand-in can be
+    /// called in its function's place.
     pub(crate) unsafe fn install(&mut self) -> Result<(), &'static str> {
         if !self.page.seal() {
             return Err("the system does not allow new code");
         }
-        // Known before they can be met; without a jump the way past is as good as the function.
+        if standing::is_collecting() && !self.jumps.iter().all(|jump| unguard(jump.at)) {
+            return Err("the system does not allow changed code");
+        }
+        // Noted before a call can arrive. Until the jumps are written, calling the address behind
+        // the hook does the same as calling the function.
         WAYS_PAST.lock().extend(self.jumps.iter().map(|jump| (jump.function, jump.real)));
         if standing::is_collecting() {
             let changes =
                 self.jumps.iter().map(|it| Change::new(it.at as u64, &it.before, &it.bytes));
+            self.waits = true;
             standing::add(changes.flatten());
             return Ok(());
         }
@@ -116,7 +123,7 @@ impl InlineHooks {
                     .iter()
                     .all(|jump| unsafe { overwrite(jump.at, &jump.before) }.is_ok());
                 if !undone {
-                    // Some functions still lead to the page, and through it to themselves.
+                    // Some functions still jump to the page, which leads back to them.
                     self.page.keep();
                 }
                 return Err(reason);
@@ -125,20 +132,24 @@ impl InlineHooks {
         Ok(())
     }
 
-    /// Whether the library still jumps to us: one closed and opened again at the
-    /// same place has fresh code.
+    /// Whether the library still jumps to us, or will when every thread stands: one closed and opened
+    /// again at the same place has fresh code.
     pub(crate) fn are_in(&self, object: &LoadedObject) -> bool {
         self.jumps.iter().any(|jump| {
             // SAFETY: code of a loaded object, which is readable.
             let now = || unsafe { *(jump.at as *const [u8; JUMP]) };
-            object.holds_code(jump.at) && now() == jump.bytes
+            let is_in = |now: [u8; JUMP]| now == jump.bytes || (self.waits && now == jump.before);
+            object.holds_code(jump.at) && is_in(now())
         })
     }
 }
 
 impl Drop for InlineHooks {
     fn drop(&mut self) {
-        // In the middle of a fault of ours some may be in for good.
+        if self.waits {
+            standing::forget(self.jumps.iter().map(|jump| jump.at));
+        }
+        // After a panic in the agent, some jumps may stay.
         if std::thread::panicking() {
             return;
         }
@@ -147,25 +158,25 @@ impl Drop for InlineHooks {
     }
 }
 
-/// Every hooked function of the process, with where it goes on behind its hook. Whoever looks a
-/// function up to call it must not arrive at our own hook.
+/// Every hooked function of the process, with the address that continues behind its hook. When the
+/// agent itself calls such a function, it must not arrive at its own hook.
 static WAYS_PAST: Ranked<{ rank::ENTRY_HOOKS }, Vec<(usize, usize)>> = Ranked::new(Vec::new());
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &WAYS_PAST
 }
 
 /// Where a call of the function continues: past its hook, if it has one.
 pub(crate) fn way_past(function: usize) -> usize {
-    let hooked = WAYS_PAST.lock();
+    let Some(hooked) = WAYS_PAST.lock_unless_abandoned() else { return function };
     let known = hooked.iter().find(|(hooked, _)| *hooked == function);
     known.map_or(function, |(_, past)| *past)
 }
 
-/// The function that a way past a hook leads to; any other address is itself.
+/// The function whose hook this address is behind; any other address is returned as it is.
 pub(crate) fn function_behind(address: usize) -> usize {
-    let hooked = WAYS_PAST.lock();
+    let Some(hooked) = WAYS_PAST.lock_unless_abandoned() else { return address };
     let known = hooked.iter().find(|(_, past)| *past == address);
     known.map_or(address, |(function, _)| *function)
 }
@@ -207,6 +218,17 @@ unsafe fn overwrite(at: usize, bytes: &[u8]) -> Result<(), &'static str> {
     // SAFETY: where it was read from before, and can be read again.
     unsafe { arch::publish_code(at..at + bytes.len()) };
     Ok(())
+}
+
+/// A page that asks for landing pads (BTI of aarch64) would not let a call arrive at a jump. What
+/// [`overwrite`] puts in does not ask; what is written from outside stays in the page that is there.
+fn unguard(at: usize) -> bool {
+    let pages = pages_of(at..at + JUMP);
+    // SAFETY: pages of loaded code, which stay readable and executable.
+    unsafe {
+        let access = libc::PROT_READ | libc::PROT_EXEC;
+        libc::mprotect(pages.start as *mut libc::c_void, pages.len(), access) == 0
+    }
 }
 
 fn pages_of(range: Range<usize>) -> Range<usize> {

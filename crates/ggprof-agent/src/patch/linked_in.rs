@@ -10,20 +10,21 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// A program or library with hooks at its own ggml's entry points.
 #[derive(Debug)]
-pub(crate) struct Hooked {
+pub(crate) struct HookedObject {
     pub(crate) object: LoadedObject,
     pub(crate) functions: Vec<&'static CStr>,
     pub(crate) hooks: InlineHooks,
 }
 
-static WITH_GGML_LINKED_IN: Ranked<{ rank::LINKED_IN }, Vec<Hooked>> = Ranked::new(Vec::new());
+static WITH_GGML_LINKED_IN: Ranked<{ rank::LINKED_IN }, Vec<HookedObject>> =
+    Ranked::new(Vec::new());
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &WITH_GGML_LINKED_IN
 }
 
-impl Hooked {
+impl HookedObject {
     /// The hooks are in, and stay until the library is gone.
     pub(crate) fn remember(self) {
         WITH_GGML_LINKED_IN.lock().push(self);
@@ -35,7 +36,7 @@ impl Hooked {
 pub(crate) fn forget_closed() -> Vec<Place> {
     let all = || WITH_GGML_LINKED_IN.lock();
     let known: Vec<Place> = all().iter().map(|hooked| hooked.object.place()).collect();
-    // Those that are there still stay there while their code is looked at.
+    // What is still loaded stays loaded while its code is compared.
     let there: Vec<(Place, Scope)> = known
         .into_iter()
         .filter_map(|place| Scope::of(&place.0).map(|held| (place, held)))
@@ -54,8 +55,8 @@ pub(crate) fn forget_closed() -> Vec<Place> {
     closed
 }
 
-fn search<R>(wanted: impl FnMut(&Hooked) -> Option<R>) -> Option<R> {
-    WITH_GGML_LINKED_IN.lock().iter().find_map(wanted)
+fn search<R>(wanted: impl FnMut(&HookedObject) -> Option<R>) -> Option<R> {
+    WITH_GGML_LINKED_IN.lock_unless_abandoned()?.iter().find_map(wanted)
 }
 
 /// Whether a function is of a ggml that is hooked where it is linked in.
@@ -65,7 +66,7 @@ pub(crate) fn holds(function: usize) -> bool {
 
 /// Whether calls of a function inside the object arrive at us.
 pub(crate) fn is_hooked(object: &LoadedObject, symbol: &CStr) -> bool {
-    let is_in = |hooked: &Hooked| {
+    let is_in = |hooked: &HookedObject| {
         let is_this = hooked.object.place() == object.place();
         (is_this && hooked.functions.contains(&symbol)).then_some(())
     };

@@ -14,20 +14,19 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
+use super::dynamic::{self, Dynamic};
 use super::exports;
 use super::loaded_object::{self, LoadedObject};
 use crate::c_library;
-
-const DT_NEEDED: i64 = 1;
-const DT_STRTAB: i64 = 5;
-const DT_SONAME: i64 = 14;
 
 pub(crate) fn came_with_program() -> bool {
     stands_before_libc() || is_needed()
 }
 
-/// As what is preloaded does. Quick, because every process asks.
+/// Whether the agent comes before libc in the list, as preloaded libraries do. Quick, because every
+/// process asks.
 fn stands_before_libc() -> bool {
+    #[unsafe(link_section = ".text.asleep")]
     extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
         // SAFETY: the loader hands a valid `info`, and `out` are the words below.
         let (info, out) = unsafe { (&*info, &mut *out.cast::<[bool; 2]>()) };
@@ -68,7 +67,7 @@ fn last_needed(objects: &[LoadedObject], known: usize) -> usize {
     let mut last = known;
     let mut at = 0;
     while let Some(object) = objects.get(at).filter(|_| at <= last) {
-        for name in names(object, DT_NEEDED) {
+        for name in names(object, dynamic::NEEDED) {
             let place = objects.iter().position(|one| is_called(one, name));
             last = last.max(place.unwrap_or(0));
         }
@@ -83,28 +82,14 @@ fn is_called(object: &LoadedObject, name: &CStr) -> bool {
     let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     path == name.to_bytes()
         || file == name.to_bytes()
-        || names(object, DT_SONAME).any(|own| own == name)
+        || names(object, dynamic::OWN_NAME).any(|own| own == name)
 }
 
 /// The names under a tag of the object's dynamic section.
-fn names(object: &LoadedObject, wanted: i64) -> impl Iterator<Item = &CStr> {
-    let strings = entries(object).find(|&(tag, _)| tag == DT_STRTAB).map_or(0, |(_, at)| at);
-    // glibc writes absolute addresses into the section, except into that of the vdso.
-    let strings = if strings < object.base { strings + object.base } else { strings };
-    let wanted = entries(object).filter(move |&(tag, _)| tag == wanted && strings != 0);
-    // SAFETY: offsets of C strings in the object's string table, which stays mapped with it.
-    wanted.map(move |(_, offset)| unsafe { CStr::from_ptr((strings + offset) as *const _) })
-}
-
-fn entries(object: &LoadedObject) -> impl Iterator<Item = (i64, usize)> {
-    let mut at = object.dynamic as *const [i64; 2];
-    std::iter::from_fn(move || {
-        // SAFETY: the dynamic section of a loaded object, an array that a zero tag ends.
-        let [tag, value] = unsafe { *at.as_ref()? };
-        // SAFETY: after an entry that is not the last there is another.
-        at = if tag == 0 { std::ptr::null() } else { unsafe { at.add(1) } };
-        (tag != 0).then_some((tag, value as usize))
-    })
+fn names(object: &LoadedObject, tag: i64) -> impl Iterator<Item = &CStr> {
+    let dynamic = Dynamic::of(object.base, object.dynamic);
+    // SAFETY: who has the object keeps it loaded.
+    dynamic.into_iter().flat_map(move |dynamic| unsafe { dynamic.names(tag) })
 }
 
 #[cfg(test)]

@@ -79,13 +79,7 @@ impl LoadedObject {
     /// Whether it is libc, its loader, or the kernel's own library, which no program can do
     /// without, and which have nothing of ggml's.
     pub(crate) fn is_of_the_system(&self) -> bool {
-        // SAFETY: questions to the system.
-        let [loader, vdso] =
-            [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(|it| unsafe { libc::getauxval(it) });
-        let [loader, vdso] = [loader as usize, vdso as usize];
-        self.holds(c_library::address_inside())
-            || (loader != 0 && self.base == loader)
-            || (vdso != 0 && self.base == vdso)
+        is_of_the_system(self.base, |address| self.holds(address))
     }
 
     /// The file it was loaded from. The loader tells where it has a whole path; else the
@@ -109,6 +103,17 @@ impl LoadedObject {
             (number(from)?..number(to)?).contains(&start).then_some(path)?
         })
     }
+}
+
+/// The same of an object of which only this is known.
+pub(crate) fn is_of_the_system(base: usize, holds: impl FnOnce(usize) -> bool) -> bool {
+    // SAFETY: questions to the system.
+    let [loader, vdso] =
+        [libc::AT_BASE, libc::AT_SYSINFO_EHDR].map(|it| unsafe { libc::getauxval(it) });
+    let [loader, vdso] = [loader as usize, vdso as usize];
+    holds(c_library::address_inside())
+        || (loader != 0 && base == loader)
+        || (vdso != 0 && base == vdso)
 }
 
 /// What the kernel started. Without /proc it is known by the path it was started with, if that
@@ -159,7 +164,7 @@ pub(crate) fn is_gone((name, start): &Place) -> bool {
 /// Whether calls of `dlclose` arrive at our stand-in: 0 while that is not known, 1 if they
 /// do, 2 if they do not.
 static CLOSING_IS_SEEN: AtomicU8 = AtomicU8::new(0);
-/// How many did.
+/// How many calls of `dlclose` arrived.
 static CLOSINGS: AtomicU64 = AtomicU64::new(0);
 
 #[cold]
@@ -172,8 +177,7 @@ pub(crate) fn note_closing() {
     CLOSINGS.fetch_add(1, Ordering::AcqRel);
 }
 
-/// Stands still as long as no address has changed its meaning by an object that was
-/// unloaded.
+/// A count that changes whenever an object was unloaded, and its addresses may mean something else.
 #[inline(always)]
 pub(crate) fn unloads() -> u64 {
     match CLOSING_IS_SEEN.load(Ordering::Acquire) {
@@ -194,7 +198,9 @@ fn unloads_by_asking() -> u64 {
 }
 
 /// How many objects the loader has loaded and unloaded so far.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) fn changes() -> (u64, u64) {
+    #[unsafe(link_section = ".text.asleep")]
     extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, out: *mut c_void) -> c_int {
         // SAFETY: the loader hands a valid `info`, and `out` are the numbers below.
         unsafe { *out.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
@@ -216,14 +222,14 @@ pub(crate) fn names() -> Vec<CString> {
     names
 }
 
-struct Search<'a> {
+struct ObjectSearch<'a> {
     wanted: &'a mut dyn FnMut(&LoadedObject) -> bool,
     is_first: bool,
     found: Option<LoadedObject>,
 }
 
 fn find(wanted: &mut dyn FnMut(&LoadedObject) -> bool) -> Option<LoadedObject> {
-    let mut search = Search { wanted, is_first: true, found: None };
+    let mut search = ObjectSearch { wanted, is_first: true, found: None };
     // SAFETY: the callback gets back the pointer to `search`, which outlives
     // the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
@@ -231,9 +237,9 @@ fn find(wanted: &mut dyn FnMut(&LoadedObject) -> bool) -> Option<LoadedObject> {
 }
 
 extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-    // SAFETY: `data` is the `Search` handed to `dl_iterate_phdr` by `find`, and
+    // SAFETY: `data` is the `ObjectSearch` handed to `dl_iterate_phdr` by `find`, and
     // the loader's `info` is valid during the callback.
-    let (search, info) = unsafe { (&mut *data.cast::<Search<'_>>(), &*info) };
+    let (search, info) = unsafe { (&mut *data.cast::<ObjectSearch<'_>>(), &*info) };
     let mut object = describe(info);
     if std::mem::take(&mut search.is_first)
         && c_library::begins_with_program(object.name.to_bytes())

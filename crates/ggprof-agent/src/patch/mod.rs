@@ -2,6 +2,7 @@
 //! a slot or an entry. `hooks` decides what to write.
 
 pub(crate) mod direct_calls;
+mod dynamic;
 pub(crate) mod exports;
 pub(crate) mod got;
 pub(crate) mod inline;

@@ -62,7 +62,7 @@ impl NearPage {
         true
     }
 
-    /// From now on the code can run, and not change.
+    /// Makes the page executable, and not writable any more.
     pub(crate) fn seal(&self) -> bool {
         let access = libc::PROT_READ | libc::PROT_EXEC;
         // SAFETY: our own mapping, which can be read before and after.
@@ -72,7 +72,7 @@ impl NearPage {
         }
     }
 
-    /// Somebody will jump to it for as long as the process lives.
+    /// Keeps the page for good: code will jump to it as long as the process lives.
     pub(crate) fn keep(&mut self) {
         self.kept = true;
     }

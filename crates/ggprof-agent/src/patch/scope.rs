@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::exports;
-use crate::lock;
+use crate::{c_library, lock};
 
 /// A loaded object's view of symbols: itself, then what it links to.
 ///
@@ -21,6 +21,7 @@ impl Scope {
         let path = if name.is_empty() { std::ptr::null() } else { name.as_ptr() };
         // SAFETY: the name is a C string; NOLOAD never loads or runs anything.
         let handle = unsafe { libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        c_library::forget_loader_error(handle.is_null());
         (!handle.is_null()).then(|| Scope(handle))
     }
 
@@ -28,7 +29,9 @@ impl Scope {
     pub(crate) fn find(&self, symbol: &CStr) -> usize {
         lock::before_asking_the_loader();
         // SAFETY: the handle is open until drop, the name a C string.
-        unsafe { libc::dlsym(self.0, symbol.as_ptr()) as usize }
+        let found = unsafe { libc::dlsym(self.0, symbol.as_ptr()) as usize };
+        c_library::forget_loader_error(found == 0);
+        found
     }
 }
 
@@ -49,9 +52,10 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> c_int {
     if REAL.load(Ordering::Relaxed) == 0 {
         REAL.store(exports::behind_us(c"dlclose").unwrap_or(0), Ordering::Relaxed);
     }
-    type Close = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+    type CloseLibrary = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
     // SAFETY: libc's function of this name has this signature.
-    let real = unsafe { std::mem::transmute::<usize, Option<Close>>(REAL.load(Ordering::Relaxed)) };
+    let real =
+        unsafe { std::mem::transmute::<usize, Option<CloseLibrary>>(REAL.load(Ordering::Relaxed)) };
     // SAFETY: the caller's contract.
     real.map_or(-1, |close| unsafe { close(handle) })
 }

@@ -15,26 +15,47 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// The thread that collects changes; 0 for none.
 static COLLECTING: AtomicI32 = AtomicI32::new(0);
+/// All changes, as long as the hooks that they lead to exist.
 static COLLECTED: Ranked<{ rank::STANDING }, Vec<Change>> = Ranked::new(Vec::new());
-/// What was loaded then.
+/// What was loaded when ggprof attached.
 static RUNNING: OnceLock<Vec<Place>> = OnceLock::new();
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &COLLECTED
 }
 
-/// What the code of this process is to be changed to by `prepare`, which runs on this thread.
+/// Runs `prepare` on this thread, and collects the changes of code that it asks for.
 pub(crate) fn collect(prepare: impl FnOnce()) -> Vec<Change> {
     RUNNING.get_or_init(|| loaded_object::all().iter().map(LoadedObject::place).collect());
     COLLECTING.store(this_thread(), Ordering::Release);
     let collecting = Collecting;
     prepare();
     drop(collecting);
-    std::mem::take(&mut *COLLECTED.lock())
+    not_made_yet()
 }
 
-/// Until this is dropped, also by a fault in between.
+/// Changes that were collected and are not in: whoever was to make them may have been killed before.
+pub(crate) fn not_made_yet() -> Vec<Change> {
+    let there = loaded_object::all();
+    let is_open = |change: &&Change| {
+        let at = change.at as usize;
+        let is_there = there.iter().any(|object| object.holds_code(at));
+        // SAFETY: code of a loaded object, which is readable; it is far longer than a change.
+        is_there
+            && unsafe { std::slice::from_raw_parts(at as *const u8, change.before().len()) }
+                == change.before()
+    };
+    COLLECTED.lock().iter().filter(is_open).copied().collect()
+}
+
+/// Drops changes whose hooks are gone.
+pub(super) fn forget(at: impl Iterator<Item = usize>) {
+    let at: Vec<usize> = at.collect();
+    COLLECTED.lock().retain(|change| !at.contains(&(change.at as usize)));
+}
+
+/// This thread collects changes until this is dropped, even by a fault.
 struct Collecting;
 
 impl Drop for Collecting {
@@ -48,7 +69,7 @@ pub(super) fn is_collecting() -> bool {
     collecting != 0 && collecting == this_thread()
 }
 
-/// Whether somebody may be executing the object's code, which is not to be changed here.
+/// Whether a thread may be executing the object's code, so that it must not be changed from here.
 pub(super) fn may_be_running(object: &LoadedObject) -> bool {
     let place = || object.place();
     RUNNING.get().is_some_and(|running| !is_collecting() && running.contains(&place()))

@@ -1,6 +1,10 @@
 //! Functions of a loaded object by name, exported or not, from the symbol tables of its file. The
 //! file may have been replaced since it was loaded. So a function counts only if its code in memory
 //! is that of the file, except for its first bytes, which the agent may have changed already.
+//!
+//! The crate `object` wants a file as a whole, mapped or in a cache that keeps all that was read. A
+//! mapped file that somebody shortens would end the program, and tables may have 100 MB; so only the
+//! sections that are asked for are read here, piece by piece.
 
 use std::ffi::CStr;
 use std::fs::File;

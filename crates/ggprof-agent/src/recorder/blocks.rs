@@ -12,10 +12,10 @@ use super::lane::LANES;
 
 /// What a block is taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct BlockUse {
     /// The lane that writes its events; `None` for descriptions.
     pub(crate) lane: Option<usize>,
-    /// No description of an older epoch will be referred to from it.
+    /// The block refers to no description of an older epoch.
     pub(crate) epoch: u32,
 }
 
@@ -60,7 +60,7 @@ impl Ring {
     /// [`Self::hand_out`]. `vacate` takes a lane's block away, if no thread holds the lane.
     pub(crate) fn oldest(
         &mut self,
-        wanted: Wanted,
+        wanted: BlockUse,
         mut vacate: impl FnMut(usize) -> bool,
     ) -> Option<u32> {
         if let Some(index) = self.free.pop() {
@@ -76,7 +76,7 @@ impl Ring {
         if self.current[taken.lane] == Some(taken.index) {
             self.current[taken.lane] = None;
         }
-        // Before its epoch is given up, the new block's is entered.
+        // The new block's epoch is counted before the old one's is given up.
         self.count(wanted);
         self.leave(taken.epoch);
         self.uncount(wanted);
@@ -84,7 +84,7 @@ impl Ring {
     }
 
     /// Notes which lane has the block now.
-    pub(crate) fn hand_out(&mut self, index: u32, wanted: Wanted) {
+    pub(crate) fn hand_out(&mut self, index: u32, wanted: BlockUse) {
         match wanted.lane {
             Some(lane) => {
                 self.current[lane] = Some(index);
@@ -102,13 +102,13 @@ impl Ring {
         2 * blocks.count() >= self.most
     }
 
-    fn count(&mut self, wanted: Wanted) {
+    fn count(&mut self, wanted: BlockUse) {
         if wanted.lane.is_some() {
             *self.users.entry(wanted.epoch).or_default() += 1;
         }
     }
 
-    fn uncount(&mut self, wanted: Wanted) {
+    fn uncount(&mut self, wanted: BlockUse) {
         if wanted.lane.is_some() {
             self.remove_user(wanted.epoch);
         }
@@ -141,16 +141,16 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn events(lane: usize, epoch: u32) -> Wanted {
-        Wanted { lane: Some(lane), epoch }
+    fn events(lane: usize, epoch: u32) -> BlockUse {
+        BlockUse { lane: Some(lane), epoch }
     }
 
-    fn definitions(epoch: u32) -> Wanted {
-        Wanted { lane: None, epoch }
+    fn definitions(epoch: u32) -> BlockUse {
+        BlockUse { lane: None, epoch }
     }
 
     /// A ring whose blocks were handed out in this order.
-    fn ring(wanted: &[Wanted]) -> Ring {
+    fn ring(wanted: &[BlockUse]) -> Ring {
         let mut ring = Ring::new(wanted.len());
         for (index, wanted) in (0..).zip(wanted) {
             ring.hand_out(index, *wanted);
@@ -158,7 +158,7 @@ mod tests {
         ring
     }
 
-    fn next(ring: &mut Ring, wanted: Wanted, held: &[usize]) -> Option<u32> {
+    fn next(ring: &mut Ring, wanted: BlockUse, held: &[usize]) -> Option<u32> {
         let index = ring.oldest(wanted, |lane| !held.contains(&lane))?;
         ring.hand_out(index, wanted);
         Some(index)

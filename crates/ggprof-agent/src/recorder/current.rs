@@ -19,7 +19,7 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
@@ -28,7 +28,8 @@ use super::{Recorder, toggle_signal};
 use crate::config::{Config, Environment, Purpose};
 use crate::ffi::loader;
 use crate::lock::{HeldAtFork, Ranked, rank};
-use crate::{clock, quiet_log, unwinder};
+use crate::set_once::SetOnce;
+use crate::{clock, lock, quiet_log, unwinder};
 
 const INERT: u8 = 0;
 const ARMED: u8 = 1;
@@ -42,46 +43,66 @@ const LOST: u8 = 7;
 /// A single fault may be one odd graph; several are a fault of ours.
 const MOST_FAULTS: u32 = 3;
 
+#[unsafe(link_section = ".data.asleep")]
 static STATE: AtomicU8 = AtomicU8::new(INERT);
 /// What the process was started with, where that asks for a recording.
-static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
+#[unsafe(link_section = ".data.asleep")]
+static ENVIRONMENT: SetOnce<Environment> = SetOnce::new();
 /// What it means; `None` where that could not be understood.
 static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
-static DUTIES: OnceLock<Duties> = OnceLock::new();
+#[unsafe(link_section = ".data.asleep")]
+static DUTIES: SetOnce<Duties> = SetOnce::new();
 /// That of this process, or of the parent that forked it; never freed.
+#[unsafe(link_section = ".data.asleep")]
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
-/// Held while one is made.
+/// Held while a recorder is made.
 static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
+#[unsafe(link_section = ".data.asleep")]
 static FAULTS: AtomicU32 = AtomicU32::new(0);
-/// See `began_under_way`.
-static UNDER_WAY: AtomicBool = AtomicBool::new(false);
+/// The process for which a recording was asked; its forked children have another number.
+#[unsafe(link_section = ".data.asleep")]
+static ASKED: AtomicU32 = AtomicU32::new(0);
+/// When a program that ran already was to be recorded, by the system's clock; 0 for another one.
+static UNDER_WAY_NS: AtomicU64 = AtomicU64::new(0);
+/// A graph that was begun before the recording is over after this time. Ops that belong to no known
+/// graph later than that are counted as a loss.
+const LONGEST_GRAPH_NS: u64 = 30_000_000_000;
 
-/// What is to be done on occasions that are noticed here or by hooks, by those who know of
-/// everything else there is.
+/// What upper modules want to be called for, on occasions that are noticed here or by hooks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duties {
     /// Understands what else the environment says, or tells why not.
     pub(crate) understand: fn(&Environment) -> Result<(), String>,
-    /// Each time before a recorder is made; no lock is held.
-    pub(crate) before_recording: fn(),
     pub(crate) after_last_scheduler: fn(),
 }
 
 /// The environment asks for a recording: one is made when the program uses ggml.
 pub(crate) fn arm(environment: Environment, duties: Duties) {
-    let _ = DUTIES.set(duties);
-    if ENVIRONMENT.set(environment).is_ok() {
-        STATE.store(ARMED, Ordering::Relaxed);
+    DUTIES.set(duties);
+    if ENVIRONMENT.set(environment) {
+        be_armed();
     }
 }
 
 /// The program itself asks for this.
 pub(crate) fn arm_with(config: Config, duties: Duties) {
-    let _ = DUTIES.set(duties);
-    UNDER_WAY.store(is_late() || is_inert(), Ordering::Relaxed);
-    if CONFIG.set(Some(config)).is_ok() {
-        STATE.store(ARMED, Ordering::Relaxed);
+    DUTIES.set(duties);
+    if is_late() || is_inert() {
+        UNDER_WAY_NS.store(clock::nanoseconds(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
     }
+    if CONFIG.set(Some(config)).is_ok() {
+        be_armed();
+    }
+}
+
+fn be_armed() {
+    ASKED.store(std::process::id(), Ordering::Relaxed);
+    STATE.store(ARMED, Ordering::Relaxed);
+}
+
+/// Whether this process was asked to be recorded, and not only the one that forked it.
+pub(crate) fn is_asked_itself() -> bool {
+    ASKED.load(Ordering::Relaxed) == std::process::id()
 }
 
 /// The agent was opened in a program that was started without it.
@@ -89,14 +110,28 @@ pub(crate) fn come_late() {
     STATE.store(LATE, Ordering::Relaxed);
 }
 
-/// Whether it was, and the program has not asked for a recording.
+/// Whether the agent was opened late, and the program has not asked for a recording.
 pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// Whether the program ran already when a recording was asked for: graphs may have been begun before.
-pub(crate) fn began_under_way() -> bool {
-    UNDER_WAY.load(Ordering::Relaxed)
+/// Begins no recording any more, where there is none.
+pub(crate) fn give_up() {
+    let _alone = MAKING.lock();
+    if STATE.load(Ordering::Relaxed) == ARMED {
+        STATE.store(OFF, Ordering::Relaxed);
+    }
+}
+
+/// Whether recording failed, or nothing could be recorded.
+pub(crate) fn is_off() -> bool {
+    STATE.load(Ordering::Relaxed) == OFF
+}
+
+/// Whether a graph may go on that was begun before a recording was asked for.
+pub(crate) fn may_be_in_earlier_graph() -> bool {
+    let since = UNDER_WAY_NS.load(Ordering::Relaxed);
+    since > 0 && clock::nanoseconds(libc::CLOCK_MONOTONIC) - since < LONGEST_GRAPH_NS
 }
 
 /// Whether no recording was requested.
@@ -131,13 +166,26 @@ pub(crate) fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
 
 /// Whether anything can be recorded, now or later, and what was asked for is known.
 pub(crate) fn is_understood_and_on() -> bool {
-    config().is_some() && is_on()
+    let is_understood = || match CONFIG.get() {
+        Some(known) => known.is_some(),
+        None => {
+            // Nobody forks while this is found out: a child would wait for it for ever.
+            let _alone = MAKING.lock();
+            config().is_some()
+        }
+    };
+    is_on() && is_understood() && is_on()
 }
 
 /// Whether anything can be recorded, now or later.
 pub(crate) fn is_on() -> bool {
     settle_in_child();
     matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | CHILD)
+}
+
+/// Whether nothing of this process is recorded, as things stand: hooks have nothing to do then.
+pub(crate) fn is_out() -> bool {
+    matches!(STATE.load(Ordering::Relaxed), INERT | LATE | OFF)
 }
 
 /// Whether a forked child can be recorded is decided when it first matters: most never use ggml.
@@ -162,7 +210,7 @@ pub(crate) fn recording() -> Option<&'static Recorder> {
     recorder()
 }
 
-/// The newest there is, also if it had to stop, or is a parent's.
+/// The newest recorder, even if it had to stop or is a parent's.
 #[inline(always)]
 pub(crate) fn recorder() -> Option<&'static Recorder> {
     // SAFETY: only leaked recorders are stored.
@@ -171,8 +219,10 @@ pub(crate) fn recorder() -> Option<&'static Recorder> {
 
 /// The recorder, started now if the agent is armed: the program uses ggml.
 pub(crate) fn start_recording() -> Option<&'static Recorder> {
-    if matches!(STATE.load(Ordering::Relaxed), ARMED | FORKED | CHILD | LOST) {
-        begin();
+    match STATE.load(Ordering::Relaxed) {
+        ARMED | FORKED | CHILD => begin(),
+        LOST => count_lost(),
+        _ => {}
     }
     recording()
 }
@@ -184,15 +234,35 @@ pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
 
 #[cold]
 pub(crate) fn in_child() -> Option<&'static Recorder> {
-    if matches!(STATE.load(Ordering::Relaxed), FORKED | CHILD | LOST) {
-        begin();
+    match STATE.load(Ordering::Relaxed) {
+        FORKED | CHILD => begin(),
+        LOST => count_lost(),
+        _ => {}
     }
     recording()
+}
+
+/// This child uses ggml and cannot be recorded, which it says once. It takes no lock for that: the
+/// locks may be held by threads of its parent's.
+#[cold]
+fn count_lost() {
+    if STATE.compare_exchange(LOST, OFF, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return;
+    }
+    match recorder() {
+        Some(parent) => parent.count_child(),
+        None => quiet_log::say(&[
+            b"nothing is recorded of a process that was forked while another thread began to use ggml",
+        ]),
+    }
 }
 
 #[cold]
 fn begin() {
     settle_in_child();
+    if STATE.load(Ordering::Relaxed) == LOST {
+        return count_lost();
+    }
     // Now, because a fault may come while a lock is held.
     if !unwinder::load() {
         quiet_log::say(&[
@@ -202,7 +272,6 @@ fn begin() {
         STATE.store(OFF, Ordering::Relaxed);
         return;
     }
-    DUTIES.get().inspect(|duties| (duties.before_recording)());
     let _alone = MAKING.lock();
     let parent = recorder();
     match STATE.load(Ordering::Relaxed) {
@@ -215,10 +284,6 @@ fn begin() {
             if !make_recorder(parent) {
                 parent.into_iter().for_each(Recorder::count_child);
             }
-        }
-        LOST => {
-            STATE.store(OFF, Ordering::Relaxed);
-            parent.into_iter().for_each(Recorder::count_child);
         }
         _ => {}
     }
@@ -265,19 +330,38 @@ pub(crate) fn after_last_scheduler() {
     DUTIES.get().inspect(|duties| (duties.after_last_scheduler)());
 }
 
-/// In a forked child: whether it may record for itself. What a program records by itself it
-/// reads by itself.
-pub(crate) fn become_child(can_go_on: bool) {
-    let state = STATE.load(Ordering::Relaxed);
-    if matches!(state, RECORDING | FORKED | CHILD | LOST) {
-        let for_itself = config().is_some_and(|it| matches!(it.purpose, Purpose::Library));
-        let next = if can_go_on && !for_itself { FORKED } else { LOST };
-        STATE.store(next, Ordering::Relaxed);
+/// In a forked child: whether it may record for itself, if that is to be recorded. What a program
+/// records by itself it reads by itself. A child whose parent has no recording yet needs nothing but
+/// the locks.
+pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
+    if !has_all_locks {
+        lock::abandon();
+    }
+    let next = match STATE.load(Ordering::Relaxed) {
+        ARMED if has_all_locks => ARMED,
+        RECORDING | FORKED | CHILD if has_all_locks && can_go_on && !is_for_itself() => FORKED,
+        ARMED | RECORDING | FORKED | CHILD | LOST => LOST,
+        other => other,
+    };
+    STATE.store(next, Ordering::Relaxed);
+}
+
+/// Only what is known: another thread may have been finding it out when the process forked.
+fn is_for_itself() -> bool {
+    let config = CONFIG.get().and_then(Option::as_ref);
+    config.is_some_and(|config| matches!(config.purpose, Purpose::Library))
+}
+
+/// This is a child whose locks are abandoned, and it uses ggml.
+#[cold]
+pub(crate) fn count_if_lost() {
+    if STATE.load(Ordering::Relaxed) == LOST {
+        count_lost();
     }
 }
 
 /// Held during a fork: without it no thread can create a recorder.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &MAKING
 }
 
@@ -314,8 +398,8 @@ pub(crate) fn faults() -> u64 {
     u64::from(FAULTS.load(Ordering::Relaxed))
 }
 
-/// Something of ours went wrong. Descriptions may be missing that are thought to be written: all
-/// is described anew. After a few the agent is off.
+/// A fault of the agent. Descriptions that count as written may be missing, so everything is
+/// described anew. After a few faults the agent is off.
 #[cold]
 pub(crate) fn count_fault() {
     let recorder = recording().filter(|recorder| recorder.is_own_process());

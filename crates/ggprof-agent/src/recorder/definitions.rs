@@ -10,7 +10,7 @@ use ggprof_spool::layout::{DEFINITIONS_LANE, FIRST_LONG_KIND, LossKind, UNIT};
 use ggprof_spool::writer::{BlockFull, BlockWriter};
 
 use super::Recorder;
-use super::blocks::Wanted;
+use super::blocks::BlockUse;
 use crate::fault::fault_point;
 
 /// Whose description it is.
@@ -20,6 +20,7 @@ pub(crate) enum Owner {
     Backend(u32),
     Scheduler(u32),
     Buffer(u32),
+    DeviceMemory(u32),
     MemoryKind(u32),
 }
 
@@ -28,9 +29,9 @@ pub(crate) enum Owner {
 struct Lasting {
     owner: Owner,
     record: Box<[u8]>,
-    /// The recording has it, or one like it.
+    /// The recording has it, or an older one of the same object.
     is_written: bool,
-    /// It says that the thing is gone, and has to be written once.
+    /// It says that the object is gone, and has to be written once.
     is_last: bool,
 }
 
@@ -63,7 +64,7 @@ impl Definitions {
         self.lasting.retain(|kept| kept.owner != owner);
     }
 
-    /// The same as `forget` and `remember`, but that the recording may know of the thing already.
+    /// The same as `forget` and `remember`, except that the recording may already know the object.
     pub(crate) fn replace(&mut self, owner: Owner, record: &[u8], is_written: bool) {
         let known = self.lasting.iter_mut().find(|kept| kept.owner == owner);
         match known {
@@ -75,8 +76,8 @@ impl Definitions {
         }
     }
 
-    /// While nothing is recorded: the thing is gone. What the recording says of it is put right
-    /// when the next epoch begins.
+    /// The object is gone, while nothing is recorded. The recording is corrected when the next
+    /// epoch begins.
     pub(crate) fn bury(&mut self, owner: Owner, record: &[u8]) {
         self.lasting.retain(|kept| kept.owner != owner || kept.is_written);
         for kept in self.lasting.iter_mut().filter(|kept| kept.owner == owner) {
@@ -124,7 +125,7 @@ impl Definitions {
 
     #[cold]
     fn take_block(&mut self, recorder: &Recorder) -> bool {
-        let wanted = Wanted { lane: None, epoch: recorder.epoch() };
+        let wanted = BlockUse { lane: None, epoch: recorder.epoch() };
         let Some(block) = recorder.take_block(wanted) else {
             recorder.lose(LossKind::NoBlock, 1);
             return false;

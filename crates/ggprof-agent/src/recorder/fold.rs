@@ -25,7 +25,7 @@ pub(crate) struct FoldedSplit {
     pub(crate) end: u64,
     /// What ggml gave back; 0 where the whole graph was computed.
     pub(crate) status: i32,
-    /// It is known that threads wait for each other where nobody sees it.
+    /// It is known that the barriers after ops are not seen.
     pub(crate) waits_unseen: bool,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct FoldedSplit {
 pub(crate) struct Folded {
     pub(crate) ops: u32,
     pub(crate) threads: u16,
-    /// Threads wait for each other where nobody sees it.
+    /// The barriers after ops are not seen.
     pub(crate) waits_unseen: bool,
 }
 
@@ -131,7 +131,7 @@ impl Cursor {
         Cursor { next, log }
     }
 
-    /// Of the node whose share is next.
+    /// The position of the node whose share is next.
     #[inline(always)]
     fn position(&self) -> u32 {
         self.next.position()
@@ -155,7 +155,7 @@ impl Cursor {
     }
 }
 
-/// What follows a share that is not the mark.
+/// Moves on to what follows a share that is not the mark.
 #[inline(always)]
 fn behind(share: &'static Share) -> &'static Share {
     // SAFETY: a share is followed by another one or by the mark (`ThreadLog::finished_shares`);

@@ -40,7 +40,7 @@ impl ForkMark {
         }
     }
 
-    /// The same by the process's number, which no child shares.
+    /// The same by the process id, which a child does not share.
     pub(super) fn is_same_process(&self) -> bool {
         std::process::id() == self.pid
     }

@@ -109,7 +109,7 @@ impl Gate {
         }
     }
 
-    /// All of them were brought.
+    /// All owed records are written.
     pub(crate) fn settle(&self, header: &HeaderPage) {
         if self.owed.swap(false, AcqRel) {
             header.leave();

@@ -148,11 +148,10 @@ fn text_head(id: u32, text: &[u8]) -> [u8; layout::Text::BYTES] {
 }
 
 fn write_shape(lane: &HeldLane<'_>, shape: u32, nodes: &[u32]) {
-    let total = nodes.len() as u32;
     for (part, nodes) in nodes.chunks(layout::SHAPE_PART_NODES).enumerate() {
         let first = (part * layout::SHAPE_PART_NODES) as u32;
         let count = nodes.len() as u32;
-        let head = layout::GraphShape { shape, first, count, total, ..Default::default() };
+        let head = layout::GraphShape { shape, first, count, ..Default::default() };
         let tail: Vec<u8> = nodes.iter().flat_map(|node| node.to_le_bytes()).collect();
         lane.define_long(&mut head.encode(), &tail);
     }

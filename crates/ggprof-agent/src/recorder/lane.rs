@@ -12,7 +12,7 @@ use ggprof_spool::writer::BlockWriter;
 
 use super::Recorder;
 use super::admission::Admission;
-use super::blocks::Wanted;
+use super::blocks::BlockUse;
 use super::definitions::Owner;
 use super::run_slot::RunSlot;
 use crate::clock;
@@ -33,11 +33,11 @@ pub(crate) struct Lanes {
 struct Lane {
     held: AtomicBool,
     slot: RunSlot,
-    inner: UnsafeCell<Inner>,
+    inner: UnsafeCell<LaneState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct LaneState {
     writer: BlockWriter,
     sequence: u32,
     /// What the lane's users remember; `None` until there is something, and while it is in use.
@@ -56,7 +56,7 @@ impl Lanes {
         let lanes = (0..LANES).map(|_| Lane {
             held: AtomicBool::new(false),
             slot: RunSlot::new(),
-            inner: UnsafeCell::new(Inner {
+            inner: UnsafeCell::new(LaneState {
                 writer: BlockWriter::without_block(),
                 sequence: 0,
                 memory: None,
@@ -175,7 +175,7 @@ impl<'r> HeldLane<'r> {
             inner.epoch = epoch;
             inner.memory = None;
         }
-        // With a block of this epoch or an older one, what is described from now on stays.
+        // While the lane holds a block of this epoch or an older one, what it describes is kept.
         if inner.writer.block().is_none() {
             self.take_block();
         }
@@ -221,14 +221,13 @@ impl<'r> HeldLane<'r> {
         self.define(record);
     }
 
-    /// The same for something of which more becomes known: this takes the place of what was
-    /// said of it.
+    /// The same for an object of which more becomes known: this replaces the earlier description.
     pub(crate) fn define_newest(&self, owner: Owner, record: &mut [u8]) {
         self.recorder.definitions().replace(owner, record, self.writes());
         self.define_long(record, &[]);
     }
 
-    /// The same for the last time: the thing is gone.
+    /// The same for the last time: the object is gone.
     pub(crate) fn define_last(&self, owner: Owner, record: &mut [u8]) {
         if self.writes() {
             self.forget(owner);
@@ -239,7 +238,7 @@ impl<'r> HeldLane<'r> {
         }
     }
 
-    /// The thing is gone: it will not be described again.
+    /// The object is gone: it will not be described again.
     pub(crate) fn forget(&self, owner: Owner) {
         self.recorder.definitions().forget(owner);
     }
@@ -256,7 +255,7 @@ impl<'r> HeldLane<'r> {
     }
 
     #[allow(clippy::mut_from_ref)]
-    fn inner(&self) -> &mut Inner {
+    fn inner(&self) -> &mut LaneState {
         // SAFETY: `held` gives this thread the lane alone, a HeldLane is not
         // shared between threads, and no caller above keeps the reference
         // across another call of this function.
@@ -265,7 +264,7 @@ impl<'r> HeldLane<'r> {
 
     #[cold]
     fn take_block(&self) -> bool {
-        let wanted = Wanted { lane: Some(self.number), epoch: self.inner().epoch };
+        let wanted = BlockUse { lane: Some(self.number), epoch: self.inner().epoch };
         let Some(block) = self.recorder.take_block(wanted) else {
             self.recorder.lose(LossKind::NoBlock, 1);
             return false;
@@ -280,7 +279,7 @@ impl<'r> HeldLane<'r> {
             inner.writer.start(block.base, self.number as u32, inner.sequence, block.index);
         }
         if self.recorder.limited {
-            // Older samples may be gone before the events of this block are.
+            // In a ring, older samples may be overwritten before the events of this block are.
             let _ = inner.writer.put(&clock::sample().encode());
         }
         true

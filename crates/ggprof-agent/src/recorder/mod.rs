@@ -44,7 +44,7 @@ use crate::config::{self, Config};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Locked, Ranked, Tried, rank};
 use admission::{Admission, Owed};
-use blocks::Wanted;
+use blocks::BlockUse;
 use definitions::Definitions;
 use delivered::Delivered;
 use fork_mark::ForkMark;
@@ -71,7 +71,7 @@ pub(crate) struct Recorder {
     pub(crate) serialize: bool,
     /// The file is of limited size: blocks are used again.
     pub(crate) limited: bool,
-    /// Of a forked child.
+    /// This is the recording of a forked child.
     pub(crate) is_forked: bool,
     pub(crate) delivered: Delivered,
     fork_mark: ForkMark,
@@ -79,7 +79,7 @@ pub(crate) struct Recorder {
     lanes: Lanes,
     interner: Ranked<{ rank::INTERNER }, Interner>,
     definitions: Ranked<{ rank::DEFINITIONS }, Definitions>,
-    /// Of the descriptions (`blocks`).
+    /// The epoch of the descriptions (`blocks`).
     epoch: AtomicU32,
     /// Descriptions have become too many, or some were not written because nothing was
     /// recorded.
@@ -177,7 +177,7 @@ impl Recorder {
         Some(Admission::new(self, ask()))
     }
 
-    /// Those that a forked child takes something over from.
+    /// The locks of what a forked child takes over.
     pub(crate) fn locks(&'static self) -> [&'static dyn HeldAtFork; 2] {
         [&self.interner, &self.definitions]
     }
@@ -236,7 +236,7 @@ impl Recorder {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// All is described anew from here on, what lasts at once.
+    /// Begins an epoch: from here on everything is described anew, lasting objects at once.
     #[cold]
     fn begin_epoch(&self) {
         let mut interner = self.interner();
@@ -258,7 +258,7 @@ impl Recorder {
     }
 
     /// A block of the file; without one, recording may have ended.
-    fn take_block(&self, wanted: Wanted) -> Option<Block> {
+    fn take_block(&self, wanted: BlockUse) -> Option<Block> {
         match self.spool.take_block(wanted, |lane| self.lanes.vacate(lane)) {
             Ok(block) => {
                 if block.crowded {
@@ -295,7 +295,7 @@ impl Recorder {
         self.spool.header.graph_runs() as u32
     }
 
-    /// Counts what is missing from the recording; what was not to be recorded is not.
+    /// Counts what is missing from the recording, except what was not to be recorded.
     pub(crate) fn lose(&self, kind: LossKind, n: u64) {
         if self.gate.misses(&self.spool.header) && !self.fork_mark.is_in_child() {
             self.spool.header.count_loss(kind, n);
@@ -318,8 +318,8 @@ impl Recorder {
 
     /// `run` as for [`Self::lane`].
     pub(crate) fn stamp_end(&self, run: u32) {
-        // Without a lane this may be a child that no handler told us of; the
-        // file is its parent's.
+        // Without a lane, this may be a child for which no fork handler ran; the file is its
+        // parent's.
         let Some(lane) = self.lane(0, run).filter(HeldLane::writes) else { return };
         let sample = clock::sample();
         lane.put(&sample.encode());

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use ggprof_spool::layout::{BLOCK_BYTES, StopReason};
+use ggprof_spool::layout::StopReason;
 
 use crate::patch::page_bytes;
 
@@ -53,13 +53,20 @@ impl OpenFile {
     }
 
     fn write_zeros(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
-        static ZEROS: [u8; BLOCK_BYTES] = [0; BLOCK_BYTES];
+        // Each call writes them several times, so that the agent need not carry more of them.
+        static ZEROS: [u8; 4096] = [0; 4096];
+        const MOST_TIMES: usize = 16;
+        let page = libc::iovec { iov_base: ZEROS.as_ptr() as *mut _, iov_len: ZEROS.len() };
+        let mut pieces = [page; MOST_TIMES];
         let mut done = 0;
         while done < bytes {
-            let n = (bytes - done).min(ZEROS.len());
-            // SAFETY: `ZEROS` holds at least `n` bytes.
-            let wrote =
-                unsafe { libc::pwrite(self.0, ZEROS.as_ptr().cast(), n, (offset + done) as i64) };
+            let left = bytes - done;
+            let times = left.div_ceil(ZEROS.len()).min(MOST_TIMES);
+            pieces[times - 1].iov_len = (left - (times - 1) * ZEROS.len()).min(ZEROS.len());
+            let at = (offset + done) as i64;
+            // SAFETY: each piece is in `ZEROS`, which is only read.
+            let wrote = unsafe { libc::pwritev(self.0, pieces.as_ptr(), times as libc::c_int, at) };
+            pieces[times - 1].iov_len = ZEROS.len();
             if wrote <= 0 {
                 return Err(StopReason::NoSpace);
             }
@@ -102,4 +109,27 @@ fn beyond_size_limit(bytes: usize) -> bool {
     // SAFETY: `limit` is ours.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
     known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn zeros_fill_what_is_asked_for_and_no_more() {
+        let name = format!("ggprof-zeros-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, [7; 90_000]).expect("the file can be written");
+        let name = CString::new(path.as_os_str().as_bytes()).expect("no zero byte");
+        let file = OpenFile::open(&name, libc::O_RDWR).expect("it was just made");
+        file.write_zeros(100, 70_001).expect("there is room");
+        let bytes = std::fs::read(&path).expect("it is there");
+        std::fs::remove_file(&path).expect("it is ours");
+        let is_zero = |at: usize| (100..70_101).contains(&at);
+        assert_eq!(bytes.len(), 90_000);
+        assert!(
+            bytes.iter().enumerate().all(|(at, &byte)| byte == if is_zero(at) { 0 } else { 7 })
+        );
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Share {
     /// Time at barriers inside of it, and at the one after it.
     inner_wait: AtomicU32,
     after_wait: AtomicU32,
-    /// Where the node stands. Bit `FUSED + d`: the node `d` places further on was computed
+    /// Where the node stands. Bit `FIRST_FUSED_BIT + d`: the node `d` places further on was computed
     /// with this one.
     node: AtomicU32,
 }
@@ -25,9 +25,9 @@ pub(crate) struct Share {
 const _: () = assert!(size_of::<Share>() == 24);
 
 /// Graphs have fewer nodes than this many bits can number.
-const FUSED: u32 = 24;
+const FIRST_FUSED_BIT: u32 = 24;
 /// The position of the mark after a log's last share; no graph has so many nodes.
-pub(super) const AT_END: u32 = (1 << FUSED) - 1;
+pub(super) const AT_END: u32 = (1 << FIRST_FUSED_BIT) - 1;
 const _: () = assert!(super::run_slot::MAX_NODES < AT_END as usize);
 
 impl Share {
@@ -49,7 +49,7 @@ impl Share {
         self.after_wait.store(after_wait as u32, Relaxed);
     }
 
-    /// The last thing its callers do, so that they keep nothing on the stack for it.
+    /// Its callers call this last, so that they need no stack frame.
     #[cold]
     #[inline(never)]
     fn finish_coarsely(&self, length: u64, inner_wait: u64, after_wait: u64) {
@@ -64,7 +64,7 @@ impl Share {
     }
 
     pub(super) fn set_fused(&self, distances: u32) {
-        self.node.store(self.position() | distances << FUSED, Relaxed);
+        self.node.store(self.position() | distances << FIRST_FUSED_BIT, Relaxed);
     }
 
     #[inline(always)]
@@ -75,7 +75,7 @@ impl Share {
     /// All nodes between this one and the one at the position, if they are few.
     pub(super) fn fuse_until(&self, position: u32) {
         let between = position.saturating_sub(self.position());
-        if (2..=u32::BITS - FUSED).contains(&between) {
+        if (2..=u32::BITS - FIRST_FUSED_BIT).contains(&between) {
             self.set_fused(self.fused() | ((1 << between) - 2));
         }
     }
@@ -83,7 +83,7 @@ impl Share {
     /// Bit `d`: the node `d` places further on was computed with this one.
     #[inline(always)]
     pub(super) fn fused(&self) -> u32 {
-        self.node.load(Relaxed) >> FUSED
+        self.node.load(Relaxed) >> FIRST_FUSED_BIT
     }
 
     #[inline(always)]
@@ -91,8 +91,8 @@ impl Share {
         self.start.load(Relaxed)
     }
 
-    /// In a split that is not long, no span is, and `LONG` need not be: looking costs as much as
-    /// adding up.
+    /// `LONG` is false for a split that is so short that none of its spans can be packed: checking
+    /// each one would cost as much as adding them up.
     #[inline(always)]
     pub(super) fn spans<const LONG: bool>(&self) -> Spans {
         let span = |packed: &AtomicU32| {
@@ -116,9 +116,9 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Those of a share that began at a moment and was over by another one, where the barrier after it
-    /// is not seen: the last one that was seen is inside of it, and how long its thread waited at the
-    /// end is not known.
+    /// The spans of a share whose barrier at the end is not seen: it began at `start`, and was over
+    /// by `over_by`. The last barrier that was seen is inside of it, and how long its thread waited
+    /// at the end is not known.
     pub(super) fn over_by(self, start: u64, over_by: u64) -> Spans {
         let length = over_by.saturating_sub(start);
         Spans { length, inner_wait: (self.inner_wait + self.after_wait).min(length), after_wait: 0 }

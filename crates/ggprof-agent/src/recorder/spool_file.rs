@@ -16,7 +16,7 @@ use std::ffi::{CStr, CString};
 use ggprof_spool::layout::{BLOCK_BYTES, CHUNK_BLOCKS, HEADER_BYTES, StopReason};
 use ggprof_spool::writer::{self, HeaderFacts, HeaderPage};
 
-use super::blocks::{Ring, Wanted};
+use super::blocks::{BlockUse, Ring};
 use super::open_file::OpenFile;
 use crate::config::Config;
 use crate::fault::fault_point;
@@ -110,7 +110,7 @@ impl SpoolFile {
     /// An empty block; `vacate` as in [`Ring::oldest`].
     pub(crate) fn take_block(
         &self,
-        wanted: Wanted,
+        wanted: BlockUse,
         vacate: impl FnMut(usize) -> bool,
     ) -> Result<Block, NoBlock> {
         let mut growth = self.growth.lock();
@@ -146,9 +146,9 @@ impl SpoolFile {
         Ok(Block { base, index, crowded })
     }
 
-    /// A writer has gone on from one block to another. When it comes to other blocks than
-    /// those around the one it left, these need not count as the program's memory any more:
-    /// their content is the file's.
+    /// A writer has gone on from one block to another. Once it has left a group of blocks, the
+    /// pages of that group need not count as the program's memory any more: their content is in the
+    /// file.
     pub(crate) fn let_go(&self, left: Option<u32>, taken: u32) {
         let group = |index: u32| index as usize / LET_GO_BLOCKS;
         let Some(left) = left.filter(|&left| group(left) != group(taken)) else { return };

@@ -26,15 +26,15 @@ const LOGS: usize = 1024;
 /// As many as the largest recordable graph has nodes.
 pub(crate) const SHARES: usize = super::run_slot::MAX_NODES;
 
-/// Logs begin at different places of a page. Whoever folds reads all of them side by side, and of
-/// what has the same place in its page, a cache has room for eight.
+/// Logs begin at different offsets in a page. The folding thread reads all of them side by side,
+/// and a cache has room for only eight lines with the same offset.
 const STAGGERED: usize = 4096 / size_of::<Share>();
 const STAGGER: usize = 11;
 
 static POOL: [ThreadLog; LOGS] = [const { ThreadLog::new() }; LOGS];
 
-/// How many shares ahead memory is asked for: four cache lines. The thread that folded has them,
-/// and at a barrier a thread waits until all it wrote is its own.
+/// How many shares ahead memory is prefetched: four cache lines. They are still in the cache of the
+/// thread that folded, and a barrier stalls until this thread owns every line it wrote.
 const AHEAD: usize = 10;
 
 /// The log of one thread. `Cell`s are its own; atomics are read by others. Processors fetch
@@ -153,7 +153,7 @@ impl ThreadLog {
         self.owner.compare_exchange(0, os_thread, acquire, Relaxed).is_ok()
     }
 
-    /// Its thread is gone, but the run it worked for has not been folded.
+    /// The run that its thread works for, or worked for until it ended, has not been folded.
     fn awaits_folding(&self) -> bool {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() };
@@ -300,6 +300,17 @@ impl ThreadLog {
         unsafe { self.current.load(Relaxed).as_ref() }
     }
 
+    /// Whether its thread is in the middle of an op.
+    pub(crate) fn is_in_op(&self) -> bool {
+        !self.current.load(Relaxed).is_null() && self.awaits_folding()
+    }
+
+    /// When its thread last began a share or reached a barrier.
+    pub(crate) fn last_seen(&self) -> u64 {
+        let began = self.current().map_or(0, Share::start);
+        began.max(self.reached.load(Relaxed)).max(self.left.load(Relaxed))
+    }
+
     /// The thread reached a barrier. Kernels have barriers of their own, so the
     /// one before this one turns out to have been inside the op. False between graphs.
     #[inline(always)]
@@ -330,9 +341,9 @@ impl ThreadLog {
         }
     }
 
-    /// Whether its thread waits for others where nobody sees it, because the compiler put the barrier
-    /// after each op in line. Barriers inside of ops may still be seen. Where the one after each op
-    /// is seen, no share ends without.
+    /// Whether the barrier after each op is not seen, because the compiler put it in line. Barriers
+    /// inside of ops may still be seen. Where the barrier after each op is seen, no share ends
+    /// without one.
     pub(crate) fn waits_unseen(&self) -> bool {
         let (shares, end) = (self.shares.load(Relaxed) as usize, self.end.load(Relaxed) as usize);
         // All but the last, which has not been finished.

@@ -1,35 +1,43 @@
 //! Divides the time of a phase, step by step down the list of `budget.rs`.
 
-use super::claims::{Claim, Claims, PhaseClaims, Run, claims, is_of_host, within};
+use super::claims::{Claim, Claims, LoneTime, PhaseClaims, Run, claims, within};
 use super::free_time::FreeTime;
+use super::op_time::{PartOf, Waiting};
+use super::quiet::{QuietRuns, Spending};
 use super::{Budget, Direction, Divided, Part, Spent};
-use crate::gaps::{Gap, gaps};
+use crate::first_uses::LOADING_NS;
+use crate::gaps::Gaps;
 use crate::layers::Places;
 use crate::phases::Phases;
-use ggprof_trace::{BackendIndex, EventId, Signature, Trace};
-
-/// A device that does nothing for so long before a kernel's first use waits for the kernel.
-const LOADING_NS: u64 = 50_000;
+use ggprof_trace::{BackendIndex, EventId, Gap, ProcessIndex, Stretch, Trace};
 
 pub(super) fn divide(trace: &Trace, phases: &Phases, places: &Places) -> Divided {
     let mut claims = claims(trace, phases);
-    let gaps = gaps(trace);
-    let is_whole = |id| trace.op_name(id) == Signature::WHOLE_SPLIT;
-    let is_whole: Vec<bool> = trace.nodes.ids().map(is_whole).collect();
+    let gaps = Gaps::of(trace);
+    let part_of = PartOf::new(trace, places);
+    let quiet = QuietRuns::new(trace, &claims.runs, !gaps.are_none());
     let mut exposed = Vec::new();
     let budgets = phases.phases.iter().enumerate().map(|(place, phase)| {
-        let own = &claims.take_phase(trace, place);
-        let claims = &claims;
         let span = (phase.start_ns, phase.end_ns);
+        let mut spending = Spending::default();
+        let own = &claims.take_phase(trace, place, |run, events| {
+            quiet.take(trace, &part_of, span, run, events, &mut spending)
+        });
+        let claims = &claims;
+        let process = phase.process;
+        let lone = |times: &'_ [LoneTime]| -> Vec<(u64, u64)> {
+            let own = times.iter().filter(|it| it.may_be_of(process));
+            own.map(|it| (it.start_ns, it.end_ns)).collect()
+        };
         let mut division = Division {
             trace,
-            places,
-            is_whole: &is_whole,
+            process,
+            part_of: &part_of,
             own,
             span,
             free: FreeTime::new(span),
             budget: Budget {
-                label: phase.label(),
+                label: phases.label_among(trace, phase),
                 kind: phase.kind,
                 phases: vec![place as u32],
                 steps: phase.steps,
@@ -39,38 +47,40 @@ pub(super) fn divide(trace: &Trace, phases: &Phases, places: &Places) -> Divided
                 rows: Vec::new(),
             },
         };
-        division.leave_out(&gaps);
+        division.leave_out(gaps.of_process(process));
+        division.take_quiet(&spending);
         division.compute(claims);
         division.copy(claims, &mut exposed);
-        division.spend(Spent::CompilingPipelines, claims.compiling.iter().copied());
-        division.spend(Spent::OtherRuns, others(claims, place as u32, span));
+        division.spend(Spent::CompilingPipelines, lone(&claims.compiling).into_iter());
+        division.spend(Spent::OtherRuns, others(claims, place as u32, process, span));
         division.call();
         division.spend(Spent::WaitingForDevice, own.waits.iter().copied());
-        division.spend(Spent::WaitingForDevice, claims.lone_waits.iter().copied());
+        division.spend(Spent::WaitingForDevice, lone(&claims.lone_waits).into_iter());
         division.schedule(claims);
         division.rest()
     });
     Divided { budgets: budgets.collect(), exposed }
 }
 
-/// Graph runs of other phases that may reach into a time.
+/// Graph runs of the process's other phases that may reach into a time.
 fn others(
     claims: &Claims,
     place: u32,
+    process: Option<ProcessIndex>,
     (start_ns, end_ns): (u64, u64),
 ) -> impl Iterator<Item = (u64, u64)> {
     let earliest = start_ns.saturating_sub(claims.longest_run_ns);
     let first = claims.runs.partition_point(|run| run.start_ns < earliest);
     let near = claims.runs[first..].iter().take_while(move |run| run.start_ns < end_ns);
-    near.filter(move |run| run.phase != place).map(|run| (run.start_ns, run.done_ns))
+    let others = near.filter(move |run| run.phase != place && run.process == process);
+    others.map(|run| (run.start_ns, run.done_ns))
 }
 
 /// One phase while it is divided.
 struct Division<'a> {
     trace: &'a Trace,
-    places: &'a Places,
-    /// Whether each node stands for a whole split.
-    is_whole: &'a [bool],
+    process: Option<ProcessIndex>,
+    part_of: &'a PartOf<'a>,
     own: &'a PhaseClaims,
     span: (u64, u64),
     free: FreeTime,
@@ -82,6 +92,12 @@ impl Division<'_> {
         self.free.take(gaps.iter().map(|gap| (gap.start_ns, gap.end_ns, ())), |(), _, _| {});
     }
 
+    fn take_quiet(&mut self, spending: &Spending) {
+        let times = spending.times().into_iter().map(|(start, end)| (start, end, ()));
+        self.free.take(times, |(), _, _| {});
+        spending.add_to(&mut self.budget);
+    }
+
     fn spend(&mut self, spent: Spent, times: impl Iterator<Item = (u64, u64)>) {
         let Self { free, budget, .. } = self;
         free.take(times.map(|(start, end)| (start, end, ())), |(), start, end| {
@@ -90,12 +106,17 @@ impl Division<'_> {
     }
 
     fn compute(&mut self, claims: &Claims) {
-        let Self { trace, places, is_whole, own, free, budget, .. } = self;
+        let Self { trace, part_of, own, free, budget, .. } = self;
         let is_alone = own.computing.len() == 1;
         for &backend in claims.backends.iter().filter(|it| own.computing.contains(it)) {
-            let mut shown =
-                Shown { trace, places, is_whole, parts: Default::default(), unequal_ns: 0 };
+            let (waiting, parts) = (Waiting::default(), Default::default());
+            let mut shown = Shown { trace, part_of, waiting, parts, unequal_ns: 0 };
             let of_it = own.ops.iter().filter(|op| is_alone || op.backend(trace) == backend);
+            let loading = of_it.clone().map(|op| claims.loading(trace, op));
+            let loading = loading.filter(|(start, end)| end > start);
+            free.take(loading.map(|(start, end)| (start, end, ())), |(), start, end| {
+                budget.add(Spent::FirstUse { backend }, end - start);
+            });
             free.take(of_it.map(|op| op.times(trace)), |event, start, end| {
                 shown.op(event, end - start);
             });
@@ -104,8 +125,11 @@ impl Division<'_> {
     }
 
     fn copy(&mut self, claims: &Claims, exposed: &mut Vec<(EventId, u64)>) {
-        let Self { trace, own, free, budget, span, .. } = self;
-        for copies in [&own.copies[..], within(trace, &claims.lone_copies, *span)] {
+        let Self { trace, process, own, free, budget, span, .. } = self;
+        let is_its = |copy: &&Claim| trace.backend(copy.backend(trace)).process == *process;
+        let lone = within(trace, &claims.lone_copies, *span).iter();
+        let lone: Vec<Claim> = lone.filter(is_its).copied().collect();
+        for copies in [&own.copies, &lone] {
             free.take(copies.iter().map(|copy| copy.times(trace)), |event, start, end| {
                 let op = trace.op_name(trace.events.get(event).node);
                 budget.add(Spent::Copying(Direction::of(op)), end - start);
@@ -117,7 +141,7 @@ impl Division<'_> {
     fn call(&mut self) {
         let Self { trace, own, free, budget, .. } = self;
         free.take(own.calls.iter().map(|call| call.times(trace)), |event, start, end| {
-            let backend = trace.events.get(event).backend;
+            let backend = trace.events.stretch_of(event).backend;
             budget.add(Spent::Launching { backend }, end - start);
         });
     }
@@ -127,15 +151,21 @@ impl Division<'_> {
         let Self { trace, own, free, budget, .. } = self;
         let runs = own.runs.iter().map(|run| (run.start_ns, run.end_ns, run));
         // Free time comes by its start, so the next op is never one of those before.
-        let mut next = 0;
+        let starts = |at: usize| own.ops.get(at).map_or(u64::MAX, |op| op.start_ns(trace));
+        let (mut next, mut next_ns) = (0, starts(0));
+        let mut sum = Sum::default();
         free.take(runs, |run: &Run, start, end| {
-            next += own.ops[next..].iter().take_while(|op| op.start_ns(trace) < end).count();
+            while next_ns < end {
+                next += 1;
+                next_ns = starts(next);
+            }
             let spent = match claims.is_seen[run.place as usize] {
                 true => between_ops(trace, (claims, own), run, next, end - start),
                 false => Spent::UnseenRun,
             };
-            budget.add(spent, end - start);
+            sum.add(budget, spent, end - start);
         });
+        sum.add_to(budget);
     }
 
     fn rest(mut self) -> Budget {
@@ -143,6 +173,29 @@ impl Division<'_> {
         let rest = if self.own.batches.is_empty() { Spent::BetweenRuns } else { Spent::Program };
         self.budget.add(rest, self.free.total_ns());
         self.budget.finish()
+    }
+}
+
+/// What was spent on one thing again and again, on its way into a budget.
+#[derive(Default)]
+struct Sum(Option<(Spent, u64)>);
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, budget: &mut Budget, spent: Spent, ns: u64) {
+        match &mut self.0 {
+            Some((same, sum)) if *same == spent => *sum += ns,
+            other => {
+                let before = other.replace((spent, ns));
+                Self(before).add_to(budget);
+            }
+        }
+    }
+
+    fn add_to(self, budget: &mut Budget) {
+        if let Some((spent, ns)) = self.0 {
+            budget.add(spent, ns);
+        }
     }
 }
 
@@ -154,24 +207,23 @@ fn between_ops(
     at: usize,
     ns: u64,
 ) -> Spent {
-    let of_run = |op: &&Claim| {
-        let event = trace.events.get(op.event);
-        event.graph_run.is_some_and(|of| of.0 == run.place)
-    };
-    let Some(next) = own.ops.get(at).filter(of_run) else { return Spent::Scheduling };
-    let event = trace.events.get(next.event);
-    let backend = event.backend;
-    if !is_of_host(trace, backend) {
+    let Some(next) = own.ops.get(at) else { return Spent::Scheduling };
+    let stretch = trace.events.stretch(next.stretch);
+    if stretch.graph_run.is_none_or(|of| of.0 != run.place) {
+        return Spent::Scheduling;
+    }
+    let backend = stretch.backend;
+    if !claims.is_of_host[usize::from(backend.0)] {
         return match claims.is_first_use(next) && ns >= LOADING_NS {
             true => Spent::FirstUse { backend },
             false => Spent::Launching { backend },
         };
     }
-    let before = at.checked_sub(1).map(|at| &own.ops[at]).filter(of_run);
-    let has_company = trace.events.threads(next.event).is_some_and(|fold| fold.threads > 1);
-    let is_same_split = before.is_some_and(|before| {
-        let before = trace.events.get(before.event);
-        before.backend == backend && before.split == event.split
+    let has_company = trace.events.busy_threads(next.event).is_some_and(|(threads, _)| threads > 1);
+    let is_same_split = at.checked_sub(1).is_some_and(|before| {
+        let before = own.ops[before].stretch;
+        let key = |it: &Stretch| (it.graph_run, it.backend, it.split);
+        before == next.stretch || key(trace.events.stretch(before)) == key(stretch)
     });
     if is_same_split && has_company { Spent::Barriers } else { Spent::Scheduling }
 }
@@ -179,21 +231,20 @@ fn between_ops(
 /// The time of one backend's ops that counts, by part of the model.
 struct Shown<'a> {
     trace: &'a Trace,
-    places: &'a Places,
-    is_whole: &'a [bool],
+    part_of: &'a PartOf<'a>,
+    waiting: Waiting,
     parts: [u64; Part::ALL.len()],
     unequal_ns: u64,
 }
 
 impl Shown<'_> {
     /// The time of an op that counts, of which the threads may have waited a part.
+    #[inline]
     fn op(&mut self, event: EventId, ns: u64) {
-        let node = self.trace.events.nodes()[event.0 as usize];
-        let part = match self.is_whole[node.0 as usize] {
-            true => Part::Undivided,
-            false => Part::of(self.places.of(event).module),
-        };
-        let waited_ns = self.waited(event, ns);
+        let events = &self.trace.events;
+        let part = self.part_of.op(event, events.nodes()[event.0 as usize]);
+        let (threads, busy_ns) = events.busy_threads(event).unwrap_or_default();
+        let waited_ns = self.waiting.of(events.duration(event), ns, threads, busy_ns);
         self.unequal_ns += waited_ns;
         self.parts[part as usize] += ns - waited_ns;
     }
@@ -203,22 +254,5 @@ impl Shown<'_> {
         for (part, &ns) in Part::ALL.into_iter().zip(&self.parts) {
             budget.add(Spent::Computing { backend, part }, ns);
         }
-    }
-
-    /// How much of a part of an op its threads waited on average; at most all of it.
-    fn waited(&self, event: EventId, ns: u64) -> u64 {
-        let Some(fold) = self.trace.events.threads(event) else { return 0 };
-        let duration_ns = self.trace.events.duration(event);
-        let threads = u64::from(fold.threads);
-        // Dividing wide numbers takes much longer.
-        let narrow = duration_ns.checked_mul(threads).and_then(|all| {
-            let idle = all.saturating_sub(fold.busy_sum_ns);
-            Some(ns.checked_mul(idle)? / all.max(1))
-        });
-        narrow.unwrap_or_else(|| {
-            let all = u128::from(duration_ns) * u128::from(threads);
-            let idle = all.saturating_sub(u128::from(fold.busy_sum_ns));
-            (u128::from(ns) * idle / all.max(1)) as u64
-        })
     }
 }

@@ -1,31 +1,31 @@
 //! Time that nothing has been found for yet.
 
 /// Stretches of time without overlap, in order.
-pub(super) struct FreeTime(Vec<(u64, u64)>);
+pub(super) struct FreeTime {
+    stretches: Vec<(u64, u64)>,
+    /// Room for what will be left after the next claims.
+    room: Vec<(u64, u64)>,
+}
 
 impl FreeTime {
     pub(super) fn new(span: (u64, u64)) -> Self {
-        Self(vec![span])
+        Self { stretches: vec![span], room: Vec::new() }
     }
 
     /// Takes what is still free of each claim (start, end, whose), which come by their starts.
     /// `taken` hears of each piece.
     pub(super) fn take<T: Copy>(
         &mut self,
-        claims: impl Iterator<Item = (u64, u64, T)>,
+        mut claims: impl Iterator<Item = (u64, u64, T)>,
         mut taken: impl FnMut(T, u64, u64),
     ) {
-        let mut claims = claims.peekable();
-        if claims.peek().is_none() {
-            return;
-        }
-        let free = std::mem::take(&mut self.0);
-        let mut left = Vec::with_capacity(free.len());
+        let Some(first) = claims.next() else { return };
+        let Self { stretches: free, room: left } = self;
         // The stretch that is looked at; those from `kept` on before it are free as they were.
         let (mut at, mut kept) = (0, 0);
         // Where the rest of it begins, if some of it was taken; then nothing before it is kept.
         let mut rest_from = None;
-        for (start, end, whose) in claims {
+        std::iter::once(first).chain(claims).for_each(|(start, end, whose)| {
             while let Some(&(whole_start, free_end)) = free.get(at) {
                 if free_end <= start {
                     left.extend(rest_from.take().map(|from| (from, free_end)));
@@ -39,7 +39,9 @@ impl FreeTime {
                 }
                 taken(whose, from, to);
                 if rest_from.is_none() {
-                    left.extend_from_slice(&free[kept..at]);
+                    if kept < at {
+                        left.extend_from_slice(&free[kept..at]);
+                    }
                     kept = at + 1;
                 }
                 if free_start < from {
@@ -51,14 +53,15 @@ impl FreeTime {
                     break;
                 }
             }
-        }
+        });
         left.extend(rest_from.map(|from| (from, free[at].1)));
         left.extend_from_slice(&free[kept..]);
-        self.0 = left;
+        std::mem::swap(&mut self.stretches, &mut self.room);
+        self.room.clear();
     }
 
     pub(super) fn total_ns(&self) -> u64 {
-        self.0.iter().map(|(start, end)| end - start).sum()
+        self.stretches.iter().map(|(start, end)| end - start).sum()
     }
 }
 
@@ -73,12 +76,12 @@ mod tests {
         let claims = [(10, 30, 'a'), (10, 10, 'z'), (20, 40, 'b'), (25, 35, 'c'), (90, 120, 'd')];
         free.take(claims.into_iter(), |whose, start, end| pieces.push((whose, start, end)));
         assert_eq!(pieces, [('a', 10, 30), ('b', 30, 40), ('d', 90, 100)]);
-        assert_eq!((&free.0[..], free.total_ns()), (&[(0, 10), (40, 90)][..], 60));
+        assert_eq!((&free.stretches[..], free.total_ns()), (&[(0, 10), (40, 90)][..], 60));
         pieces.clear();
         let claims = [(0, 5, 'e'), (7, 45, 'f'), (200, 300, 'g')];
         free.take(claims.into_iter(), |whose, start, end| pieces.push((whose, start, end)));
         assert_eq!(pieces, [('e', 0, 5), ('f', 7, 10), ('f', 40, 45)]);
-        assert_eq!(free.0, [(5, 7), (45, 90)]);
+        assert_eq!(free.stretches, [(5, 7), (45, 90)]);
     }
 
     /// Nanosecond by nanosecond, with claims that are drawn at random.
@@ -107,9 +110,9 @@ mod tests {
                 for (start, end, ()) in &claims {
                     assert!((*start..(*end).min(200)).all(|ns| !is_free[ns as usize]));
                 }
-                let left = free.0.iter().flat_map(|(start, end)| *start..*end);
+                let left = free.stretches.iter().flat_map(|(start, end)| *start..*end);
                 let expected = (0..200).filter(|ns| is_free[*ns as usize]);
-                assert!(left.eq(expected), "{:?}", free.0);
+                assert!(left.eq(expected), "{:?}", free.stretches);
             }
         }
     }

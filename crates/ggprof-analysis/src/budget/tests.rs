@@ -1,7 +1,7 @@
 use super::*;
 use crate::layers::places;
 use crate::phases::phases;
-use ggprof_trace::text_fixture;
+use ggprof_trace::{Provenance, Trace, merge, text_fixture};
 
 /// The rows of the only phase, longest first; they add up to its wall time.
 #[track_caller]
@@ -180,4 +180,63 @@ fn each_phase_shares_out_its_own_splits() {
     let budgets = budgets(&trace, &phases, &places(&trace));
     let attention = |budget: &Budget| budget.sum(|it| it == on(GPU, Part::Attention));
     assert_eq!(budgets.iter().map(attention).collect::<Vec<_>>(), [60, 60, 60]);
+}
+
+/// A pipeline that is compiled long after them makes runs that are not quiet of the same ones.
+#[test]
+fn quiet_runs_come_to_the_same_as_others() {
+    let text = "backend 0 CPU cpu
+         run 0..100
+         run 100..190
+         run 200..290
+         op CPU MUL_MAT 3..40 Qcur-0 run=0 measured=host threads=4:120:37:20
+         op CPU MUL_MAT 50..90 node_4 run=0 measured=host threads=3:100:40:9
+         op CPU ADD 92..99 ffn_out-0 run=0 split=1 measured=host threads=1:7:7:0
+         op CPU MUL_MAT 100..140 Qcur-0 run=1 measured=host threads=4:160:40:0
+         op CPU ADD 141..141 ffn_out-0 run=1 measured=host threads=4:0:0:0
+         op CPU MUL_MAT 150..190 ffn_out-0 run=1 measured=host
+         op CPU MUL_MAT 210..250 Qcur-0 run=2 measured=host threads=4:150:40:10
+         op CPU ADD 240..260 ffn_out-0 run=2 measured=host threads=4:60:20:10";
+    let rows = |text: &str| {
+        let trace = text_fixture::parse(text);
+        let phases = phases(&trace);
+        let budgets = budgets(&trace, &phases, &places(&trace));
+        budgets.iter().map(|budget| budget.rows.clone()).collect::<Vec<_>>()
+    };
+    let quiet = rows(text);
+    assert_eq!(quiet, rows(&format!("{text}\ncompile 900..901 matvec")));
+    assert!(!quiet[0].is_empty());
+}
+
+#[test]
+fn what_another_process_does_is_in_no_budget() {
+    let process = |pid: u32, by_ns: u64| {
+        let mut trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             batch 0..60 0:5+1!1
+             batch 100..160 0:6+1!1
+             run 10..50 batch=0
+             run 110..150 batch=1
+             op GPU MUL_MAT 12..40 Qcur-0 run=0 measured=device
+             op GPU MUL_MAT 112..140 Qcur-0 run=1 measured=device
+             copy GPU H2D 62..65 64 embd
+             compile 2..6 matvec run=0
+             wait 70..75 run=0",
+        );
+        let clock_anchors = vec![(0, 1_000_000_000 + by_ns)];
+        trace.provenance = Some(Provenance { pid, clock_anchors, ..Provenance::default() });
+        trace
+    };
+    let rows = |trace: &Trace| -> Vec<Vec<u64>> {
+        let phases = phases(trace);
+        let budgets = budgets(trace, &phases, &places(trace));
+        assert_eq!(summed(&phases, &budgets).len(), budgets.len(), "each has its own");
+        budgets.iter().map(|it| it.rows.iter().map(|row| row.ns).collect()).collect()
+    };
+    let alone = rows(&process(1, 0));
+    let both = merge(vec![process(1, 0), process(2, 3_000_000 + 33)]).unwrap();
+    assert_eq!(rows(&both), [&alone[..], &alone[..]].concat());
+    let both = merge(vec![process(1, 0), process(2, 33)]).unwrap();
+    assert_eq!(rows(&both), [&alone[..], &alone[..]].concat());
 }

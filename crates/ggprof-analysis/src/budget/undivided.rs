@@ -19,7 +19,7 @@ pub(super) fn share_out(trace: &Trace, phases: &Phases, places: &Places, budgets
         // Splits have a key of their own, so that those of each phase are shared out in it.
         let part = match trace.op_name(event.node) == Signature::WHOLE_SPLIT {
             true => Part::Undivided,
-            false => Part::of(places.of(event.id).module),
+            false => Part::of(places.of(event).module),
         };
         event.is_op().then_some((phase, event.backend, part))
     });

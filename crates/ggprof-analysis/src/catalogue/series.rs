@@ -242,6 +242,7 @@ fn phase_name(speed: &Speed) -> String {
         ("", PhaseKind::Generation) => "tg",
         ("", PhaseKind::Mixed) => "mixed",
         ("", PhaseKind::Encoding) => "enc",
+        ("", PhaseKind::Draft) => "draft",
         ("", PhaseKind::WarmUp) => "warm-up",
         ("", PhaseKind::Graph) => "graphs",
         (label, _) => label,

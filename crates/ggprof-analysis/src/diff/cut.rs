@@ -4,8 +4,9 @@ use super::key::Part;
 use crate::gaps::gaps;
 use crate::phases::{PhaseKind, Phases};
 use crate::steps::Step;
-use ggprof_trace::{Event, TaskKind, Trace};
+use ggprof_trace::{GraphRunId, TaskKind, Trace};
 use hashbrown::HashMap;
+use std::ops::Range;
 
 /// More different phases than this are taken together by their kind.
 const MOST_PHASES: usize = 8;
@@ -13,7 +14,7 @@ const MOST_PHASES: usize = 8;
 /// Into so many stretches of steps a phase is cut, to see how much it varies.
 const MOST_BLOCKS: usize = 32;
 
-pub(super) const NONE: u32 = u32::MAX;
+const NONE: u32 = u32::MAX;
 
 /// Phases with the same name, or of the same kind.
 pub(super) struct Group {
@@ -23,6 +24,13 @@ pub(super) struct Group {
     /// Units of each step.
     pub(super) steps: Vec<u64>,
     pub(super) block_units: Vec<u64>,
+}
+
+/// Neighbouring events with the same phase and block.
+pub(super) struct Piece {
+    pub(super) phase: u32,
+    pub(super) block: u32,
+    pub(super) events: Range<u32>,
 }
 
 pub(super) struct Cut<'p> {
@@ -62,13 +70,43 @@ impl<'p> Cut<'p> {
         Self { phases, groups, group_of_phase, block_of_run, steps_of_phase }
     }
 
-    /// Which phase an event belongs to: that of its graph run, or the one it happened in.
-    pub(super) fn phase_of(&self, event: &Event) -> Option<u32> {
-        let phase = match event.graph_run {
-            Some(run) => *self.phases.phase_of_run.get(run.0 as usize)?,
-            None => self.phase_at(event.start_ns)?,
-        };
-        (self.group_of_phase[phase as usize] != NONE).then_some(phase)
+    /// The events of phases that are compared, by phase: those of a graph run belong to the phase of
+    /// that, others to the one that they happened in.
+    pub(super) fn pieces(&self, trace: &Trace) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (stretch, events) in trace.events.stretches() {
+            match stretch.graph_run {
+                Some(run) => pieces.extend(self.piece_of_run(run, events)),
+                None => self.cut_by_time(trace, events, &mut pieces),
+            }
+        }
+        pieces.sort_by_key(|piece| piece.phase);
+        pieces
+    }
+
+    fn piece_of_run(&self, run: GraphRunId, events: Range<u32>) -> Option<Piece> {
+        let phase = *self.phases.phase_of_run.get(run.0 as usize)?;
+        let block = self.block_of_run[run.0 as usize];
+        self.is_compared(phase).then_some(Piece { phase, block, events })
+    }
+
+    fn cut_by_time(&self, trace: &Trace, events: Range<u32>, pieces: &mut Vec<Piece>) {
+        let of_others = pieces.len();
+        for (at, (start_ns, _)) in events.clone().zip(trace.events.spans(events)) {
+            let phase = self.phase_at(start_ns).filter(|&phase| self.is_compared(phase));
+            let Some(phase) = phase else { continue };
+            let block = self.block_at(phase, start_ns);
+            match pieces[of_others..].last_mut() {
+                Some(last) if (last.phase, last.block, last.events.end) == (phase, block, at) => {
+                    last.events.end += 1;
+                }
+                _ => pieces.push(Piece { phase, block, events: at..at + 1 }),
+            }
+        }
+    }
+
+    fn is_compared(&self, phase: u32) -> bool {
+        self.group_of(phase) != NONE
     }
 
     fn phase_at(&self, ns: u64) -> Option<u32> {
@@ -79,13 +117,6 @@ impl<'p> Cut<'p> {
 
     pub(super) fn group_of(&self, phase: u32) -> u32 {
         self.group_of_phase[phase as usize]
-    }
-
-    pub(super) fn block_of(&self, phase: u32, event: &Event) -> u32 {
-        match event.graph_run {
-            Some(run) => self.block_of_run[run.0 as usize],
-            None => self.block_at(phase, event.start_ns),
-        }
     }
 
     fn block_at(&self, phase: u32, ns: u64) -> u32 {
@@ -159,7 +190,7 @@ fn groups(phases: &Phases) -> (Vec<Group>, Vec<u32>) {
 fn units(kind: PhaseKind, step: &Step) -> u64 {
     match kind {
         PhaseKind::Graph => step.runs.len() as u64,
-        _ => step.tokens.unwrap_or(0),
+        _ => step.kept_tokens(),
     }
 }
 

@@ -5,13 +5,14 @@ use super::key::{Key, Part};
 use crate::grouping::{fusion_of, shape_representatives};
 use crate::layers::places;
 use ggprof_trace::{
-    BackendIndex, Event, EventId, EventKind, Signature, SignatureId, StringId, Tensor, Trace,
+    BackendIndex, Event, EventId, EventKind, NodeId, Signature, SignatureId, StringId, Tensor,
+    Trace,
 };
 use hashbrown::HashMap;
 
 pub(super) struct EventKeys {
     pub(super) keys: Vec<Key>,
-    /// For each event its place in `keys`.
+    /// For each event its place in `keys`; behind those of the recording, the events elsewhere.
     pub(super) of_event: Vec<u32>,
     /// Events that go on with what the one before began, in order: no calls of their own.
     continued: Vec<EventId>,
@@ -37,16 +38,28 @@ impl EventKeys {
         let joined = Joined::new(trace, fused_there);
         let mut table = Table::new(trace.nodes.len());
         let mut of_event = Vec::with_capacity(trace.events.len());
-        for event in trace.events.iter() {
-            let signature = trace.node(event.node).signature;
+        for (stretch, events) in trace.events.stretches() {
+            let nodes = trace.events.nodes_of(events.clone());
+            for (event, &node) in events.map(EventId).zip(nodes) {
+                let raw = Raw {
+                    signature: representatives[trace.node(node).signature.0 as usize],
+                    backend: stretch.backend,
+                    module: places.at(event, node).module,
+                    kernels: kernels.of(trace, event),
+                    fusion: None,
+                };
+                of_event.push(table.place(node, raw));
+            }
+        }
+        for event in &trace.elsewhere {
             let raw = Raw {
-                signature: representatives[signature.0 as usize],
+                signature: representatives[trace.node(event.node).signature.0 as usize],
                 backend: event.backend,
-                module: places.of(event.id).module,
-                kernels: kernels.of(trace, &event),
+                module: places.of(event).module,
+                kernels: Kernels::NONE,
                 fusion: None,
             };
-            of_event.push(table.place(event.node.0, raw));
+            of_event.push(table.like(event.node, raw));
         }
         let mut continued = Vec::new();
         if !joined.is_idle() {
@@ -75,8 +88,9 @@ impl Table {
         Self { raws: Vec::new(), places: HashMap::new(), latest: vec![None; nodes] }
     }
 
-    fn place(&mut self, node: u32, raw: Raw) -> u32 {
-        if let Some((latest, place)) = self.latest[node as usize]
+    #[inline]
+    fn place(&mut self, node: NodeId, raw: Raw) -> u32 {
+        if let Some((latest, place)) = self.latest[node.0 as usize]
             && latest == raw
         {
             return place;
@@ -85,8 +99,17 @@ impl Table {
             self.raws.push(raw);
             self.raws.len() as u32 - 1
         });
-        self.latest[node as usize] = Some((raw, place));
+        self.latest[node.0 as usize] = Some((raw, place));
         place
+    }
+}
+
+impl Table {
+    /// The place of what was computed outside of the part of a recording: its kernels are not kept there,
+    /// and are those of the same node if it was computed inside, too.
+    fn like(&mut self, node: NodeId, raw: Raw) -> u32 {
+        let known = self.latest[node.0 as usize].filter(|(known, _)| known.backend == raw.backend);
+        known.map_or_else(|| self.place(node, raw), |(_, place)| place)
     }
 }
 
@@ -98,24 +121,41 @@ fn join(
     of_event: &mut [u32],
     continued: &mut Vec<EventId>,
 ) {
-    let ops: Vec<Event> = trace.events.iter().filter(Event::is_op).collect();
-    let same = |a: &Event, b: &Event| a.graph_run == b.graph_run && a.backend == b.backend;
-    for in_order in ops.chunk_by(same) {
-        let mut rest = in_order;
-        while let Some(first) = rest.first() {
-            let length = match joined.at(trace, rest) {
-                Some((fusion, length)) => {
-                    let raw = table.raws[of_event[first.id.0 as usize] as usize];
-                    let raw = Raw { fusion: Some(fusion), kernels: Kernels::NONE, ..raw };
-                    let place = table.place(first.node.0, raw);
-                    rest[..length].iter().for_each(|it| of_event[it.id.0 as usize] = place);
-                    continued.extend(rest[1..length].iter().map(|it| it.id));
-                    length
-                }
-                None => 1,
-            };
-            rest = &rest[length..];
+    let is_same = |a: &Event, b: &Event| a.graph_run == b.graph_run && a.backend == b.backend;
+    let mut in_order: Vec<Event> = Vec::new();
+    let ops = trace.events.of_kind(EventKind::Op).map(Some).chain([None]);
+    for next in ops {
+        // A graph run ends here, or the recording.
+        if in_order.last().is_some_and(|last| next.is_none_or(|next| !is_same(last, &next))) {
+            join_in_order(trace, joined, &in_order, table, of_event, continued);
+            in_order.clear();
         }
+        in_order.extend(next);
+    }
+}
+
+/// The same for the ops of one graph run and backend.
+fn join_in_order(
+    trace: &Trace,
+    joined: &Joined<'_>,
+    mut rest: &[Event],
+    table: &mut Table,
+    of_event: &mut [u32],
+    continued: &mut Vec<EventId>,
+) {
+    while let Some(first) = rest.first() {
+        let length = match joined.at(trace, rest) {
+            Some((fusion, length)) => {
+                let raw = table.raws[of_event[first.id.0 as usize] as usize];
+                let raw = Raw { fusion: Some(fusion), kernels: Kernels::NONE, ..raw };
+                let place = table.place(first.node, raw);
+                rest[..length].iter().for_each(|it| of_event[it.id.0 as usize] = place);
+                continued.extend(rest[1..length].iter().map(|it| it.id));
+                length
+            }
+            None => 1,
+        };
+        rest = &rest[length..];
     }
 }
 
@@ -132,9 +172,10 @@ struct Kernels {
 impl Kernels {
     const NONE: u32 = u32::MAX;
 
-    fn of(&mut self, trace: &Trace, event: &Event) -> u32 {
+    #[inline]
+    fn of(&mut self, trace: &Trace, event: EventId) -> u32 {
         let work = &trace.device_work[self.next..];
-        let length = work.iter().take_while(|work| work.event == event.id).count();
+        let length = work.iter().take_while(|work| work.event == event).count();
         self.next += length;
         if length == 0 {
             return Self::NONE;

@@ -27,17 +27,18 @@ pub(super) fn divide(
 ) {
     let mut active: Vec<Span> = Vec::new();
     let mut now_ns = from_ns;
-    for span in spans {
+    // Within the iterator, because most come from one that joins others.
+    spans.for_each(|span| {
         let start_ns = span.start_ns.clamp(from_ns, to_ns);
         advance(&mut active, &mut now_ns, start_ns, &mut take);
         if span.end_ns.min(to_ns) <= start_ns {
-            continue;
+            return;
         }
         if active.len() == MOST_AT_ONCE {
             active.remove(0);
         }
         active.push(Span { end_ns: span.end_ns.min(to_ns), ..span });
-    }
+    });
     advance(&mut active, &mut now_ns, to_ns, &mut take);
 }
 

@@ -3,7 +3,7 @@
 
 use super::comparison::{Diff, PhaseDiff, PhaseName};
 use super::ledger::{Ledger, PhaseLedger};
-use crate::totals::percentile;
+use crate::percentiles::percentile;
 
 /// Fewer differences do not tell what is usual.
 const LEAST_PAIRS: usize = 10;

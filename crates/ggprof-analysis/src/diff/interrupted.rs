@@ -2,7 +2,7 @@
 //! something else, or memory had to be fetched from afar. What they took beyond the usual is no
 //! property of the op, and would hide what is.
 
-use crate::totals::percentile;
+use crate::percentiles::percentile;
 
 /// Interrupts, and moments in which another program has the processor, take at least as long.
 const LONGER_BY_NS: u64 = 100_000;

@@ -2,19 +2,18 @@
 //! one key, so that the parts add up to the whole.
 
 use super::book::Book;
-use super::cut::{Background, Cut};
+use super::cut::{Background, Cut, Piece};
 use super::event_keys::EventKeys;
 use super::exclusive::{Span, divide};
 use super::fusions::Fusions;
 use super::interrupted::Usual;
 use super::key::Key;
 use super::whole_splits::WholeSplits;
+use crate::estimates::CopyTimes;
 use crate::phases::{PhaseKind, phases};
-use crate::sampling::is_whole;
-use ggprof_trace::{Event, EventId, Trace};
+use ggprof_trace::{EventId, EventKind, Trace};
 use hashbrown::HashMap;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// One recording: its phases, without warm-ups.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -63,149 +62,130 @@ pub fn ledger(trace: &Trace, fused_there: &Fusions) -> Ledger {
     let keys = EventKeys::new(trace, fused_there);
     let mut books: Vec<Book> =
         cut.groups.iter().map(|group| Book::new(keys.keys.len(), group)).collect();
-    let by_phase = Ordered::new(trace, &cut, phases.phases.len());
+    let pieces = cut.pieces(trace);
+    let copies = CopyTimes::of(trace);
     let mut exclusive_ns = vec![0; trace.events.len()];
+    let mut rest = &pieces[..];
     for (phase, mut background) in (0u32..).zip(cut.backgrounds(trace)) {
+        let (of_phase, others) = rest.split_at(rest.partition_point(|piece| piece.phase <= phase));
+        rest = others;
         let Some(book) = books.get_mut(cut.group_of(phase) as usize) else { continue };
         let span = &phases.phases[phase as usize];
         let within = (span.start_ns, span.end_ns);
-        by_phase.divide(trace, phase, within, &mut background, &mut exclusive_ns, book);
+        divide_phase((trace, &copies), of_phase, within, &mut background, &mut exclusive_ns, book);
     }
-    enter(trace, &cut, &keys, &exclusive_ns, &mut books);
+    enter(trace, &cut, &pieces, &keys, &exclusive_ns, &mut books);
     let finished = cut.groups.into_iter().zip(books);
     Ledger { phases: finished.map(|(group, book)| book.finish(group, &keys.keys)).collect() }
 }
 
-/// Enters the time of every event.
-fn enter(trace: &Trace, cut: &Cut<'_>, keys: &EventKeys, exclusive_ns: &[u64], books: &mut [Book]) {
-    let wholes = WholeSplits::of(trace, keys);
-    let calls = || {
-        trace.events.iter().zip(exclusive_ns).filter_map(|(event, &ns)| {
-            let phase = cut.phase_of(&event)?;
-            Some((event, phase, ns))
-        })
+/// Divides the time of a phase among its events and what happened between them.
+fn divide_phase(
+    (trace, copies): (&Trace, &CopyTimes),
+    pieces: &[Piece],
+    (from_ns, to_ns): (u64, u64),
+    background: &mut Background,
+    exclusive_ns: &mut [u64],
+    book: &mut Book,
+) {
+    let take = |owner: Option<u32>, from_ns: u64, to_ns: u64| match owner {
+        Some(event) => exclusive_ns[event as usize] += to_ns - from_ns,
+        None => background.between(from_ns, to_ns, |part, block, ns| {
+            book.spend_outside(block, part, ns);
+        }),
     };
-    let column = |event: &Event, phase: u32| {
-        let group = cut.group_of(phase) as usize;
-        group * keys.keys.len() + keys.of_event[event.id.0 as usize] as usize
-    };
-    let columns = books.len() * keys.keys.len();
-    let usual =
-        Usual::of(columns, || calls().map(|(event, phase, ns)| (column(&event, phase), ns)));
-    for (event, phase, ns) in calls() {
-        let book = &mut books[cut.group_of(phase) as usize];
-        let block = cut.block_of(phase, &event);
-        let key = keys.of_event[event.id.0 as usize];
-        if is_whole(trace, &event) && wholes.spread(trace, &event, ns, block, book) {
-            continue;
-        }
-        let longer_ns = usual.longer_by(column(&event, phase), ns);
-        if longer_ns > 0 {
-            book.interrupt(block, key, longer_ns);
-        }
-        book.spend(block, key, ns - longer_ns);
-        book.call(key, if keys.is_call(event.id) { 1.0 } else { 0.0 });
+    let events = || pieces.iter().flat_map(|piece| whole(trace, copies, piece.events.clone()));
+    if trace.device_work.is_empty() && events().is_sorted_by_key(|it| it.start_ns) {
+        divide(events(), (from_ns, to_ns), take);
+    } else {
+        let mut spans: Vec<Span> = Vec::new();
+        events().for_each(|event| add_spans(trace, event, &mut spans));
+        spans.sort_by_key(|span| span.start_ns);
+        divide(spans.into_iter(), (from_ns, to_ns), take);
     }
 }
 
-/// The events of each phase.
-struct Ordered {
-    events: Vec<u32>,
-    /// Where those of each phase begin; one more at the end.
-    starts: Vec<usize>,
-}
-
-impl Ordered {
-    fn new(trace: &Trace, cut: &Cut<'_>, phases: usize) -> Self {
-        let mut counts = vec![0; phases + 1];
-        let phase_of = |event: &Event| cut.phase_of(event).map(|phase| phase as usize);
-        for phase in trace.events.iter().filter_map(|event| phase_of(&event)) {
-            counts[phase + 1] += 1;
-        }
-        for at in 1..counts.len() {
-            counts[at] += counts[at - 1];
-        }
-        let starts = counts.clone();
-        let mut events = vec![0; starts[phases]];
-        for event in trace.events.iter() {
-            if let Some(phase) = phase_of(&event) {
-                events[counts[phase]] = event.id.0;
-                counts[phase] += 1;
-            }
-        }
-        Self { events, starts }
-    }
-
-    /// Divides the time of a phase among its events and what happened between them.
-    fn divide(
-        &self,
-        trace: &Trace,
-        phase: u32,
-        (from_ns, to_ns): (u64, u64),
-        background: &mut Background,
-        exclusive_ns: &mut [u64],
-        book: &mut Book,
-    ) {
-        let of_phase = self.starts[phase as usize]..self.starts[phase as usize + 1];
-        let events = self.events[of_phase].iter().map(|&id| trace.events.get(EventId(id)));
-        let take = |owner: Option<u32>, from_ns: u64, to_ns: u64| match owner {
-            Some(event) => exclusive_ns[event as usize] += to_ns - from_ns,
-            None => background.between(from_ns, to_ns, |part, block, ns| {
-                book.spend_outside(block, part, ns);
-            }),
-        };
-        if trace.device_work.is_empty() && events.clone().is_sorted_by_key(|it| it.start_ns) {
-            divide(events.map(|event| whole(&event)), (from_ns, to_ns), take);
-        } else {
-            let mut spans: Vec<Span> = Vec::new();
-            events.for_each(|event| add_spans(trace, &event, &mut spans));
-            spans.sort_by_key(|span| span.start_ns);
-            divide(spans.into_iter(), (from_ns, to_ns), take);
-        }
-    }
-}
-
-fn whole(event: &Event) -> Span {
-    Span {
-        start_ns: event.start_ns,
-        end_ns: event.end_ns(),
-        weight: part(event.charged_ns, event.duration_ns),
-        is_copy: !event.is_op(),
-        owner: event.id.0,
-    }
+/// Some events of one stretch, from their starts to their ends. A call that started a copy is none of the
+/// device's time.
+fn whole<'t>(
+    trace: &'t Trace,
+    copies: &'t CopyTimes,
+    events: Range<u32>,
+) -> impl Iterator<Item = Span> + 't {
+    let is_copy = trace.events.stretch_of(EventId(events.start)).kind == EventKind::Copy;
+    let times = trace.events.spans(events.clone()).zip(trace.events.charges_of(events.clone()));
+    let is_timed =
+        move |at: u32| !is_copy || !copies.is_untimed(trace, &trace.events.get(EventId(at)));
+    let timed = events.zip(times).filter(move |(at, _)| is_timed(*at));
+    timed.map(move |(owner, ((start_ns, end_ns), charged_ns))| {
+        let weight = part(charged_ns, end_ns - start_ns);
+        Span { start_ns, end_ns, weight, is_copy, owner }
+    })
 }
 
 /// Between its kernels an op does nothing.
-fn add_spans(trace: &Trace, event: &Event, spans: &mut Vec<Span>) {
-    let work = trace.work_for(event.id);
+fn add_spans(trace: &Trace, event: Span, spans: &mut Vec<Span>) {
+    let work = trace.work_for(EventId(event.owner));
     if work.is_empty() {
-        spans.push(whole(event));
+        spans.push(event);
     }
     spans.extend(work.iter().map(|work| Span {
         start_ns: work.start_ns,
         end_ns: work.start_ns.saturating_add(work.duration_ns),
         weight: part(work.charged_ns, work.duration_ns),
-        is_copy: !event.is_op(),
-        owner: event.id.0,
+        ..event
     }));
 }
 
 fn part(charged_ns: u64, duration_ns: u64) -> f64 {
-    if duration_ns == 0 { 0.0 } else { charged_ns as f64 / duration_ns as f64 }
+    match duration_ns {
+        0 => 0.0,
+        // Nearly always: it saves a division.
+        _ if charged_ns == duration_ns => 1.0,
+        _ => charged_ns as f64 / duration_ns as f64,
+    }
+}
+
+/// Enters the time of every event.
+fn enter(
+    trace: &Trace,
+    cut: &Cut<'_>,
+    pieces: &[Piece],
+    keys: &EventKeys,
+    exclusive_ns: &[u64],
+    books: &mut [Book],
+) {
+    let wholes = WholeSplits::of(trace, keys);
+    let of_piece = |piece: &Piece| {
+        let events = piece.events.start as usize..piece.events.end as usize;
+        keys.of_event[events.clone()].iter().copied().zip(exclusive_ns[events].iter().copied())
+    };
+    // Calls are compared with others of the same group of phases and the same key.
+    let first_kind = |piece: &Piece| cut.group_of(piece.phase) as usize * keys.keys.len();
+    let usual = Usual::of(books.len() * keys.keys.len(), || {
+        pieces.iter().flat_map(|piece| {
+            let first = first_kind(piece);
+            of_piece(piece).map(move |(key, ns)| (first + key as usize, ns))
+        })
+    });
+    for piece in pieces {
+        let book = &mut books[cut.group_of(piece.phase) as usize];
+        let first = first_kind(piece);
+        for (event, (key, ns)) in piece.events.clone().map(EventId).zip(of_piece(piece)) {
+            if wholes.spread(trace, event, ns, piece.block, book) {
+                continue;
+            }
+            let longer_ns = usual.longer_by(first + key as usize, ns);
+            if longer_ns > 0 {
+                book.interrupt(piece.block, key, longer_ns);
+            }
+            book.spend(piece.block, key, ns - longer_ns);
+            book.call(key, if keys.is_call(event) { 1.0 } else { 0.0 });
+        }
+    }
 }
 
 impl PhaseLedger {
-    /// Its time by coarser keys, the longest first.
-    pub fn by(&self, cut: impl Fn(&Key) -> Key) -> Vec<(Key, u64)> {
-        let mut sums: BTreeMap<Key, u64> = BTreeMap::new();
-        for entry in &self.entries {
-            *sums.entry(cut(&entry.key)).or_default() += entry.ns;
-        }
-        let mut sums: Vec<(Key, u64)> = sums.into_iter().collect();
-        sums.sort_by_key(|(_, ns)| Reverse(*ns));
-        sums
-    }
-
     /// Takes over what another one of the same kind has.
     pub(super) fn join(&mut self, other: &Self) {
         self.label = None;
@@ -297,6 +277,26 @@ mod tests {
                   Waiting: 15 ns, 0 calls
                   InCall: 5 ns, 0 calls
                   Program: 20 ns, 0 calls
+            "#]],
+        );
+    }
+
+    /// Beside a copy that the device timed, a call that started one is time of the run.
+    #[test]
+    fn calls_that_start_copies_are_no_copying() {
+        check(
+            "backend 0 GPU gpu
+             batch 0..100 0:3+1!1
+             run 0..100 batch=0
+             copy GPU H2D 0..10 96 x run=0 measured=device
+             copy GPU H2D 10..40 96 x run=0 measured=host
+             copy GPU H2D 40..60 96 x run=0 measured=host_call
+             op GPU MUL_MAT 60..100 Qcur-0 run=0 f32[8] <- f32[8,8] f32[8]",
+            expect![[r#"
+                Generation tg1: 100 ns for 1, 1 blocks
+                  Copy other copy_H2D GPU: 10 ns, 3 calls
+                  Op attention MUL_MAT GPU: 40 ns, 1 calls
+                  InRun: 50 ns, 0 calls
             "#]],
         );
     }

@@ -3,8 +3,9 @@
 use crate::model_facts::{model_facts, most_threads};
 use crate::phases::{PhaseKind, Phases, phases};
 use crate::statistics::median;
-use ggprof_trace::{EventKind, Quantity, Trace};
+use ggprof_trace::{EventId, EventKind, GraphRunId, Quantity, Signature, Trace};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// Figures that are measured differ a little from run to run: the part of them that says nothing.
 const SAME_FIGURE: f64 = 0.02;
@@ -46,6 +47,8 @@ pub enum Value {
     Bytes(f64),
     Share(f64),
     Hertz(f64),
+    /// There is such a thing, and how much of it was not seen.
+    Unseen,
 }
 
 /// One of the recordings of a side.
@@ -101,7 +104,8 @@ impl Settings {
             self.text(Setting::Ggml, list(ggml.iter().map(|it| &*it.version).collect()));
             self.text(Setting::Commit, list(ggml.iter().map(|it| &*it.commit).collect()));
         }
-        let used: BTreeSet<u16> = trace.events.iter().map(|event| event.backend.0).collect();
+        let used: BTreeSet<u16> =
+            trace.events.stretches().map(|(stretch, _)| stretch.backend.0).collect();
         let names = used.iter().map(|&at| trace.backends[usize::from(at)].label());
         self.text(Setting::Devices, list(names.collect()));
         self.count(Setting::Threads, most_threads(trace).map(u64::from));
@@ -127,42 +131,44 @@ impl Settings {
             kinds.entry(phases.phases[phase as usize].kind).or_default().runs += 1;
         }
         let mut latest = None;
-        for event in trace.events.iter().filter(|event| event.graph_run.is_some()) {
-            let kind = phases.kind_of_run(event.graph_run);
+        for (stretch, events) in trace.events.stretches() {
+            let Some(run) = stretch.graph_run else { continue };
+            let kind = phases.kind_of_run(stretch.graph_run);
             let Some(placement) = kinds.get_mut(&kind) else { continue };
-            if event.kind == EventKind::Copy {
-                placement.copies += 1;
-                placement.copied_bytes += u128::from(event.bytes);
+            if stretch.kind == EventKind::Copy {
+                placement.copies += events.len() as u64;
+                let bytes = trace.events.bytes_of(events).map(u128::from);
+                placement.copied_bytes += bytes.sum::<u128>();
                 continue;
             }
-            let split = Some((event.graph_run, event.split, event.backend));
+            let split = Some((run, stretch.split, stretch.backend));
             placement.splits += u64::from(split != latest);
             latest = split;
-            let backend = usize::from(event.backend.0);
-            placement.ops.resize(placement.ops.len().max(backend + 1), 0);
-            placement.ops[backend] += 1;
-            if let Some(threads) = trace.events.threads(event.id) {
-                placement.busy_ns += u128::from(threads.busy_sum_ns);
-                placement.wait_ns += u128::from(threads.wait_sum_ns);
+            let label = trace.backend(stretch.backend).label();
+            placement.ops.entry(label.to_owned()).or_default().add(trace, run, events.clone());
+            let folds = trace.events.folds(events).into_iter().flatten();
+            for fold in folds.filter(|fold| fold.threads > 0) {
+                placement.busy_ns += u128::from(fold.busy_sum_ns);
+                placement.wait_ns += u128::from(fold.wait_sum_ns);
             }
         }
         kinds.remove(&PhaseKind::WarmUp);
         for (kind, placement) in kinds {
-            self.placed(trace, kind, &placement);
+            self.placed(kind, &placement);
         }
     }
 
-    fn placed(&mut self, trace: &Trace, kind: PhaseKind, placement: &Placement) {
+    fn placed(&mut self, kind: PhaseKind, placement: &Placement) {
         let each = |number: u128| number as f64 / placement.runs.max(1) as f64;
         let splits = Value::Count(each(placement.splits.into()));
         self.0.insert(Setting::Splits(kind), splits);
-        let mut ops: BTreeMap<String, u64> = BTreeMap::new();
-        for (at, &count) in placement.ops.iter().enumerate().filter(|(_, count)| **count > 0) {
-            *ops.entry(trace.backends[at].label().to_owned()).or_default() += count;
-        }
-        for (backend, count) in ops {
-            let value = Value::Count(each(count.into()));
-            self.0.insert(Setting::Ops(kind, backend), value);
+        for (backend, ops) in &placement.ops {
+            let seen = placement.runs.saturating_sub(ops.unseen.len() as u64);
+            let value = match seen {
+                0 => Value::Unseen,
+                runs => Value::Count(ops.count() as f64 / runs as f64),
+            };
+            self.0.insert(Setting::Ops(kind, backend.clone()), value);
         }
         self.0.insert(Setting::Copies(kind), Value::Count(each(placement.copies.into())));
         self.0.insert(Setting::CopiedBytes(kind), Value::Bytes(each(placement.copied_bytes)));
@@ -215,10 +221,34 @@ struct Placement {
     splits: u64,
     copies: u64,
     copied_bytes: u128,
-    /// Of each backend.
-    ops: Vec<u64>,
+    /// Of each backend, by its name.
+    ops: BTreeMap<String, Ops>,
     busy_ns: u128,
     wait_ns: u128,
+}
+
+/// The ops of a backend. Those of a split that was timed as a whole are not seen, so runs with such a split
+/// tell nothing of how many there are.
+#[derive(Default)]
+struct Ops {
+    of_run: BTreeMap<GraphRunId, u64>,
+    unseen: BTreeSet<GraphRunId>,
+}
+
+impl Ops {
+    fn add(&mut self, trace: &Trace, run: GraphRunId, events: Range<u32>) {
+        let node = trace.events.get(EventId(events.start)).node;
+        if trace.op_name(node) == Signature::WHOLE_SPLIT {
+            self.unseen.insert(run);
+        }
+        *self.of_run.entry(run).or_default() += events.len() as u64;
+    }
+
+    /// Of the runs in which all were seen.
+    fn count(&self) -> u64 {
+        let seen = self.of_run.iter().filter(|(run, _)| !self.unseen.contains(*run));
+        seen.map(|(_, count)| count).sum()
+    }
 }
 
 /// What differs, of the medians of each side.
@@ -232,6 +262,7 @@ pub fn differences(a: &[Settings], b: &[Settings]) -> Vec<Difference> {
             _ => (a, b),
         };
         let differs = match (&a, &b) {
+            (Some(Value::Unseen), _) | (_, Some(Value::Unseen)) => false,
             (Some(a), Some(b)) => !a.is_like(b),
             // A phase that only one side has is told elsewhere.
             (one, other) => what.is_of_the_whole() && one.is_some() != other.is_some(),
@@ -261,7 +292,7 @@ impl Value {
 
     fn number(&self) -> Option<f64> {
         match self {
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Unseen => None,
             Self::Count(it) | Self::Bytes(it) | Self::Share(it) | Self::Hertz(it) => Some(*it),
         }
     }
@@ -272,7 +303,11 @@ fn of_side(side: &[Settings], what: &Setting) -> Option<Value> {
     let values: Vec<&Value> = side.iter().filter_map(|settings| settings.0.get(what)).collect();
     let numbers: Vec<f64> = values.iter().filter_map(|value| value.number()).collect();
     let middle = median(&numbers);
+    if values.contains(&&Value::Unseen) {
+        return Some(Value::Unseen);
+    }
     Some(match values.first()? {
+        Value::Unseen => Value::Unseen,
         Value::Text(_) => {
             let texts: BTreeSet<&str> = values
                 .iter()
@@ -328,5 +363,38 @@ mod tests {
             ]
         );
         assert_eq!(differences(std::slice::from_ref(&a), std::slice::from_ref(&a)), []);
+    }
+
+    /// Half of the runs were timed as a whole on one side, and all of them on another.
+    #[test]
+    fn splits_that_were_timed_as_a_whole_are_no_ops() {
+        let recording = |second: &str, third: &str| {
+            let ops = |run: u32, ops: &str| {
+                let start = 100 * run;
+                let [middle, end] = [start + 10, start + 20];
+                match ops {
+                    "ops" => format!(
+                        "op GPU MUL_MAT {start}..{middle} Qcur-0 run={run} split=0 measured=device
+                         op GPU ADD {middle}..{end} x run={run} split=0 measured=device\n"
+                    ),
+                    _ => {
+                        format!("op GPU SPLIT {start}..{end} x run={run} split=0 measured=device\n")
+                    }
+                }
+            };
+            settings(&text_fixture::parse(&format!(
+                "backend 0 GPU gpu
+                 batch 0..30 0:3+1!1
+                 run 0..30 batch=0
+                 batch 100..130 0:4+1!1
+                 run 100..130 batch=1\n{}{}",
+                ops(0, second),
+                ops(1, third)
+            )))
+        };
+        let [all, half, none] =
+            [("ops", "ops"), ("ops", "split"), ("split", "split")].map(|(a, b)| recording(a, b));
+        assert_eq!(differences(std::slice::from_ref(&all), &[half]), []);
+        assert_eq!(differences(&[all], &[none]), []);
     }
 }

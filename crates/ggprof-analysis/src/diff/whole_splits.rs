@@ -4,8 +4,8 @@
 use super::book::Book;
 use super::event_keys::EventKeys;
 use super::key::Part;
-use crate::sampling::{Kind, is_whole, kind_of_sampled, kind_of_whole, sampled_splits};
-use ggprof_trace::{Event, Trace};
+use crate::sampling::{Kind, is_whole, kind_of_sampled, kind_of_whole, known_splits, whole_splits};
+use ggprof_trace::{EventId, Trace};
 use hashbrown::HashMap;
 
 pub(super) struct WholeSplits(HashMap<Kind, Samples>);
@@ -21,10 +21,10 @@ struct Samples {
 impl WholeSplits {
     pub(super) fn of(trace: &Trace, keys: &EventKeys) -> Self {
         let mut kinds: HashMap<Kind, Samples> = HashMap::new();
-        if !trace.events.iter().any(|event| is_whole(trace, &event)) {
+        if whole_splits(trace).next().is_none() {
             return Self(kinds);
         }
-        for split in sampled_splits(trace) {
+        for split in known_splits(trace) {
             let Some(kind) = kind_of_sampled(trace, &split) else { continue };
             let samples = kinds.entry(kind).or_default();
             samples.splits += 1;
@@ -36,18 +36,19 @@ impl WholeSplits {
         Self(kinds)
     }
 
-    /// Enters the time of a split by its ops; false if there is no sample of its kind. What the ops
+    /// Enters the time of a split that was timed as a whole by its ops; false if it is not, or there is
+    /// no sample of its kind. What the ops
     /// do not take lies between them. Where they would take more than there is, because kernels take
     /// a little longer while they are traced, each has its part of it.
     pub(super) fn spread(
         &self,
         trace: &Trace,
-        event: &Event,
+        event: EventId,
         ns: u64,
         block: u32,
         book: &mut Book,
     ) -> bool {
-        let Some(samples) = self.0.get(&kind_of_whole(trace, event)) else { return false };
+        let Some(samples) = self.samples(trace, event) else { return false };
         let splits = samples.splits as f64;
         let all: f64 = samples.keys.iter().map(|(_, ns, _)| *ns as f64 / splits).sum();
         let scale = (ns as f64 / all).min(1.0) / splits;
@@ -62,6 +63,15 @@ impl WholeSplits {
         }
         book.spend_outside(block, Part::InRun, ns - given);
         true
+    }
+
+    #[inline]
+    fn samples(&self, trace: &Trace, event: EventId) -> Option<&Samples> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let event = trace.events.get(event);
+        is_whole(trace, &event).then(|| self.0.get(&kind_of_whole(trace, &event)))?
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::budget::Direction;
 use crate::copies::{HostMemory, TensorClass, class_of, host_memory};
+use crate::estimates::CopyTimes;
 use ggprof_ggml::copied_tensor;
-use ggprof_trace::{BackendIndex, Event, EventId, EventKind, GraphRunId, Measured, Trace};
+use ggprof_trace::{BackendIndex, Event, EventId, GraphRunId, Trace};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 
@@ -70,15 +71,16 @@ pub(super) fn copies(
     budget_of: impl Fn(&Event) -> Option<usize>,
     exposed: &HashMap<EventId, u64>,
 ) -> Vec<CopyRow> {
+    let times = CopyTimes::of(trace);
     let mut sums: HashMap<Key, Sum> = HashMap::new();
-    for event in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
+    for event in trace.events.copies() {
         let name = name_of(trace, &event);
         let direction = Direction::of(trace.op_name(event.node));
         let class = class_of(trace, &event);
         let key = (budget_of(&event), class, direction, event.backend);
         let exposed_ns = exposed.get(&event.id).copied().unwrap_or(0);
         let sum = sums.entry(key).or_insert_with(Sum::new);
-        sum.add(&event, name, exposed_ns);
+        sum.add(&event, name, exposed_ns, times.is_untimed(trace, &event));
         sum.memory = memory_of(trace, &event, direction).unwrap_or(sum.memory);
     }
     let mut rows: Vec<CopyRow> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
@@ -101,13 +103,13 @@ impl Sum {
         }
     }
 
-    fn add(&mut self, event: &Event, name: &str, exposed_ns: u64) {
+    fn add(&mut self, event: &Event, name: &str, exposed_ns: u64, is_only_called: bool) {
         self.count += 1;
         self.bytes += event.bytes;
         self.exposed_ns += exposed_ns;
         self.runs.insert(event.graph_run);
         *self.tensors.entry_ref(name).or_default() += event.bytes;
-        if event.measured == Measured::HostCall {
+        if is_only_called {
             self.is_only_called = true;
             return;
         }
@@ -186,5 +188,19 @@ mod tests {
             ]
         );
         assert_eq!((rows[0].tensor.as_str(), rows[0].tensors), ("blk.0.ffn_up.weight", 1));
+    }
+
+    /// One that the device timed, and one whose call waited for it and whatever came before.
+    #[test]
+    fn a_call_tells_nothing_where_the_device_times_copies() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             run 0..100
+             copy GPU H2D 0..1000000 2000000 inp_x run=0 measured=device
+             copy GPU H2D 0..9000000 2000000 inp_x run=0 measured=host",
+        );
+        let rows = copies(&trace, |_| Some(0), &HashMap::new());
+        let told: Vec<_> = rows.iter().map(|row| (row.count, row.ns, row.gb_per_s())).collect();
+        assert_eq!(told, [(2, None, Some(2.0))]);
     }
 }

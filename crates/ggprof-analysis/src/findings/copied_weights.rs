@@ -6,6 +6,13 @@ use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Direction};
 use crate::copies::TensorClass;
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct CopiedWeights {
+    pub copies: Vec<CopyRow>,
+    pub bytes_per_run: u64,
+    pub gb_per_s: Option<f64>,
+}
+
 pub(super) const RULE: Rule = Rule(5);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
@@ -21,11 +28,11 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     }
     let (bytes, ns) =
         copies.iter().fold((0, 0), |(bytes, ns), row| (bytes + row.large.0, ns + row.large.1));
-    let what = What::CopiedWeights {
+    let what = What::CopiedWeights(CopiedWeights {
         bytes_per_run: copies.iter().map(|row| row.bytes).sum::<u64>() / budget.runs.max(1),
         gb_per_s: (ns > 0).then(|| bytes as f64 / ns as f64),
         copies: copies.clone(),
-    };
+    });
     vec![Finding {
         rule: RULE,
         budget: place,
@@ -52,7 +59,9 @@ mod tests {
         };
         let weight = copied("GPU#blk.0.attn_q.weight#0");
         let found = check(RULE, &weight, 3 * 700, &copied("ffn_inp-0"));
-        let What::CopiedWeights { bytes_per_run, .. } = found.what else { panic!("{found:?}") };
+        let What::CopiedWeights(CopiedWeights { bytes_per_run, .. }) = found.what else {
+            panic!("{found:?}")
+        };
         assert_eq!(bytes_per_run, 64);
     }
 }

@@ -1,9 +1,29 @@
 //! R14: attention that takes more and more of a token as the context grows, or at once.
 
-use super::scene::Scene;
-use super::{Certainty, DepthPoint, Finding, Rule, What};
+use super::scene::{OpKey, Scene};
+use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::phases::PhaseKind;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Depth {
+    pub from: DepthPoint,
+    pub to: DepthPoint,
+    pub ns_per_1000: f64,
+    pub is_flash: bool,
+    /// The CPU computes it.
+    pub is_on_host: bool,
+    /// Where the time grows at once: the shallower and the deeper point.
+    pub step: Option<(DepthPoint, DepthPoint)>,
+}
+
+/// The time of a token at a number of cells of the cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DepthPoint {
+    pub cells: u64,
+    /// Of attention, for a token.
+    pub ns: u64,
+}
 
 pub(super) const RULE: Rule = Rule(14);
 
@@ -25,17 +45,24 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     }
     // What all tokens together take more than if they were as shallow as the first.
     let more = |(_, &(ns, runs)): (&u64, &(u64, u64))| ns.saturating_sub(from.ns * runs);
-    let cost_ns = depths.iter().map(more).sum();
-    let is_flash = scene.tallies[place].ops.keys().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
-    let what = What::Depth {
+    let more_ns: u64 = depths.iter().map(more).sum();
+    let step = step(&points);
+    // A step need not be there. What grows can be made to grow half as fast, by a cache of half the size.
+    let cost_ns = if step.is_some() { more_ns } else { more_ns / 2 };
+    let ops = || scene.tallies[place].ops.keys();
+    let is_flash = ops().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
+    let is_attention = |key: &&OpKey| matches!(scene.op(key), "FLASH_ATTN_EXT" | "SOFT_MAX");
+    let is_on_host = ops().filter(is_attention).all(|key| scene.is_of_host(key.backend));
+    let what = What::Depth(Depth {
         from,
         to,
         ns_per_1000: (to.ns - from.ns) as f64 * 1e3 / (to.cells - from.cells) as f64,
         is_flash,
-        step: step(&points),
-    };
+        is_on_host,
+        step,
+    });
     let certainty = Certainty::Possible;
-    vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: false, certainty, what }]
+    vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
 
 fn step(points: &[DepthPoint]) -> Option<(DepthPoint, DepthPoint)> {
@@ -72,16 +99,19 @@ mod tests {
     #[test]
     fn attention_grows() {
         let grows = at_depths(&[(256, 100), (512, 200), (768, 300), (1024, 400)]);
-        let found = check(RULE, &grows, 600, &at_depths(&[(256, 100), (512, 101), (1024, 102)]));
-        let What::Depth { step, ns_per_1000, is_flash, .. } = found.what else { panic!() };
-        assert_eq!((step, ns_per_1000.round(), is_flash), (None, 391.0, true));
+        let found = check(RULE, &grows, 300, &at_depths(&[(256, 100), (512, 101), (1024, 102)]));
+        let What::Depth(Depth { step, ns_per_1000, is_flash, is_on_host, .. }) = found.what else {
+            panic!()
+        };
+        assert_eq!((step, ns_per_1000.round()), (None, 391.0));
+        assert_eq!((is_flash, is_on_host), (true, false));
     }
 
     #[test]
     fn a_step_is_told_from_growth() {
         let steps = at_depths(&[(256, 100), (512, 110), (768, 900)]);
         let found = check(RULE, &steps, 810, &at_depths(&[(256, 100)]));
-        let What::Depth { step, .. } = found.what else { panic!() };
+        let What::Depth(Depth { step, .. }) = found.what else { panic!() };
         assert_eq!(step.map(|(before, after)| (before.cells, after.cells)), Some((512, 768)));
     }
 }

@@ -7,6 +7,13 @@ use crate::phases::PhaseKind;
 use crate::steps::Step;
 use hashbrown::HashSet;
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    pub draft_ns_per_token: u64,
+    pub target_step_ns: u64,
+    pub tokens_per_step: f64,
+}
+
 pub(super) const RULE: Rule = Rule(15);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
@@ -25,11 +32,11 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         / steps.len().max(1) as u64;
     // Without drafts, each token takes a step of at most this length.
     let cost_ns = budget.wall_ns.saturating_sub(made.saturating_mul(step_ns));
-    let what = What::Draft {
+    let what = What::Draft(Draft {
         draft_ns_per_token: draft_ns / made.max(1),
         target_step_ns: step_ns,
         tokens_per_step: made as f64 / steps.len().max(1) as f64,
-    };
+    });
     let certainty = Certainty::Likely;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
@@ -78,8 +85,8 @@ mod tests {
 
     #[test]
     fn drafts_that_save_nothing() {
-        let found = check(RULE, &speculative(0), 9400 - 10 * 400, &speculative(2));
-        let What::Draft { target_step_ns, .. } = found.what else { panic!() };
+        let found = check(RULE, &speculative(0), 10_000 - 10 * 400, &speculative(2));
+        let What::Draft(Draft { target_step_ns, .. }) = found.what else { panic!() };
         assert_eq!(target_step_ns, 400);
     }
 }

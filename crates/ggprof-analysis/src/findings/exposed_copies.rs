@@ -6,6 +6,12 @@ use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Direction};
 use crate::copies::TensorClass;
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExposedCopies {
+    pub direction: Direction,
+    pub copies: Vec<CopyRow>,
+}
+
 pub(super) const RULE: Rule = Rule(3);
 
 /// Of the phase's wall time.
@@ -35,7 +41,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
             cost_ns,
             is_estimate: false,
             certainty: Certainty::Likely,
-            what: What::ExposedCopies { direction, copies },
+            what: What::ExposedCopies(ExposedCopies { direction, copies }),
         })
     };
     directions.into_iter().filter_map(of_direction).collect()

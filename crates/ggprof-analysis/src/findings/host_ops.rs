@@ -2,12 +2,49 @@
 
 use super::copied::is_between_ops;
 use super::scene::{OpKey, OpSum, Scene};
-use super::{Certainty, Finding, HostOp, Rule, What, WhichHostOps};
+use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Part, Spent};
 use crate::placement::{Reason, reason_of};
-use ggprof_trace::BackendIndex;
+use ggprof_trace::{BackendIndex, StringId};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
+
+/// Ops on the host beside a device that computes most.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostOps {
+    pub device: BackendIndex,
+    pub which: WhichHostOps,
+    /// The longest first.
+    pub ops: Vec<HostOp>,
+    /// Copies and waits of the scheduler that these ops cause.
+    pub around_ns: u64,
+    /// What the device would need for the same.
+    pub on_device_ns: Option<u64>,
+}
+
+/// Which ops are on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhichHostOps {
+    /// Whole layers. How many there are is not known beside a device whose ops are not seen.
+    Layers { first: u32, last: u32, count: u32, of: Option<u32> },
+    /// The experts of layers whose other parts are on the device.
+    Experts { layers: u32, of: Option<u32> },
+    /// What comes after the last layer.
+    Output,
+    /// An op of layers that the device computes otherwise.
+    Op { layers: u32 },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostOp {
+    pub op: StringId,
+    pub part: Part,
+    /// A tensor of it, and the shape and type of what it reads.
+    pub example: ggprof_trace::EventId,
+    pub count: u64,
+    pub ns: u64,
+    pub reason: Reason,
+}
 
 pub(super) const RULE: Rule = Rule(1);
 
@@ -41,13 +78,13 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         let around_ns =
             (u128::from(around_ns) * u128::from(own_ns) / u128::from(host_ns.max(1))) as u64;
         let on_device_ns = on_device(scene, place, device, &ops);
-        let what = What::HostOps {
+        let what = What::HostOps(HostOps {
             device,
             which: layers.which(case, &ops),
             ops: shown(scene, ops),
             around_ns,
             on_device_ns,
-        };
+        });
         let whole_ns = (own_ns + around_ns).min(budget.wall_ns);
         let cost_ns = whole_ns.saturating_sub(on_device_ns.unwrap_or(0));
         let certainty = certainty(&what);
@@ -95,17 +132,24 @@ struct Layers {
     on_device: HashSet<u32>,
     on_host: HashSet<u32>,
     all: HashSet<u32>,
+    /// A device whose ops are not seen has layers that nobody counts.
+    are_all_seen: bool,
 }
 
 impl Layers {
     fn of(scene: &Scene<'_>, place: usize) -> Self {
-        let mut layers =
-            Self { on_device: HashSet::new(), on_host: HashSet::new(), all: HashSet::new() };
+        let mut layers = Self {
+            on_device: HashSet::new(),
+            on_host: HashSet::new(),
+            all: HashSet::new(),
+            are_all_seen: false,
+        };
         // Of other phases as well: in samples, few splits of a device show their layers.
         for (at, tally) in scene.tallies.iter().enumerate() {
             for key in tally.ops.keys() {
                 let Some(layer) = key.layer else { continue };
                 layers.all.insert(layer.0);
+                layers.are_all_seen |= !scene.is_of_host(key.backend);
                 let is_product = scene.op(key) == "MUL_MAT";
                 if is_product && at == place {
                     let is_of_host = scene.is_of_host(key.backend);
@@ -134,7 +178,8 @@ impl Layers {
 
     fn which(&self, case: Case, ops: &[(OpKey, OpSum)]) -> WhichHostOps {
         let layers: HashSet<u32> = ops.iter().filter_map(|(key, _)| Some(key.layer?.0)).collect();
-        let (count, of) = (layers.len() as u32, self.all.len() as u32);
+        let count = layers.len() as u32;
+        let of = self.are_all_seen.then_some(self.all.len() as u32);
         match case {
             Case::Layers => WhichHostOps::Layers {
                 first: layers.iter().copied().min().unwrap_or(0),
@@ -203,10 +248,16 @@ fn shown(scene: &Scene<'_>, ops: Vec<(OpKey, OpSum)>) -> Vec<HostOp> {
     shown
 }
 
-/// Where the scheduler's reasons were recorded, there is nothing to guess.
+/// Where the scheduler's reasons were recorded, there is nothing to guess, but for a device of which
+/// nothing is seen.
 fn certainty(what: &What) -> Certainty {
+    use WhichHostOps::{Experts, Layers};
     match what {
-        What::HostOps { ops, .. } if ops.iter().any(|op| op.reason != Reason::Unknown) => {
+        What::HostOps(HostOps {
+            which: Layers { of: None, .. } | Experts { of: None, .. },
+            ..
+        }) => Certainty::Likely,
+        What::HostOps(HostOps { ops, .. }) if ops.iter().any(|op| op.reason != Reason::Unknown) => {
             Certainty::Certain
         }
         _ => Certainty::Likely,
@@ -239,8 +290,8 @@ mod tests {
         // 600 ns on the host and 90 ns until it has the layer; the device needs 2 x 83 ns, which is
         // the mean of its three products.
         let found = check(RULE, &on("CPU"), 3 * (600 + 90) - 3 * 2 * 83 - 2, &on("GPU"));
-        let What::HostOps { which, .. } = &found.what else { panic!("{found:?}") };
-        assert_eq!(*which, WhichHostOps::Layers { first: 1, last: 1, count: 1, of: 2 });
+        let What::HostOps(HostOps { which, .. }) = &found.what else { panic!("{found:?}") };
+        assert_eq!(*which, WhichHostOps::Layers { first: 1, last: 1, count: 1, of: Some(2) });
     }
 
     #[test]
@@ -258,7 +309,21 @@ mod tests {
             )
         };
         let found = check(RULE, &on("CPU"), 3 * 800, &on("GPU"));
-        let What::HostOps { which, .. } = &found.what else { panic!("{found:?}") };
-        assert_eq!(*which, WhichHostOps::Experts { layers: 1, of: 1 });
+        let What::HostOps(HostOps { which, .. }) = &found.what else { panic!("{found:?}") };
+        assert_eq!(*which, WhichHostOps::Experts { layers: 1, of: Some(1) });
+    }
+
+    /// How many layers a server has is not seen, so the host's are not all there are.
+    #[test]
+    fn layers_beside_a_device_whose_ops_are_not_seen() {
+        let ops = "op CPU MUL_MAT 0..400 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                   op CPU MUL_MAT 400..800 ffn_out-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                   op GPU SPLIT 800..1000 - run=@ split=1 measured=host_call";
+        let found = crate::findings::staged::found(&tokens(3, 1000, 1000, ops));
+        let What::HostOps(HostOps { which, on_device_ns, .. }) = &found[0].what else {
+            panic!("{found:?}")
+        };
+        assert_eq!(*which, WhichHostOps::Layers { first: 0, last: 0, count: 1, of: None });
+        assert_eq!((*on_device_ns, found[0].certainty), (None, Certainty::Likely));
     }
 }

@@ -7,6 +7,21 @@ use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
 use ggprof_trace::BackendIndex;
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmallKernels {
+    pub backend: BackendIndex,
+    pub kernels_per_run: u64,
+    pub kernel_ns: u64,
+    pub gap_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphsOff {
+    pub backend: BackendIndex,
+    pub kernels_per_run: u64,
+    pub gap_ns: u64,
+}
+
 pub(super) const SMALL_KERNELS: Rule = Rule(11);
 pub(super) const GRAPHS_OFF: Rule = Rule(12);
 
@@ -55,15 +70,18 @@ fn of_backend(
     if budget.share(cost_ns) < LEAST || kernel_ns > SMALL_NS || kernels_per_run < MANY {
         return None;
     }
-    let has_graphs = scene.trace.backend(backend).label().starts_with("CUDA");
+    let has_graphs = scene.trace.backend(backend).is_cuda();
     // What another backend cuts into pieces is launched in pieces; other rules tell of that.
     if scene.tallies[place].splits > MOST_SPLITS * budget.runs {
         return None;
     }
     let (rule, what) = if has_graphs && gap_ns >= GRAPH_GAP_NS {
-        (GRAPHS_OFF, What::GraphsOff { backend, kernels_per_run, gap_ns })
+        (GRAPHS_OFF, What::GraphsOff(GraphsOff { backend, kernels_per_run, gap_ns }))
     } else {
-        (SMALL_KERNELS, What::SmallKernels { backend, kernels_per_run, kernel_ns, gap_ns })
+        (
+            SMALL_KERNELS,
+            What::SmallKernels(SmallKernels { backend, kernels_per_run, kernel_ns, gap_ns }),
+        )
     };
     let certainty = Certainty::Likely;
     Some(Finding { rule, budget: place, cost_ns, is_estimate: false, certainty, what })
@@ -95,9 +113,18 @@ mod tests {
         let waits = kernels(4_000, 4_000, 1);
         // Not after the last kernel of a token.
         check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 100, 1));
-        let cuda =
-            text_fixture::parse(&format!("backend 0 GPU gpu\n{waits}").replace("GPU", "CUDA0"));
-        assert_eq!(found_in(&cuda)[0].rule, GRAPHS_OFF);
         check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 4_000, 8));
+    }
+
+    #[test]
+    fn gaps_are_shorter_in_a_cuda_graph() {
+        let on_cuda = |gap_ns: u64| {
+            let text = format!("backend 0 GPU gpu\n{}", kernels(4_000, gap_ns, 1));
+            let found = found_in(&text_fixture::parse(&text.replace("GPU", "CUDA0")));
+            found.iter().map(|finding| finding.rule).collect::<Vec<_>>()
+        };
+        assert_eq!(on_cuda(4_000), [GRAPHS_OFF]);
+        assert_eq!(on_cuda(1_000), [SMALL_KERNELS]);
+        assert_eq!(on_cuda(100), []);
     }
 }

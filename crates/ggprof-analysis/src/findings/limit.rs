@@ -1,24 +1,45 @@
 //! R10: how far a phase is from what its device can read. At the limit there is nothing to gain but
 //! fewer bytes.
 
-use super::Rate;
-use super::scene::{OpKey, Scene};
-use crate::budget::{Budget, Spent};
+use super::scene::Scene;
+use crate::budget::{Budget, Spent, budget_of_phase};
+use crate::estimates::{Estimate, estimates_by};
 use crate::phases::PhaseKind;
-use ggprof_trace::{BackendIndex, Signature};
+use crate::work::work_of;
+use ggprof_trace::{BackendIndex, Signature, SignatureId};
 use hashbrown::HashMap;
+
+/// How fast a phase reads, and how fast its device could.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rate {
+    pub budget: usize,
+    pub backend: BackendIndex,
+    /// Bytes that ops moved, over the phase's wall time.
+    pub gb_per_s: f64,
+    pub roof_gb_per_s: Option<f64>,
+    /// The best rate of one op with large weights.
+    pub best_seen: Option<f64>,
+}
+
+impl Rate {
+    /// A fraction of one.
+    pub fn of_roof(&self) -> Option<f64> {
+        self.roof_gb_per_s.filter(|&roof| roof > 0.0).map(|roof| self.gb_per_s / roof)
+    }
+}
 
 /// Weights smaller than this may come from a cache.
 const LARGE: u64 = 8 << 20;
 
 /// Of each phase that reads all weights for every token, on the backend that computes most of it.
 pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
+    let unseen = unseen(scene);
     let of_budget = |(place, budget): (usize, &Budget)| {
         if budget.kind != PhaseKind::Generation || budget.wall_ns == 0 {
             return None;
         }
         let backend = busiest(budget)?;
-        let bytes = moved(scene, place, backend)?;
+        let bytes = moved(scene, place, backend, &unseen)?;
         let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
         Some(Rate {
             budget: place,
@@ -31,22 +52,39 @@ pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
     budgets.iter().enumerate().filter_map(of_budget).collect()
 }
 
-/// Bytes that the ops of a backend move. Splits that were timed as a whole are taken to move as much as
-/// those whose ops are known.
-fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex) -> Option<f64> {
-    let ops = || scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
-    let is_whole = |key: &OpKey| scene.op(key) == Signature::WHOLE_SPLIT;
-    let whole: u64 = ops().filter(|(key, _)| is_whole(key)).map(|(_, sum)| sum.count).sum();
-    let mut bytes = 0.0;
-    for (key, sum) in ops().filter(|(key, _)| !is_whole(key)) {
-        bytes += scene.work(key).bytes_moved()? as f64 * sum.count as f64;
+/// By budget, backend and op: calls in splits that were timed as a whole, which move as much as in those
+/// whose ops are known.
+type Unseen = HashMap<(usize, BackendIndex, SignatureId), Estimate>;
+
+fn unseen(scene: &Scene<'_>) -> Unseen {
+    let budget_of_phase = budget_of_phase(scene.phases);
+    estimates_by(scene.trace, |event| {
+        let phase = *scene.phases.phase_of_run.get(event.graph_run?.0 as usize)?;
+        let budget = budget_of_phase[phase as usize] as usize;
+        event.is_op().then(|| (budget, event.backend, scene.trace.node(event.node).signature))
+    })
+}
+
+/// Bytes that the ops of a backend move; `None` if some were in splits of which no sample tells.
+fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex, unseen: &Unseen) -> Option<f64> {
+    let is_whole = |signature| {
+        scene.trace.text(scene.trace.nodes.signature(signature).op) == Signature::WHOLE_SPLIT
+    };
+    let bytes_of = |signature| {
+        let signature = scene.trace.nodes.signature(signature);
+        work_of(scene.trace, signature).bytes_moved().map(|bytes| bytes as f64)
+    };
+    let seen = scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
+    let is_told = |signature| unseen.contains_key(&(place, backend, signature));
+    let mut splits = seen.clone().map(|(key, _)| key.signature).filter(|&it| is_whole(it));
+    if !splits.all(is_told) {
+        return None;
     }
-    if whole == 0 {
-        return Some(bytes);
-    }
-    // An op that is there once in each run tells how many runs were seen.
-    let seen = ops().filter(|(key, _)| !is_whole(key)).map(|(_, sum)| sum.count).min()?;
-    Some(bytes * (seen + whole) as f64 / seen as f64)
+    let seen = seen.map(|(key, sum)| (key.signature, sum.count as f64));
+    let unseen = unseen.iter().filter(|((of, on, _), _)| (*of, *on) == (place, backend));
+    let unseen = unseen.map(|((_, _, signature), estimate)| (*signature, estimate.calls));
+    let ops = seen.chain(unseen).filter(|(signature, _)| !is_whole(*signature));
+    ops.map(|(signature, calls)| Some(bytes_of(signature)? * calls)).sum()
 }
 
 fn busiest(budget: &Budget) -> Option<BackendIndex> {
@@ -97,5 +135,40 @@ mod tests {
             calls.into_iter().chain(ops.into_iter().take(2)).chain(wholes).collect();
         let explained = explain(&parse(&lines.join("\n")));
         assert_eq!(explained.rates[0].gb_per_s, (64 * 64 + 2 * 64) as f64 * 4.0 / 1000.0);
+    }
+
+    /// Of six tokens two are timed as a whole. One of the others looks at more of the cache, so its attention
+    /// is there once.
+    #[test]
+    fn an_op_that_is_rare_does_not_stand_for_all_runs() {
+        let attention = |cells: u64| {
+            format!(
+                "op GPU FLASH_ATTN_EXT 0..500 kqv_out-0 f32[8,2] <- f32[8,1,2] f32[8,{cells},2] \
+                 f32[8,{cells},2] run=@ measured=device"
+            )
+        };
+        let product = "op GPU MUL_MAT 500..1000 result_output f32[64] <- f32[64,64] f32[64] run=@ \
+                       measured=device";
+        let split = "op GPU SPLIT 0..1000 x f32[64] <- f32[8,2] run=@ measured=device";
+        let text = |deep: u64| {
+            let of = |ops: &str| tokens(6, 1000, 1000, ops);
+            let pick = |ops: &str, runs: std::ops::Range<usize>| {
+                let text = of(ops);
+                let lines = text.lines().filter(|line| line.starts_with("op"));
+                let lines = lines.skip(runs.start).take(runs.len());
+                lines.map(|line| format!("{line}\n")).collect::<String>()
+            };
+            let calls = of("");
+            format!(
+                "{calls}{}{}{}{}",
+                pick(&attention(256), 0..3),
+                pick(&attention(deep), 3..4),
+                pick(product, 0..4),
+                pick(split, 4..6)
+            )
+        };
+        let rate = |deep: u64| explain(&parse(&text(deep))).rates[0].gb_per_s;
+        let (same, deeper) = (rate(256), rate(512));
+        assert!(deeper > same && deeper < 1.5 * same, "{same} {deeper}");
     }
 }

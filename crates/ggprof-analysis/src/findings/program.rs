@@ -4,6 +4,14 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
+use crate::steps::Step;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Program {
+    pub per_token_ns: u64,
+    pub longest_ns: u64,
+    pub is_guess: bool,
+}
 
 pub(super) const RULE: Rule = Rule(6);
 
@@ -20,11 +28,11 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     if budget.share(cost_ns) < LEAST {
         return Vec::new();
     }
-    let what = What::Program {
+    let what = What::Program(Program {
         per_token_ns: cost_ns / budget.units(),
         longest_ns: longest(scene, budget),
         is_guess: guessed_ns > 0,
-    };
+    });
     let certainty = if guessed_ns > 0 { Certainty::Possible } else { Certainty::Certain };
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: false, certainty, what }]
 }
@@ -37,7 +45,10 @@ fn longest(scene: &Scene<'_>, budget: &Budget) -> u64 {
         .map(|&phase| &scene.phases.phases[phase as usize])
         .map(|phase| (phase.start_ns, phase.end_ns))
         .collect();
-    let pairs = scene.phases.steps.windows(2);
+    let process = scene.process_of(budget);
+    let steps: Vec<&Step> =
+        scene.phases.steps.iter().filter(|step| step.process == process).collect();
+    let pairs = steps.windows(2);
     let between = pairs.filter(|pair| {
         let (end_ns, start_ns) = (pair[0].end_ns, pair[1].start_ns);
         let is_inside = |&(start, end): &(u64, u64)| end_ns > start && start_ns < end;
@@ -57,7 +68,7 @@ mod tests {
         let found = check(RULE, &tokens(4, 1000, 600, op), 3 * 400, &tokens(4, 650, 600, op));
         assert_eq!(
             found.what,
-            What::Program { per_token_ns: 300, longest_ns: 400, is_guess: false }
+            What::Program(Program { per_token_ns: 300, longest_ns: 400, is_guess: false })
         );
     }
 }

@@ -10,6 +10,13 @@ use crate::budget::Budget;
 use crate::phases::PhaseKind;
 use crate::requests::Request;
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct PromptAgain {
+    pub requests: u64,
+    pub tokens: u64,
+    pub of_tokens: u64,
+}
+
 pub(super) const RULE: Rule = Rule(13);
 
 /// Of a prompt, taken over from the request before.
@@ -38,7 +45,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         let prompt_ns = after.first_token_ns.unwrap_or(0);
         cost_ns += prompt_ns * had / after.prompt_tokens.max(1);
     }
-    let what = What::PromptAgain { requests: again, tokens, of_tokens };
+    let what = What::PromptAgain(PromptAgain { requests: again, tokens, of_tokens });
     let certainty = Certainty::Likely;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
@@ -88,7 +95,10 @@ mod tests {
              run 1240..1250 batch=22";
         let (anew, reused) = (conversation(anew), conversation(reused));
         let found = check(RULE, &anew, 240 * 120 / 150, &reused);
-        assert_eq!(found.what, What::PromptAgain { requests: 1, tokens: 120, of_tokens: 150 });
+        assert_eq!(
+            found.what,
+            What::PromptAgain(PromptAgain { requests: 1, tokens: 120, of_tokens: 150 })
+        );
         // A benchmark that goes on with a longer prompt, and one that repeats the same.
         let cleared = anew.replace("removed 0 0", "cleared");
         check(RULE, &anew, 240 * 120 / 150, &cleared);

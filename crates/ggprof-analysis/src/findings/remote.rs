@@ -9,6 +9,33 @@ use crate::traffic::traffic_in;
 use ggprof_trace::{BackendIndex, EventKind, ProcessIndex};
 use hashbrown::{HashMap, HashSet};
 
+#[derive(Debug, Clone, PartialEq)]
+pub struct RoundTrips {
+    pub servers: usize,
+    pub steps_per_run: f64,
+    /// 0 where sockets were not seen, as with the bytes.
+    pub round_trips_per_run: f64,
+    pub bytes_per_run: u64,
+    pub wire_ns_per_step: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct GraphSentAgain {
+    pub bytes_per_step: u64,
+    pub steps_per_run: f64,
+}
+
+/// The client's backends that stand for the slowest and the best server, and what a layer
+/// takes there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowServer {
+    pub server: BackendIndex,
+    pub layer_ns: u64,
+    pub layers: u64,
+    pub best: BackendIndex,
+    pub best_layer_ns: u64,
+}
+
 pub(super) const ROUND_TRIPS: Rule = Rule(20);
 pub(super) const SENT_AGAIN: Rule = Rule(21);
 pub(super) const SLOW_SERVER: Rule = Rule(22);
@@ -70,13 +97,13 @@ fn round_trips(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
     }
     let traffic = traffic_in(scene.trace, scene.phases, &budget.phases);
     let runs = budget.runs.max(1);
-    let what = What::RoundTrips {
+    let what = What::RoundTrips(RoundTrips {
         servers: steps.by_server.len(),
         steps_per_run: steps.all.steps as f64 / runs as f64,
         round_trips_per_run: traffic.round_trips as f64 / runs as f64,
         bytes_per_run: traffic.bytes() / runs,
         wire_ns_per_step: wire_ns / steps.all.steps.max(1),
-    };
+    });
     Some((ROUND_TRIPS, wire_ns, Certainty::Likely, what))
 }
 
@@ -90,15 +117,16 @@ fn sent_again(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
         return None;
     }
     let frames = FRAME_BYTES * (copies + calls + traffic.round_trips);
-    let graphs = traffic.sent.saturating_sub(copied + frames);
+    let graphs = traffic.sent.saturating_sub(copied).saturating_sub(frames);
     let bytes_per_step = graphs / calls;
     if bytes_per_step < LEAST_GRAPH_BYTES {
         return None;
     }
     let part = graphs as f64 / traffic.sent.max(1) as f64;
-    let cost_ns = steps.all.serialising_ns + (traffic.sending_ns as f64 * part) as u64;
+    let cost_ns =
+        steps.all.serialising_ns.saturating_add((traffic.sending_ns as f64 * part) as u64);
     let steps_per_run = calls as f64 / budget.runs.max(1) as f64;
-    let what = What::GraphSentAgain { bytes_per_step, steps_per_run };
+    let what = What::GraphSentAgain(GraphSentAgain { bytes_per_step, steps_per_run });
     Some((SENT_AGAIN, cost_ns, Certainty::Likely, what))
 }
 
@@ -106,12 +134,12 @@ fn sent_again(scene: &Scene<'_>, budget: &Budget, steps: &Steps) -> Found {
 fn copies_to_servers(scene: &Scene<'_>, budget: &Budget) -> (u64, u64) {
     let trace = scene.trace;
     let (mut copies, mut bytes) = (0, 0);
-    for event in trace.events.iter().filter(|event| event.kind == EventKind::Copy) {
+    for event in trace.events.copies() {
         let phase = event.graph_run.and_then(|run| scene.phases.phase_of_run.get(run.0 as usize));
         let is_within = phase.is_some_and(|phase| budget.phases.contains(phase));
         if is_within && trace.backend(event.backend).endpoint().is_some() {
             copies += 1;
-            bytes += event.bytes;
+            bytes = event.bytes.saturating_add(bytes);
         }
     }
     (copies, bytes)
@@ -160,13 +188,13 @@ fn slow_server(scene: &Scene<'_>, place: usize, steps: &Steps) -> Found {
         let count = steps.by_server.get(&server.0).map_or(1, |time| time.steps.max(1));
         (server.1 / count as f64) as u64
     };
-    let what = What::SlowServer {
+    let what = What::SlowServer(SlowServer {
         server: backend_of(scene, worst.0)?,
         layer_ns: per_step(worst),
         layers: worst.2,
         best: backend_of(scene, best.0)?,
         best_layer_ns: per_step(best),
-    };
+    });
     Some((SLOW_SERVER, cost_ns, Certainty::Likely, what))
 }
 
@@ -180,9 +208,7 @@ fn backend_of(scene: &Scene<'_>, server: ProcessIndex) -> Option<BackendIndex> {
 mod tests {
     use super::*;
     use crate::findings::staged::{found_in, tokens};
-    use ggprof_trace::{
-        GraphRunId, Process, ProcessClock, RemoteLink, RemoteRun, Trace, Transfer, text_fixture,
-    };
+    use ggprof_trace::{GraphRunId, Process, RemoteLink, RemoteRun, Trace, Transfer, text_fixture};
 
     const TOKENS: u64 = 5;
 
@@ -197,16 +223,12 @@ mod tests {
         let mut trace = text_fixture::parse(&format!(
             "backend 0 RPC0[one:1] gpu\nbackend 1 RPC0[two:2] gpu\nbackend 2 S1 cpu\nbackend 3 S2 cpu\n{text}"
         ));
-        let process = |pid| Process {
-            command: "p".into(),
-            pid,
-            cpu: String::new(),
-            clock: ProcessClock::Shared,
-        };
+        let process = |pid| Process { command: "p".into(), pid, ..Process::default() };
         trace.processes = vec![process(1), process(2), process(3)];
         for (at, process) in [0, 0, 1, 2].into_iter().enumerate() {
             trace.backends[at].process = Some(ProcessIndex(process));
         }
+        trace.graph_runs.iter_mut().for_each(|run| run.process = Some(ProcessIndex(0)));
         for server in [1, 2] {
             trace.remote_links.push(RemoteLink {
                 client: ProcessIndex(0),
@@ -250,7 +272,10 @@ mod tests {
         let uneven = [(1, (0, 5), (10, 710), (5, 750)), (2, (750, 755), (760, 960), (755, 1000))];
         let found = of(&trace(BOTH, &uneven), SLOW_SERVER).expect("it is slow");
         assert_eq!(found.cost_ns, (700 - 200) * TOKENS);
-        let What::SlowServer { layer_ns, best_layer_ns, layers, .. } = found.what else { panic!() };
+        let What::SlowServer(SlowServer { layer_ns, best_layer_ns, layers, .. }) = found.what
+        else {
+            panic!()
+        };
         assert_eq!((layer_ns, best_layer_ns, layers), (700, 200, 1));
     }
 
@@ -287,7 +312,9 @@ mod tests {
         };
         assert_eq!(of(&sending(4096 + 600), SENT_AGAIN), None);
         let found = of(&sending(300_000), SENT_AGAIN).expect("a graph each");
-        let What::GraphSentAgain { bytes_per_step, .. } = found.what else { panic!() };
+        let What::GraphSentAgain(GraphSentAgain { bytes_per_step, .. }) = found.what else {
+            panic!()
+        };
         assert_eq!(bytes_per_step, 300_000 - 4096 - 2 * FRAME_BYTES);
         assert!(found.cost_ns > 300 * TOKENS, "{}", found.cost_ns);
     }

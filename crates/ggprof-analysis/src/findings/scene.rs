@@ -1,14 +1,15 @@
 //! What rules look at: a recording, and what was tallied of each group of phases in one pass.
 
 use super::copied::{CopyRow, copies};
-use crate::budget::{Budget, Part, is_of_host};
+use crate::budget::{Budget, Part, budget_of_phase, is_of_host};
 use crate::layers::{Layer, Module, Place, Places};
+use crate::node_sums::{NodeSums, OfNode};
 use crate::peaks::Peaks;
 use crate::phases::Phases;
 use crate::work::Work;
 use ggprof_trace::{
-    BackendIndex, DeviceWork, Event, EventId, EventKind, GraphRunId, NodeId, Signature,
-    SignatureId, Tensor, Trace,
+    BackendIndex, DeviceWork, Event, EventId, EventKind, GraphRunId, NodeId, ProcessIndex,
+    RemoteLink, Signature, SignatureId, Tensor, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(super) struct Tally {
     pub(super) ops: HashMap<OpKey, OpSum>,
     /// Distinct splits, over all graph runs.
     pub(super) splits: u64,
+    /// In how many graph runs ops of each backend were seen one by one.
+    pub(super) seen_runs: HashMap<BackendIndex, u64>,
     pub(super) threads: u32,
     /// Time and number of runs by cells of the cache that attention looked at.
     pub(super) depths: BTreeMap<u64, (u64, u64)>,
@@ -68,14 +71,15 @@ impl<'a> Scene<'a> {
         trace: &'a Trace,
         phases: &'a Phases,
         places: &Places,
+        sums: &NodeSums,
         budgets: &'a [Budget],
         exposed: &[(EventId, u64)],
         peaks: Option<&'a Peaks>,
     ) -> Self {
-        let budget_of_phase = budget_of_phase(phases, budgets);
+        let budget_of_phase = budget_of_phase(phases);
         let budget_of_run = |run: Option<GraphRunId>| {
             let phase = phases.phase_of_run.get(run?.0 as usize)?;
-            Some(budget_of_phase[*phase as usize])
+            Some(budget_of_phase[*phase as usize] as usize)
         };
         let budget_of = |event: &Event| budget_of_run(event.graph_run);
         let mut pieces: HashMap<EventId, u64> = HashMap::new();
@@ -83,7 +87,7 @@ impl<'a> Scene<'a> {
             *pieces.entry(*event).or_default() += ns;
         }
         let copies = copies(trace, budget_of, &pieces);
-        let tallies = tallies(trace, places, budgets.len(), budget_of_run);
+        let tallies = tallies(trace, places, sums, budgets.len(), budget_of_run);
         Self { trace, phases, peaks, budgets, tallies, copies }
     }
 
@@ -104,9 +108,25 @@ impl<'a> Scene<'a> {
         is_of_host(self.trace, backend) && !self.trace.is_of_server(backend)
     }
 
-    /// Everything that can compute besides the host, once.
-    pub(super) fn devices(&self) -> impl Iterator<Item = BackendIndex> {
-        let all = (0..self.trace.backends.len() as u16).map(BackendIndex);
+    /// Whose phases a budget is of, in a trace that was made of several recordings.
+    pub(super) fn process_of(&self, budget: &Budget) -> Option<ProcessIndex> {
+        let &first = budget.phases.first()?;
+        self.phases.phases[first as usize].process
+    }
+
+    /// Everything that can compute for a program besides its host, once.
+    pub(super) fn devices_of(&self, budget: &Budget) -> impl Iterator<Item = BackendIndex> {
+        let process = self.process_of(budget);
+        let serves = move |server: Option<ProcessIndex>| {
+            let is_it = |link: &RemoteLink| Some(link.server) == server;
+            self.trace.remote_links.iter().any(|it| is_it(it) && Some(it.client) == process)
+        };
+        let is_its = move |backend: BackendIndex| {
+            let owner = self.trace.backend(backend).process;
+            owner == process || serves(owner)
+        };
+        let all =
+            (0..self.trace.backends.len() as u16).map(BackendIndex).filter(move |&it| is_its(it));
         all.filter(|&it| !self.is_of_host(it) && !self.trace.stands_for_server(it))
     }
 
@@ -116,67 +136,138 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn budget_of_phase(phases: &Phases, budgets: &[Budget]) -> Vec<usize> {
-    let mut of_phase = vec![0; phases.phases.len()];
-    for (place, budget) in budgets.iter().enumerate() {
-        budget.phases.iter().for_each(|&phase| of_phase[phase as usize] = place);
-    }
-    of_phase
-}
-
 fn tallies(
     trace: &Trace,
     places: &Places,
+    sums: &NodeSums,
     budgets: usize,
     budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
 ) -> Vec<Tally> {
     let mut tallies: Vec<Tally> = Vec::new();
     tallies.resize_with(budgets, Tally::default);
-    let attends: Vec<Option<u64>> = trace.nodes.ids().map(|id| cells(trace, id)).collect();
+    add_nodes(trace, places, sums, &mut tallies);
+    add_elsewhere(trace, places, &budget_of, &mut tallies);
+    count_splits(trace, &budget_of, &mut tallies);
+    add_depths(trace, &budget_of, &mut tallies);
+    add_gaps(trace, &budget_of, &mut tallies);
+    tallies
+}
+
+/// Nodes whose ops are all in one place.
+fn add_nodes(trace: &Trace, places: &Places, sums: &NodeSums, tallies: &mut [Tally]) {
+    for OfNode { group, backend, node, sum, .. } in sums.iter() {
+        let Some(group) = group else { continue };
+        let tally = &mut tallies[group as usize];
+        tally.threads = tally.threads.max(sum.threads);
+        let Some(place) = places.of_node(node) else { continue };
+        let sum = OpSum {
+            count: sum.count,
+            ns: sum.total_ns as u64,
+            unequal_ns: sum.unequal_ns,
+            kernels: sum.kernels,
+            example: sum.first,
+        };
+        tally.add(OpKey::new(trace, backend, node, place), sum);
+    }
+}
+
+/// Ops whose place depends on what was computed before them.
+fn add_elsewhere(
+    trace: &Trace,
+    places: &Places,
+    budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
+    tallies: &mut [Tally],
+) {
+    if trace.nodes.ids().all(|node| places.of_node(node).is_some()) {
+        return;
+    }
+    for (stretch, events) in trace.events.stretches() {
+        let budget = budget_of(stretch.graph_run).filter(|_| stretch.kind == EventKind::Op);
+        let Some(tally) = budget.map(|budget| &mut tallies[budget]) else { continue };
+        let nodes = events.clone().zip(trace.events.nodes_of(events));
+        for (at, _) in nodes.filter(|(_, node)| places.of_node(**node).is_none()) {
+            let event = trace.events.get(EventId(at));
+            let unequal_ns = trace.events.busy_threads(event.id).map_or(0, |(threads, busy_ns)| {
+                event.duration_ns.saturating_sub(busy_ns / u64::from(threads))
+            });
+            let sum = OpSum {
+                count: 1,
+                ns: event.charged_ns,
+                unequal_ns,
+                kernels: trace.work_for(event.id).len() as u64,
+                example: event.id,
+            };
+            tally.add(OpKey::new(trace, event.backend, event.node, places.of(&event)), sum);
+        }
+    }
+}
+
+fn count_splits(
+    trace: &Trace,
+    budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
+    tallies: &mut [Tally],
+) {
+    let mut splits: HashSet<(u32, i32)> = HashSet::new();
+    let mut seen: HashSet<(u32, BackendIndex)> = HashSet::new();
+    for (stretch, events) in trace.events.stretches() {
+        let budget = budget_of(stretch.graph_run);
+        let Some((budget, run)) = budget.zip(stretch.graph_run) else { continue };
+        tallies[budget].splits += u64::from(splits.insert((run.0, stretch.split)));
+        let first = trace.events.nodes_of(events)[0];
+        let is_told =
+            stretch.kind == EventKind::Op && trace.op_name(first) != Signature::WHOLE_SPLIT;
+        if is_told && seen.insert((run.0, stretch.backend)) {
+            *tallies[budget].seen_runs.entry(stretch.backend).or_default() += 1;
+        }
+    }
+}
+
+/// What attention took in each graph run, by the cells that it looked at.
+fn add_depths(
+    trace: &Trace,
+    budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
+    tallies: &mut [Tally],
+) {
+    let attends: Vec<u64> = trace.nodes.ids().map(|id| cells(trace, id).unwrap_or(0)).collect();
     let reads_cache: Vec<bool> = trace.nodes.ids().map(|id| reads_cache(trace, id)).collect();
     // Of each graph run: cells that are attended, time of what depends on them.
     let mut attention: Vec<(u64, u64)> = vec![(0, 0); trace.graph_runs.len()];
-    let mut splits: HashSet<(u32, i32)> = HashSet::new();
-    let mut last_split = None;
-    let mut budget_of_run: Vec<Option<usize>> = vec![None; trace.graph_runs.len()];
-    let mut launched: Vec<Launched> = vec![Launched::default(); trace.graph_runs.len()];
-    let mut sums = Sums::default();
     for (stretch, events) in trace.events.stretches() {
-        let budget = budget_of(stretch.graph_run);
-        let (Some(budget), Some(run)) = (budget, stretch.graph_run) else { continue };
-        let tally = &mut tallies[budget];
-        if last_split != Some((run.0, stretch.split)) {
-            last_split = Some((run.0, stretch.split));
-            tally.splits += u64::from(splits.insert((run.0, stretch.split)));
-        }
-        if stretch.kind != EventKind::Op {
-            continue;
-        }
-        budget_of_run[run.0 as usize] = Some(budget);
-        let of_run = &mut attention[run.0 as usize];
-        sums.enter(trace, (budget, stretch.backend));
-        for event in events.map(|at| trace.events.in_stretch(at, stretch)) {
-            let own_work = trace.work_for(event.id);
-            let node = event.node.0 as usize;
-            of_run.0 = of_run.0.max(attends[node].unwrap_or(0));
-            of_run.1 += if reads_cache[node] { event.charged_ns } else { 0 };
-            launched[run.0 as usize].add(own_work);
-            sums.add(trace, &event, places, own_work.len() as u64);
+        let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
+        let Some(of_run) = run.and_then(|run| attention.get_mut(run.0 as usize)) else { continue };
+        let nodes = trace.events.nodes_of(events.clone()).iter().map(|node| node.0 as usize);
+        for (node, ns) in nodes.zip(trace.events.charges_of(events)) {
+            of_run.0 = of_run.0.max(attends[node]);
+            of_run.1 += if reads_cache[node] { ns } else { 0 };
         }
     }
-    sums.finish(trace, places, &mut tallies);
-    for (budget, launched) in budget_of_run.iter().zip(&launched) {
-        if let (Some(budget), Some(gap_ns)) = (budget, launched.gap_ns()) {
-            tallies[*budget].gaps_ns.push(gap_ns);
-        }
-    }
-    for (budget, (cells, ns)) in budget_of_run.into_iter().zip(attention) {
-        if let Some(budget) = budget.filter(|_| cells > 0) {
+    for (run, (cells, ns)) in (0..).zip(attention).filter(|(_, (cells, _))| *cells > 0) {
+        if let Some(budget) = budget_of(Some(GraphRunId(run))) {
             let sum = tallies[budget].depths.entry(cells).or_default();
             *sum = (sum.0 + ns, sum.1 + 1);
         }
     }
-    tallies
+}
+
+/// What devices waited between two kernels.
+fn add_gaps(
+    trace: &Trace,
+    budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
+    tallies: &mut [Tally],
+) {
+    let mut launched: Vec<Launched> = vec![Launched::default(); trace.graph_runs.len()];
+    for work in &trace.device_work {
+        let event = trace.events.get(work.event);
+        let run = event.graph_run.filter(|_| event.is_op());
+        if let Some(launched) = run.and_then(|run| launched.get_mut(run.0 as usize)) {
+            launched.add(work);
+        }
+    }
+    for (run, launched) in (0..).zip(launched) {
+        if let Some((budget, gap_ns)) = budget_of(Some(GraphRunId(run))).zip(launched.gap_ns()) {
+            tallies[budget].gaps_ns.push(gap_ns);
+        }
+    }
 }
 
 /// The kernels of a graph run.
@@ -189,87 +280,18 @@ struct Launched {
 }
 
 impl Launched {
-    fn add(&mut self, work: &[DeviceWork]) {
-        for it in work {
-            let end_ns = it.start_ns.saturating_add(it.duration_ns);
-            self.first_ns =
-                if self.kernels == 0 { it.start_ns } else { self.first_ns.min(it.start_ns) };
-            self.last_ns = self.last_ns.max(end_ns);
-            self.busy_ns += it.charged_ns;
-            self.kernels += 1;
-        }
+    fn add(&mut self, work: &DeviceWork) {
+        let end_ns = work.start_ns.saturating_add(work.duration_ns);
+        self.first_ns =
+            if self.kernels == 0 { work.start_ns } else { self.first_ns.min(work.start_ns) };
+        self.last_ns = self.last_ns.max(end_ns);
+        self.busy_ns += work.charged_ns;
+        self.kernels += 1;
     }
 
     fn gap_ns(&self) -> Option<u64> {
         let idle_ns = (self.last_ns - self.first_ns).saturating_sub(self.busy_ns);
         (self.kernels > 1).then(|| idle_ns / (self.kernels - 1))
-    }
-}
-
-/// A budget and a backend.
-type Group = (usize, BackendIndex);
-/// The sum of each node whose events are all in one place.
-type NodeSums = Vec<Option<OpSum>>;
-
-/// The ops of all tallies while they are added up.
-#[derive(Default)]
-struct Sums {
-    of_node: HashMap<Group, NodeSums>,
-    /// Of nodes whose place depends on the event.
-    others: HashMap<(usize, OpKey), OpSum>,
-    threads: HashMap<usize, u32>,
-    /// What is being added to.
-    current: Option<(Group, NodeSums)>,
-}
-
-impl Sums {
-    /// What follows is of this budget and backend.
-    fn enter(&mut self, trace: &Trace, group: Group) {
-        if self.current.as_ref().is_some_and(|(current, _)| *current == group) {
-            return;
-        }
-        self.of_node.extend(self.current.take());
-        let sums = self.of_node.remove(&group);
-        self.current = Some((group, sums.unwrap_or_else(|| vec![None; trace.nodes.len()])));
-    }
-
-    #[inline]
-    fn add(&mut self, trace: &Trace, event: &Event, places: &Places, kernels: u64) {
-        let Some((group, of_node)) = &mut self.current else { return };
-        let first = OpSum { count: 0, ns: 0, unequal_ns: 0, kernels: 0, example: event.id };
-        let sum = match places.of_node(event.node) {
-            Some(_) => of_node[event.node.0 as usize].get_or_insert(first),
-            None => {
-                let key = OpKey::new(trace, event.backend, event.node, places.of(event.id));
-                self.others.entry((group.0, key)).or_insert(first)
-            }
-        };
-        sum.count += 1;
-        sum.ns += event.charged_ns;
-        sum.kernels += kernels;
-        if let Some(fold) = trace.events.threads(event.id) {
-            let most = self.threads.entry(group.0).or_default();
-            *most = fold.threads.max(*most);
-            let mean_ns = fold.busy_sum_ns / u64::from(fold.threads);
-            sum.unequal_ns += event.duration_ns.saturating_sub(mean_ns);
-        }
-    }
-
-    fn finish(mut self, trace: &Trace, places: &Places, tallies: &mut [Tally]) {
-        self.of_node.extend(self.current.take());
-        for ((budget, backend), sums) in self.of_node {
-            for (node, sum) in trace.nodes.ids().zip(sums) {
-                if let Some((place, sum)) = places.of_node(node).zip(sum) {
-                    tallies[budget].add(OpKey::new(trace, backend, node, place), sum);
-                }
-            }
-        }
-        for ((budget, key), sum) in self.others {
-            tallies[budget].add(key, sum);
-        }
-        for (budget, threads) in self.threads {
-            tallies[budget].threads = threads;
-        }
     }
 }
 

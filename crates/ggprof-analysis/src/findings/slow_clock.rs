@@ -1,10 +1,22 @@
 //! R16: a clock well below its maximum while there was work.
 
 use super::scene::Scene;
-use super::{Certainty, ClockShown, Finding, Rule, What};
+use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::energy::device_name;
 use ggprof_trace::{Quantity, Sensor};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowClock {
+    pub shown: ClockShown,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClockShown {
+    pub device: String,
+    pub median_hz: u64,
+    pub highest_hz: u64,
+}
 
 pub(super) const RULE: Rule = Rule(16);
 
@@ -14,8 +26,10 @@ const SLOW: f64 = 0.8;
 const LEAST_READINGS: usize = 3;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
+    let process = scene.process_of(budget);
     let clocks = scene.trace.sensors.iter().filter(|sensor| {
         matches!(sensor.quantity, Quantity::DeviceClock | Quantity::ProcessorClock)
+            && scene.trace.uses_machine(process, sensor.machine)
     });
     clocks.filter_map(|sensor| of_clock(scene, place, budget, sensor)).collect()
 }
@@ -40,8 +54,8 @@ fn of_clock(scene: &Scene<'_>, place: usize, budget: &Budget, sensor: &Sensor) -
         _ => false,
     });
     let cost_ns = (computing_ns as f64 * (1.0 - median_hz as f64 / highest_hz as f64)) as u64;
-    let shown = ClockShown { device: device_name(sensor), median_hz, highest_hz };
-    let what = What::SlowClock { shown };
+    let shown = ClockShown { device: device_name(scene.trace, sensor), median_hz, highest_hz };
+    let what = What::SlowClock(SlowClock { shown });
     let certainty = Certainty::Possible;
     Some(Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what })
 }
@@ -52,7 +66,7 @@ fn highest(scene: &Scene<'_>, sensor: &Sensor) -> Option<u64> {
         Quantity::DeviceClock => Quantity::DeviceClockLimit,
         _ => Quantity::ProcessorClockLimit,
     };
-    let of_device = |it: &&Sensor| it.device == sensor.device;
+    let of_device = |it: &&Sensor| (it.machine, it.device) == (sensor.machine, sensor.device);
     let all = scene.trace.sensors.iter().filter(|it| {
         it.quantity == limit
             || it.quantity == sensor.quantity
@@ -74,6 +88,7 @@ mod tests {
         let sensor = |quantity: Quantity, hz: u64| Sensor {
             quantity,
             device: 0,
+            machine: 0,
             name: "H200".into(),
             is_forbidden: false,
             every_ns: 1000,

@@ -2,9 +2,25 @@
 
 use super::copied::CopyRow;
 use super::scene::Scene;
-use super::{Certainty, Finding, RateFrom, Rule, What};
+use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Direction};
 use crate::peaks::{self, HostMemory};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlowCopies {
+    pub copies: Vec<CopyRow>,
+    pub gb_per_s: f64,
+    pub best_gb_per_s: f64,
+    pub best: RateFrom,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RateFrom {
+    /// What was measured of this machine.
+    Peaks,
+    /// The best of the recording.
+    BestSeen,
+}
 
 pub(super) const RULE: Rule = Rule(4);
 
@@ -32,7 +48,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, _: &Budget) -> Vec<Finding> 
         cost_ns,
         is_estimate: true,
         certainty: Certainty::Likely,
-        what: What::SlowCopies { copies, gb_per_s, best_gb_per_s, best },
+        what: What::SlowCopies(SlowCopies { copies, gb_per_s, best_gb_per_s, best }),
     }]
 }
 
@@ -71,7 +87,9 @@ mod tests {
         let slow = copied(1_000_000);
         let of_rule = |finding: &&crate::findings::Finding| finding.rule == RULE;
         let finding = slow.findings.iter().find(of_rule).expect("copies at a tenth of the rate");
-        let What::SlowCopies { gb_per_s, best_gb_per_s, .. } = &finding.what else { panic!() };
+        let What::SlowCopies(SlowCopies { gb_per_s, best_gb_per_s, .. }) = &finding.what else {
+            panic!()
+        };
         assert_eq!((gb_per_s.round(), best_gb_per_s.round()), (2.0, 20.0));
         assert!(copied(101_000).findings.iter().find(of_rule).is_none());
     }

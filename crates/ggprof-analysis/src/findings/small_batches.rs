@@ -4,6 +4,15 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::phases::PhaseKind;
+use ggprof_ggml::is_matrix_product;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SmallBatches {
+    pub tokens_per_run: u64,
+    pub runs: u64,
+    pub bytes_per_run: u64,
+    pub gb_per_s: f64,
+}
 
 pub(super) const RULE: Rule = Rule(19);
 
@@ -30,12 +39,12 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let per_run_ns = ns as f64 / budget.runs as f64;
     let read = one_token_ns(scene).map_or(GUESSED_READ, |it| it / per_run_ns);
     let cost_ns = (ns as f64 * saved * read.min(1.0)) as u64;
-    let what = What::SmallBatches {
+    let what = What::SmallBatches(SmallBatches {
         tokens_per_run,
         runs: budget.runs,
         bytes_per_run: bytes / budget.runs.max(1),
         gb_per_s: bytes as f64 / ns.max(1) as f64,
-    };
+    });
     let certainty = Certainty::Likely;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
@@ -44,7 +53,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
 fn products(scene: &Scene<'_>, place: usize) -> (u64, u64) {
     let mut sums = (0, 0);
     for (key, sum) in &scene.tallies[place].ops {
-        if matches!(scene.op(key), "MUL_MAT" | "MUL_MAT_ID") {
+        if is_matrix_product(scene.op(key)) {
             sums.0 += scene.work(key).bytes_moved().unwrap_or(0) * sum.count;
             sums.1 += sum.ns;
         }
@@ -87,7 +96,9 @@ mod tests {
     fn a_prompt_in_small_pieces() {
         // Seven of eight readings, 60 ns each, are in vain.
         let found = check(RULE, &prompt(8), 7 * 60, &prompt(1));
-        let What::SmallBatches { tokens_per_run, runs, .. } = found.what else { panic!() };
+        let What::SmallBatches(SmallBatches { tokens_per_run, runs, .. }) = found.what else {
+            panic!()
+        };
         assert_eq!((tokens_per_run, runs), (8, 8));
     }
 }

@@ -3,12 +3,20 @@
 use super::{Explained, Finding, Rule, explained};
 use crate::budget::divided;
 use crate::layers::places;
+use crate::node_sums::NodeSums;
+use crate::peaks::Peaks;
 use crate::phases::phases;
 use ggprof_trace::{Trace, text_fixture};
 
 pub(super) fn explain(trace: &Trace) -> Explained {
+    explain_on(trace, None)
+}
+
+/// The same on a machine that was measured.
+pub(super) fn explain_on(trace: &Trace, peaks: Option<&Peaks>) -> Explained {
     let (phases, places) = (phases(trace), places(trace));
-    explained(trace, &phases, &places, &divided(trace, &phases, &places), None)
+    let sums = NodeSums::by_budget(trace, &phases);
+    explained(trace, &phases, &places, &sums, &divided(trace, &phases, &places), peaks)
 }
 
 /// What is worth a change in a recording, the most expensive first. A device `GPU` and the host `CPU`

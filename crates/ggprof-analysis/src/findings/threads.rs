@@ -4,9 +4,34 @@
 use super::scene::{OpKey, Scene, Tally};
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
+use crate::phases::PhaseKind;
 use crate::processors::{processors_of_others, usable_processors};
+use ggprof_ggml::is_matrix_product;
 use ggprof_trace::StringId;
 use hashbrown::HashMap;
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Barriers {
+    pub threads: u32,
+    pub between_ns: u64,
+    pub in_ops_ns: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnequalThreads {
+    pub threads: u32,
+    pub worst: StringId,
+    pub worst_share: f64,
+    pub others: Option<f64>,
+}
+
+/// More threads than processors, or than the memory can feed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TooManyThreads {
+    pub threads: u32,
+    pub processors: Option<u32>,
+    pub knee: Option<u32>,
+}
 
 pub(super) const BARRIERS: Rule = Rule(7);
 pub(super) const UNEQUAL: Rule = Rule(8);
@@ -38,29 +63,38 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     };
     let others = processors_of_others(scene.trace, &spans(scene, budget));
     let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
-    let processors = processors(scene);
+    let processors = processors(scene, budget);
     if let Some(most) = processors.filter(|&processors| threads > processors) {
-        let what = What::TooManyThreads { threads, processors, knee: knee(scene) };
+        let what = What::TooManyThreads(TooManyThreads { threads, processors, knee: knee(scene) });
         // The same work on fewer threads takes each of them longer.
         let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
         // Among busy programs, more threads may get more of the processors.
         let certainty = if is_explained { Certainty::Possible } else { Certainty::Certain };
         return vec![finding(TOO_MANY, lost_ns.saturating_sub(more_ns), certainty, what)];
     }
+    let mut found = Vec::new();
+    // Reading weights is what generation does. Of what threads wait, those that are too many have their part.
+    let knee = knee(scene).filter(|&knee| knee < threads && !is_explained);
+    if let Some(knee) = knee.filter(|_| budget.kind == PhaseKind::Generation) {
+        let cost_ns = lost_ns * u64::from(threads - knee) / u64::from(threads);
+        let what =
+            What::TooManyThreads(TooManyThreads { threads, processors: None, knee: Some(knee) });
+        found.push(finding(TOO_MANY, cost_ns, Certainty::Possible, what));
+    }
     let shared = Shared::of(scene, tally);
     // Where others take processors away, it is they who keep threads waiting, in whatever op.
     let unequal_ns = if is_explained { in_ops_ns } else { shared.unequal_ns.min(in_ops_ns) };
     let rest_ns = lost_ns - unequal_ns;
-    let mut found = Vec::new();
     if let Some((worst, worst_share)) = shared.worst
         && budget.share(unequal_ns) >= LEAST_UNEQUAL
     {
         let certainty = if is_explained { Certainty::Certain } else { Certainty::Possible };
-        let what = What::UnequalThreads { threads, worst, worst_share, others };
+        let what = What::UnequalThreads(UnequalThreads { threads, worst, worst_share, others });
         found.push(finding(UNEQUAL, unequal_ns, certainty, what));
     }
     if budget.share(rest_ns) >= LEAST_BARRIERS {
-        let what = What::Barriers { threads, between_ns, in_ops_ns: in_ops_ns - unequal_ns };
+        let what =
+            What::Barriers(Barriers { threads, between_ns, in_ops_ns: in_ops_ns - unequal_ns });
         found.push(finding(BARRIERS, rest_ns, Certainty::Likely, what));
     }
     found
@@ -80,8 +114,9 @@ fn spans(scene: &Scene<'_>, budget: &Budget) -> Vec<(u64, u64)> {
 }
 
 /// As the launcher saw it, or as the machine was measured.
-fn processors(scene: &Scene<'_>) -> Option<u32> {
-    usable_processors(scene.trace).or(scene.peaks.map(|peaks| peaks.cpu.processors))
+fn processors(scene: &Scene<'_>, budget: &Budget) -> Option<u32> {
+    let usable = usable_processors(scene.trace, scene.process_of(budget));
+    usable.or(scene.peaks.map(|peaks| peaks.cpu.processors))
 }
 
 fn knee(scene: &Scene<'_>) -> Option<u32> {
@@ -115,13 +150,14 @@ impl Shared {
 }
 
 fn is_shared(scene: &Scene<'_>, key: &OpKey) -> bool {
-    matches!(scene.op(key), "MUL_MAT" | "MUL_MAT_ID")
+    is_matrix_product(scene.op(key))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::{check, found_in, parse, tokens};
+    use crate::findings::staged::{check, explain_on, found_in, parse, tokens};
+    use crate::peaks::{CpuPeaks, Peaks, ReadRate};
     use ggprof_trace::{Quantity, Sensor};
 
     fn with_threads(op: &str, fold: &str) -> String {
@@ -133,7 +169,9 @@ mod tests {
         let unequal = with_threads("MUL_MAT", "4:2500:1000:1500");
         let equal = with_threads("MUL_MAT", "4:3900:1000:100");
         let found = check(UNEQUAL, &unequal, 3 * 375, &equal);
-        let What::UnequalThreads { threads, worst_share, .. } = found.what else { panic!() };
+        let What::UnequalThreads(UnequalThreads { threads, worst_share, .. }) = found.what else {
+            panic!()
+        };
         assert_eq!((threads, worst_share), (4, 0.375));
     }
 
@@ -143,12 +181,31 @@ mod tests {
         check(BARRIERS, &alone, 3 * 750, &with_threads("SOFT_MAX", "4:3900:1000:100"));
     }
 
+    /// Two threads read as fast as four, which wait for a tenth of the time.
+    #[test]
+    fn more_threads_than_reading_profits_from() {
+        let trace = parse(&with_threads("MUL_MAT", "4:3600:1000:400"));
+        let rules = |rates: &[f64]| {
+            let read =
+                (1..).zip(rates).map(|(threads, &bytes_per_s)| ReadRate { threads, bytes_per_s });
+            let (name, compute) = (String::new(), Vec::new());
+            let cpu = CpuPeaks { name, processors: 4, read: read.collect(), compute };
+            let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu, devices: Vec::new() };
+            let explained = explain_on(&trace, Some(&peaks));
+            let found = explained.worth_a_change();
+            found.map(|it| (it.rule, it.cost_ns, it.certainty)).collect::<Vec<_>>()
+        };
+        assert_eq!(rules(&[10.0, 19.0, 19.5, 20.0]), [(TOO_MANY, 3 * 50, Certainty::Possible)]);
+        assert_eq!(rules(&[5.0, 10.0, 15.0, 20.0]), []);
+    }
+
     #[test]
     fn more_threads_than_processors() {
         let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
         trace.sensors.push(Sensor {
             quantity: Quantity::UsableProcessors,
             device: 0,
+            machine: 0,
             name: String::new(),
             is_forbidden: false,
             every_ns: 1,

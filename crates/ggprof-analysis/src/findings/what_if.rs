@@ -1,9 +1,12 @@
 //! What a token would take with more or fewer layers on a device, by the times of the layers that are
 //! there and of those that are not.
 
+use super::is_work;
 use super::scene::{OpKey, OpSum, Scene};
 use crate::budget::Budget;
 use crate::layers::Layer;
+use crate::memory::{self, Left};
+use ggprof_ggml::is_matrix_product;
 use ggprof_trace::BackendIndex;
 use hashbrown::HashMap;
 
@@ -20,8 +23,17 @@ pub struct LayerCosts {
     pub host_ns: u64,
     /// The weights of a layer on the host.
     pub bytes: u64,
+    /// What the device has left, if it told the program.
+    pub left: Option<Left>,
     /// Layers on the device, and what a unit of the phase would take with so many.
     pub estimates: Vec<(u64, u64)>,
+}
+
+impl LayerCosts {
+    /// How many more layers the device has memory for.
+    pub fn fitting(&self) -> Option<u64> {
+        self.left?.free_bytes.checked_div(self.bytes)
+    }
 }
 
 /// The time of one layer on one backend, in one graph run, and its weights.
@@ -33,7 +45,8 @@ struct LayerSum {
 
 pub(super) fn layer_costs(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<LayerCosts> {
     let of_budget = |(place, budget): (usize, &Budget)| of_budget(scene, place, budget);
-    budgets.iter().enumerate().filter_map(of_budget).collect()
+    let work = budgets.iter().enumerate().filter(|(_, budget)| is_work(budget));
+    work.filter_map(of_budget).collect()
 }
 
 fn of_budget(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<LayerCosts> {
@@ -58,7 +71,10 @@ fn of_budget(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<LayerCo
         (layers, u64::try_from(ns).unwrap_or(0))
     };
     let all = on_device + on_host;
-    let mut tried = vec![0, on_device + 1, on_device + on_host / 2, all];
+    let left = memory::left(scene.trace, scene.trace.backend(device).device_label());
+    let fitting = left.and_then(|left| left.free_bytes.checked_div(of_host.bytes));
+    let fitting = fitting.map_or(0, |layers| layers.min(on_host));
+    let mut tried = vec![0, on_device + 1, on_device + on_host / 2, on_device + fitting, all];
     tried.sort_unstable();
     tried.dedup();
     Some(LayerCosts {
@@ -70,11 +86,13 @@ fn of_budget(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<LayerCo
         device_ns: of_device.ns,
         host_ns: of_host.ns,
         bytes: of_host.bytes,
+        left,
         estimates: tried.into_iter().filter(|&it| it != on_device).map(estimate).collect(),
     })
 }
 
-/// Each layer where its products of matrices are: other ops may be elsewhere.
+/// Each layer where its products of matrices are: other ops may be elsewhere. A layer whose products are in
+/// two places tells of neither.
 fn layers(scene: &Scene<'_>, place: usize) -> HashMap<(BackendIndex, Layer), LayerSum> {
     let mut ops: HashMap<(BackendIndex, Layer), Vec<(&OpKey, &OpSum)>> = HashMap::new();
     for (key, sum) in &scene.tallies[place].ops {
@@ -83,18 +101,22 @@ fn layers(scene: &Scene<'_>, place: usize) -> HashMap<(BackendIndex, Layer), Lay
         }
     }
     ops.retain(|_, ops| ops.iter().filter(|(key, _)| scene.op(key) == "MUL_MAT").count() > 1);
-    ops.into_iter().map(|(at, ops)| (at, sum(scene, &ops))).collect()
+    let mut places: HashMap<Layer, usize> = HashMap::new();
+    ops.keys().for_each(|(_, layer)| *places.entry(*layer).or_default() += 1);
+    ops.retain(|(_, layer), _| places[layer] == 1);
+    let runs = |backend| scene.tallies[place].seen_runs.get(&backend).copied().unwrap_or(1).max(1);
+    ops.into_iter().map(|(at, ops)| (at, sum(scene, &ops, runs(at.0)))).collect()
 }
 
-/// Ops that are there once in a graph run tell how many runs were seen.
-fn sum(scene: &Scene<'_>, ops: &[(&OpKey, &OpSum)]) -> LayerSum {
-    let runs = ops.iter().map(|(_, sum)| sum.count).min().unwrap_or(1).max(1);
+/// In so many graph runs.
+fn sum(scene: &Scene<'_>, ops: &[(&OpKey, &OpSum)], runs: u64) -> LayerSum {
     let mut layer = LayerSum::default();
     for (key, sum) in ops {
         layer.ns += sum.ns / runs;
-        let is_product = matches!(scene.op(key), "MUL_MAT" | "MUL_MAT_ID");
+        let is_product = is_matrix_product(scene.op(key));
         let weight = scene.signature(key).sources.first().filter(|_| is_product);
         let bytes = weight.and_then(|source| scene.trace.types.bytes_of(&source.tensor));
+        // Products with a cache change their shapes, so each is there less than once a run: no weights.
         layer.bytes += bytes.unwrap_or(0) * (sum.count / runs);
     }
     layer
@@ -103,6 +125,7 @@ fn sum(scene: &Scene<'_>, ops: &[(&OpKey, &OpSum)]) -> LayerSum {
 #[cfg(test)]
 mod tests {
     use crate::findings::staged::{explain, parse, tokens};
+    use ggprof_trace::FreeMemory;
 
     /// Two layers on the device and one on the host, which takes three times as long for it.
     #[test]
@@ -119,11 +142,19 @@ mod tests {
             product("Qcur", 0) + &product("ffn_out", 1)
         };
         let ops = layer("GPU", 0, 0, 50) + &layer("GPU", 1, 100, 50) + &layer("CPU", 2, 200, 150);
-        let explained = explain(&parse(&tokens(4, 500, 500, &ops)));
+        let mut trace = parse(&tokens(4, 500, 500, &ops));
+        let explained = explain(&trace);
         let [costs] = &explained.layer_costs[..] else { panic!("{:?}", explained.layer_costs) };
         assert_eq!((costs.on_device, costs.on_host), (2, 1));
         assert_eq!((costs.device_ns, costs.host_ns), (100, 300));
         assert_eq!(costs.bytes, 2 * (64 * 64 + 64 * 8) * 4);
         assert_eq!(costs.estimates, [(0, 900), (3, 300)]);
+        assert_eq!(costs.fitting(), None);
+        let weights = costs.bytes;
+        for (free_bytes, fitting) in [(weights - 1, 0), (2 * weights, 2)] {
+            let (device, total_bytes, at_ns) = ("GPU".to_owned(), u64::MAX, 0);
+            trace.free_memory = vec![FreeMemory { device, free_bytes, total_bytes, at_ns }];
+            assert_eq!(explain(&trace).layer_costs[0].fitting(), Some(fitting));
+        }
     }
 }

@@ -17,6 +17,8 @@ pub struct Counters {
     pub between_tokens: Histogram<{ BETWEEN_TOKENS.len() }>,
     pub backends: BTreeMap<String, OfBackend>,
     pub dropped: Vec<(Dropped, u64)>,
+    /// Blocks of a recording of limited size that were used again before they were looked at.
+    pub missed_blocks: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -84,6 +86,7 @@ impl Counters {
         self.graph_runs += other.graph_runs;
         self.prompt_tokens += other.prompt_tokens;
         self.generated_tokens += other.generated_tokens;
+        self.missed_blocks += other.missed_blocks;
         self.first_token.add_all(&other.first_token);
         self.between_tokens.add_all(&other.between_tokens);
         for (name, more) in &other.backends {

@@ -250,7 +250,209 @@ fn the_depth_is_named_where_it_matters() {
 fn checked_guesses_go_on_with_the_same_request() {
     let steps = ["0:0+8!1", "0:8+4!4", "removed 0 10", "0:10+4!4", "removed 0 14", "0:14+4!4"];
     let found = known(&steps);
-    assert_eq!((found.requests.len(), found.requests[0].generated), (1, 1 + 1 + 2 + 4));
+    // Nothing tells what became of the last ones, but the first of them is no guess.
+    assert_eq!((found.requests.len(), found.requests[0].generated), (1, 1 + 2 + 4 + 1));
+    assert_eq!(labels(&found), ["pp8", "tg7"]);
+    // All were right.
+    let steps = [&steps[..], &["removed 0 18"]].concat();
+    assert_eq!(known(&steps).requests[0].generated, 1 + 2 + 4 + 4);
+}
+
+/// A smaller model in context 2 drafts four tokens, of which `kept` stay with the one before.
+fn speculation(rounds: usize, kept: usize) -> Vec<String> {
+    let mut steps = vec!["0:0+99!1".to_owned(), "0:0+99!1 context=2".to_owned()];
+    for round in 0..rounds {
+        let next = 99 + round * kept;
+        steps.push(format!("removed 0 {next} context=2"));
+        steps.extend((next..next + 4).map(|at| format!("0:{at}+1!1 context=2")));
+        steps.push(format!("0:{next}+5!5"));
+        steps.push(format!("removed 0 {}", next + kept));
+    }
+    steps
+}
+
+#[test]
+fn drafts_of_a_smaller_model_are_no_requests_and_no_tokens() {
+    let steps = speculation(10, 2);
+    let found = known(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(labels(&found), ["pp99", "draft139", "tg20"]);
+    let [request] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    assert_eq!((request.prompt_tokens, request.generated), (99, 21));
+    // What is drafted is on the way to its own tokens.
+    assert!(request.waits.iter().all(|wait| wait.cause == Cause::OwnStep));
+    // The phase says the same as the request.
+    let speed = found.phases[2].tokens_per_second().unwrap();
+    assert!((speed / request.tokens_per_second().unwrap() - 1.0).abs() < 0.05);
+    // Seen once, it may be chance.
+    let steps = speculation(1, 2);
+    let found = known(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(found.steps.iter().all(|step| !step.is_draft));
+}
+
+/// llama-server has the smaller model read each batch before it looks at the results.
+#[test]
+fn tokens_are_there_when_the_smaller_model_has_read_the_batch() {
+    let mut steps = Vec::new();
+    for prompt in ["0:0+99", "0:108+99"] {
+        steps.extend([format!("{prompt}!1"), format!("{prompt}!1 context=2")]);
+        let behind = if prompt.starts_with("0:0") { 99 } else { 207 };
+        for next in [behind, behind + 3, behind + 6] {
+            steps.extend((next..next + 2).map(|at| format!("0:{at}+1!1 context=2")));
+            steps.extend([format!("0:{next}+3!3"), format!("0:{next}+3!1 context=2")]);
+            steps.extend(["", " context=2"].map(|of| format!("removed 0 {}{of}", next + 3)));
+        }
+    }
+    let found = known(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    let [first, second] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    for request in [first, second] {
+        assert_eq!((request.generated, request.first_token_ns), (10, Some(25)), "{request:?}");
+        let waits: Vec<_> = request.waits.iter().map(|it| (it.cause, it.duration_ns())).collect();
+        // Two drafts, the check, and that it is read.
+        assert_eq!(waits, [(Cause::OwnStep, 4 * 15); 3]);
+    }
+    let phases: Vec<_> = found.phases.iter().filter(|it| it.kind != PhaseKind::Draft).collect();
+    let walls: Vec<_> = phases.iter().map(|it| (it.label(), it.wall_ns())).collect();
+    let named = |name: &str, ns: u64| (name.to_owned(), ns);
+    assert_eq!(walls, [named("pp99", 25), named("tg9", 175), named("pp99", 25), named("tg9", 175)]);
+    // What was read last belongs to the request that it was read for.
+    assert!(first.end_ns < second.start_ns);
+    let drafts = found.steps.iter().filter(|step| step.is_draft && step.start_ns < first.end_ns);
+    assert!(drafts.flat_map(|step| &step.parts).all(|part| part.request == 0));
+}
+
+/// A benchmark clears the memory once, tries, and clears it before each repetition.
+#[test]
+fn without_a_trial_the_first_repetition_counts() {
+    let repetition = ["cleared", "0:0+64!1", "0:64+1!1", "0:65+1!1"];
+    let steps = [&["cleared"], &repetition[..], &repetition[..]].concat();
+    assert_eq!(labels(&known(&steps)), ["pp64", "tg2", "pp64", "tg2"]);
+    // Two texts of the same length.
+    let steps_of_embeddings = ["cleared", "0:0+8!8 encode", "cleared", "0:0+8!8 encode"];
+    assert_eq!(labels(&known(&steps_of_embeddings)), ["enc8", "enc8"]);
+    let tried = [&["cleared", "0:0+64!1", "0:64+1!1"], &steps[1..]].concat();
+    assert_eq!(labels(&known(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
+}
+
+#[test]
+fn where_results_themselves_are_wanted_there_is_no_first_token() {
+    let found = known(&["0:0+8!8", "removed 0 0", "0:0+6!6", "removed 0 0", "0:0+4!4", "0:4+1!1"]);
+    let tokens: Vec<_> =
+        found.requests.iter().map(|it| (it.generated, it.first_token_ns)).collect();
+    assert_eq!(tokens, [(0, None), (0, None), (2, Some(10))]);
+    assert_eq!(found.first_token_ns, [10]);
+}
+
+#[test]
+fn a_removal_that_takes_nothing_ends_no_request() {
+    // llama-cpp-python asks for it before every batch, of all sequences.
+    let steps = [
+        "removed * 0",
+        "0:0+8!1",
+        "removed * 8",
+        "0:8+1!1",
+        "removed * 9",
+        "0:9+1!1",
+        "removed * 10",
+        "0:10+1!1",
+    ];
+    let found = known(&steps);
+    assert_eq!(labels(&found), ["pp8", "tg3"]);
+    assert_eq!(found.requests.len(), 1);
+    // Programs that check drafts ask for it where there were none.
+    let steps = ["0:0+8!1", "0:8+1!1", "removed 0 9", "0:9+1!1", "removed 0 10", "0:10+1!1"];
+    assert_eq!(labels(&known(&steps)), ["pp8", "tg3"]);
+}
+
+#[test]
+fn chunks_that_each_have_a_result_are_one_prompt() {
+    let round = ["cleared", "0:0+2048!1", "0:2048+2048!1"];
+    let found = known(&[round, round, round].concat());
+    assert_eq!(labels(&found), ["warm-up", "pp4096", "pp4096"]);
+    assert_eq!(found.requests[1].first_token_ns, Some(25));
+    let python = ["removed * 0", "0:0+512!1", "removed * 512", "0:512+188!1", "0:700+1!1"];
+    let found = known(&python);
+    assert_eq!(labels(&found), ["pp700", "tg1 @ d700"]);
+    assert_eq!((found.requests.len(), found.requests[0].chunks), (1, 2));
+    // A benchmark that fills the memory first has tried the rest alone.
+    let steps = ["cleared", "0:0+64!1", "cleared", "0:0+600!1", "0:600+64!1"];
+    let found = known(&[&steps[..], &steps[2..]].concat());
+    assert_eq!(labels(&found), ["warm-up", "pp600", "pp64 @ d600", "pp600", "pp64 @ d600"]);
+    let numbers: Vec<_> = found.requests.iter().map(|it| it.number).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4]);
+    // Or it keeps what fills the memory, and puts it back.
+    let steps = ["cleared", "cleared", "0:0+600!1", "0:600+64!1", "cleared", "0:600+64!1"];
+    assert_eq!(labels(&known(&steps)), ["pp600", "pp64 @ d600", "pp64 @ d600"]);
+    // Parts do not grow.
+    assert_eq!(labels(&known(&["0:0+64!1", "0:64+200!1"])), ["pp64", "pp200"]);
+    // A server that was asked for one token has answered: what follows is another's prompt.
+    let server = ["0:0+8!1", "removed 0 8", "0:8+6!1"];
+    assert_eq!(known(&server).requests.len(), 2);
+}
+
+#[test]
+fn a_prompt_in_chunks_with_all_results_is_a_prompt() {
+    let found =
+        known(&["0:0+512!512", "0:512+512!512", "0:1024+40!40", "0:1064+1!1", "0:1065+1!1"]);
+    assert_eq!(labels(&found), ["pp1064", "tg2 @ d1064"]);
+    // Nobody drafts that much.
+    let found = known(&["0:0+8!1", "0:8+1!1", "0:9+300!300", "0:309+1!1"]);
+    assert_eq!(labels(&found), ["pp8", "tg1", "pp300", "tg1"]);
+    assert_eq!(found.requests.len(), 2);
+}
+
+#[test]
+fn a_trial_of_one_context_is_not_one_of_another() {
+    let steps = [
+        "warm-up",
+        "0:0+2!1",
+        "warmed-up",
+        "cleared",
+        "0:0+8!1",
+        "warm-up context=?",
+        "0:0+2!1 context=2",
+        "cleared context=2",
+        "warmed-up context=2",
+        "0:8+1!1",
+        "0:9+1!1",
+    ];
+    let found = known(&steps);
+    // Nobody said which context's the second trial was, but it was cleared and not used again.
+    assert_eq!(labels(&found), ["warm-up", "pp8", "warm-up", "tg2"]);
+}
+
+#[test]
+fn what_began_before_the_recording_has_no_first_token() {
+    let found = known(&["0:1000+1!1 1:700+1!1", "0:1001+1!1 1:701+1!1", "removed 0 4", "0:4+6!1"]);
+    let requests: Vec<_> = found
+        .requests
+        .iter()
+        .map(|it| (it.began_before, it.prompt_tokens, it.generated, it.first_token_ns))
+        .collect();
+    assert_eq!(requests, [(true, 0, 2, None), (true, 0, 2, None), (false, 6, 1, Some(10))]);
+    assert_eq!((found.first_token_ns, found.between_tokens_ns.len()), (vec![10], 2));
+}
+
+#[test]
+fn a_chunk_after_a_gap_may_not_be_the_first() {
+    let mut trace = text_fixture::parse(&batches(&["0:512+512", "0:1024+8!1", "1:0+6!1"]));
+    for (run, number) in trace.graph_runs.iter_mut().zip(7..) {
+        run.number = Some(number);
+    }
+    let began_before = |trace: &Trace| -> Vec<bool> {
+        phases(trace).requests.iter().map(|it| it.began_before).collect()
+    };
+    assert_eq!(began_before(&trace), [true, false]);
+    trace.graph_runs.iter_mut().zip(1..).for_each(|(run, number)| run.number = Some(number));
+    assert_eq!(began_before(&trace), [false, false]);
+}
+
+#[test]
+fn a_pause_in_a_request_is_no_part_of_its_phases() {
+    let found = known(&["0:0+8!1", "0:8+1!1", "0:9+1!1", "idle", "0:10+1!1", "0:11+1!1"]);
+    assert_eq!(labels(&found), ["pp8", "tg2", "tg2"]);
+    // The program's own figures of the request count it.
+    assert_eq!(found.requests.len(), 1);
+    assert!(found.requests[0].waits[2].duration_ns() > 1_000_000_000);
 }
 
 #[test]
@@ -300,4 +502,66 @@ fn idle_time_is_of_no_phase_even_if_only_shapes_are_known() {
         .unwrap();
     }
     assert_eq!(labels(&phases(&text_fixture::parse(&fixture))), ["pp14", "pp7"]);
+}
+
+/// Graph runs whose tokens stand at these positions, one after the other, and the phases that they make.
+fn by_positions(batches: &[&str]) -> Vec<String> {
+    let mut fixture = "backend 0 CPU cpu\n".to_owned();
+    for (at, batch) in batches.iter().enumerate() {
+        let (start, end) = (at * 10, at * 10 + 8);
+        writeln!(fixture, "batch {start}..{end} {batch} positions").unwrap();
+        writeln!(fixture, "run {start}..{end} batch={at}").unwrap();
+        let lookup = "embd f32[8,4] <- f32[8,99] i32[4]";
+        writeln!(fixture, "op CPU GET_ROWS {start}..{start} {lookup} run={at}").unwrap();
+        let product = "Qcur-0 f32[8,4] <- f32[8,8] f32[8,4]";
+        writeln!(fixture, "op CPU MUL_MAT {start}..{end} {product} run={at}").unwrap();
+    }
+    let found = phases(&text_fixture::parse(&fixture));
+    assert!(found.phases.iter().all(|phase| !phase.is_guess));
+    let requests = found.requests.len();
+    let phases = found.phases.iter().map(Phase::label);
+    phases.chain([format!("{requests} requests")]).collect()
+}
+
+#[test]
+fn positions_tell_prompts_from_generation() {
+    // A trial, a prompt in two pieces, three tokens, and a second prompt.
+    let found = by_positions(&["0:0+2", "0:0+32", "0:32+9", "0:41+1", "0:42+1", "0:43+1", "0:0+5"]);
+    assert_eq!(found, ["warm-up", "pp41", "tg3", "pp5", "3 requests"]);
+}
+
+#[test]
+fn sequences_side_by_side_are_told_apart_by_their_positions() {
+    let found = by_positions(&["0:0+4", "0:0+7", "0:4+1 1:7+1", "0:5+1 1:8+1"]);
+    assert_eq!(found, ["pp4", "pp7", "tg2x2", "2 requests"]);
+}
+
+#[test]
+fn positions_without_tokens_are_those_of_something_else() {
+    let trace = text_fixture::parse(
+        "backend 0 CPU cpu
+         batch 0..8 0:0+4 positions
+         run 0..8 batch=0
+         op CPU MUL_MAT 0..8 Qcur-0 f32[8,4] <- f32[8,8] f32[8,4] run=0",
+    );
+    let found = phases(&trace);
+    assert_eq!(found.phases[0].kind, PhaseKind::Graph);
+    assert_eq!(found.runs_by_positions(&trace), 0);
+}
+
+/// A batch of a damaged file whose graph run was long before it.
+#[test]
+fn a_batch_that_was_done_before_it_began() {
+    let trace = text_fixture::parse(
+        "backend 0 CPU cpu
+         batch 900..950 0:0+1!1
+         batch 960..970 0:1+1!1
+         run 0..20 batch=0
+         run 30..40 batch=1
+         op CPU ADD 0..20 a run=0
+         op CPU ADD 30..40 a run=1",
+    );
+    let mut trace = trace;
+    trace.batches.iter_mut().for_each(|batch| batch.end_ns = Some(5));
+    assert!(phases(&trace).phases.iter().all(|phase| phase.start_ns <= phase.end_ns));
 }

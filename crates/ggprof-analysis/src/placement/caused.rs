@@ -5,9 +5,7 @@
 use super::{Caused, has_device, reason_of};
 use crate::copy_consumers::copy_consumers;
 use crate::layers::Places;
-use ggprof_trace::{
-    BackendIndex, BufferUsage, DeviceType, Event, EventKind, GraphRunId, StringId, Trace,
-};
+use ggprof_trace::{BackendIndex, BufferUsage, DeviceType, Event, GraphRunId, StringId, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 
@@ -27,7 +25,7 @@ pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
         if let Some(name) = trace.node(event.node).tensor_name {
             makers.insert((key.0, name), key);
         }
-        let module = places.of(event.id).module;
+        let module = places.of(&event).module;
         let reason = *reasons
             .entry((event.node, event.backend, module))
             .or_insert_with(|| reason_of(trace, event.backend, event.node, module));
@@ -40,7 +38,7 @@ pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
     let one_split = Caused { splits: 1, ..Caused::default() };
     let splits = to_blame.values().map(|(_, event)| (*event, one_split));
     let consumers: HashMap<_, _> = copy_consumers(trace).into_iter().collect();
-    let copies = trace.events.iter().filter(|event| event.kind == EventKind::Copy);
+    let copies = trace.events.copies();
     let copies = copies.filter_map(|copy| {
         let blamed = if is_host(copy.backend) {
             let consumer = trace.events.get(*consumers.get(&copy.id)?);

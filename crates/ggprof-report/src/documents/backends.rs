@@ -2,10 +2,10 @@
 
 use super::columns::{self, head, row};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::{Wall, by_backend, wall};
+use ggprof_analysis::{Wall, by_backend, node_sums, wall};
 use ggprof_trace::Trace;
 
-const TIMES: [Column; 13] = [
+const TIMES: [Column; 15] = [
     Column::right("backend_id", "", 9),
     Column::left("backend", "backend", 0),
     Column::left("device_type", "device", 3),
@@ -16,6 +16,8 @@ const TIMES: [Column; 13] = [
     Column::right("copying_estimated_ns", "estimated", 3),
     Column::right("idle_ns", "idle", 1),
     Column::right("idle_share", "% wall", 2),
+    Column::right("unrecorded_ns", "not recorded", 1),
+    Column::right("absent_ns", "not there", 1),
     Column::right("ops", "ops", 2),
     Column::right("copies", "copies", 2),
     Column::right("copies_untimed", "not timed", 3),
@@ -29,7 +31,7 @@ const KEY: [Column; 3] = [
 
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     wall_times(document, trace, &wall(trace));
-    let rows = by_backend(trace)
+    let rows = by_backend(trace, &node_sums(trace))
         .iter()
         .map(|line| {
             let backend = trace.backend(line.backend);
@@ -79,6 +81,8 @@ pub(super) fn wall_times(document: &mut Document, trace: &Trace, wall: &Wall) {
                 some(time.copying_estimated_ns, &|ns| Cell::Nanos(ns as f64)),
                 nanos(time.idle_ns),
                 Cell::or_nothing(time.idle_ns, share),
+                some(time.unrecorded_ns, &|ns| Cell::Nanos(ns as f64)),
+                some(time.absent_ns, &|ns| Cell::Nanos(ns as f64)),
                 Cell::Count(time.ops.into()),
                 Cell::Count(time.copies.into()),
                 some(time.copies_untimed, &|count| Cell::Count(count.into())),

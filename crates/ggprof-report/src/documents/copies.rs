@@ -3,15 +3,15 @@
 use super::phases::kind_name;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::copies::{Copies, CopyRow, HostMemory, RepeatedWeight, TensorClass, copies};
-use ggprof_analysis::{Phases, phases};
+use ggprof_analysis::{Peaks, Phases, phases};
 use ggprof_trace::{MemoryIndex, Trace};
 
-const COPIES: [Column; 19] = [
+const COPIES: [Column; 22] = [
     Column::left("phase", "phase", 0),
     Column::left("tensors", "tensors", 0),
     Column::left("direction", "direction", 1),
-    Column::left("source_backend", "from", 0),
-    Column::left("backend", "to", 0),
+    Column::left("source_backend", "from", 3),
+    Column::left("backend", "to", 2),
     Column::left("source_memory", "source memory", 2),
     Column::left("target_memory", "target memory", 2),
     Column::left("host_memory", "host end", 1),
@@ -21,11 +21,14 @@ const COPIES: [Column; 19] = [
     Column::right("bytes_per_run", "per run", 2),
     Column::right("bytes_per_token", "per token", 3),
     Column::right("timed_ns", "time", 0),
+    Column::right("estimated_ns", "estimated", 2),
     Column::right("timed_bytes", "", 9),
     Column::right("gb_per_s", "rate", 0),
     Column::right("best_gb_per_s", "best seen", 3),
-    Column::right("exposed_ns", "exposed", 0),
+    Column::right("share_of_link", "of link", 2),
+    Column::right("exposed_ns", "exposed", 1),
     Column::right("exposed_share_of_phase", "% phase", 0),
+    Column::left("waiting_op", "waits for it", 2),
 ];
 
 const REPEATED: [Column; 5] = [
@@ -37,14 +40,20 @@ const REPEATED: [Column; 5] = [
 ];
 
 /// Names are enough to know which weights; programs get all of them.
-pub(super) fn all(document: &mut Document, trace: &Trace) {
-    of_phases(document, trace, &phases(trace));
+pub(super) fn all(document: &mut Document, trace: &Trace, peaks: Option<&Peaks>) {
+    of_phases(document, trace, &phases(trace), peaks);
 }
 
-pub(super) fn of_phases(document: &mut Document, trace: &Trace, phases: &Phases) {
+/// Rates are held against the link where that was measured.
+pub(super) fn of_phases(
+    document: &mut Document,
+    trace: &Trace,
+    phases: &Phases,
+    peaks: Option<&Peaks>,
+) {
     let Copies { rows, repeated } = copies(trace, phases);
     document.heading("copies", "Copies by tensors and memory");
-    let rows = rows.iter().map(|row| copy_row(trace, phases, row)).collect();
+    let rows = rows.iter().map(|row| copy_row(trace, phases, peaks, row)).collect();
     document.table(Table { key: "copies", columns: COPIES.to_vec(), rows });
     if !repeated.is_empty() {
         document.heading("repeated_weights", "Weights copied in more than one graph run");
@@ -53,7 +62,7 @@ pub(super) fn of_phases(document: &mut Document, trace: &Trace, phases: &Phases)
     }
 }
 
-fn copy_row(trace: &Trace, phases: &Phases, row: &CopyRow) -> Vec<Cell> {
+fn copy_row(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>, row: &CopyRow) -> Vec<Cell> {
     let label = |backend| Cell::text(trace.backend(backend).label());
     let memory = |memory: Option<MemoryIndex>| {
         Cell::or_nothing(memory, |memory| Cell::text(&trace.memory_kind(memory).type_name))
@@ -63,6 +72,8 @@ fn copy_row(trace: &Trace, phases: &Phases, row: &CopyRow) -> Vec<Cell> {
     let wall = phase.as_ref().map(|phase| phase.wall_ns()).filter(|&wall| wall > 0);
     let per = |count: u64| Cell::Bytes((row.bytes / count.max(1)).into());
     let direction = trace.text(row.direction);
+    // Where only calls were timed, nothing is known of the copies.
+    let of_timed = |ns: u64| Cell::or_nothing((row.timed_ns > 0).then_some(ns as f64), Cell::Nanos);
     vec![
         Cell::or_nothing(row.phase, |phase| Cell::text(kind_name(phase))),
         Cell::text(class(row.class)),
@@ -75,14 +86,19 @@ fn copy_row(trace: &Trace, phases: &Phases, row: &CopyRow) -> Vec<Cell> {
         Cell::Count(row.copies.into()),
         Cell::Count(row.graph_runs.into()),
         Cell::Bytes(row.bytes.into()),
-        per(row.graph_runs),
+        Cell::or_nothing(Some(row.graph_runs).filter(|&runs| runs > 0), per),
         Cell::or_nothing(tokens, per),
-        Cell::Nanos(row.timed_ns as f64),
+        of_timed(row.timed_ns),
+        Cell::or_nothing(row.estimated_ns, |ns| Cell::Nanos(ns.round())),
         Cell::Bytes(row.timed_bytes.into()),
         Cell::or_nothing(row.rate(), |rate| Cell::GigabytesPerSecond(rate / 1e9)),
         Cell::or_nothing(row.best_rate, |rate| Cell::GigabytesPerSecond(rate / 1e9)),
-        Cell::Nanos(row.exposed_ns as f64),
-        Cell::or_nothing(wall, |wall| Cell::Share(row.exposed_ns as f64 / wall as f64)),
+        Cell::or_nothing(peaks.and_then(|it| row.share_of_link(trace, it)), Cell::Share),
+        of_timed(row.exposed_ns),
+        Cell::or_nothing(wall.filter(|_| row.timed_ns > 0), |wall| {
+            Cell::Share(row.exposed_ns as f64 / wall as f64)
+        }),
+        Cell::or_nothing(row.consumer, |op| Cell::text(trace.text(op))),
     ]
 }
 

@@ -164,7 +164,7 @@ fn chance(change: &Change) -> Cell {
 fn difference(difference: &Difference) -> Vec<Cell> {
     let (what, phase) = words::setting(&difference.what);
     let value = |value: &Option<Value>| match value {
-        None => Cell::Nothing,
+        Some(Value::Unseen) | None => Cell::Nothing,
         Some(Value::Text(text)) => Cell::text(text),
         Some(Value::Count(count)) => Cell::Times(*count),
         Some(Value::Bytes(bytes)) => Cell::Bytes(bytes.round() as u128),

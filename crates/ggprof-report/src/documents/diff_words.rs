@@ -7,7 +7,8 @@ use ggprof_trace::{Shape, shape_text};
 use std::collections::BTreeSet;
 
 /// llama-bench's words, or the kind in its short form.
-pub(super) fn phase(name: &PhaseName) -> String {
+/// `tg64`, or `tg` for all of its kind.
+pub fn phase(name: &PhaseName) -> String {
     name.label.clone().unwrap_or_else(|| short_kind(name.kind).to_owned())
 }
 
@@ -17,7 +18,7 @@ pub(super) fn short_kind(kind: PhaseKind) -> &'static str {
         PhaseKind::Generation => "tg",
         PhaseKind::Encoding => "enc",
         PhaseKind::Graph => "graphs",
-        PhaseKind::WarmUp | PhaseKind::Mixed => kind_name(kind),
+        PhaseKind::WarmUp | PhaseKind::Mixed | PhaseKind::Draft => kind_name(kind),
     }
 }
 
@@ -57,17 +58,6 @@ fn outside(part: Part) -> &'static str {
         Part::InCall => "in libllama, outside of graph runs",
         Part::Program => "program between graph runs",
         Part::Interrupted => "calls that were interrupted",
-    }
-}
-
-/// A part of the model on a backend, or what else.
-pub(super) fn spent_on(key: &Key) -> String {
-    let module = key.module.map_or("", |module| module.name());
-    let backend = key.backend.as_deref().unwrap_or_default();
-    match (outside(key.part), key.part) {
-        ("", Part::Copy) => format!("copies to {backend}"),
-        ("", _) => format!("{module} on {backend}"),
-        (words, _) => words.to_owned(),
     }
 }
 

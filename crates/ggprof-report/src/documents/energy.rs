@@ -3,8 +3,8 @@
 use super::phases::kind_name;
 use crate::document::Block;
 use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::Phases;
 use ggprof_analysis::energy::{DevicePower, Energy, EnergyFrom, energy};
-use ggprof_analysis::phases;
 use ggprof_trace::Trace;
 
 const DEVICES: [Column; 7] = [
@@ -28,8 +28,8 @@ const PHASES: [Column; 7] = [
 ];
 
 /// Nothing where nothing was read.
-pub(super) fn overview(document: &mut Document, trace: &Trace) {
-    let devices = energy(trace, &phases(trace).phases);
+pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let devices = energy(trace, &phases.phases);
     if devices.is_empty() {
         return;
     }

@@ -4,9 +4,9 @@ use super::{budget, copies, phases, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
-    Explained, Phases, divided, explained, peaks::Peaks, phases as find_phases, places,
+    Explained, NodeSums, Phases, divided, explained, peaks::Peaks, phases as find_phases, places,
 };
-use ggprof_trace::{EventKind, Trace};
+use ggprof_trace::Trace;
 
 /// In the summary; all of them are in the explanation.
 const IN_SUMMARY: usize = 5;
@@ -18,11 +18,12 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     document.heading("explain", format!("ggprof explain: {name}"));
     summary::warn(&mut document, trace);
     let phases = find_phases(trace);
-    let explained = explain_phases(trace, &phases, peaks);
-    phases::overview(&mut document, &phases);
+    let sums = NodeSums::by_budget(trace, &phases);
+    let explained = explain_phases(trace, &phases, &sums, peaks);
+    phases::overview(&mut document, trace, &phases);
     budget::tables(&mut document, trace, &explained.budgets);
-    if trace.events.iter().any(|event| event.kind == EventKind::Copy) {
-        copies::of_phases(&mut document, trace, &phases);
+    if trace.events.copies().next().is_some() {
+        copies::of_phases(&mut document, trace, &phases, peaks);
     }
     list(&mut document, trace, &explained, usize::MAX);
     limits(&mut document, trace, &explained);
@@ -35,16 +36,23 @@ pub(super) fn overview(
     document: &mut Document,
     trace: &Trace,
     phases: &Phases,
+    sums: &NodeSums,
     peaks: Option<&Peaks>,
 ) {
-    let explained = explain_phases(trace, phases, peaks);
+    let explained = explain_phases(trace, phases, sums, peaks);
     budget::tables(document, trace, &explained.budgets);
     list(document, trace, &explained, IN_SUMMARY);
 }
 
-pub(crate) fn explain_phases(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>) -> Explained {
+/// `sums` are those by budget.
+pub(crate) fn explain_phases(
+    trace: &Trace,
+    phases: &Phases,
+    sums: &NodeSums,
+    peaks: Option<&Peaks>,
+) -> Explained {
     let places = places(trace);
-    explained(trace, phases, &places, &divided(trace, phases, &places), peaks)
+    explained(trace, phases, &places, sums, &divided(trace, phases, &places), peaks)
 }
 
 /// The findings that are worth a change, or that there are none; all others below, where all are

@@ -2,17 +2,18 @@
 //! bytes for the same recording. No paths, arguments, names of hosts or users, which the recording
 //! does not have, and no names of files and tensors, which it may have.
 
-use super::diff_words as words;
-use super::op_string::op_string;
+use super::op_string::op_strings;
 use super::summary::variants;
+use super::{budget, diff_words as words, placement as placed};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::diff::{
-    Diff, Fusions, Key, Ledger, Part, PhaseLedger, PhaseName, ledger, placement,
+use ggprof_analysis::budget::{Row, summed};
+use ggprof_analysis::diff::{Diff, placement};
+use ggprof_analysis::{
+    Budget, Phases, budgets, by_shape, model_facts, most_threads, node_sums, phases, places,
 };
-use ggprof_analysis::{by_shape, model_facts, most_threads, phases};
-use ggprof_trace::{DeviceType, EventKind, Trace};
+use ggprof_trace::{DeviceType, EventKind, Signature, Trace};
 use std::collections::BTreeSet;
 
 /// Rows of each table: all of them together stay below sixty lines.
@@ -20,8 +21,9 @@ const PHASES: usize = 5;
 const SPENT_ON: usize = 4;
 const OPS: usize = 8;
 const OPS_BESIDE_DIFF: usize = 4;
-const CHANGES: usize = 4;
+const CHANGES: usize = 3;
 const WARNINGS: usize = 2;
+const REASONS: usize = 2;
 
 const SPEED: [Column; 6] = [
     Column::left("test", "test", 0),
@@ -34,7 +36,7 @@ const SPEED: [Column; 6] = [
 
 const BUDGET: [Column; 4] = [
     Column::left("phase", "phase", 0),
-    Column::right("ns", "per token", 0),
+    Column::right("ns", "each", 0),
     Column::right("share", "%", 0),
     Column::left("spent_on", "spent on", 0),
 ];
@@ -62,11 +64,12 @@ pub fn issue(trace: &Trace, since: Option<&Diff>) -> Document {
     document.heading("recording", "Recording");
     versions(&mut document, trace);
     model(&mut document, trace);
+    let phases = phases(trace);
+    on_host(&mut document, trace, &phases);
     let warnings = caveats(trace).into_iter().filter(|caveat| caveat.is_loss()).take(WARNINGS);
     document.blocks.extend(warnings.map(|caveat| Block::Warning(caveat.sentence())));
-    let ledger = ledger(trace, &Fusions::default());
-    speed(&mut document, trace);
-    budget(&mut document, &ledger);
+    speed(&mut document, trace, &phases);
+    spent(&mut document, trace, &phases);
     longest(&mut document, trace, if since.is_some() { OPS_BESIDE_DIFF } else { OPS });
     since.into_iter().for_each(|diff| changes(&mut document, diff));
     document
@@ -108,8 +111,10 @@ fn versions(document: &mut Document, trace: &Trace) {
     let mut facts: Vec<Fact> = used.iter().map(device).collect();
     let cpu = trace.provenance.as_ref().map_or("", |provenance| &provenance.cpu);
     facts.push(Fact::new("cpu", text(cpu), "{}"));
-    let threads = most_threads(trace).map(|threads| Cell::Count(threads.into()));
-    facts.push(Fact::new("threads", Cell::or_nothing(threads, |it| it), "{} threads"));
+    let threads = most_threads(trace);
+    let words = if threads == Some(1) { "{} thread" } else { "{} threads" };
+    let threads = Cell::or_nothing(threads, |threads| Cell::Count(threads.into()));
+    facts.push(Fact::new("threads", threads, words));
     document.fact("devices", "devices", facts);
     let drivers = trace.provenance.iter().flat_map(|provenance| &provenance.drivers);
     let system = trace.provenance.as_ref().map_or("", |provenance| &provenance.system);
@@ -145,9 +150,16 @@ fn model(document: &mut Document, trace: &Trace) {
     }
 }
 
+/// Why ops are on the host although there is a device.
+fn on_host(document: &mut Document, trace: &Trace, phases: &Phases) {
+    for reason in placed::reasons_in_short(trace, phases).into_iter().take(REASONS) {
+        let fact = Fact::listed("reason", Cell::Text(reason), "{}");
+        document.fact("on_host", "on the host", vec![fact]);
+    }
+}
+
 /// As llama-bench shows it, the longest phases first.
-fn speed(document: &mut Document, trace: &Trace) {
-    let phases = phases(trace);
+fn speed(document: &mut Document, trace: &Trace, phases: &Phases) {
     let mut groups = phases.groups();
     groups.retain(|group| group.tokens_per_second.is_some());
     groups.sort_by_key(|group| std::cmp::Reverse(group.sum.wall_ns()));
@@ -166,7 +178,7 @@ fn speed(document: &mut Document, trace: &Trace) {
             Cell::or_nothing(deviation, Cell::TokensPerSecond),
             Cell::Count(group.count.into()),
             Cell::Nanos(each),
-            Cell::Text(words::placement(&placement(trace, &phases, group.sum.kind))),
+            Cell::Text(words::placement(&placement(trace, phases, group.sum.kind))),
         ]
     };
     let rows = groups.iter().map(row).collect();
@@ -178,58 +190,53 @@ fn speed(document: &mut Document, trace: &Trace) {
     document.table(Table { key: "speed", columns: SPEED.to_vec(), rows });
 }
 
-/// Where the time of a token goes, of the two phases with most of it.
-fn budget(document: &mut Document, ledger: &Ledger) {
-    let mut phases: Vec<&PhaseLedger> = ledger.phases.iter().filter(|it| it.units > 0).collect();
-    phases.sort_by_key(|phase| std::cmp::Reverse(phase.wall_ns));
-    phases.truncate(2);
-    let rows: Vec<Vec<Cell>> = phases.iter().flat_map(|phase| spent_on(phase)).collect();
+/// Where the time of a token goes, of the two phases with most of it: what `ggprof explain` says.
+fn spent(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let all = summed(phases, &budgets(trace, phases, &places(trace)));
+    let mut longest: Vec<&Budget> = all.iter().filter(|it| budget::is_shown(it, &all)).collect();
+    longest.sort_by_key(|budget| std::cmp::Reverse(budget.wall_ns));
+    longest.truncate(2);
+    let rows: Vec<Vec<Cell>> = longest.iter().flat_map(|it| spent_on(trace, it)).collect();
     if !rows.is_empty() {
         document.heading("budget", "Where the time goes");
         document.table(Table { key: "budget", columns: BUDGET.to_vec(), rows });
     }
 }
 
-fn spent_on(phase: &PhaseLedger) -> Vec<Vec<Cell>> {
-    let name = PhaseName { kind: phase.kind, label: phase.label.clone() };
-    let cut = |key: &Key| Key {
-        part: key.part,
-        module: key.module.filter(|_| key.part == Part::Op),
-        backend: key.backend.clone(),
-        ..Key::default()
-    };
-    let mut parts = phase.by(cut);
-    let rest = parts.split_off(SPENT_ON.min(parts.len()));
+fn spent_on(trace: &Trace, budget: &Budget) -> Vec<Vec<Cell>> {
+    let (shown, rest) = budget.rows.split_at(SPENT_ON.min(budget.rows.len()));
     let row = |ns: u64, words: String| {
         vec![
-            Cell::Text(words::phase(&name)),
-            Cell::Nanos(ns as f64 / phase.units as f64),
-            Cell::Share(ns as f64 / phase.wall_ns.max(1) as f64),
+            Cell::text(&budget.label),
+            Cell::Nanos(ns as f64 / budget.units() as f64),
+            Cell::Share(budget.share(ns)),
             Cell::Text(words),
         ]
     };
-    let mut rows: Vec<Vec<Cell>> =
-        parts.iter().map(|(key, ns)| row(*ns, words::spent_on(key))).collect();
+    let of_row = |it: &Row| row(it.ns, budget::words(trace, it.spent));
+    let mut rows: Vec<Vec<Cell>> = shown.iter().map(of_row).collect();
     if !rest.is_empty() {
-        rows.push(row(rest.iter().map(|(_, ns)| ns).sum(), format!("{} others", rest.len())));
+        rows.push(row(rest.iter().map(|it| it.ns).sum(), format!("{} others", rest.len())));
     }
     rows
 }
 
 fn longest(document: &mut Document, trace: &Trace, most: usize) {
-    let mut ops = by_shape(trace);
-    ops.retain(|row| row.kind == EventKind::Op);
+    let mut ops = by_shape(trace, &node_sums(trace));
+    ops.retain(|row| {
+        row.kind == EventKind::Op && is_of_ggml(trace.text(trace.nodes.signature(row.signature).op))
+    });
     ops.truncate(most);
     let rows: Vec<Vec<Cell>> = ops
         .iter()
         .map(|row| {
-            let signature = trace.nodes.signature(row.signature);
+            let node = trace.event(row.totals.longest).node;
             vec![
                 Cell::Share(row.totals.share_of_wall),
                 Cell::Count(row.totals.calls().into()),
                 Cell::Nanos(row.totals.time_ns() / row.totals.calls().max(1) as f64),
                 Cell::text(trace.backend(row.backend).label()),
-                Cell::Code(op_string(trace, signature)),
+                Cell::Code(op_strings(trace, node)),
             ]
         })
         .collect();
@@ -237,6 +244,11 @@ fn longest(document: &mut Document, trace: &Trace, most: usize) {
         document.heading("longest", "Longest operations");
         document.table(Table { key: "longest", columns: LONGEST.to_vec(), rows });
     }
+}
+
+/// Whole splits, and what a device does beside its ops, cannot be tried alone.
+fn is_of_ggml(op: &str) -> bool {
+    op != Signature::WHOLE_SPLIT && !op.contains(char::is_lowercase)
 }
 
 fn changes(document: &mut Document, diff: &Diff) {
@@ -262,4 +274,35 @@ fn changes(document: &mut Document, diff: &Diff) {
     rows.truncate(2 * (CHANGES + 1));
     document.heading("changes", "Change of the time per token");
     document.table(Table { key: "changes", columns: CHANGED.to_vec(), rows });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::markdown;
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn why_ops_are_on_the_host_and_where_the_time_goes() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             memory w CPU_Mapped weights host
+             memory c CPU compute host
+             batch 0..1000 0:3+1!1
+             run 0..1000 batch=0
+             op GPU MUL_MAT 0..200 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+             op CPU MUL_MAT 200..1000 Qcur-1 f32[8] <- q4_0[32,8] f32[32] run=0 split=1
+             placed w,c out=c GPU=yes",
+        );
+        let text = markdown(&issue(&trace, None));
+        for line in [
+            "- on the host: generation 80.0%: layers 1: weight in host memory (CPU\\_Mapped); \
+             batch too small to offload",
+            "| tg1 | 800 ns | 80.0% | computing on CPU: attention |",
+            "| tg1 | 200 ns | 20.0% | computing on GPU: attention |",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+    }
 }

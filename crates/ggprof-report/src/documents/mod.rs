@@ -36,6 +36,7 @@ pub(crate) use budget::unit;
 pub(crate) use copies::{class as copied_tensors, host_memory};
 pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};
+pub use diff_words::phase as compared_phase;
 pub use explain::explain;
 pub(crate) use explain::explain_phases;
 pub use index::{Catalogued, index};
@@ -89,7 +90,7 @@ pub fn by(trace: &Trace, by: By, peaks: Option<&Peaks>) -> Document {
         By::Depth => depth::all(&mut document, trace),
         By::Memory => memory::all(&mut document, trace),
         By::Placement => placement::all(&mut document, trace),
-        By::Copy => copies::all(&mut document, trace),
+        By::Copy => copies::all(&mut document, trace, peaks),
         By::Expert => experts::all(&mut document, trace),
     }
     document

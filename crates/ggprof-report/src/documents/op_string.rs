@@ -1,11 +1,27 @@
 //! Ops as `test-backend-ops` writes them, so that a maintainer can run the same one: its option `-p`
 //! takes a part of such a string.
 
-use ggprof_trace::{Signature, Source, Tensor, Trace, TypeTable};
+use ggprof_analysis::grouping::fusion_of;
+use ggprof_trace::{EventKind, NodeId, Signature, Source, Tensor, Trace, TypeTable};
+
+/// What a call computed: of a fusion all nodes, or its name where the recording does not have them.
+pub(super) fn op_strings(trace: &Trace, node: NodeId) -> String {
+    let signature = trace.signature(node);
+    match (fusion_of(signature, EventKind::Op), trace.nodes.members(node)) {
+        (_, members @ [_, ..]) => {
+            let strings = members.iter().map(|&node| op_string(trace, trace.signature(node)));
+            strings.collect::<Vec<_>>().join(" + ")
+        }
+        (Some(fusion), []) => {
+            format!("{} of {}", op_string(trace, signature), trace.text(fusion))
+        }
+        (None, []) => op_string(trace, signature),
+    }
+}
 
 /// `MUL_MAT(type_a=q4_0,type_b=f32,m=4096,n=1,k=14336,bs=[1,1],nr=[1,1])`; of ops without words of
 /// their own there, the type and the dimensions of the result.
-pub(super) fn op_string(trace: &Trace, signature: &Signature) -> String {
+fn op_string(trace: &Trace, signature: &Signature) -> String {
     let name = trace.text(signature.op);
     let known = |at: usize| signature.sources.get(at).map(tensor).filter(Tensor::is_known);
     let types = &trace.types;
@@ -103,5 +119,22 @@ mod tests {
                 "CUSTOM()",
             ]
         );
+    }
+
+    #[test]
+    fn fusions_are_all_their_nodes() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             op GPU RMS_NORM 0..1 norm-0 f32[8] <- f32[8]
+             with MUL attn_norm-0 f32[8] <- f32[8]@0 f32[8]#1
+             op GPU ROPE 1..2 Kcur-0 f32[8] <- f32[8] fused=ROPE+SET_ROWS",
+        );
+        let strings: Vec<String> =
+            trace.events.iter().map(|event| op_strings(&trace, event.node)).collect();
+        let expected = [
+            "RMS_NORM(type=f32,ne=[8,1,1,1]) + MUL(type=f32,ne=[8,1,1,1])",
+            "ROPE(type=f32,ne=[8,1,1,1]) of ROPE+SET_ROWS",
+        ];
+        assert_eq!(strings, expected);
     }
 }

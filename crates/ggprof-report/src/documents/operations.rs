@@ -4,7 +4,7 @@ use super::columns::{self, head, row};
 use super::sampling;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::roofs::{BackendRoof, Basis};
-use ggprof_analysis::{OpRow, Peaks, Roofs, Totals, by_op, roofs};
+use ggprof_analysis::{OpRow, Peaks, Roofs, Totals, by_op, node_sums, roofs};
 use ggprof_trace::Trace;
 
 const KEY: [Column; 5] = [
@@ -26,7 +26,9 @@ const SHAPE: [Column; 1] = [Column::left("longest_call", "longest call", 5)];
 pub(super) fn all(document: &mut Document, trace: &Trace, peaks: Option<&Peaks>) {
     document.heading("operations", "Operations");
     sampling::note(document, trace);
-    document.table(table("operations", trace, &by_op(trace), &roofs(trace, peaks)));
+    let sums = node_sums(trace);
+    let roofs = roofs(trace, &sums, peaks);
+    document.table(table("operations", trace, &by_op(trace, &sums), &roofs));
 }
 
 /// Ops in the given order; fused calls stand below the op they are counted with.
@@ -61,7 +63,7 @@ fn line(
         Cell::Number(backend.id.into()),
         Cell::text(backend.label()),
     ];
-    let longest = trace.events.get(totals.longest);
+    let longest = trace.event(totals.longest);
     row([
         columns::shares(totals).to_vec(),
         key,

@@ -32,20 +32,11 @@ const KEY: [Column; 5] = [
     Column::left("backend", "backend", 1),
 ];
 
-const KINDS: [PhaseKind; 6] = [
-    PhaseKind::WarmUp,
-    PhaseKind::Prompt,
-    PhaseKind::Generation,
-    PhaseKind::Mixed,
-    PhaseKind::Encoding,
-    PhaseKind::Graph,
-];
-
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let phases = phases(trace);
     document.heading("phases", "Phases");
-    document.table(table(&phases.groups()));
-    beside(document, &phases);
+    document.table(table(trace, &phases, &phases.groups()));
+    beside(document, trace, &phases);
     let rows = by_phase(trace, &phases)
         .iter()
         .map(|line| {
@@ -70,32 +61,42 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 }
 
 /// The phases themselves, summed up if there are many; nothing of a program without tokens.
-pub(super) fn overview(document: &mut Document, phases: &Phases) {
+pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) {
     if phases.phases.iter().all(|phase| phase.kind == PhaseKind::Graph) {
         return;
     }
     document.heading("phases", "Phases");
     let groups = phases.groups();
     if groups.len() <= MOST_PHASES {
-        document.table(table(&groups));
+        document.table(table(trace, phases, &groups));
     } else {
-        let sums = KINDS.into_iter().filter_map(|kind| phases.sum(kind));
-        let rows = sums.map(|group| {
+        let mut sums = phases.kind_groups();
+        sums.sort_by_key(|group| (group.sum.process, group.sum.kind));
+        let rows = sums.iter().map(|group| {
             let label = format!("{} x {}", group.count, kind_name(group.sum.kind));
-            row(label, &group)
+            row(whose(trace, phases, group, label), group)
         });
         let columns = PHASES.to_vec();
         document.table(Table { key: "phases", columns, rows: rows.collect() });
     }
-    beside(document, phases);
+    beside(document, trace, phases);
 }
 
-fn table(groups: &[PhaseGroup]) -> Table {
+/// What phases are called, with their process where there are phases of several.
+fn whose(trace: &Trace, phases: &Phases, group: &PhaseGroup, label: String) -> String {
+    match phases.owner(trace, &group.sum) {
+        Some(process) => format!("{label} of {}", process.label()),
+        None => label,
+    }
+}
+
+fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup]) -> Table {
     let label = |group: &PhaseGroup| match group.count {
         1 => group.first_label.clone(),
         count => format!("{} x {count}", group.first_label),
     };
-    let rows = groups.iter().map(|group| row(label(group), group)).collect();
+    let row = |group: &PhaseGroup| row(whose(trace, phases, group, label(group)), group);
+    let rows = groups.iter().map(row).collect();
     Table { key: "phases", columns: PHASES.to_vec(), rows }
 }
 
@@ -120,24 +121,22 @@ fn row(label: String, group: &PhaseGroup) -> Vec<Cell> {
 }
 
 /// What stands below the table.
-fn beside(document: &mut Document, phases: &Phases) {
-    for (key, title, values) in [
-        ("first_token", "time to first token", &phases.first_token_ns),
-        ("between_tokens", "between tokens", &phases.between_tokens_ns),
+fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let first = Fact::new("from", Cell::text("its first batch"), "from {} on, without any queue");
+    for (key, title, values, more) in [
+        ("first_token", "time to first token", &phases.first_token_ns, Some(first)),
+        ("between_tokens", "between tokens", &phases.between_tokens_ns, None),
     ] {
         if values.is_empty() {
             continue;
         }
         let (p50, p95) = median_and_p95(values);
-        document.fact(
-            key,
-            title,
-            vec![
-                Fact::new("p50_ns", Cell::Nanos(p50 as f64), "p50 {}"),
-                Fact::new("p95_ns", Cell::Nanos(p95 as f64), "p95 {}"),
-                Fact::new("count", Cell::Count(values.len() as u128), "of {}"),
-            ],
-        );
+        let facts = [
+            Fact::new("p50_ns", Cell::Nanos(p50 as f64), "p50 {}"),
+            Fact::new("p95_ns", Cell::Nanos(p95 as f64), "p95 {}"),
+            Fact::new("count", Cell::Count(values.len() as u128), "of {}"),
+        ];
+        document.fact(key, title, facts.into_iter().chain(more).collect());
     }
     let guessed = phases.guessed_runs();
     if guessed > 0 {
@@ -149,6 +148,13 @@ fn beside(document: &mut Document, phases: &Phases) {
         let facts = if phases.are_known_in_part() { vec![source, runs] } else { vec![source] };
         document.fact("phases_from", "phases", facts);
     }
+    let by_positions = phases.runs_by_positions(trace);
+    if by_positions > 0 {
+        let words = "told from the positions of tokens in {} graph run(s): the program's calls of \
+                     libllama were not seen";
+        let facts = vec![Fact::new("runs", Cell::Count(by_positions.into()), words)];
+        document.fact("phases_by_positions", "phases", facts);
+    }
 }
 
 pub(crate) fn kind_name(kind: PhaseKind) -> &'static str {
@@ -158,6 +164,7 @@ pub(crate) fn kind_name(kind: PhaseKind) -> &'static str {
         PhaseKind::Generation => "generation",
         PhaseKind::Mixed => "mixed",
         PhaseKind::Encoding => "encoding",
+        PhaseKind::Draft => "draft",
         PhaseKind::Graph => "graph",
     }
 }

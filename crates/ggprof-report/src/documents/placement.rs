@@ -114,8 +114,8 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
     Table { key: "placement", columns: WHERE.to_vec(), rows: rows.collect() }
 }
 
-/// Rows of the same phase and reason together, the most expensive first.
-fn table_of_reasons(trace: &Trace, phases: &Phases, found: &Placements) -> Table {
+/// Rows of the same phase and reason together, the most expensive first, with the reason in words.
+fn by_reason(trace: &Trace, found: &Placements) -> Vec<(PlacementRow, String)> {
     let mut sums: Vec<(PlacementRow, String)> = Vec::new();
     for row in found.on_host(trace) {
         let words = words_of(trace, row);
@@ -126,6 +126,34 @@ fn table_of_reasons(trace: &Trace, phases: &Phases, found: &Placements) -> Table
         }
     }
     sums.sort_by_key(|(sum, _)| (sum.phase, Reverse(sum.cost_ns())));
+    sums
+}
+
+/// The reasons that cost a hundredth of their phase or more, the most expensive first:
+/// `generation 27.4%: layers 31: weight in host memory (CPU_Mapped)`.
+pub(super) fn reasons_in_short(trace: &Trace, phases: &Phases) -> Vec<String> {
+    let found = placement(trace, phases);
+    let mut costs: Vec<(f64, String)> = Vec::new();
+    let reasons = if found.has_device { by_reason(trace, &found) } else { Vec::new() };
+    for (sum, words) in reasons {
+        let Some(kind) = sum.phase else { continue };
+        let wall_ns = phases.sum(kind).map_or(0, |all| all.sum.wall_ns());
+        let share = sum.cost_ns() as f64 / wall_ns.max(1) as f64;
+        let layers = match ranges(&sum.layers) {
+            none if none.is_empty() => none,
+            layers => format!("layers {layers}: "),
+        };
+        let percent = Cell::Share(share).words();
+        let why = if sum.reason == Reason::Unknown { "why was not recorded" } else { &words };
+        costs.push((share, format!("{} {percent}: {layers}{why}", kind_name(kind))));
+    }
+    costs.retain(|(share, _)| *share >= 0.01);
+    costs.sort_by(|one, other| other.0.total_cmp(&one.0));
+    costs.into_iter().map(|(_, text)| text).collect()
+}
+
+fn table_of_reasons(trace: &Trace, phases: &Phases, found: &Placements) -> Table {
+    let sums = by_reason(trace, found);
     let rows = sums.iter().map(|(sum, words)| {
         let (share, per_token) = in_phase(phases, sum.phase, sum.cost_ns());
         vec![

@@ -5,7 +5,7 @@ use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
 use ggprof_analysis::{
     DeviceKernel, OpRow, Peaks, by_op, device_kernels as by_kernel,
-    inefficiency as rank_inefficiency, roofs, top_kernels as longest,
+    inefficiency as rank_inefficiency, node_sums, roofs, top_kernels as longest,
 };
 use ggprof_trace::{EventId, Measured, Trace};
 
@@ -49,11 +49,12 @@ const INEFFICIENT: [Column; 6] = [
 /// The `n` ops that took longest in all.
 pub fn top_ops(trace: &Trace, n: usize, peaks: Option<&Peaks>) -> Document {
     let mut document = Document::default();
-    let mut ops = by_op(trace);
+    let sums = node_sums(trace);
+    let mut ops = by_op(trace, &sums);
     ops.truncate(n);
     document.heading("top_ops", format!("Top {n} operations by total time"));
     sampling::note(&mut document, trace);
-    document.table(operations::table("top_ops", trace, &ops, &roofs(trace, peaks)));
+    document.table(operations::table("top_ops", trace, &ops, &roofs(trace, &sums, peaks)));
     document
 }
 
@@ -68,7 +69,7 @@ pub fn top_kernels(trace: &Trace, n: usize) -> Document {
 /// The `n` ops that took longest for each byte.
 pub fn inefficiency(trace: &Trace, n: usize) -> Document {
     let mut document = Document::default();
-    inefficient_ops(&mut document, trace, &by_op(trace), n);
+    inefficient_ops(&mut document, trace, &by_op(trace, &node_sums(trace)), n);
     document
 }
 
@@ -119,7 +120,7 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
         Cell::Number(trace.backend(event.backend).id.into()),
         columns::backend_name(trace, &event),
         Cell::Number(event.split.into()),
-        Cell::or_nothing(event.graph_run, |run| Cell::Number(run.0.into())),
+        Cell::or_nothing(event.graph_run, |run| Cell::Number(trace.run_number(run) as i64)),
         Cell::Nanos(event.start_ns as f64),
         Cell::Nanos(event.duration_ns as f64),
         Cell::or_nothing(measured, |measured| Cell::text(measured.name())),

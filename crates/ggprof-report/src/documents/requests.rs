@@ -8,9 +8,24 @@ use ggprof_trace::Trace;
 /// Waits that are listed.
 const STALLS: usize = 10;
 
-const REQUESTS: [Column; 14] = [
+/// A program hands over batches, not requests.
+const QUEUE: &str = "A request begins with its first batch. How long it was in the program's queue \
+                     before, no recording can tell: neither clock nor first token count that.";
+
+/// What stands for the clock where a recording has none.
+const NO_CLOCK: &str = "This recording does not say what time it was: \"since start\" counts from its \
+                        first event.";
+
+const UNKNOWN: &str = "Which requests there were is not known: the program's calls of libllama were not \
+                       seen.";
+
+const WHOLE: &str = "Not all of these requests lies in the part that was asked about: figures are those \
+                     of whole requests.";
+
+const REQUESTS: [Column; 16] = [
     Column::right("request", "request", 0),
     Column::right("clock_unix_ns", "clock", 0),
+    Column::right("since_start_ns", "since start", 0),
     Column::right("start_ns", "", 9),
     Column::right("prompt_tokens", "prompt", 0),
     Column::right("reused_tokens", "reused", 2),
@@ -22,12 +37,14 @@ const REQUESTS: [Column; 14] = [
     Column::right("wait_p95_ns", "p95", 3),
     Column::right("longest_wait_ns", "longest", 1),
     Column::left("longest_wait_for", "waiting for", 2),
-    Column::left("warm_up", "", 9),
+    Column::left("warm_up", "trial", 1),
+    Column::left("began_before", "began before the recording", 1),
 ];
 
-const WAITS: [Column; 7] = [
+const WAITS: [Column; 8] = [
     Column::right("request", "request", 0),
     Column::right("clock_unix_ns", "clock", 0),
+    Column::right("since_start_ns", "since start", 0),
     Column::right("start_ns", "", 9),
     Column::right("wait_ns", "wait", 0),
     Column::right("cause_ns", "of it", 0),
@@ -38,17 +55,28 @@ const WAITS: [Column; 7] = [
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let phases = phases(trace);
     document.heading("requests", "Requests");
+    if !phases.are_known_in_part() {
+        document.note("requests_from", UNKNOWN);
+        return;
+    }
     let rows = phases.requests.iter().map(|it| row(trace, it)).collect();
     document.table(Table { key: "requests", columns: REQUESTS.to_vec(), rows });
+    document.note("requests_from", QUEUE);
+    if phases.requests.iter().any(|request| !request.is_inside) {
+        document.note("requests_whole", WHOLE);
+    }
+    if !has_clock(trace) {
+        document.note("no_clock", NO_CLOCK);
+    }
     stalls(document, trace, &phases);
 }
 
 fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
-    let waits = longest_waits(&phases.requests, STALLS);
     let row = |(request, wait): &(u32, Wait)| {
         vec![
             Cell::Number((*request).into()),
             clock(trace, wait.start_ns),
+            since_start(trace, wait.start_ns),
             Cell::Nanos(wait.start_ns as f64),
             Cell::Nanos(wait.duration_ns() as f64),
             Cell::Nanos(wait.cause_ns as f64),
@@ -57,20 +85,33 @@ fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
         ]
     };
     document.heading("stalls", "Stalls: the longest waits between two tokens of a sequence");
+    let waits = longest_waits(&phases.requests, STALLS);
     let rows = waits.iter().map(row).collect();
     document.table(Table { key: "stalls", columns: WAITS.to_vec(), rows });
+    if waits.is_empty() {
+        let words =
+            "No token waited for another request's prompt, or for more than twice the median.";
+        document.note("no_stalls", words);
+    }
 }
 
 fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
     let RequestWaits { percentiles, longest } = request_waits(request);
     let nanos = |ns: u64| Cell::Nanos(ns as f64);
+    // Of one that began before, only the rest is known.
+    let of_whole = |count: u64| match request.began_before {
+        true => Cell::Nothing,
+        false => Cell::Count(count.into()),
+    };
+    let mark = |is_so: bool| Cell::text(if is_so { "yes" } else { "" });
     vec![
         Cell::Number(request.number.into()),
         clock(trace, request.start_ns),
+        since_start(trace, request.start_ns),
         nanos(request.start_ns),
-        Cell::Count(request.prompt_tokens.into()),
-        Cell::Count(request.reused_tokens.into()),
-        Cell::Count(request.chunks.into()),
+        of_whole(request.prompt_tokens),
+        of_whole(request.reused_tokens),
+        of_whole(request.chunks),
         Cell::or_nothing(request.first_token_ns, nanos),
         Cell::Count(request.generated.into()),
         Cell::or_nothing(request.tokens_per_second(), Cell::TokensPerSecond),
@@ -78,7 +119,8 @@ fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
         Cell::or_nothing(percentiles, |(_, p95)| nanos(p95)),
         Cell::or_nothing(longest, |wait| nanos(wait.duration_ns())),
         Cell::or_nothing(longest, |wait| Cell::Text(wait_words(wait.cause))),
-        Cell::text(if request.is_warm_up { "yes" } else { "" }),
+        mark(request.is_warm_up),
+        mark(request.began_before),
     ]
 }
 
@@ -99,6 +141,16 @@ pub(crate) fn request_waits(request: &Request) -> RequestWaits<'_> {
 
 pub(super) fn clock(trace: &Trace, ns: u64) -> Cell {
     Cell::or_nothing(trace.unix_ns(ns), Cell::Clock)
+}
+
+fn has_clock(trace: &Trace) -> bool {
+    trace.span_ns().is_some_and(|(start_ns, _)| trace.unix_ns(start_ns).is_some())
+}
+
+/// How long after the first event, where the clock is not known.
+pub(super) fn since_start(trace: &Trace, ns: u64) -> Cell {
+    let start_ns = trace.span_ns().filter(|_| !has_clock(trace)).map(|(start_ns, _)| start_ns);
+    Cell::or_nothing(start_ns, |start_ns| Cell::Nanos(ns.saturating_sub(start_ns) as f64))
 }
 
 fn other_request(cause: Cause) -> Option<u32> {

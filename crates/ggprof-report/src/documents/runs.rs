@@ -1,13 +1,14 @@
 //! Graph run by graph run, and second by second.
 
-use super::requests::clock;
+use super::requests::{clock, since_start};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::{Second, done, phases, seconds};
-use ggprof_trace::Trace;
+use ggprof_analysis::{Second, phases, seconds};
+use ggprof_trace::{GraphRunId, Trace, done};
 
-const RUNS: [Column; 9] = [
+const RUNS: [Column; 10] = [
     Column::right("run", "run", 0),
     Column::right("clock_unix_ns", "clock", 0),
+    Column::right("since_start_ns", "since start", 0),
     Column::right("start_ns", "", 9),
     Column::left("phase", "phase", 0),
     Column::right("tokens", "tokens", 0),
@@ -17,8 +18,9 @@ const RUNS: [Column; 9] = [
     Column::right("scheduler", "", 9),
 ];
 
-const SECONDS: [Column; 10] = [
+const SECONDS: [Column; 12] = [
     Column::right("clock_unix_ns", "clock", 0),
+    Column::right("since_start_ns", "since start", 0),
     Column::right("start_ns", "", 9),
     Column::right("runs", "graph runs", 1),
     Column::right("prompt_tokens", "prompt tokens", 0),
@@ -28,6 +30,7 @@ const SECONDS: [Column; 10] = [
     Column::right("copying_share", "copying", 2),
     Column::right("idle_share", "idle", 0),
     Column::right("unrecorded_share", "not recorded", 3),
+    Column::right("absent_share", "not there", 3),
 ];
 
 pub(super) fn all(document: &mut Document, trace: &Trace) {
@@ -36,14 +39,16 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     let mut latest_ns = None;
     let mut rows = Vec::new();
     for (at, run) in trace.graph_runs.iter().enumerate() {
+        let number = trace.run_number(GraphRunId(at as u32));
         let phase = phases.phase_of_run.get(at).map(|&phase| &phases.phases[phase as usize]);
         let call = run.batch.and_then(|batch| trace.batches.get(batch.0 as usize));
         let call_ns = call.and_then(|call| Some(call.end_ns?.saturating_sub(call.start_ns)));
         let before_ns = latest_ns.map(|latest| run.start_ns.saturating_sub(latest));
         let nanos = |ns: u64| Cell::Nanos(ns as f64);
         rows.push(vec![
-            Cell::Number(run.number.unwrap_or(at as u64 + 1) as i64),
+            Cell::Number(number as i64),
             clock(trace, run.start_ns),
+            since_start(trace, run.start_ns),
             nanos(run.start_ns),
             Cell::or_nothing(phase, |phase| Cell::Text(phase.label())),
             Cell::or_nothing(phases.tokens_of_run[at], |tokens| Cell::Count(tokens.into())),
@@ -59,18 +64,21 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 
 pub(super) fn by_second(document: &mut Document, trace: &Trace) {
     document.heading("seconds", "Seconds");
+    let are_several = !trace.processes.is_empty();
     let row = |second: &Second| {
         vec![
             clock(trace, second.start_ns),
+            since_start(trace, second.start_ns),
             Cell::Nanos(second.start_ns as f64),
             Cell::Count(second.runs.into()),
             Cell::Count(second.prompt_tokens.into()),
             Cell::Count(second.generated_tokens.into()),
-            Cell::Count(second.requests.into()),
+            Cell::or_nothing(second.requests, |requests| Cell::Count(requests.into())),
             Cell::Share(second.computing),
             Cell::Share(second.copying),
             Cell::Share(second.idle),
             Cell::Share(second.unrecorded),
+            Cell::or_nothing(Some(second.absent).filter(|_| are_several), Cell::Share),
         ]
     };
     let rows = seconds(trace).iter().map(row).collect();

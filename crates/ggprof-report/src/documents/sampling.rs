@@ -24,7 +24,7 @@ fn sentence(trace: &Trace, found: &Sampling) -> String {
         found.whole,
         words(found.whole_ns as f64),
     );
-    if found.sampled == 0 {
+    if found.ops.is_empty() {
         return text + "; which of their ops took how long is not known.";
     }
     let error = match found.error_ns() {
@@ -32,9 +32,10 @@ fn sentence(trace: &Trace, found: &Sampling) -> String {
         None => String::new(),
     };
     let estimated = words(found.estimated_ns());
-    text.push_str(&format!(
-        "; {estimated} of it are estimated to be kernels{error}, by the mean of the samples"
-    ));
+    let samples = if found.sampled == 0 { "of the rest of the recording" } else { "" };
+    let samples = format!("by the mean of the samples {samples}");
+    let samples = samples.trim_end();
+    text.push_str(&format!("; {estimated} of it are estimated to be kernels{error}, {samples}"));
     if found.unlike > 0 {
         text.push_str(&format!("; {} of them are of a kind without samples", found.unlike));
     }

@@ -2,7 +2,7 @@
 
 use super::columns::{self, head, row};
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::{by_shape, fusion_of};
+use ggprof_analysis::{by_shape, fusion_of, node_sums};
 use ggprof_trace::Trace;
 
 const KEY: [Column; 6] = [
@@ -10,14 +10,14 @@ const KEY: [Column; 6] = [
     Column::left("op", "operation", 0),
     Column::left("fusion", "", 9),
     Column::right("backend_id", "", 9),
-    Column::left("backend", "backend", 2),
+    Column::left("backend", "backend", 1),
     Column::left("shape", "sources", 0),
 ];
 
 const INTENSITY: [Column; 1] = [Column::right("flops_per_byte", "FLOP/B", 4)];
 
 pub(super) fn all(document: &mut Document, trace: &Trace) {
-    let rows = by_shape(trace)
+    let rows = by_shape(trace, &node_sums(trace))
         .iter()
         .map(|line| {
             let signature = trace.nodes.signature(line.signature);

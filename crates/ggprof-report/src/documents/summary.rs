@@ -5,10 +5,10 @@ use super::{
 };
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
-use crate::{Cell, Document, coverage_words};
+use crate::{Cell, Document, coverage_words, units};
 use ggprof_analysis::{
-    ModelFacts, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts, most_threads,
-    phases as find_phases, roofs, wall,
+    ModelFacts, NodeSums, Peaks, Wall, by_op, gaps as find_gaps, missing_before, model_facts,
+    most_threads, phases as find_phases, roofs, wall,
 };
 use ggprof_trace::{Covered, CoveredHow, Ggml, Provenance, Trace};
 
@@ -23,21 +23,23 @@ pub fn summary(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     if trace.events.is_empty() {
         return document;
     }
-    let ops = by_op(trace);
     backends::wall_times(&mut document, trace, &wall);
+    processes::gaps(&mut document, trace);
     processes::shared_devices(&mut document, trace);
     let phases = find_phases(trace);
-    phases::overview(&mut document, &phases);
+    let sums = NodeSums::by_budget(trace, &phases);
+    let ops = by_op(trace, &sums);
+    phases::overview(&mut document, trace, &phases);
     remote::servers(&mut document, trace, &phases);
     document.heading("operations", "Operations by total time");
     sampling::note(&mut document, trace);
-    document.table(operations::table("operations", trace, &ops, &roofs(trace, peaks)));
+    document.table(operations::table("operations", trace, &ops, &roofs(trace, &sums, peaks)));
     rankings::inefficient_ops(&mut document, trace, &ops, RANKED);
     rankings::device_kernels(&mut document, trace, RANKED);
     rankings::kernels(&mut document, trace, RANKED);
     memory::overview(&mut document, trace);
-    energy::overview(&mut document, trace);
-    explain::overview(&mut document, trace, &phases, peaks);
+    energy::overview(&mut document, trace, &phases);
+    explain::overview(&mut document, trace, &phases, &sums, peaks);
     document
 }
 
@@ -106,12 +108,16 @@ fn when(document: &mut Document, trace: &Trace) {
     let Some((start_ns, end_ns)) = trace.span_ns() else { return };
     let moments = trace.unix_ns(start_ns).zip(trace.unix_ns(end_ns));
     let Some((first, last)) = moments else { return };
+    let end = match units::is_same_day(first, last) {
+        true => Cell::Clock(last),
+        false => Cell::Moment(last),
+    };
     document.fact(
         "when",
         "when",
         vec![
-            Fact::new("start_unix_ns", Cell::Date(first), "from {}"),
-            Fact::new("end_unix_ns", Cell::Clock(last), "to {}"),
+            Fact::new("start_unix_ns", Cell::Moment(first), "from {}"),
+            Fact::new("end_unix_ns", end, "to {}"),
         ],
     );
 }
@@ -119,14 +125,16 @@ fn when(document: &mut Document, trace: &Trace) {
 /// What is missing in the middle, and from the beginning.
 fn gaps(document: &mut Document, trace: &Trace) {
     let gaps = find_gaps(trace);
-    let before = missing_before(trace);
+    // Of several processes, each has its own.
+    let before = if trace.processes.is_empty() { missing_before(trace) } else { 0 };
     if gaps.is_empty() && before == 0 {
         return;
     }
-    let (count, runs) = (gaps.len() as u128, gaps.iter().map(|gap| gap.runs).sum::<u64>());
+    let count = gaps.len() as u128;
+    let runs = gaps.iter().fold(0, |sum: u64, gap| sum.saturating_add(gap.runs));
     let ns: u64 = gaps.iter().map(|gap| gap.end_ns - gap.start_ns).sum();
     let some = |number: u64| Some(number).filter(|&number| number > 0);
-    let why = if trace.is_part { "left out on request" } else { "not recorded" };
+    let why = why_missing(trace);
     document.fact(
         "gaps",
         if trace.is_part { "left out" } else { "gaps" },
@@ -154,6 +162,19 @@ fn gaps(document: &mut Document, trace: &Trace) {
             ),
         ],
     );
+}
+
+/// As far as that is known.
+fn why_missing(trace: &Trace) -> &'static str {
+    let is_newest = |facts: &Provenance| facts.newest_of.is_some();
+    match &trace.provenance {
+        _ if trace.is_part => "left out on request",
+        Some(facts) if is_newest(facts) => "not recorded any more (newer graph runs took the room)",
+        Some(_) if trace.losses.is_empty() && trace.processes.is_empty() => {
+            "not recorded (recording was off)"
+        }
+        _ => "not recorded",
+    }
 }
 
 fn times(wall: &Wall) -> Vec<Fact> {
@@ -208,7 +229,8 @@ fn program(document: &mut Document, provenance: &Provenance) {
 fn ggml(document: &mut Document, trace: &Trace, provenance: &Provenance) {
     let threads = most_threads(trace);
     let words = if threads == Some(1) { "{} thread" } else { "{} threads" };
-    let said = |text: &String| match text.is_empty() {
+    let calls_it = trace.batches.iter().any(|batch| !batch.is_from_positions);
+    let said = |text: &str| match text.is_empty() {
         true => Cell::Nothing,
         false => Cell::text(text),
     };
@@ -216,13 +238,26 @@ fn ggml(document: &mut Document, trace: &Trace, provenance: &Provenance) {
         [
             Fact::new("version", said(&ggml.version), "{}"),
             Fact::new("commit", said(&ggml.commit), "commit {}"),
-            Fact::new("llama", said(&ggml.llama), "{}"),
+            Fact::new("llama", said(llama(ggml, calls_it)), llama_words(&ggml.llama)),
             Fact::new("variant", said(&variants(ggml)), "{}"),
         ]
     });
     let threads = Cell::or_nothing(threads, |threads| Cell::Count(threads.into()));
     let facts = copies.chain([Fact::new("threads", threads, words)]);
     known(document, "ggml", facts.collect());
+}
+
+/// The file of libllama; just its name where the program calls one and it is in no file of its own.
+fn llama(ggml: &Ggml, calls_it: bool) -> &str {
+    if ggml.llama.is_empty() && calls_it { "libllama" } else { &ggml.llama }
+}
+
+/// Newer ones say their version; of others, the name of the file may have one: `libllama.so.0.0.8681`.
+fn llama_words(llama: &str) -> &'static str {
+    match llama.contains(|c: char| c.is_ascii_digit()) {
+        true => "{}",
+        false => "{} of an unknown version",
+    }
 }
 
 /// The libraries for processors that ggml chose, where it chose: they are named after the variant.
@@ -293,4 +328,22 @@ fn coverage(document: &mut Document, trace: &Trace) {
         })
         .collect();
     document.fact("coverage", "observed", facts);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libllamas_version_is_there_or_unknown() {
+        let of = |file: &str, calls_it| {
+            let ggml = Ggml { llama: file.to_owned(), ..Ggml::default() };
+            llama_words(&ggml.llama).replace("{}", llama(&ggml, calls_it))
+        };
+        assert_eq!(of("libllama.so.0.0.8681", true), "libllama.so.0.0.8681");
+        assert_eq!(of("libllama.so 0.5.0", true), "libllama.so 0.5.0");
+        assert_eq!(of("libllama.so", true), "libllama.so of an unknown version");
+        assert_eq!(of("", true), "libllama of an unknown version");
+        assert_eq!(llama(&Ggml::default(), false), "");
+    }
 }

@@ -4,9 +4,10 @@ use super::budget::unit;
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::Explained;
 use ggprof_analysis::findings::LayerCosts;
-use ggprof_trace::Trace;
+use ggprof_analysis::memory::Left;
+use ggprof_trace::{BackendIndex, Quantity, Sensor, Trace};
 
-const COLUMNS: [Column; 9] = [
+const COLUMNS: [Column; 10] = [
     Column::left("phase", "phase", 0),
     Column::left("device", "device", 0),
     Column::right("layers_on_device", "layers there", 0),
@@ -14,6 +15,7 @@ const COLUMNS: [Column; 9] = [
     Column::right("estimate_ns_per_unit", "estimate", 0),
     Column::left("unit", "for a", 1),
     Column::right("more_bytes", "memory for it", 1),
+    Column::left("fits", "fits", 1),
     Column::right("layer_on_host_ns", "layer on CPU", 2),
     Column::right("layer_on_device_ns", "on device", 2),
 ];
@@ -28,6 +30,12 @@ pub(super) fn table(document: &mut Document, trace: &Trace, explained: &Explaine
     document.table(Table { key: "what_if", columns: COLUMNS.to_vec(), rows });
     for costs in &explained.layer_costs {
         document.note("what_if_from", said(trace, explained, costs));
+    }
+    let mut devices: Vec<&LayerCosts> = explained.layer_costs.iter().collect();
+    devices.sort_by_key(|costs| costs.device);
+    devices.dedup_by_key(|costs| costs.device);
+    for costs in devices {
+        document.note("device_memory", memory_of(trace, costs));
     }
 }
 
@@ -44,6 +52,9 @@ fn rows(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> Vec<Vec<Cel
             Cell::Nanos(ns as f64),
             Cell::text(unit(budget)),
             Cell::or_nothing(more, |more| Cell::Bytes((more * costs.bytes).into())),
+            Cell::or_nothing(more.zip(costs.fitting()), |(more, fitting)| {
+                Cell::text(if more <= fitting { "yes" } else { "no" })
+            }),
             Cell::Nanos(costs.host_ns as f64),
             Cell::Nanos(costs.device_ns as f64),
         ]
@@ -51,16 +62,45 @@ fn rows(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> Vec<Vec<Cel
     costs.estimates.iter().map(row).collect()
 }
 
+/// Whether the layers fit, as far as a recording tells: what the device told the program, or else how much
+/// the driver said is in use.
+fn memory_of(trace: &Trace, costs: &LayerCosts) -> String {
+    let backend = trace.backend(costs.device);
+    if let Some(Left { free_bytes, total_bytes }) = costs.left {
+        let [free, total] = [free_bytes, total_bytes].map(|bytes| units::bytes(bytes as f64));
+        return format!(
+            "{} has {total} of memory, of which about {free} are free beside what this program has. The \
+             memory for layers is that of their weights; their part of the cache comes on top.",
+            backend.label()
+        );
+    }
+    let is_its = |sensor: &&Sensor| {
+        sensor.quantity == Quantity::DeviceMemory && sensor.name == backend.description
+    };
+    let used = trace.sensors.iter().filter(is_its).flat_map(|sensor| &sensor.values).max();
+    let label = backend.label();
+    match used {
+        Some(&bytes) => format!(
+            "{label} had {} of its memory in use at most, by all programs; how much it has in all was \
+             not recorded.",
+            units::bytes(bytes as f64)
+        ),
+        None => format!("How much memory {label} has left was not recorded."),
+    }
+}
+
 fn said(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> String {
-    let layers = |count: u64| if count == 1 { "1 layer".into() } else { format!("{count} layers") };
+    let take = |count: u64, backend: BackendIndex, ns: u64| {
+        let (backend, time) = (trace.backend(backend).label(), units::duration(ns as f64));
+        match count {
+            1 => format!("1 layer on {backend} takes {time}"),
+            _ => format!("{count} layers on {backend} take {time} each"),
+        }
+    };
     format!(
-        "{}: {} on {} take {} each, {} on {} take {} each, in a graph run.",
+        "{}: {}, {}, in a graph run.",
         explained.budgets[costs.budget].label,
-        layers(costs.on_device),
-        trace.backend(costs.device).label(),
-        units::duration(costs.device_ns as f64),
-        layers(costs.on_host),
-        trace.backend(costs.host).label(),
-        units::duration(costs.host_ns as f64),
+        take(costs.on_device, costs.device, costs.device_ns),
+        take(costs.on_host, costs.host, costs.host_ns),
     )
 }

@@ -1,17 +1,31 @@
-//! What was found, in sentences: what it is, what it costs, how one knows, what to try.
+//! What was found, in sentences: what it is, what it costs, how one knows, what to try. The words for
+//! what a rule finds are in a file of their own.
 
-mod advice;
-mod evidence;
-mod sentence;
+mod bubbles;
+mod copies;
+mod depth;
+mod draft;
+mod first_use;
+mod host_ops;
+mod launches;
+mod program;
+mod prompt_again;
+mod remote;
+mod slow_clock;
+mod slower_device;
+mod small_batches;
+mod splits;
 #[cfg(test)]
 mod tests;
+mod threads;
 
 use crate::Cell;
 use crate::document::Point;
 use crate::documents::unit;
 use crate::units;
-use ggprof_analysis::findings::{Certainty, Explained, Finding, Rate};
-use ggprof_trace::Trace;
+use ggprof_analysis::Budget;
+use ggprof_analysis::findings::{Certainty, Explained, Finding, Rate, What};
+use ggprof_trace::{BackendIndex, Trace};
 
 /// From this part of the roof on, a phase is at the limit.
 const AT_THE_LIMIT: f64 = 0.8;
@@ -24,12 +38,74 @@ pub(crate) struct Words {
     pub(crate) certainty: &'static str,
 }
 
+/// Ops and copies that are named; more would hide the first.
+const SHOWN: usize = 3;
+
+/// What a rule finds, in words.
+trait InWords {
+    /// What it is, in one sentence of the user's words.
+    fn sentence(&self, told: &Told<'_>) -> String;
+    /// How one knows: the ops, tensors and times behind it.
+    fn evidence(&self, told: &Told<'_>) -> String;
+    /// What to try: the flag or the change.
+    fn advice(&self, told: &Told<'_>) -> String;
+}
+
+/// Where it was found.
+struct Told<'a> {
+    trace: &'a Trace,
+    budget: &'a Budget,
+}
+
+impl<'a> Told<'a> {
+    fn label(&self, backend: BackendIndex) -> &'a str {
+        self.trace.backend(backend).label()
+    }
+
+    /// Time of the whole phase, for each of its tokens or graph runs.
+    fn each(&self, ns: u64) -> String {
+        units::duration(ns as f64 / self.budget.units() as f64)
+    }
+}
+
+fn time(ns: u64) -> String {
+    units::duration(ns as f64)
+}
+
+fn in_words(what: &What) -> &dyn InWords {
+    match what {
+        What::HostOps(found) => found,
+        What::ManySplits(found) => found,
+        What::ExposedCopies(found) => found,
+        What::SlowCopies(found) => found,
+        What::CopiedWeights(found) => found,
+        What::Program(found) => found,
+        What::Barriers(found) => found,
+        What::UnequalThreads(found) => found,
+        What::TooManyThreads(found) => found,
+        What::SmallKernels(found) => found,
+        What::GraphsOff(found) => found,
+        What::PromptAgain(found) => found,
+        What::Depth(found) => found,
+        What::Draft(found) => found,
+        What::SlowClock(found) => found,
+        What::FirstUse(found) => found,
+        What::Bubbles(found) => found,
+        What::SmallBatches(found) => found,
+        What::RoundTrips(found) => found,
+        What::GraphSentAgain(found) => found,
+        What::SlowServer(found) => found,
+        What::SlowerDevice(found) => found,
+    }
+}
+
 pub(crate) fn words(trace: &Trace, explained: &Explained, finding: &Finding) -> Words {
-    let budget = &explained.budgets[finding.budget];
+    let told = Told { trace, budget: &explained.budgets[finding.budget] };
+    let found = in_words(&finding.what);
     Words {
-        sentence: sentence::of(trace, &finding.what),
-        evidence: evidence::of(trace, budget, &finding.what),
-        advice: advice::of(trace, budget, &finding.what),
+        sentence: found.sentence(&told),
+        evidence: found.evidence(&told),
+        advice: found.advice(&told),
         certainty: certainty(finding.certainty),
     }
 }
@@ -97,6 +173,9 @@ pub(crate) fn limit(trace: &Trace, explained: &Explained, rate: &Rate) -> String
              not known: `ggprof peaks` measures it.",
             units::bandwidth(best)
         ),
-        (None, None) => format!("{label} on {backend} moves {read}."),
+        (None, None) => format!(
+            "{label} on {backend} moves {read}. What the machine can do is not known: `ggprof peaks` \
+             measures it."
+        ),
     }
 }

@@ -1,11 +1,18 @@
 use crate::documents;
 use crate::render::{Style, console};
 use expect_test::{Expect, expect};
+use ggprof_analysis::peaks::{CpuPeaks, Peaks, ReadRate, VERSION};
 use ggprof_trace::text_fixture;
 
 /// What stands below the tables.
 #[track_caller]
 fn check(events: &str, expected: Expect) {
+    check_on(None, events, expected);
+}
+
+/// The same on a machine that was measured.
+#[track_caller]
+fn check_on(peaks: Option<&Peaks>, events: &str, expected: Expect) {
     let trace = text_fixture::parse(&format!(
         "backend 0 GPU gpu
          backend 1 CPU cpu
@@ -14,7 +21,7 @@ fn check(events: &str, expected: Expect) {
          memory d GPU compute device
          {events}"
     ));
-    let text = console(&documents::explain(&trace, "p", None), &Style::PLAIN);
+    let text = console(&documents::explain(&trace, "p", peaks), &Style::PLAIN);
     let from = text.find("What costs time").expect("findings");
     let to = text[from..].find("\nWhat if").map_or(text.len(), |at| from + at);
     expected.assert_eq(&text[from..to]);
@@ -35,8 +42,25 @@ fn a_type_of_the_cache_that_the_device_does_not_support() {
         expect![[r#"
             What costs time, and what to change
              1. graphs 82.0%: the CPU computes FLASH_ATTN_EXT in a layer that GPU computes otherwise (about 820 ns a graph run)
-                because  FLASH_ATTN_EXT (kqv_out-0 [8] f32 x [32] q5_1, which the device does not support) 780 ns; changing sides takes 40 ns
-                    try  a type of the cache that the device supports: -ctk f16 -ctv f16 or q8_0 for both; or -fa off; or a build with GGML_CUDA_FA_ALL_QUANTS (certain)
+                because  for a graph run: FLASH_ATTN_EXT (kqv_out-0 [8] f32 x [32] q5_1, which the device does not support) 780 ns; changing sides takes 40 ns
+                    try  a type of the cache that the device supports: -ctk f16 -ctv f16, or q8_0 for both (certain)
+        "#]],
+    );
+}
+
+#[test]
+fn heads_that_the_device_does_not_support() {
+    check(
+        "run 0..1000
+         op GPU MUL_MAT 0..100 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         op CPU FLASH_ATTN_EXT 120..900 kqv_out-0 f32[8] <- f32[8] f16[32] run=0 split=1
+         placed c,c out=c GPU=no
+         op GPU MUL_MAT 920..1000 ffn_out-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=2",
+        expect![[r#"
+            What costs time, and what to change
+             1. graphs 80.0%: the CPU computes FLASH_ATTN_EXT in a layer that GPU computes otherwise (about 800 ns a graph run)
+                because  for a graph run: FLASH_ATTN_EXT (kqv_out-0 [8] f32 x [32] f16, which the device does not support) 780 ns; changing sides takes 20 ns
+                    try  -fa off: the device has no flash attention for heads of this size (certain)
         "#]],
     );
 }
@@ -54,9 +78,44 @@ fn a_layer_whose_weights_are_in_the_hosts_memory() {
         expect![[r#"
             What costs time, and what to change
              1. graphs 60.0%: the CPU computes layer 1 of 2 while GPU waits (about 600 ns a graph run)
-                because  MUL_MAT (Qcur-1 [32, 8] q4_0 x [32] f32, its weight in the host's memory and the batch too small to copy that) 400 ns, MUL_MAT (ffn_out-1 [32, 8] q4_0 x [32] f32, its weight in the host's memory and the batch too small to copy that) 400 ns; GPU would need about 200 ns
+                because  for a graph run: MUL_MAT (Qcur-1 [32, 8] q4_0 x [32] f32, its weight in the host's memory and the batch too small to copy that) 400 ns, MUL_MAT (ffn_out-1 [32, 8] q4_0 x [32] f32, its weight in the host's memory and the batch too small to copy that) 400 ns; GPU would need about 200 ns
                     try  -ngl 3 (all layers), or as many more as fit (certain)
         "#]],
+    );
+}
+
+/// A token that reads 16.9 GB/s, and machines that can read so many.
+#[test]
+fn at_the_limit_and_below_it() {
+    let token = "batch 0..1000 0:10+1!1
+         run 0..1000 batch=0
+         op CPU MUL_MAT 0..1000 Qcur-0 f32[64] <- f32[64,64] f32[64] run=0 measured=host";
+    let peaks = |bytes_per_s: f64| Peaks {
+        version: VERSION,
+        measured_at_unix_s: 0,
+        cpu: CpuPeaks {
+            name: String::new(),
+            processors: 2,
+            read: vec![ReadRate { threads: 2, bytes_per_s }],
+            compute: Vec::new(),
+        },
+        devices: Vec::new(),
+    };
+    check_on(
+        Some(&peaks(20e9)),
+        token,
+        expect![[r#"
+        What costs time, and what to change
+          No single cause takes 5% or more of a phase. tg1 on CPU is at 84.5% of the memory bandwidth of this machine (16.9 GB/s): nothing to gain but fewer bytes (a smaller quantisation, fewer experts, a smaller cache).
+    "#]],
+    );
+    check_on(
+        Some(&peaks(22e9)),
+        token,
+        expect![[r#"
+        What costs time, and what to change
+          No single cause takes 5% or more of a phase. tg1 on CPU moves 16.9 GB/s, 76.8% of the memory bandwidth of this machine.
+    "#]],
     );
 }
 

@@ -11,7 +11,7 @@ pub fn open_metrics(counters: &Counters, readings: &[Reading]) -> String {
     histogram(
         &mut out,
         "gen_ai_server_time_to_first_token_seconds",
-        "Time from the begin of a prompt to its first token.",
+        "Time from the first batch of a prompt to its first token; waiting in a queue before is not seen.",
         &counters.first_token,
     );
     histogram(
@@ -40,6 +40,9 @@ pub fn open_metrics(counters: &Counters, readings: &[Reading]) -> String {
     let lost: Vec<_> =
         lost.map(|(what, count)| (label("what", dropped_key(*what)), *count as f64)).collect();
     counter(&mut out, "ggprof_lost_total", "What the recorder could not take.", &lost);
+    let missed = [(String::new(), counters.missed_blocks as f64)];
+    let help = "Blocks of the recording that were used again before they were looked at.";
+    counter(&mut out, "ggprof_missed_blocks_total", help, &missed);
     sensors(&mut out, readings);
     out.push_str("# EOF\n");
     out
@@ -125,7 +128,9 @@ mod tests {
         counters.between_tokens.counts[2] = 1;
         counters.between_tokens.count = 4;
         counters.between_tokens.sum_ns = 3_500_000_000;
+        counters.missed_blocks = 7;
         let text = open_metrics(&counters, &[]);
+        assert!(text.contains("\nggprof_missed_blocks_total 7\n"), "{text}");
         let name = "gen_ai_server_time_per_output_token_seconds";
         for line in [
             "_bucket{le=\"0.01\"} 2",

@@ -1,7 +1,10 @@
 //! Documents for a terminal: aligned, no wider than the terminal, and without control characters.
 
+mod fitting;
+
 use crate::document::{Fact, Point, sentence};
 use crate::{Align, Block, Cell, Column, Document, Table};
+use fitting::Fitting;
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -112,15 +115,11 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 
 fn table(out: &mut String, table: &Table, style: &Style) {
     let rows: Vec<Vec<String>> = table.rows.iter().map(|row| words(row)).collect();
-    let (columns, left_out) = fitting_columns(table, &rows, style.width);
-    let widths: Vec<usize> = columns
-        .iter()
-        .map(|&at| width(&table.columns[at], rows.iter().map(|row| row[at].as_str())))
-        .collect();
+    let Fitting { columns, left_out } = Fitting::of(table, &rows, style.width);
     let line = |cells: &dyn Fn(usize) -> String| {
         let mut line = String::new();
-        for (&at, &width) in columns.iter().zip(&widths) {
-            let cell = cells(at);
+        for &(at, width) in &columns {
+            let cell = shorten(&cells(at), Some(width));
             let space = " ".repeat(width.saturating_sub(length(&cell)));
             match table.columns[at].align {
                 Align::Left => line.push_str(&format!("{GAP}{cell}{space}")),
@@ -136,60 +135,15 @@ fn table(out: &mut String, table: &Table, style: &Style) {
     }
     if !left_out.is_empty() {
         let titles: Vec<&str> = left_out.iter().map(|&at| table.columns[at].title).collect();
-        let note = format!("{GAP}too wide to show: {}", titles.join(", "));
-        let _ = writeln!(out, "{}", style.paint(DIM, &shorten(&note, style.width)));
+        let width = style.width.unwrap_or(usize::MAX).saturating_sub(GAP.len()).max(20);
+        for line in wrap(&format!("too wide to show: {}", titles.join(", ")), width) {
+            let _ = writeln!(out, "{}", style.paint(DIM, &format!("{GAP}{line}")));
+        }
     }
 }
 
 fn words(row: &[Cell]) -> Vec<String> {
     row.iter().map(|cell| printable(&cell.words()).into_owned()).collect()
-}
-
-/// The columns that fit, and those that do not. Columns that say the same in every row are given up
-/// first, then those of the highest rank number. The last column may be cut off, because it holds
-/// the shapes.
-fn fitting_columns(
-    table: &Table,
-    rows: &[Vec<String>],
-    limit: Option<usize>,
-) -> (Vec<usize>, Vec<usize>) {
-    /// Enough of a cut-off last column to be worth showing.
-    const LEAST: usize = 12;
-    let rank = |at: usize| {
-        let says_one_thing = rows.len() > 1 && rows.iter().all(|row| row[at] == rows[0][at]);
-        match table.columns[at].rank {
-            0 => 0,
-            _ if says_one_thing => u8::MAX,
-            rank => rank,
-        }
-    };
-    let has_content = |at: &usize| rows.iter().any(|row| !row[*at].is_empty());
-    let mut columns: Vec<usize> = (0..table.columns.len())
-        .filter(|&at| !table.columns[at].title.is_empty())
-        .filter(|at| rows.is_empty() || has_content(at))
-        .collect();
-    let mut left_out: Vec<usize> = Vec::new();
-    let Some(limit) = limit else { return (columns, left_out) };
-    loop {
-        let needed = |(place, &at): (usize, &usize)| {
-            let column = &table.columns[at];
-            let width = width(column, rows.iter().map(|row| row[at].as_str()));
-            let last = place + 1 == columns.len() && column.align == Align::Left;
-            GAP.len() + if last { width.min(LEAST) } else { width }
-        };
-        let total: usize = columns.iter().enumerate().map(needed).sum();
-        let least_important = columns.iter().copied().max_by_key(|&at| rank(at));
-        match least_important {
-            Some(at) if total > limit && rank(at) > 0 => {
-                columns.retain(|&column| column != at);
-                left_out.push(at);
-            }
-            _ => {
-                left_out.sort_unstable();
-                return (columns, left_out);
-            }
-        }
-    }
 }
 
 fn width<'a>(column: &Column, cells: impl Iterator<Item = &'a str>) -> usize {
@@ -287,7 +241,8 @@ mod tests {
               operation   count
               MUL_MAT    12,345
               a\u{a}b
-              too wide to show: s…
+              too wide to show:
+              shape
         "#]]
         .assert_eq(&console(&example(), &style));
     }

@@ -41,7 +41,7 @@ pub(super) struct Row<'c> {
 impl<'r> Context<'r> {
     pub(super) fn new(recording: &'r Recording<'r>) -> Self {
         let trace = recording.trace;
-        let starts = trace.events.starts();
+        let starts: Vec<u64> = trace.events.starts().collect();
         let mut order: Vec<u32> = (0..starts.len() as u32).collect();
         order.sort_by_key(|&event| starts[event as usize]);
         let described = |(_, signature): (_, &Signature)| Described {
@@ -78,7 +78,7 @@ impl<'r> Context<'r> {
             event,
             described,
             work: self.attended.work(trace, &event).unwrap_or(described.work),
-            place: self.places.of(id),
+            place: self.places.of(&event),
             phase: place_of_run(phases, &event),
             threads: trace.events.threads(id),
             kernels,
@@ -115,7 +115,8 @@ impl Row<'_> {
 
     /// What counts when times are added up.
     fn time_ns(&self) -> Option<u64> {
-        (!self.context.copies.is_untimed(&self.event)).then_some(self.event.charged_ns)
+        let is_untimed = self.context.copies.is_untimed(self.recording().trace, &self.event);
+        (!is_untimed).then_some(self.event.charged_ns)
     }
 
     fn moved_bytes(&self) -> Option<u64> {
@@ -160,8 +161,8 @@ pub(super) fn fields<'c>() -> Vec<Field<Row<'c>>> {
         }),
         Field::few("phase", "its number in `phases`", |row| row.phase.into()),
         Field::text("phase_kind", "of that phase", |row| row.phase_kind().into()),
-        Field::integer("graph_run", "counted from 0", |row| {
-            row.event.graph_run.map(|run| run.0).into()
+        Field::integer("graph_run", "of the program, counted from 1", |row| {
+            row.event.graph_run.map(|run| row.recording().trace.run_number(run)).into()
         }),
         Field::few("split", "of the graph", |row| i64::from(row.event.split).into()),
         Field::integer("start_ns", "by the recording's clock", |row| row.event.start_ns.into()),

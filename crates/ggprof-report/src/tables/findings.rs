@@ -4,7 +4,7 @@ use super::Recording;
 use crate::documents::explain_phases;
 use crate::findings::{Words, words};
 use crate::parquet::Field;
-use ggprof_analysis::Finding;
+use ggprof_analysis::{Finding, NodeSums};
 
 pub(super) struct Row<'r> {
     recording: &'r Recording<'r>,
@@ -18,7 +18,7 @@ pub(super) struct Row<'r> {
 /// The most expensive first.
 pub(super) fn rows<'r>(recording: &'r Recording<'r>) -> Vec<Row<'r>> {
     let Recording { trace, phases, peaks, hosts, .. } = recording;
-    let explained = explain_phases(trace, phases, *peaks);
+    let explained = explain_phases(trace, phases, &NodeSums::by_budget(trace, phases), *peaks);
     let row = |finding: &Finding| {
         let Words { sentence, evidence, advice, certainty } = words(trace, &explained, finding);
         let [sentence, evidence, advice] =

@@ -2,7 +2,7 @@
 //! describes them, with questions to ask.
 //!
 //! A row names its recording, so that files of many recordings make one table. Nothing here tells
-//! paths, arguments or hosts.
+//! paths or arguments, nor hosts unless they are asked for.
 
 mod copies;
 mod events;
@@ -22,7 +22,7 @@ use std::io::{self, Write};
 
 /// The version of all tables. A column that is new does not change it; one that goes, or means
 /// something else, does.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// The last one is complete only where all others are, so it is written last.
 pub const TABLES: [Table; 7] = [
@@ -70,12 +70,28 @@ pub struct Recording<'t> {
     id: String,
     phases: Phases,
     hosts: Hosts,
+    /// What each backend is called in the tables.
+    backends: Vec<String>,
 }
 
 impl<'t> Recording<'t> {
     pub fn new(trace: &'t Trace, file: Option<&'t str>, peaks: Option<&'t Peaks>) -> Self {
-        let (id, phases, hosts) = (recording_id(trace), find_phases(trace), Hosts::of(trace));
-        Self { trace, file, peaks, id, phases, hosts }
+        let (id, phases) = (recording_id(trace), find_phases(trace));
+        let plain =
+            Self { trace, file, peaks, id, phases, hosts: Hosts::default(), backends: Vec::new() };
+        plain.naming(Hosts::of(trace))
+    }
+
+    /// The tables name the hosts of servers.
+    pub fn with_hosts(self) -> Self {
+        self.naming(Hosts::default())
+    }
+
+    fn naming(mut self, hosts: Hosts) -> Self {
+        let labels = self.trace.backends.iter().map(|backend| backend.label().to_owned());
+        self.backends = labels.map(|label| hosts.without(label)).collect();
+        self.hosts = hosts;
+        self
     }
 
     /// What all rows call it.
@@ -99,7 +115,7 @@ impl<'t> Recording<'t> {
     }
 
     fn backend(&self, backend: BackendIndex) -> &str {
-        self.hosts.hidden(self.trace.backend(backend).label())
+        &self.backends[usize::from(backend.0)]
     }
 
     /// The names of kernels in one text; `None` without any.

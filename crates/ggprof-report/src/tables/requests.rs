@@ -33,6 +33,11 @@ pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
         Field::text("recording", "whose it is", |row| row.recording.id().into()),
         Field::integer("request", "its number, from 0", |row| row.request.number.into()),
         Field::flag("is_warm_up", "a trial", |row| row.request.is_warm_up.into()),
+        Field::flag(
+            "began_before",
+            "something of it was computed before what was recorded",
+            |row| row.request.began_before.into(),
+        ),
         Field::integer("start_ns", "when the first of its prompt began to be computed", |row| {
             row.request.start_ns.into()
         }),
@@ -44,9 +49,11 @@ pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
         Field::integer("chunks", "batches that its prompt came in", |row| {
             row.request.chunks.into()
         }),
-        Field::integer("first_token_ns", "from its start to its first token", |row| {
-            row.request.first_token_ns.into()
-        }),
+        Field::integer(
+            "first_token_ns",
+            "from its first batch to its first token, without any queue",
+            |row| row.request.first_token_ns.into(),
+        ),
         Field::integer("generated", "tokens, the first included", |row| {
             row.request.generated.into()
         }),

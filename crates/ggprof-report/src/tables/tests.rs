@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::parquet::Field;
-use ggprof_trace::text_fixture;
+use ggprof_trace::{Provenance, merge, text_fixture};
 
 const DOCUMENTATION: &str = include_str!("../../../../docs/tables.md");
 
@@ -53,5 +53,31 @@ fn a_table_without_rows_is_a_file_too() {
         let mut file = Vec::new();
         recording.write(table, &mut file).unwrap();
         assert!(file.starts_with(b"PAR1") && file.ends_with(b"PAR1"), "{}", table.name());
+    }
+}
+
+/// Of two recordings, what a backend is called begins with its process.
+#[test]
+fn hosts_are_named_only_where_they_are_asked_for() {
+    let client = |pid| {
+        let text = "backend 0 RPC[secret.corp:50052] gpu secret.corp:50052
+             backend 1 CPU cpu
+             run 0..10
+             op RPC[secret.corp:50052] MUL_MAT 0..10 a run=0
+             copy RPC[secret.corp:50052] H2D 0..1 8 a run=0";
+        let mut trace = text_fixture::parse(text);
+        let clock_anchors = vec![(0, 1_000_000_000)];
+        trace.provenance = Some(Provenance { pid, clock_anchors, ..Provenance::default() });
+        trace
+    };
+    let merged = merge(vec![client(1), client(2)]).unwrap();
+    for trace in [&merged, &client(3)] {
+        let recording = Recording::new(trace, None, None);
+        let named = Recording::new(trace, None, None).with_hosts();
+        let tells = |recording: &Recording<'_>| {
+            let devices = ggprof_analysis::hosts::devices(recording.trace, &recording.hosts);
+            [&recording.backends[..], &devices[..]].concat().iter().any(|it| it.contains("secret"))
+        };
+        assert_eq!((tells(&recording), tells(&named)), (false, true));
     }
 }

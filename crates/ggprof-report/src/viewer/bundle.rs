@@ -5,14 +5,30 @@
 //! look-ups in the results of the functions before. The modules keep to two forms for this:
 //! `import { a, b } from "./c.js";` and `export` in front of a declaration.
 
-/// The modules, each after those that it imports.
-macro_rules! modules {
-    ($($path:literal),* $(,)?) => {
-        &[$(($path, include_str!(concat!("../../../../viewer/", $path)))),*]
-    };
-}
+use flate2::read::DeflateDecoder;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::sync::LazyLock;
 
-const MODULES: &[(&str, &str)] = modules![
+/// The viewer's files, as `build.rs` packs them.
+const PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/viewer"));
+
+/// The same by their names.
+static SOURCES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
+    let mut text = String::new();
+    DeflateDecoder::new(PACKED).read_to_string(&mut text).expect("it was packed by the build");
+    let (mut sources, mut rest) = (BTreeMap::new(), &text[..]);
+    while let Some((head, behind)) = rest.split_once('\n') {
+        let (name, length) = head.split_once(' ').expect("a name and a length");
+        let (source, next) = behind.split_at(length.parse().expect("a length"));
+        sources.insert(name.to_owned(), source.to_owned());
+        rest = next;
+    }
+    sources
+});
+
+/// The modules, each after those that it imports.
+const MODULES: &[&str] = &[
     "data/units.js",
     "data/columns.js",
     "data/embedded.js",
@@ -78,7 +94,7 @@ const MODULES: &[(&str, &str)] = modules![
 ];
 
 /// Those of the page of many recordings.
-const HISTORY: &[(&str, &str)] = modules![
+const HISTORY: &[&str] = &[
     "data/units.js",
     "data/columns.js",
     "data/embedded.js",
@@ -92,7 +108,9 @@ const HISTORY: &[(&str, &str)] = modules![
     "history/main.js",
 ];
 
-pub(super) const STYLE: &str = include_str!("../../../../viewer/viewer.css");
+pub(super) fn style() -> &'static str {
+    &SOURCES["viewer.css"]
+}
 
 pub(super) fn script() -> String {
     script_of(MODULES)
@@ -102,9 +120,10 @@ pub(super) fn history_script() -> String {
     script_of(HISTORY)
 }
 
-fn script_of(modules: &[(&str, &str)]) -> String {
+fn script_of(modules: &[&str]) -> String {
     let mut script = String::from("\"use strict\";\nconst modules = {};\n");
-    for (path, source) in modules {
+    for path in modules {
+        let source = &SOURCES[*path];
         let exported = exports(source).join(", ");
         let body = without_modules(path, source);
         script.push_str(&format!(
@@ -178,11 +197,11 @@ mod tests {
     #[test]
     fn every_import_comes_before_its_use() {
         for modules in [MODULES, HISTORY] {
-            for (at, (path, source)) in modules.iter().enumerate() {
-                for line in without_modules(path, source).lines() {
+            for (at, path) in modules.iter().enumerate() {
+                for line in without_modules(path, &SOURCES[*path]).lines() {
                     let Some((_, wanted)) = line.split_once("= modules[\"") else { continue };
                     let wanted = wanted.trim_end_matches("\"];");
-                    let known = modules[..at].iter().any(|(earlier, _)| *earlier == wanted);
+                    let known = modules[..at].contains(&wanted);
                     assert!(known, "{path} imports {wanted}, which does not come before it");
                 }
             }

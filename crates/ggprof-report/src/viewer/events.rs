@@ -9,7 +9,8 @@ use ggprof_trace::{Event, EventId, Trace};
 /// All events and, where they were recorded, what each thread did.
 pub(super) fn columns(trace: &Trace, start_ns: u64) -> Columns {
     let mut order: Vec<u32> = (0..trace.events.len() as u32).collect();
-    order.sort_by_key(|&at| trace.events.starts()[at as usize]);
+    let starts: Vec<u64> = trace.events.starts().collect();
+    order.sort_by_key(|&at| starts[at as usize]);
     let mut columns = Columns::default();
     events(&mut columns, trace, &order, start_ns);
     let mut place = vec![0u64; order.len()];
@@ -28,7 +29,7 @@ pub(super) fn columns(trace: &Trace, start_ns: u64) -> Columns {
 fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     let places = places(trace);
     let each = || order.iter().map(|&at| trace.events.get(EventId(at)));
-    let layer = |event: &Event| match places.of(event.id) {
+    let layer = |event: &Event| match places.of(event) {
         Place { layer: Some(layer), .. } => u64::from(layer.0) + 1,
         Place { layer: None, .. } => 0,
     };
@@ -45,12 +46,12 @@ fn events(columns: &mut Columns, trace: &Trace, order: &[u32], start_ns: u64) {
     );
     columns.steps("run", each().map(|event| event.graph_run.map_or(0, |run| u64::from(run.0) + 1)));
     columns.steps("layer", each().map(|event| layer(&event)));
-    columns.plain("module", each().map(|event| places.of(event.id).module as u64));
+    columns.plain("module", each().map(|event| places.of(&event).module as u64));
     columns.plain("bytes", each().map(|event| event.bytes));
     columns.plain("measured", each().map(|event| event.measured as u64));
     // Copies of which only the call is known: their time is not the device's.
     let copies = CopyTimes::of(trace);
-    columns.plain("untimed", each().map(|event| u64::from(copies.is_untimed(&event))));
+    columns.plain("untimed", each().map(|event| u64::from(copies.is_untimed(trace, &event))));
     // What is attended to, where that is less than the shapes say; nothing for all other ops.
     let attended = Attended::of(trace);
     let work = |event: &Event| attended.work(trace, event);
@@ -75,7 +76,7 @@ pub(super) fn uncharged(duration_ns: u64, charged_ns: u64) -> u64 {
 /// Shares refer to events by their place in the order of time.
 fn thread_shares(columns: &mut Columns, trace: &Trace, place: &[u64]) {
     let shares = || trace.events.thread_shares.iter();
-    let event_start = |event: EventId| trace.events.starts()[event.0 as usize];
+    let event_start = |event: EventId| trace.events.start(event);
     columns.steps("share_event", shares().map(|share| place[share.event.0 as usize]));
     columns.plain("share_thread", shares().map(|share| share.thread.into()));
     // A thread can begin after the op did, never before.

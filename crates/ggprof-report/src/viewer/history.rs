@@ -23,7 +23,7 @@ pub fn write_history(
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     packed.write_all(&serde_json::to_vec(&history(series, document))?)?;
     let data = BASE64_STANDARD.encode(packed.finish()?);
-    page::write(TITLE, &bundle::history_script(), bundle::STYLE, &data, out)
+    page::write(TITLE, &bundle::history_script(), bundle::style(), &data, out)
 }
 
 fn history(series: &[Series], document: &Document) -> Value {

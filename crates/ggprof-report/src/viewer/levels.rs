@@ -2,7 +2,7 @@
 //! power it took.
 
 use super::tables::since;
-use ggprof_analysis::energy::{device_name, watts_of_counter};
+use ggprof_analysis::energy::{device_name, on_machine, watts_of_counter};
 use ggprof_analysis::memory;
 use ggprof_trace::{Quantity, Sensor, Trace};
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ const MEGABYTE: f64 = 1e6;
 pub(crate) struct Level {
     pub(crate) group: &'static str,
     pub(crate) label: String,
+    /// Of the machine with this number. Buffers are not told apart by machine: they count for the first.
+    pub(crate) machine: u16,
     pub(crate) unit: &'static str,
     /// When it became what, in its unit.
     pub(crate) steps: Vec<(u64, f64)>,
@@ -24,16 +26,17 @@ pub(super) fn rows(trace: &Trace, start_ns: u64) -> Vec<Value> {
 }
 
 pub(crate) fn levels(trace: &Trace) -> Vec<Level> {
+    let machine = trace.processes.first().map_or(0, |process| process.machine);
     let memory = memory(trace).devices.into_iter().map(|device| {
         let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEGABYTE));
-        Level { group: "Memory", label: device.device, unit: "MB", steps: steps.collect() }
+        Level { group: "Memory", label: device.device, machine, unit: "MB", steps: steps.collect() }
     });
     let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor));
     memory.chain(sensors).collect()
 }
 
 fn row(level: Level, start_ns: u64) -> Value {
-    let Level { group, label, unit, steps } = level;
+    let Level { group, label, unit, steps, .. } = level;
     let (times, values): (Vec<i64>, Vec<f64>) =
         steps.into_iter().map(|(ns, value)| (since(ns, start_ns), value)).unzip();
     json!({"group": group, "label": label, "unit": unit, "times": times, "values": values})
@@ -46,7 +49,8 @@ fn of_sensor(trace: &Trace, sensor: &Sensor) -> Option<Level> {
         sensor.times_ns.iter().copied().zip(values).collect()
     };
     let has_power = || {
-        let is_of_it = |other: &&Sensor| other.device == sensor.device;
+        let is_of_it =
+            |other: &&Sensor| (other.machine, other.device) == (sensor.machine, sensor.device);
         let mut others = trace.sensors.iter().filter(is_of_it);
         others.any(|other| other.quantity == Quantity::DevicePower)
     };
@@ -62,8 +66,9 @@ fn of_sensor(trace: &Trace, sensor: &Sensor) -> Option<Level> {
     let last = sensor.times_ns.last()?;
     steps.push((last.saturating_add(sensor.every_ns), 0.0));
     let device = match sensor.quantity {
-        Quantity::ProcessorClock | Quantity::PackageEnergy => device_name(sensor),
-        _ => format!("GPU {}", sensor.device),
+        Quantity::ProcessorClock | Quantity::PackageEnergy => device_name(trace, sensor),
+        _ => on_machine(trace, sensor, format!("GPU {}", sensor.device)),
     };
-    Some(Level { group: "Sensors", label: format!("{device} {unit}"), unit, steps })
+    let label = format!("{device} {unit}");
+    Some(Level { group: "Sensors", label, machine: sensor.machine, unit, steps })
 }

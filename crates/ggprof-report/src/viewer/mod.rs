@@ -40,7 +40,7 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let data = BASE64_STANDARD.encode(pack(trace, name, peaks, drawn)?);
-    page::write(name, &bundle::script(), bundle::STYLE, &data, out)
+    page::write(name, &bundle::script(), bundle::style(), &data, out)
 }
 
 /// The length of the JSON in four bytes, the JSON, and the columns that it describes.

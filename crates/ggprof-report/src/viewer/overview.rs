@@ -7,7 +7,8 @@ use crate::findings;
 use ggprof_analysis::findings::What;
 use ggprof_analysis::placement::MapCell;
 use ggprof_analysis::{
-    Budget, Explained, Finding, Peaks, PhaseKind, Phases, divided, explained, placement, places,
+    Budget, Explained, Finding, NodeSums, Peaks, PhaseKind, Phases, divided, explained, placement,
+    places,
 };
 use ggprof_trace::Trace;
 use serde_json::{Value, json};
@@ -22,7 +23,9 @@ pub(super) fn overview(
     start_ns: u64,
 ) -> Value {
     let places = places(trace);
-    let explained = explained(trace, phases, &places, &divided(trace, phases, &places), peaks);
+    let sums = NodeSums::by_budget(trace, phases);
+    let divided = divided(trace, phases, &places);
+    let explained = explained(trace, phases, &places, &sums, &divided, peaks);
     let is_shown = |budget: &&Budget| budget_words::is_shown(budget, &explained.budgets);
     let budgets = explained.budgets.iter().filter(is_shown);
     let worth = explained.worth_a_change().take(FINDINGS);
@@ -70,7 +73,7 @@ fn finding(
     let point = findings::point(trace, explained, finding);
     let budget = &explained.budgets[finding.budget];
     let example = match &finding.what {
-        What::HostOps { ops, .. } => ops.first().map(|op| trace.events.get(op.example)),
+        What::HostOps(it) => it.ops.first().map(|op| trace.events.get(op.example)),
         _ => None,
     };
     json!({

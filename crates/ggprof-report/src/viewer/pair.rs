@@ -39,7 +39,7 @@ pub fn write_pair(
         hash(SCRIPT),
         hash(&bundle::script()),
         hash(STYLE),
-        hash(bundle::STYLE),
+        hash(bundle::style()),
     );
     write!(
         out,

@@ -33,6 +33,7 @@ fn one(request: &Request, start_ns: u64) -> Value {
         "longest": waits.longest.map(|wait| wait.duration_ns()),
         "for": waits.longest.map(|wait| wait_words(wait.cause)),
         "warmUp": request.is_warm_up,
+        "beganBefore": request.began_before,
     })
 }
 

@@ -10,9 +10,12 @@ use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
 use ggprof_analysis::{
-    Estimate, Gap, Module, OpRow, Peaks, Phases, Wall, by_op, done, gaps, phases, wall, work_of,
+    Estimate, Gaps, Module, OpRow, Peaks, Phases, Wall, by_op, gaps, node_sums, phases, wall,
+    work_of,
 };
-use ggprof_trace::{Measured, Process, ProcessClock, Trace, shape_text};
+use ggprof_trace::{
+    Gap, GraphRun, GraphRunId, Measured, Process, ProcessIndex, Trace, done, shape_text,
+};
 use serde_json::{Value, json};
 
 pub(super) fn tables(
@@ -27,7 +30,7 @@ pub(super) fn tables(
         "facts": facts(trace, name, &wall),
         "warnings": warnings(trace),
         "wall": trace.span_ns().map_or(0, |(start, end)| end - start),
-        "unrecorded": unrecorded(trace, wall.start_ns),
+        "unrecorded": unrecorded(trace, &gaps(trace)),
         "clock": trace.unix_ns(wall.start_ns).map(|unix_ns| unix_ns as f64 / 1e6),
         "drawn": drawn,
         "processes": processes(trace),
@@ -49,12 +52,32 @@ pub(super) fn tables(
     })
 }
 
-fn unrecorded(trace: &Trace, start_ns: u64) -> Vec<Value> {
+/// As much of it as the page shows.
+fn unrecorded(trace: &Trace, gaps: &[Gap]) -> Vec<Value> {
+    let (first_ns, last_ns) = trace.span_ns().unwrap_or_default();
     let gap = |gap: &Gap| {
-        let (start, end) = (since(gap.start_ns, start_ns), since(gap.end_ns, start_ns));
-        json!({ "start": start, "end": end, "runs": gap.runs })
+        let [start, end] = [gap.start_ns, gap.end_ns].map(|ns| ns.clamp(first_ns, last_ns));
+        let value = json!({ "start": since(start, first_ns), "end": since(end, first_ns), "runs": gap.runs });
+        (start < end).then_some(value)
     };
-    gaps(trace).iter().map(gap).collect()
+    gaps.iter().filter_map(gap).collect()
+}
+
+/// The time before a process began and after it was over, without what is not recorded anyway.
+fn absent(trace: &Trace, process: &Process, gaps: &[Gap]) -> Vec<Value> {
+    let (first_ns, last_ns) = trace.span_ns().unwrap_or_default();
+    let Some((from_ns, to_ns)) = process.there_ns else { return Vec::new() };
+    let unknown_until = gaps.first().filter(|gap| gap.start_ns <= first_ns).map(|gap| gap.end_ns);
+    let unknown_from = gaps.last().filter(|gap| gap.end_ns >= last_ns).map(|gap| gap.start_ns);
+    let before = (unknown_until.unwrap_or(first_ns), from_ns);
+    let after = (to_ns, unknown_from.unwrap_or(last_ns));
+    let span = |(start, end): (u64, u64)| {
+        let [start, end] = [start, end].map(|ns| ns.clamp(first_ns, last_ns));
+        let value =
+            json!({ "start": since(start, first_ns), "end": since(end, first_ns), "runs": null });
+        (start < end).then_some(value)
+    };
+    [before, after].into_iter().filter_map(span).collect()
 }
 
 fn facts(trace: &Trace, name: &str, wall: &Wall) -> Vec<Value> {
@@ -74,14 +97,16 @@ fn warnings(trace: &Trace) -> Vec<Value> {
 /// The machine is named where there are several: by its processor, because recordings do not know
 /// names of hosts.
 fn processes(trace: &Trace) -> Vec<Value> {
-    let is_here = |process: &Process| process.clock == ProcessClock::Shared;
-    let are_several = !trace.processes.iter().all(is_here);
-    let process = |process: &Process| {
-        let machine = if is_here(process) { "" } else { "another machine, " };
-        let host = are_several.then(|| format!("{machine}{}", process.cpu));
-        json!({"label": process.label(), "host": host})
+    let gaps = Gaps::of(trace);
+    let process = |(at, process): (usize, &Process)| {
+        let is_here = process.machine == trace.processes[0].machine;
+        let machine = if is_here { "" } else { "another machine, " };
+        let host = trace.has_machines().then(|| format!("{machine}{}", process.cpu));
+        let own = gaps.of_process(Some(ProcessIndex(at as u16)));
+        let unrecorded = [unrecorded(trace, own), absent(trace, process, own)].concat();
+        json!({"label": process.label(), "host": host, "unrecorded": unrecorded})
     };
-    trace.processes.iter().map(process).collect()
+    trace.processes.iter().enumerate().map(process).collect()
 }
 
 fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
@@ -129,11 +154,13 @@ fn phase_list(phases: &Phases, start_ns: u64) -> Vec<Value> {
 /// it.
 fn runs(trace: &Trace, phases: &Phases, start_ns: u64) -> Value {
     let runs = || trace.graph_runs.iter();
+    let number = |(at, _): (u32, &GraphRun)| trace.run_number(GraphRunId(at));
     json!({
         "start": runs().map(|run| since(run.start_ns, start_ns)).collect::<Vec<_>>(),
         "end": runs().map(|run| since(run.end_ns, start_ns)).collect::<Vec<_>>(),
         "done": done(trace).iter().map(|&ns| since(ns, start_ns)).collect::<Vec<_>>(),
         "scheduler": runs().map(|run| run.scheduler).collect::<Vec<_>>(),
+        "number": (0..).zip(runs()).map(number).collect::<Vec<_>>(),
         "phase": phases.phase_of_run,
         "tokens": phases.tokens_of_run,
         "requests": requests::of_runs(trace, phases),
@@ -172,12 +199,13 @@ fn signatures(trace: &Trace) -> Vec<Value> {
 }
 
 /// What ops took where only whole splits were timed, by op and backend: `[op, backend, ns, error_ns,
-/// calls]`. It is below zero for the splits themselves.
+/// calls, covers]`: the calls that it adds, and all whose time it is. It is below zero for the splits
+/// themselves.
 fn estimates(trace: &Trace) -> Vec<Value> {
-    let ops = by_op(trace);
+    let ops = by_op(trace, &node_sums(trace));
     let estimated = ops.iter().filter_map(|op| Some((op, op.totals.estimate?)));
     let one = |(op, it): (&OpRow, Estimate)| {
-        json!([trace.text(op.op), op.backend.0, it.ns, it.error_ns, it.calls])
+        json!([trace.text(op.op), op.backend.0, it.ns, it.error_ns, it.calls, it.covers])
     };
     estimated.map(one).collect()
 }

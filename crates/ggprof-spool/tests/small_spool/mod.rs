@@ -63,7 +63,7 @@ fn fill(writer: &mut BlockWriter) {
     let source = layout::Source { name: 3, nodes_back: 2, ne: [256; 4], ..Default::default() };
     let other = layout::Source { slot: 1, ..source };
     long(&mut node.encode(), &[source.encode(), other.encode()].concat());
-    let shape = layout::GraphShape { shape: 1, count: 3, total: 3, ..Default::default() };
+    let shape = layout::GraphShape { shape: 1, count: 3, ..Default::default() };
     let nodes: Vec<u8> = [1_u32, 1, 1].iter().flat_map(|n| n.to_le_bytes()).collect();
     long(&mut shape.encode(), &nodes);
     let fusion = layout::Fusion { shape: 1, position: 1, count: 2, ..Default::default() };
@@ -89,6 +89,14 @@ fn fill(writer: &mut BlockWriter) {
     let sensor =
         layout::Sensor { quantity: 3, sensor: 1, name_bytes: 4, every_ns: 9, ..Default::default() };
     long(&mut sensor.encode(), b"H200");
+    let machine = layout::Machine { what: 1, text_bytes: 7, ..Default::default() };
+    long(&mut machine.encode(), b"Linux 6");
+    let transfer =
+        layout::Transfer { connection: 1, bytes: 40, ports: 7 << 16 | 9, ..Default::default() };
+    long(&mut transfer.encode(), &[]);
+    let memory =
+        layout::DeviceMemory { device: 1, free: 5, total: 9, at_ns: 2, ..Default::default() };
+    long(&mut memory.encode(), &[]);
     for record in short_records() {
         writer.put(&record).expect("the block has room");
     }
@@ -127,9 +135,10 @@ fn short_records() -> Vec<[u8; 32]> {
         layout::GraphRunEnd { run: 7, splits: 1, ticks: 6_000, ..Default::default() }.encode(),
         layout::Synchronize { scheduler: 1, start: 1, end: 2, ..Default::default() }.encode(),
         layout::DeviceClock { clock: 1, device_ticks: 5, ..Default::default() }.encode(),
-        layout::BatchEnd { call: 3, context: 1, ticks: 7, ..Default::default() }.encode(),
+        layout::BatchEnd { call: 3, ticks: 7, ..Default::default() }.encode(),
         layout::ContextChange { what: 1, sequence: -1, last: -1, ticks: 8, ..Default::default() }
             .encode(),
+        layout::Driver { backend: 1, version: 3, ..Default::default() }.encode(),
         layout::Sample { sensor: 1, value: 7, monotonic_ns: 2_100, ..Default::default() }.encode(),
         layout::MemoryKind { usage: 1, memory: 1, type_name: 3, ..Default::default() }.encode(),
         layout::HostTask { split: 1, name: 1, start: 3, end: 4, ..Default::default() }.encode(),

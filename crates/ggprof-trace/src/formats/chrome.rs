@@ -111,7 +111,7 @@ impl Tracks {
         }
         let mut lane = vec![0; trace.events.len()];
         let mut lanes = Vec::with_capacity(order.len());
-        let starts = trace.events.starts();
+        let starts: Vec<u64> = trace.events.starts().collect();
         for ids in &mut order {
             ids.sort_by_key(|id| starts[id.0 as usize]);
             let mut by_kind = [Lanes::default(), Lanes::default()];
@@ -273,7 +273,7 @@ impl<W: Write> Writer<W> {
         self.number(event.split)?;
         if let Some(run) = event.graph_run {
             self.out.write_all(b",\"graph_run\":")?;
-            self.number(run.0)?;
+            self.number(trace.run_number(run))?;
         }
         write!(self.out, ",\"measured\":\"{}\"", event.measured.name())?;
         self.out.write_all(arguments.as_bytes())?;
@@ -372,10 +372,10 @@ mod tests {
                 {"ph":"M","pid":2,"tid":2,"name":"thread_sort_index","args":{"sort_index":2}},
                 {"ph":"M","pid":2,"tid":3,"name":"thread_name","args":{"name":"copies"}},
                 {"ph":"M","pid":2,"tid":3,"name":"thread_sort_index","args":{"sort_index":3}},
-                {"ph":"X","pid":2,"tid":3,"ts":1.000,"dur":1.000,"name":"copy_H2D","cat":"copy","args":{"bytes":128,"split":0,"graph_run":0,"measured":"unknown","tensor":"embd"}},
-                {"ph":"X","pid":2,"tid":1,"ts":2.000,"dur":3.001,"name":"MUL_MAT","cat":"compute","args":{"bytes":32,"split":0,"graph_run":0,"measured":"unknown","tensor":"Qcur-0","sources":"[32, 8] q4_0 x [32] f32","output":"[8] f32"}},
-                {"ph":"X","pid":2,"tid":2,"ts":4.000,"dur":0.500,"name":"ADD","cat":"compute","args":{"bytes":0,"split":0,"graph_run":0,"measured":"unknown","tensor":"a\"</script>"}},
-                {"ph":"X","pid":2,"tid":1,"ts":5.001,"dur":0.999,"name":"ADD","cat":"compute","args":{"bytes":0,"split":0,"graph_run":0,"measured":"unknown","tensor":"b","fused":"ADD+ADD"}},
+                {"ph":"X","pid":2,"tid":3,"ts":1.000,"dur":1.000,"name":"copy_H2D","cat":"copy","args":{"bytes":128,"split":0,"graph_run":1,"measured":"unknown","tensor":"embd"}},
+                {"ph":"X","pid":2,"tid":1,"ts":2.000,"dur":3.001,"name":"MUL_MAT","cat":"compute","args":{"bytes":32,"split":0,"graph_run":1,"measured":"unknown","tensor":"Qcur-0","sources":"[32, 8] q4_0 x [32] f32","output":"[8] f32"}},
+                {"ph":"X","pid":2,"tid":2,"ts":4.000,"dur":0.500,"name":"ADD","cat":"compute","args":{"bytes":0,"split":0,"graph_run":1,"measured":"unknown","tensor":"a\"</script>"}},
+                {"ph":"X","pid":2,"tid":1,"ts":5.001,"dur":0.999,"name":"ADD","cat":"compute","args":{"bytes":0,"split":0,"graph_run":1,"measured":"unknown","tensor":"b","fused":"ADD+ADD"}},
                 {"ph":"s","id":0,"pid":2,"tid":3,"ts":1.000,"name":"copy","cat":"copy"},
                 {"ph":"f","bp":"e","id":0,"pid":2,"tid":1,"ts":2.000,"name":"copy","cat":"copy"}
                 ]}

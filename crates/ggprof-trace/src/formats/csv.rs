@@ -18,7 +18,7 @@ pub fn write(trace: &Trace, mut out: impl Write) -> io::Result<()> {
         write!(out, "{},{before},{},", event.kind.name(), backend.id)?;
         write!(out, "{},{},", field(&backend.name), event.split)?;
         if let Some(run) = event.graph_run {
-            write!(out, "{}", run.0)?;
+            write!(out, "{}", trace.run_number(run))?;
         }
         write!(out, ",{},{},{},{after},", event.start_ns, event.duration_ns, event.bytes)?;
         write!(out, "{},", event.measured.name())?;
@@ -97,9 +97,9 @@ mod tests {
         write(&trace, &mut csv).unwrap();
         expect![[r#"
             type,op,sub_op,fusion,tensor,backend_id,backend,split_id,graph_run,start_ns,duration_ns,bytes,output,sources,measured,threads,busy_sum_ns,busy_max_ns,wait_sum_ns,charged_ns,kernels
-            OP,MUL_MAT,,,Qcur-0,0,GPU,0,0,10,20,64,"[8, 2] f32","[32, 8] q4_0 x [32, 2] f32",device,,,,,20,
-            OP,RMS_NORM,,RMS_NORM+MUL,norm-0,0,GPU,1,0,30,5,0,,,unknown,,,,,5,
-            COPY,copy_H2D,,,'@x,0,GPU,0,0,0,10,8,,[2] f32,unknown,,,,,10,
+            OP,MUL_MAT,,,Qcur-0,0,GPU,0,1,10,20,64,"[8, 2] f32","[32, 8] q4_0 x [32, 2] f32",device,,,,,20,
+            OP,RMS_NORM,,RMS_NORM+MUL,norm-0,0,GPU,1,1,30,5,0,,,unknown,,,,,5,
+            COPY,copy_H2D,,,'@x,0,GPU,0,1,0,10,8,,[2] f32,unknown,,,,,10,
         "#]].assert_eq(&String::from_utf8(csv).unwrap());
     }
 }

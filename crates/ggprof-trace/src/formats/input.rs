@@ -26,7 +26,11 @@ const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// Reads a recording of any known format, compressed or not.
-pub fn read(input: impl Read) -> Result<Trace, ReadError> {
+pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+    read_any(&mut input)
+}
+
+fn read_any(input: &mut dyn Read) -> Result<Trace, ReadError> {
     let (start, whole) = first_bytes(BufReader::with_capacity(64 * 1024, input))?;
     if start.is_empty() {
         Err(ReadError::Empty)

@@ -24,6 +24,8 @@ pub struct Slice {
 #[derive(Debug)]
 pub struct Counter {
     pub name: String,
+    /// Of the machine with this number.
+    pub machine: u16,
     pub unit: &'static str,
     /// When it became what.
     pub steps: Vec<(u64, f64)>,

@@ -1,11 +1,13 @@
 //! What processes computed for each other, and what that says of their clocks.
 
-use super::ClockShift;
 use super::answers::{self, Answer};
 use super::clock_line::{Bound, ClockLine, Side, fit};
+use super::host_clocks::ClockShift;
 use super::matching::{Match, Pair, matches};
 use super::same_bytes;
-use crate::model::{BackendIndex, GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace};
+use crate::model::{
+    BackendIndex, DayClock, GraphCall, ProcessClock, ProcessIndex, RemoteLink, Trace,
+};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 
@@ -52,11 +54,15 @@ pub(super) fn find(recordings: &[Trace], clocks: &mut [ClockShift]) -> Exchanges
     by_size.sort_by_key(|found| Reverse(found.pairs.len()));
     let mut is_aligned = vec![false; recordings.len()];
     for one in by_size {
-        let answers = answers::answers(&recordings[one.client], &one.endpoint);
-        let mut bounds = bounds(recordings, one, &answers);
-        bounds.extend(same_bytes::bounds(&recordings[one.client], &recordings[one.server]));
-        if !std::mem::replace(&mut is_aligned[one.server], true) {
-            align(recordings, clocks, one, &bounds);
+        let answers = answers_of(recordings, one);
+        let bounds = all_bounds(recordings, one, &answers);
+        if !is_aligned[one.server] {
+            let whole = of_machines(recordings, clocks, &found, one);
+            // A client has servers that are brought to its own clock.
+            let may_move = |at: usize| found.iter().all(|it| it.client != at);
+            for at in align(recordings, clocks, one, (&bounds, &whole), may_move) {
+                is_aligned[at] = true;
+            }
         }
         exchanges.links.push(link(recordings, clocks, one, &bounds));
         for pair in &one.pairs {
@@ -72,6 +78,17 @@ pub(super) fn find(recordings: &[Trace], clocks: &mut [ClockShift]) -> Exchanges
 fn calls(recordings: &[Trace], found: &Match, pair: &Pair) -> (GraphCall, GraphCall) {
     let client = recordings[found.client].graph_calls[pair.client];
     (client, recordings[found.server].graph_calls[pair.server])
+}
+
+fn answers_of(recordings: &[Trace], found: &Match) -> Vec<Answer> {
+    answers::answers(&recordings[found.client], &found.endpoint)
+}
+
+/// What pairs and bytes say of the distance of two clocks.
+fn all_bounds(recordings: &[Trace], found: &Match, answers: &[Answer]) -> Vec<Bound> {
+    let mut bounds = bounds(recordings, found, answers);
+    bounds.extend(same_bytes::bounds(&recordings[found.client], &recordings[found.server]));
+    bounds
 }
 
 /// No run begins before its call, or ends after the client has its results.
@@ -92,8 +109,7 @@ fn misfit(recordings: &[Trace], clocks: &[ClockShift], found: &Match) -> u64 {
     let some = found.pairs.len().div_ceil(ENOUGH_PAIRS).max(1);
     let pairs = found.pairs.iter().step_by(some).copied().collect();
     let found = Match { pairs, ..found.clone() };
-    let answers = answers::answers(&recordings[found.client], &found.endpoint);
-    let bounds = bounds(recordings, &found, &answers);
+    let bounds = bounds(recordings, &found, &answers_of(recordings, &found));
     match share_clock(clocks, &found) {
         true => ClockLine::SAME.violations(&bounds, own_error_ns(recordings, &found)),
         false => fit(&bounds).map_or(0, |fit| fit.slack_ns),
@@ -101,34 +117,72 @@ fn misfit(recordings: &[Trace], clocks: &[ClockShift], found: &Match) -> u64 {
 }
 
 fn share_clock(clocks: &[ClockShift], found: &Match) -> bool {
-    [found.client, found.server].iter().all(|&at| clocks[at].clock == ProcessClock::Shared)
+    clocks[found.client].machine == clocks[found.server].machine
 }
 
 /// How far the times of both recordings can be off by themselves.
 fn own_error_ns(recordings: &[Trace], found: &Match) -> u64 {
     let error = |at: usize| recordings[at].provenance.as_ref().and_then(|it| it.clock_error_ns);
-    error(found.client).unwrap_or(0) + error(found.server).unwrap_or(0)
+    error(found.client).unwrap_or(0).saturating_add(error(found.server).unwrap_or(0))
 }
 
-/// Brings the server's clock to the client's, unless it is the same one. Where a file says so and the
-/// times say otherwise, the times are right.
-fn align(recordings: &[Trace], clocks: &mut [ClockShift], found: &Match, bounds: &[Bound]) {
+/// All that the machines of a client and a server say of each other's clocks.
+fn of_machines(
+    recordings: &[Trace],
+    clocks: &[ClockShift],
+    found: &[Match],
+    one: &Match,
+) -> Vec<Bound> {
+    let machines = |it: &Match| (clocks[it.client].machine, clocks[it.server].machine);
+    let same = found.iter().filter(|it| machines(it) == machines(one));
+    let bounds = same.flat_map(|it| all_bounds(recordings, it, &answers_of(recordings, it)));
+    bounds.collect()
+}
+
+/// Brings the server's clock to the client's, unless it is the same one, and with it the clocks of all
+/// that ran on its machine; which these are. Where a file says that two machines are one and the times
+/// say otherwise, the times are right.
+fn align(
+    recordings: &[Trace],
+    clocks: &mut [ClockShift],
+    found: &Match,
+    (own, whole): (&[Bound], &[Bound]),
+    may_move: impl Fn(usize) -> bool,
+) -> Vec<usize> {
     let own_error_ns = own_error_ns(recordings, found);
-    let is_same = ClockLine::SAME.violations(bounds, own_error_ns) == 0;
-    if share_clock(clocks, found) && is_same {
-        return;
+    let is_same = ClockLine::SAME.violations(own, own_error_ns) == 0;
+    let (client, server) = (clocks[found.client], clocks[found.server]);
+    let are_one = client.machine == server.machine;
+    if are_one && is_same {
+        return vec![found.server];
     }
-    let Some(fit) = fit(bounds) else { return };
-    clocks[found.server] = ClockShift {
+    let Some(of_own) = fit(own) else { return vec![found.server] };
+    let of_whole = fit(whole).filter(|it| it.slack_ns <= of_own.slack_ns.max(own_error_ns));
+    let of_whole = of_whole.filter(|_| !are_one);
+    let fit = of_whole.unwrap_or(of_own);
+    let mut shift = ClockShift {
         line: fit.line,
         client: Some(found.client),
-        ns: clocks[found.client].ns,
+        ns: client.ns,
+        day_clock: DayClock::NotAsked,
         clock: ProcessClock::Exchanges {
             ahead_ns: fit.line.ahead_ns,
             drift_ppb: (fit.line.drift * 1e9).round() as i64,
             error_ns: fit.error_ns.saturating_add(own_error_ns),
         },
+        machine: server.machine,
     };
+    if of_whole.is_none() && clocks.iter().filter(|it| it.machine == server.machine).count() > 1 {
+        let most = clocks.iter().map(|it| it.machine).max().unwrap_or(0);
+        shift.machine = most.saturating_add(1);
+        clocks[found.server] = shift;
+        return vec![found.server];
+    }
+    let is_moved = |at: usize| clocks[at].machine == server.machine && may_move(at);
+    let all = (0..clocks.len()).filter(|&at| at == found.server || is_moved(at));
+    let all: Vec<usize> = all.collect();
+    all.iter().for_each(|&at| clocks[at] = shift);
+    all
 }
 
 fn distance_ns(from: u64, to: u64) -> i64 {
@@ -150,7 +204,7 @@ fn link(
         trace.graph_calls.iter().filter(to).count() as u64
     };
     // A line is rounded to nanoseconds.
-    let error_ns = own_error_ns(recordings, found) + 1;
+    let error_ns = own_error_ns(recordings, found).saturating_add(1);
     RemoteLink {
         client: ProcessIndex(found.client as u16),
         server: ProcessIndex(found.server as u16),

@@ -45,7 +45,13 @@ impl Backend {
         ggprof_ggml::endpoint(&self.name)
     }
 
-    /// What people call it: its process and device where there are several processes, the device where it is known ("CUDA0"), else the backend's name.
+    /// Whether it is ggml's for NVIDIA's devices.
+    pub fn is_cuda(&self) -> bool {
+        self.device_label().starts_with("CUDA")
+    }
+
+    /// What people call it: its process and device where there are several processes, the device where
+    /// it is known ("CUDA0"), else the backend's name.
     pub fn label(&self) -> &str {
         if !self.called.is_empty() {
             return &self.called;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BatchId(pub u32);
 
-/// A call of `llama_decode` or `llama_encode`, and the batch it was given.
+/// A call of `llama_decode` or `llama_encode`, and the batch it was given; or a graph run, and the tokens
+/// whose positions it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Batch {
     /// Which call of the process it is, those that were not recorded included.
@@ -15,6 +16,10 @@ pub struct Batch {
     pub start_ns: u64,
     /// When the call returned; `None` if recording had stopped by then.
     pub end_ns: Option<u64>,
+    /// No call was seen: this is a graph run with tokens at these positions. The numbers of its sequences
+    /// mean nothing.
+    #[serde(default)]
+    pub is_from_positions: bool,
     pub function: BatchFunction,
     /// `None` if the batch could not be read.
     pub tokens: Option<u32>,

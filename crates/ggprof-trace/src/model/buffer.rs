@@ -18,6 +18,15 @@ pub struct Buffer {
     pub died_ns: Option<u64>,
 }
 
+/// How much memory a device said was free, when the program asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FreeMemory {
+    pub device: String,
+    pub free_bytes: u64,
+    pub total_bytes: u64,
+    pub at_ns: u64,
+}
+
 /// What the program told ggml that a buffer is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BufferUsage {

@@ -1,9 +1,12 @@
-//! What happened, in columns: about 40 bytes per event, so a million events take 40 MB.
+//! What happened, in columns: less than 30 bytes per event, so a million events take 30 MB.
 
 use super::backend::BackendIndex;
+use super::folds::Folds;
 use super::graph_run::GraphRunId;
 use super::narrow::Narrow;
 use super::node::NodeId;
+use super::node_bytes::NodeBytes;
+use super::stretches::{Placed, Stretches};
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -105,6 +108,39 @@ pub struct NewEvent {
     pub threads: Option<ThreadFold>,
 }
 
+impl NewEvent {
+    fn stretch(&self) -> Stretch {
+        Stretch {
+            kind: self.kind,
+            backend: self.backend,
+            source_backend: self.source_backend,
+            split: self.split,
+            graph_run: self.graph_run,
+        }
+    }
+}
+
+/// One of the events of a stretch, as a reader hands it over: what they do not have in common.
+#[derive(Debug, Clone, Copy)]
+pub struct NewInStretch {
+    pub node: NodeId,
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub bytes: u64,
+    pub measured: Measured,
+    pub threads: Option<ThreadFold>,
+}
+
+impl NewInStretch {
+    /// Those of its times but the start.
+    #[inline]
+    fn bits(&self) -> u64 {
+        let fold = self.threads.unwrap_or_default();
+        let of_threads = fold.busy_sum_ns | fold.wait_sum_ns | fold.busy_max_ns;
+        self.duration_ns | of_threads
+    }
+}
+
 /// An event as a question reads it.
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
@@ -147,67 +183,19 @@ pub struct Stretch {
     pub graph_run: Option<GraphRunId>,
 }
 
-/// The shares of all events' threads.
-#[derive(Debug, Clone, Default)]
-struct Folds {
-    threads: Vec<u16>,
-    busy_sum_ns: Narrow,
-    wait_sum_ns: Narrow,
-    busy_max_ns: Narrow,
-}
-
-impl Folds {
-    #[inline]
-    fn push(&mut self, fold: ThreadFold) {
-        // No machine has more.
-        self.threads.push(fold.threads.min(u16::MAX.into()) as u16);
-        self.busy_sum_ns.push(fold.busy_sum_ns);
-        self.wait_sum_ns.push(fold.wait_sum_ns);
-        self.busy_max_ns.push(fold.busy_max_ns);
-    }
-
-    /// None up to this event.
-    fn fill_up(&mut self, length: usize) {
-        self.threads.resize(length.max(self.threads.len()), 0);
-        self.busy_sum_ns.fill_up(length);
-        self.wait_sum_ns.fill_up(length);
-        self.busy_max_ns.fill_up(length);
-    }
-
-    fn reserve(&mut self, more: usize) {
-        self.threads.reserve_exact(more);
-        self.busy_sum_ns.reserve(more);
-        self.wait_sum_ns.reserve(more);
-        self.busy_max_ns.reserve(more);
-    }
-
-    #[inline]
-    fn get(&self, at: usize) -> Option<ThreadFold> {
-        let threads = self.threads.get(at).copied().filter(|&threads| threads > 0)?;
-        Some(ThreadFold {
-            busy_sum_ns: self.busy_sum_ns.get(at),
-            wait_sum_ns: self.wait_sum_ns.get(at),
-            busy_max_ns: self.busy_max_ns.get(at),
-            threads: threads.into(),
-        })
-    }
-}
-
-/// All events, in the order of the recording: 25 bytes for each, and 14 more for one that ran on
+/// All events, in the order of the recording: 13 bytes for each, and 14 more for one that ran on
 /// threads.
 #[derive(Debug, Default)]
 pub struct Events {
-    /// Each with its first event; by that.
-    stretches: Vec<(u32, Stretch)>,
-    /// Of each event, its place among the stretches.
-    stretch: Vec<u32>,
-    start_ns: Vec<u64>,
+    stretches: Stretches,
+    /// Counted from a time that the stretch has; what is before it wraps around.
+    start_ns: Narrow,
     duration_ns: Narrow,
-    bytes: Narrow,
+    bytes: NodeBytes,
     node: Vec<NodeId>,
     measured: Vec<Measured>,
-    /// Empty until the first event with thread data; then one entry per event.
-    folds: Folds,
+    /// `None` until the first event with thread data; then one entry per event.
+    folds: Option<Folds>,
     /// First start and last end.
     span_ns: Option<(u64, u64)>,
     /// How many events there will be, once that is known.
@@ -222,10 +210,8 @@ impl Events {
     /// Makes room for so many events, and no more.
     pub fn reserve(&mut self, more: usize) {
         self.expected = self.len() + more;
-        self.stretch.reserve_exact(more);
-        self.start_ns.reserve_exact(more);
+        self.start_ns.reserve(more);
         self.duration_ns.reserve(more);
-        self.bytes.reserve(more);
         self.node.reserve_exact(more);
         self.measured.reserve_exact(more);
     }
@@ -233,47 +219,51 @@ impl Events {
     /// Appends an event. Its end must not overflow (readers check).
     #[inline]
     pub fn push(&mut self, event: NewEvent) -> EventId {
+        let NewEvent { node, start_ns, duration_ns, bytes, measured, threads, .. } = event;
         let id = EventId(self.len() as u32);
-        if !self.charged_ns.is_empty() {
-            self.charged_ns.push(event.duration_ns);
-        }
-        let stretch = Stretch {
-            kind: event.kind,
-            backend: event.backend,
-            source_backend: event.source_backend,
-            split: event.split,
-            graph_run: event.graph_run,
-        };
-        if self.stretches.last().is_none_or(|(_, last)| *last != stretch) {
-            self.stretches.push((id.0, stretch));
-        }
-        self.stretch.push(self.stretches.len() as u32 - 1);
-        // Readers refuse events whose end would overflow.
-        let (start_ns, end_ns) = (event.start_ns, event.start_ns + event.duration_ns);
-        let (first_ns, last_ns) = self.span_ns.unwrap_or((start_ns, end_ns));
-        self.span_ns = Some((first_ns.min(start_ns), last_ns.max(end_ns)));
-        self.start_ns.push(event.start_ns);
-        self.duration_ns.push(event.duration_ns);
-        self.bytes.push(event.bytes);
-        self.node.push(event.node);
-        self.measured.push(event.measured);
-        match event.threads {
-            Some(fold) => {
-                if self.folds.threads.len() < id.0 as usize || id.0 == 0 {
-                    self.begin_folds(id.0 as usize);
-                }
-                self.folds.push(fold);
-            }
-            None if !self.folds.threads.is_empty() => self.folds.push(ThreadFold::default()),
-            None => {}
-        }
+        let new = NewInStretch { node, start_ns, duration_ns, bytes, measured, threads };
+        self.extend(event.stretch(), &[new]);
         id
+    }
+
+    /// Appends events that have this in common, one column after the other.
+    #[inline]
+    pub fn extend(&mut self, stretch: Stretch, events: &[NewInStretch]) {
+        let Some(first) = events.first() else { return };
+        let before = self.len();
+        let from_ns = self.stretches.extend(stretch, first.start_ns, events.len());
+        // Readers refuse events whose end would overflow.
+        let ends = events.iter().map(|it| it.start_ns + it.duration_ns);
+        let span = self.span_ns.unwrap_or((first.start_ns, 0));
+        let first_ns = events.iter().map(|it| it.start_ns).fold(span.0, u64::min);
+        self.span_ns = Some((first_ns, ends.fold(span.1, u64::max)));
+        let starts = events.iter().map(|it| it.start_ns.wrapping_sub(from_ns));
+        self.start_ns.extend(starts.clone(), starts.fold(0, |bits, start| bits | start));
+        // No number has a bit that is not here.
+        let limit = events.iter().fold(0, |bits, it| bits | it.bits());
+        self.duration_ns.extend(events.iter().map(|it| it.duration_ns), limit);
+        for (at, it) in (before as u32..).zip(events) {
+            self.bytes.push(at, it.node, it.bytes);
+        }
+        self.node.extend(events.iter().map(|it| it.node));
+        self.measured.extend(events.iter().map(|it| it.measured));
+        if !self.charged_ns.is_empty() {
+            self.charged_ns.extend(events.iter().map(|it| it.duration_ns), limit);
+        }
+        if self.folds.is_none() && events.iter().any(|it| it.threads.is_some()) {
+            self.begin_folds(before);
+        }
+        if let Some(folds) = &mut self.folds {
+            folds.extend(events.iter().map(|it| it.threads.unwrap_or_default()), limit);
+        }
     }
 
     #[cold]
     fn begin_folds(&mut self, length: usize) {
-        self.folds.reserve(self.expected.saturating_sub(self.folds.threads.len()));
-        self.folds.fill_up(length);
+        let mut folds = Folds::default();
+        folds.reserve(self.expected.max(length));
+        folds.extend(std::iter::repeat_n(ThreadFold::default(), length), 0);
+        self.folds = Some(folds);
     }
 
     pub(super) fn span_ns(&self) -> Option<(u64, u64)> {
@@ -282,7 +272,7 @@ impl Events {
 
     #[inline]
     pub fn len(&self) -> usize {
-        self.start_ns.len()
+        self.duration_ns.len()
     }
 
     #[inline]
@@ -292,26 +282,26 @@ impl Events {
 
     #[inline(always)]
     pub fn get(&self, id: EventId) -> Event {
-        let at = id.0 as usize;
-        self.event(id, &self.stretches[self.stretch[at] as usize].1)
+        self.event(id, self.stretches.of(id.0 as usize))
     }
 
     /// What is not looked at costs nothing, if this is part of the loop that looks.
     #[inline(always)]
-    fn event(&self, id: EventId, stretch: &Stretch) -> Event {
+    fn event(&self, id: EventId, placed: &Placed) -> Event {
         let at = id.0 as usize;
-        let duration_ns = self.duration_ns.get(at);
+        let Placed { from_ns, stretch, .. } = placed;
+        let (node, duration_ns) = (self.node[at], self.duration_ns.get(at));
         Event {
             id,
             kind: stretch.kind,
-            node: self.node[at],
+            node,
             backend: stretch.backend,
             source_backend: stretch.source_backend,
             split: stretch.split,
             graph_run: stretch.graph_run,
-            start_ns: self.start_ns[at],
+            start_ns: from_ns.wrapping_add(self.start_ns.get(at)),
             duration_ns,
-            bytes: self.bytes.get(at),
+            bytes: self.bytes.get(id.0, node),
             measured: self.measured[at],
             charged_ns: if self.charged_ns.is_empty() {
                 duration_ns
@@ -323,30 +313,44 @@ impl Events {
 
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Event> + '_ {
-        (0..self.len() as u32).map(move |at| self.get(EventId(at)))
+        let mut place = 0;
+        (0..self.len() as u32).map(move |at| {
+            place = self.stretches.onward(place, at as usize);
+            self.event(EventId(at), self.stretches.at(place))
+        })
     }
 
     /// Neighbouring events that have much in common, together. Who needs no more than that need not
     /// look at every event.
     #[inline]
     pub fn stretches(&self) -> impl Iterator<Item = (&Stretch, Range<u32>)> {
-        let ends = self.stretches.iter().skip(1).map(|(first, _)| *first);
-        let ends = ends.chain([self.len() as u32]);
-        self.stretches.iter().zip(ends).map(|((first, stretch), end)| (stretch, *first..end))
+        self.stretches.iter().map(|(placed, events)| (&placed.stretch, events))
     }
 
-    /// One of a stretch's events.
-    #[inline(always)]
-    pub fn in_stretch(&self, at: u32, stretch: &Stretch) -> Event {
-        self.event(EventId(at), stretch)
+    /// A stretch by its place among all.
+    #[inline]
+    pub fn stretch(&self, place: u32) -> &Stretch {
+        &self.stretches.at(place).stretch
+    }
+
+    /// The stretch that an event is part of.
+    #[inline]
+    pub fn stretch_of(&self, id: EventId) -> &Stretch {
+        self.stretch(self.place_of(id))
+    }
+
+    /// The place of that stretch among all.
+    #[inline]
+    pub fn place_of(&self, id: EventId) -> u32 {
+        self.stretches.place(id.0 as usize)
     }
 
     /// The events of one kind.
     #[inline]
     pub fn of_kind(&self, kind: EventKind) -> impl Iterator<Item = Event> + '_ {
-        let of_kind = self.stretches().filter(move |(stretch, _)| stretch.kind == kind);
+        let of_kind = self.stretches.iter().filter(move |(placed, _)| placed.stretch.kind == kind);
         of_kind
-            .flat_map(move |(stretch, range)| range.map(move |at| self.event(EventId(at), stretch)))
+            .flat_map(move |(placed, range)| range.map(move |at| self.event(EventId(at), placed)))
     }
 
     pub fn copies(&self) -> impl Iterator<Item = Event> + '_ {
@@ -354,8 +358,58 @@ impl Events {
     }
 
     #[inline]
-    pub fn starts(&self) -> &[u64] {
-        &self.start_ns
+    pub fn start(&self, id: EventId) -> u64 {
+        let at = id.0 as usize;
+        self.stretches.of(at).from_ns.wrapping_add(self.start_ns.get(at))
+    }
+
+    /// The same if the place of its stretch among all is known.
+    #[inline]
+    pub fn start_in(&self, place: u32, id: EventId) -> u64 {
+        self.stretches.at(place).from_ns.wrapping_add(self.start_ns.get(id.0 as usize))
+    }
+
+    /// When each event begins.
+    #[inline]
+    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.stretches.iter().flat_map(|(placed, events)| {
+            let starts = self.start_ns.of(events.start as usize..events.end as usize);
+            starts.map(|start_ns| placed.from_ns.wrapping_add(start_ns))
+        })
+    }
+
+    /// Start and end of each of some events of one stretch.
+    #[inline]
+    pub fn spans(&self, events: Range<u32>) -> impl ExactSizeIterator<Item = (u64, u64)> + '_ {
+        let events = events.start as usize..events.end as usize;
+        let from_ns = if events.is_empty() { 0 } else { self.stretches.of(events.start).from_ns };
+        let starts = self.start_ns.of(events.clone()).map(move |it| from_ns.wrapping_add(it));
+        starts.zip(self.duration_ns.of(events)).map(|(start_ns, ns)| (start_ns, start_ns + ns))
+    }
+
+    /// What counts as the time of each of some events; see [`Event::charged_ns`].
+    #[inline]
+    pub fn charges_of(&self, events: Range<u32>) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.charge_column().of(events.start as usize..events.end as usize)
+    }
+
+    /// Output sizes of some ops, or sizes of copies.
+    #[inline]
+    pub fn bytes_of(&self, events: Range<u32>) -> impl Iterator<Item = u64> + '_ {
+        let nodes = self.nodes_of(events.clone()).iter();
+        events.zip(nodes).map(|(at, &node)| self.bytes.get(at, node))
+    }
+
+    /// What some events compute or copy.
+    #[inline]
+    pub fn nodes_of(&self, events: Range<u32>) -> &[NodeId] {
+        &self.node[events.start as usize..events.end as usize]
+    }
+
+    /// How some events were measured.
+    #[inline]
+    pub fn measured_of(&self, events: Range<u32>) -> &[Measured] {
+        &self.measured[events.start as usize..events.end as usize]
     }
 
     /// What each event computes or copies.
@@ -395,15 +449,29 @@ impl Events {
         if self.charged_ns.is_empty() { &self.duration_ns } else { &self.charged_ns }
     }
 
+    /// How many threads an event ran on, and how long they worked; `None` if it is not known.
+    #[inline]
+    pub fn busy_threads(&self, id: EventId) -> Option<(u32, u64)> {
+        let busy = self.folds.as_ref()?.busy(id.0 as usize);
+        Some(busy).filter(|(threads, _)| *threads > 0)
+    }
+
     /// The folded thread data of an event that ran on threads.
     #[inline]
     pub fn threads(&self, id: EventId) -> Option<ThreadFold> {
-        self.folds.get(id.0 as usize)
+        self.folds.as_ref()?.get(id.0 as usize)
+    }
+
+    /// The same of several, if such data was recorded: of no threads for those that ran on none.
+    #[inline]
+    pub fn folds(&self, events: Range<u32>) -> Option<impl Iterator<Item = ThreadFold> + '_> {
+        let folds = self.folds.as_ref()?;
+        Some(folds.of(events.start as usize..events.end as usize))
     }
 
     /// The most threads that an event ran on; `None` if none says.
     pub fn most_threads(&self) -> Option<u32> {
-        self.folds.threads.iter().copied().max().filter(|&most| most > 0).map(u32::from)
+        self.folds.as_ref()?.most_threads().filter(|&most| most > 0)
     }
 
     /// What counts as the event's time, in place of its duration.
@@ -420,13 +488,10 @@ impl Events {
 
     /// The graph run of every event, in their order.
     pub fn set_graph_runs(&mut self, runs: impl IntoIterator<Item = Option<GraphRunId>>) {
-        let old = std::mem::take(&mut self.stretches);
-        for (at, graph_run) in (0..).zip(runs).take(self.stretch.len()) {
-            let stretch = Stretch { graph_run, ..old[self.stretch[at as usize] as usize].1 };
-            if self.stretches.last().is_none_or(|(_, last)| *last != stretch) {
-                self.stretches.push((at, stretch));
-            }
-            self.stretch[at as usize] = self.stretches.len() as u32 - 1;
-        }
+        let mut runs = runs.into_iter();
+        self.stretches.change(|stretch| match runs.next() {
+            Some(graph_run) => Stretch { graph_run, ..*stretch },
+            None => *stretch,
+        });
     }
 }

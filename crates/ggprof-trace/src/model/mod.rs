@@ -7,10 +7,12 @@ mod coverage;
 mod device_work;
 mod event;
 mod experts;
+mod folds;
 mod graph_run;
 mod loss;
 mod narrow;
 mod node;
+mod node_bytes;
 mod op_numbers;
 mod placement;
 mod process;
@@ -18,25 +20,27 @@ mod provenance;
 mod remote;
 mod sensor;
 pub mod shape_text;
+mod stretches;
 mod strings;
 mod tensor;
 
 pub use backend::{Backend, BackendIndex, DeviceType};
 pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
-pub use buffer::{Buffer, BufferUsage};
-pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
+pub use buffer::{Buffer, BufferUsage, FreeMemory};
+pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy, how_key, what_key};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{
-    Event, EventId, EventKind, Events, Measured, NewEvent, Stretch, ThreadFold, ThreadShare,
+    Event, EventId, EventKind, Events, Measured, NewEvent, NewInStretch, Stretch, ThreadFold,
+    ThreadShare,
 };
 pub use experts::{ExpertUse, ExpertUses};
-pub use graph_run::{GraphRun, GraphRunId};
+pub use graph_run::{Gap, GraphRun, GraphRunId};
 pub use loss::{Dropped, Loss, LossKind, Stopped};
 pub use node::{Member, Node, NodeId, NodeTable, Origin, Signature, SignatureId};
 pub use op_numbers::OpNumbers;
 pub use placement::{Answer, CopyEnds, MemoryIndex, MemoryKind, Placement};
 pub use process::{Process, ProcessClock, ProcessIndex};
-pub use provenance::{Extent, Ggml, Provenance};
+pub use provenance::{DayClock, Extent, Ggml, Provenance};
 pub use remote::{GraphCall, RemoteLink, RemoteRun, Transfer};
 pub use sensor::{Quantity, Sensor};
 pub use strings::{StringId, StringTable};
@@ -69,6 +73,8 @@ pub struct Trace {
     pub host_tasks: Vec<HostTask>,
     /// Memory for tensors, in the order in which it was had.
     pub buffers: Vec<Buffer>,
+    /// What devices said of their memory, the last of each.
+    pub free_memory: Vec<FreeMemory>,
     /// The kinds of memory that copies and placements speak of.
     pub memory_kinds: Vec<MemoryKind>,
     /// By node and backend; none where nodes were not asked about.
@@ -88,6 +94,12 @@ pub struct Trace {
     pub graph_runs_inferred: bool,
     /// It is a part of what was recorded: others were left out on purpose.
     pub is_part: bool,
+    /// The graph runs that were left out then, each until its results were there: what the others are
+    /// depends on them.
+    pub left_out: Vec<GraphRun>,
+    /// Of a part: what devices timed outside of it, for estimates of what they did not time in it. Their
+    /// ids go on behind those of the events.
+    pub elsewhere: Vec<Event>,
     pub losses: Vec<Loss>,
     /// `None` for recordings whose writer notes nothing of the kind.
     pub provenance: Option<Provenance>,
@@ -106,6 +118,14 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// An event of the recording, or one that a part of it keeps for estimates.
+    pub fn event(&self, id: EventId) -> Event {
+        match (id.0 as usize).checked_sub(self.events.len()) {
+            Some(place) => self.elsewhere[place],
+            None => self.events.get(id),
+        }
+    }
+
     /// The text of an interned string.
     #[inline]
     pub fn text(&self, id: StringId) -> &str {
@@ -199,6 +219,23 @@ impl Trace {
         self.remote_links.iter().any(|link| Some(link.server) == process)
     }
 
+    /// Whether a process ran on a machine, or had servers there. All that was recorded did, where there is
+    /// one process.
+    pub fn uses_machine(&self, process: Option<ProcessIndex>, machine: u16) -> bool {
+        let is_on_it = |process: ProcessIndex| {
+            let process = self.processes.get(usize::from(process.0));
+            process.is_none_or(|process| process.machine == machine)
+        };
+        let Some(process) = process else { return true };
+        let mut links = self.remote_links.iter();
+        is_on_it(process) || links.any(|link| link.client == process && is_on_it(link.server))
+    }
+
+    /// Whether its recordings were made on several machines.
+    pub fn has_machines(&self) -> bool {
+        self.processes.iter().any(|process| process.machine != self.processes[0].machine)
+    }
+
     /// Whether a backend only stands for a server whose recording is here, too.
     pub fn stands_for_server(&self, index: BackendIndex) -> bool {
         self.remote_runs.iter().any(|run| run.backend == index)
@@ -219,6 +256,12 @@ impl Trace {
         let (at_ns, at_unix_ns) = *anchors.get(before)?;
         let since = i128::from(unix_ns) - i128::from(at_unix_ns) + i128::from(at_ns);
         Some(u64::try_from(since).unwrap_or(0))
+    }
+
+    /// Which graph run of the program it is, counted from 1: what every report calls it.
+    pub fn run_number(&self, run: GraphRunId) -> u64 {
+        let number = self.graph_runs.get(run.0 as usize).and_then(|run| run.number);
+        number.unwrap_or(u64::from(run.0) + 1)
     }
 
     /// First start and last end over all events; `None` without events.

@@ -1,5 +1,7 @@
 //! A column of numbers that are nearly always small.
 
+use std::ops::Range;
+
 /// Marks a number that is among the large ones.
 const LARGE: u32 = u32::MAX;
 
@@ -12,8 +14,7 @@ pub(super) struct Narrow {
 }
 
 impl Narrow {
-    #[inline]
-    pub(super) fn push(&mut self, number: u64) {
+    fn push(&mut self, number: u64) {
         let place = self.small.len() as u32;
         match u32::try_from(number) {
             Ok(small) if small != LARGE => self.small.push(small),
@@ -21,6 +22,16 @@ impl Narrow {
                 self.small.push(LARGE);
                 self.large.push((place, number));
             }
+        }
+    }
+
+    /// Appends numbers, none of which is greater than `limit`.
+    #[inline]
+    pub(super) fn extend(&mut self, numbers: impl ExactSizeIterator<Item = u64>, limit: u64) {
+        if limit < u64::from(LARGE) {
+            self.small.extend(numbers.map(|number| number as u32));
+        } else {
+            numbers.for_each(|number| self.push(number));
         }
     }
 
@@ -66,14 +77,19 @@ impl Narrow {
         self.small.reserve_exact(more);
     }
 
-    /// Zeros up to this length.
-    pub(super) fn fill_up(&mut self, length: usize) {
-        self.small.resize(length.max(self.small.len()), 0);
-    }
-
     #[inline]
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        (0..self.len()).map(|place| self.get(place))
+        self.of(0..self.len())
+    }
+
+    /// Those at some places.
+    #[inline]
+    pub(super) fn of(&self, places: Range<usize>) -> impl ExactSizeIterator<Item = u64> + '_ {
+        let first = places.start;
+        self.small[places].iter().enumerate().map(move |(at, &small)| match small {
+            LARGE => self.large_at((first + at) as u32),
+            small => small.into(),
+        })
     }
 }
 
@@ -85,8 +101,10 @@ mod tests {
     fn large_numbers_stand_apart_and_come_back() {
         let numbers = [0, 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX), u64::MAX, 7];
         let mut column = Narrow::default();
-        numbers.iter().for_each(|&number| column.push(number));
+        column.extend(numbers[..2].iter().copied(), 1);
+        column.extend(numbers[2..].iter().copied(), u64::MAX);
         assert_eq!(column.iter().collect::<Vec<_>>(), numbers);
+        assert_eq!(column.of(2..5).collect::<Vec<_>>(), numbers[2..5]);
         for (place, number) in [(0, u64::MAX), (3, 5), (4, 1 << 40), (5, u64::from(u32::MAX))] {
             column.set(place, number);
             assert_eq!(column.get(place), number);

@@ -21,6 +21,9 @@ pub struct Provenance {
     /// new one wherever the system's clock was set.
     #[serde(default)]
     pub clock_anchors: Vec<(u64, u64)>,
+    /// How far that time of day can be off.
+    #[serde(default, skip_serializing_if = "DayClock::is_not_asked")]
+    pub day_clock: DayClock,
     /// How far times can be off on the common clock; `None` where it cannot be told.
     pub clock_error_ns: Option<u64>,
     /// The same of the devices' clocks, the worst of them; `None` without any.
@@ -39,6 +42,33 @@ pub struct Provenance {
     /// recording was limited and older ones made room for them.
     #[serde(default)]
     pub newest_of: Option<u64>,
+}
+
+/// How well a machine knows the time of day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DayClock {
+    /// Nobody asked it.
+    #[default]
+    NotAsked,
+    /// Nobody sets it right, as the system says.
+    Free,
+    /// Within so many nanoseconds, as the system says.
+    Within(u64),
+}
+
+impl DayClock {
+    pub(super) fn is_not_asked(&self) -> bool {
+        *self == Self::NotAsked
+    }
+
+    /// How far two can be apart.
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Within(one), Self::Within(other)) => Self::Within(one.saturating_add(other)),
+            (Self::Free, _) | (_, Self::Free) => Self::Free,
+            _ => Self::NotAsked,
+        }
+    }
 }
 
 /// How much of the program's run was to be recorded.

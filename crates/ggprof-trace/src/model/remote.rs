@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A call to compute a graph that may have its other half in another process: on a backend that
 /// leaves the work to a server, or by a program that computes what it is told to, without a scheduler.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphCall {
     pub graph_run: GraphRunId,
     /// Its place among the splits of the run.

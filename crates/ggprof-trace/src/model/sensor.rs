@@ -8,6 +8,9 @@ pub struct Sensor {
     pub quantity: Quantity,
     /// The system's number of the device.
     pub device: u32,
+    /// Of the processes of a trace that was made of several recordings; 0 where there is one.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub machine: u16,
     /// The device's name.
     pub name: String,
     /// There is such a sensor, but the user may not read it.
@@ -74,6 +77,10 @@ impl Quantity {
             _ => return None,
         })
     }
+}
+
+fn is_first(machine: &u16) -> bool {
+    *machine == 0
 }
 
 impl Sensor {

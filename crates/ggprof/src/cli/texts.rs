@@ -27,7 +27,8 @@ Examples:
 
 Exit codes:
   0  done
-  1  failed; a file that could not be finished was not written
+  1  failed; a file that could not be finished was not written. Also if `--fail-if` names a phase that
+     there is not
   2  wrong command line
   3  done, but the recording is damaged, cut off or empty: see the warnings
   4  done, and a change that `--fail-if` names was found

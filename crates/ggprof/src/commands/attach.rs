@@ -66,7 +66,8 @@ fn begun(process: &Running, stood: &launch::Stood, duration: Option<Duration>) -
 
 /// From here on the program writes nothing more.
 fn stop(spools: &Spools) {
-    for recorded in launch::Recorded::alive(&spools.files()) {
+    let recorded = launch::Recorded::alive(&spools.files());
+    for recorded in recorded.iter().filter(|recorded| !recorded.has_given_up()) {
         if !matches!(recorded.stop(), Ok(true)) {
             messages::warning(
                 "the program is still computing; the end of the recording is missing",

@@ -25,7 +25,8 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
         );
     }
     for (file, output) in files.iter().flat_map(|file| outputs.iter().map(move |it| (file, it))) {
-        output.check(&[file])?;
+        let peaks = arguments.part.peaks.as_deref();
+        output.check(&[file.as_path()].into_iter().chain(peaks).collect::<Vec<_>>())?;
         if output.is_recording() {
             check_copy(arguments, file, output)?;
         }
@@ -42,8 +43,27 @@ fn to_tables(arguments: &ConvertArgs, files: &[PathBuf]) -> anyhow::Result<Outco
     let [directory] = &arguments.output[..] else {
         bail!("Tables are written into one directory. Name it once: --to parquet -o DIR.");
     };
-    tables::prepare(&directory.path)?;
-    of_each(arguments, files, |file, recording| tables::write(recording, file, &directory.path))
+    let _new_folders = tables::prepare(&directory.path)?;
+    let write = |file: &Path, recording: &Recording| {
+        tables::write(recording, file, &directory.path, arguments.with_hosts)
+    };
+    if let [_] = files {
+        return of_each(arguments, files, write);
+    }
+    // One of many that cannot be read does not keep the others from being written.
+    let (mut outcome, mut failed) = (Outcome::Done, Vec::new());
+    for file in files {
+        match opened(arguments, file) {
+            Ok(recording) if written(&recording, file, &write)? == Outcome::Done => {}
+            Ok(_) => outcome = Outcome::Incomplete,
+            Err(error) => failed.push(error),
+        }
+    }
+    if failed.len() == files.len() && !failed.is_empty() {
+        return Err(failed.swap_remove(0));
+    }
+    failed.iter().for_each(|error| messages::warning(&format!("{error:#}")));
+    Ok(if failed.is_empty() { outcome } else { Outcome::Incomplete })
 }
 
 /// Reads one recording after the other.
@@ -54,15 +74,27 @@ fn of_each(
 ) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
     for file in files {
-        let mut recording = Recording::open(file)?;
-        recording.select(&arguments.part)?;
-        write(file, &recording)?;
-        recording.warn_of_losses();
-        if recording.outcome() != Outcome::Done {
+        if written(&opened(arguments, file)?, file, &write)? != Outcome::Done {
             outcome = Outcome::Incomplete;
         }
     }
     Ok(outcome)
+}
+
+fn opened(arguments: &ConvertArgs, file: &Path) -> anyhow::Result<Recording> {
+    let mut recording = Recording::open(file)?;
+    recording.select(&arguments.part)?;
+    Ok(recording)
+}
+
+fn written(
+    recording: &Recording,
+    file: &Path,
+    write: &impl Fn(&Path, &Recording) -> anyhow::Result<()>,
+) -> anyhow::Result<Outcome> {
+    write(file, recording)?;
+    recording.warn_of_losses();
+    Ok(recording.outcome())
 }
 
 /// Whether the recording itself can be written: it is copied as it is, whole, from a file.

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     let (a, b) = sides(arguments)?;
-    let inputs: Vec<&Path> = a.iter().chain(b).map(PathBuf::as_path).collect();
+    let recordings = a.iter().chain(b).map(PathBuf::as_path);
+    let inputs: Vec<&Path> = recordings.chain(arguments.part.peaks.as_deref()).collect();
     arguments.print.check(&inputs)?;
     if let Some(page) = &arguments.html {
         page.check(&inputs)?;
@@ -79,6 +80,10 @@ pub(super) fn conclude(
     for (condition, found) in judged.fail_if.iter().zip(&found) {
         say(condition, *found);
     }
+    let lost = judged.fail_if.iter().zip(&found).find(|(_, found)| **found == Found::NoPhase);
+    if let Some((condition, _)) = lost.filter(|_| !found.contains(&Found::Fails)) {
+        bail!(no_phase(condition, &diff));
+    }
     Ok(match found.contains(&Found::Fails) {
         true => Outcome::Changed,
         false if sides.is_incomplete() || diff.phases.is_empty() => Outcome::Incomplete,
@@ -88,16 +93,25 @@ pub(super) fn conclude(
 
 fn say(condition: &FailIf, found: Found) {
     match found {
-        Found::Holds => {}
+        // Of the last, the command fails.
+        Found::Holds | Found::NoPhase => {}
         Found::Fails => messages::note(&format!("ggprof: {condition} is true.")),
         Found::Unclear => messages::warning(&format!(
             "whether {condition} cannot be told from so many runs: a change of that size may be \
              noise. Make more of them, or record longer ones."
         )),
-        Found::NoPhase => messages::warning(&format!(
-            "{condition} was not looked at: the two sides have no such phase in common."
-        )),
     }
+}
+
+/// A condition that looks at nothing would never be true again.
+fn no_phase(condition: &FailIf, diff: &Diff) -> String {
+    let names: Vec<String> =
+        diff.phases.iter().map(|phase| documents::compared_phase(&phase.name)).collect();
+    let common = match names.is_empty() {
+        true => "they have none in common".to_owned(),
+        false => format!("they have {} in common", names.join(", ")),
+    };
+    format!("{condition} cannot be looked at: the two sides have no such phase; {common}.")
 }
 
 fn show(sides: &Sides, diff: &Diff, shown: &ShownArgs, print: &PrintArgs) -> anyhow::Result<()> {

@@ -8,7 +8,8 @@ use ggprof_report::documents;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn explain(arguments: &ExplainArgs) -> anyhow::Result<Outcome> {
-    let inputs: Vec<&Path> = arguments.files.iter().map(PathBuf::as_path).collect();
+    let files = arguments.files.iter().map(PathBuf::as_path);
+    let inputs: Vec<&Path> = files.chain(arguments.part.peaks.as_deref()).collect();
     arguments.print.check(&inputs)?;
     let mut recording = Recording::open_all(&arguments.files)?;
     recording.select(&arguments.part)?;

@@ -14,7 +14,8 @@ pub(crate) fn export(what: &Export) -> anyhow::Result<Outcome> {
 
 fn ops(arguments: &ExportOpsArgs) -> anyhow::Result<Outcome> {
     let output = arguments.output.as_deref().unwrap_or(Path::new("-"));
-    output::spare(&arguments.file, output)?;
+    let inputs = [arguments.file.as_path()].into_iter().chain(arguments.part.peaks.as_deref());
+    inputs.into_iter().try_for_each(|input| output::spare(input, output))?;
     output::check(output)?;
     let mut recording = Recording::open(&arguments.file)?;
     recording.select(&arguments.part)?;

@@ -10,7 +10,7 @@ mod merge;
 mod report;
 mod view;
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 mod attach;
 #[cfg(target_os = "linux")]
 mod bench;
@@ -24,8 +24,6 @@ mod doctor;
 mod env;
 #[cfg(not(target_os = "linux"))]
 mod only_on_linux;
-#[cfg(all(target_os = "linux", not(target_arch = "x86_64")))]
-mod only_on_x86_64;
 #[cfg(target_os = "linux")]
 mod op_worker;
 #[cfg(target_os = "linux")]
@@ -37,7 +35,7 @@ mod run;
 #[cfg(target_os = "linux")]
 mod top;
 
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[cfg(target_os = "linux")]
 pub(crate) use attach::attach;
 #[cfg(target_os = "linux")]
 pub(crate) use bench::bench;
@@ -52,8 +50,6 @@ pub(crate) use merge::merge;
 pub(crate) use only_on_linux::{
     attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
 };
-#[cfg(all(target_os = "linux", not(target_arch = "x86_64")))]
-pub(crate) use only_on_x86_64::attach;
 #[cfg(target_os = "linux")]
 pub(crate) use op_worker::op_worker;
 #[cfg(target_os = "linux")]

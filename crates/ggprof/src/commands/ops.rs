@@ -5,7 +5,7 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, op_bench, printing};
 use anyhow::bail;
-use ggprof_analysis::{DistinctOp, distinct_ops, roofs};
+use ggprof_analysis::{DistinctOp, distinct_ops, node_sums, roofs};
 use ggprof_report::documents;
 
 pub(crate) fn ops(what: &Ops) -> anyhow::Result<Outcome> {
@@ -36,7 +36,7 @@ fn bench(arguments: &OpBenchArgs) -> anyhow::Result<Outcome> {
         );
     }
     let rows = op_bench::run(trace, &ops, arguments)?;
-    let roofs = roofs(trace, recording.peaks.as_ref());
+    let roofs = roofs(trace, &node_sums(trace), recording.peaks.as_ref());
     let document = documents::op_bench(trace, &rows, &roofs);
     printing::print(&arguments.print, &[document])?;
     recording.warn_of_losses();

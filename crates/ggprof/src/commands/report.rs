@@ -6,6 +6,7 @@ use crate::exit::Outcome;
 use crate::input::Recording;
 use crate::{messages, op_export, output, printing};
 use ggprof_analysis::diff::Depth;
+use ggprof_analysis::filter::leave_warm_ups_out;
 use ggprof_report::documents::{self, By};
 use ggprof_report::{Block, Document, timeline, viewer};
 use ggprof_trace::formats::chrome;
@@ -19,6 +20,7 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
     let mut recording = Recording::open_all(&arguments.files)?;
     recording.select(&arguments.part)?;
     if arguments.issue {
+        leave_warm_ups_out(&mut recording.trace);
         return issue(arguments, &recording);
     }
     let exported = export(arguments, &recording)?;
@@ -37,7 +39,8 @@ pub(crate) fn report(arguments: &ReportArgs) -> anyhow::Result<Outcome> {
 /// Whether all files can be written that were asked for.
 fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
     let files = arguments.files.iter().map(PathBuf::as_path);
-    let inputs: Vec<&Path> = files.chain(arguments.since.as_deref()).collect();
+    let inputs: Vec<&Path> =
+        files.chain(arguments.since.as_deref()).chain(arguments.part.peaks.as_deref()).collect();
     arguments.print.check(&inputs)?;
     let outputs = [&arguments.chrome_trace, &arguments.html_viewer];
     outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))?;

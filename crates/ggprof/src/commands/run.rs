@@ -258,7 +258,7 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
     for (name, on) in
         [("GGPROF_SERIALIZE", arguments.serialize), ("GGPROF_PAUSED", arguments.paused)]
     {
-        variables.push((name, if on { "1" } else { "0" }.into()));
+        variables.push((name, yes_or_nothing(on)));
     }
     variables.push(("GGPROF_VULKAN", name_of(arguments.vulkan)));
     let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).ok();
@@ -277,7 +277,7 @@ fn variables(arguments: &RunArgs, spools: &Spools) -> Vec<(&'static str, OsStrin
 pub(super) fn variables_of(how: &HowArgs, spools: &Spools) -> Vec<(&'static str, OsString)> {
     vec![
         ("GGPROF_SPOOL", spools.pattern()),
-        ("GGPROF_THREADS", if how.threads { "1" } else { "0" }.into()),
+        ("GGPROF_THREADS", yes_or_nothing(how.threads)),
         ("GGPROF_CUDA", name_of(how.cuda)),
         ("GGPROF_BUDGET", how.budget.to_string().into()),
         ("GGPROF_MAX_BYTES", number_or_nothing(how.max_size)),
@@ -289,13 +289,17 @@ fn name_of(value: impl ValueEnum) -> OsString {
     named.map(|value| value.get_name().to_owned()).unwrap_or_default().into()
 }
 
+fn yes_or_nothing(yes: bool) -> OsString {
+    if yes { "1" } else { "" }.into()
+}
+
 /// Empty without a value: a ggprof around this one may have set it.
 fn number_or_nothing(number: Option<u64>) -> OsString {
     number.map_or_else(String::new, |number| number.to_string()).into()
 }
 
-/// The program's own code. Only who asked for it is told of the recording by the code, and only
-/// where the program itself succeeded.
+/// The program's own exit code. Ours appear only on request (`--strict`), and only where the program
+/// itself succeeded.
 fn outcome(ended: Ended, recorded: Recorded, strict: bool) -> Outcome {
     match (ended.code(), recorded) {
         (0, Recorded::Incomplete) if strict => Outcome::Incomplete,

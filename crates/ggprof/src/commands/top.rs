@@ -9,6 +9,7 @@ use crate::{messages, output};
 use anyhow::Context;
 use ggprof_analysis::live::{Frame, Reading};
 use ggprof_report::live::{Shown, json_line, screen};
+use ggprof_report::stopped_sentence;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Read};
 use std::os::unix::ffi::OsStringExt;
@@ -29,7 +30,7 @@ pub(crate) fn top(arguments: &TopArgs) -> anyhow::Result<Outcome> {
     let watched = Watched::open(&file)
         .with_context(|| format!("the recording {} cannot be read from here", file.display()))?;
     let left = arguments.count.unwrap_or(u64::MAX);
-    let looks = Looks { watched, process: &process, left };
+    let looks = Looks { watched, process: &process, left, answers: true };
     let has_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     match arguments.json || !has_terminal {
         true => lines(looks),
@@ -41,6 +42,8 @@ struct Looks<'p> {
     watched: Watched,
     process: &'p Listed,
     left: u64,
+    /// Whether its launcher said something when it was asked last.
+    answers: bool,
 }
 
 impl Looks<'_> {
@@ -51,8 +54,28 @@ impl Looks<'_> {
         }
         self.left -= 1;
         let mut frame = self.watched.look().context("the recording cannot be read any more")?;
-        frame.readings = self.readings().unwrap_or_default();
+        let readings = self.readings();
+        self.answers = readings.is_ok();
+        frame.readings = readings.unwrap_or_default();
         Ok(Some(frame))
+    }
+
+    /// Why there is nothing more to see, if that is so: a sentence about it. A program that was killed
+    /// cannot say that it ends.
+    fn over(&self, frame: &Frame) -> Option<String> {
+        let program = format!("{} (process {})", self.process.program, self.process.pid);
+        let is_alive = self.watched.is_program_alive();
+        match frame.standing.stopped {
+            _ if frame.standing.has_ended || is_alive == Some(false) => {
+                Some(format!("{program} has ended."))
+            }
+            Some(why) => Some(format!("{program}: {}", stopped_sentence(why))),
+            // Where the program cannot be seen, its launcher stands for it.
+            None if is_alive.is_none() && !self.answers => {
+                Some(format!("{program} is not recorded any more."))
+            }
+            None => None,
+        }
     }
 
     /// Its launcher reads the sensors; a launcher that has ended is no reason to end.
@@ -66,7 +89,9 @@ fn lines(mut looks: Looks<'_>) -> anyhow::Result<Outcome> {
     while let Some(frame) = looks.next()? {
         let line = json_line(&frame) + "\n";
         output::to_stdout(|out| out.write_all(line.as_bytes()))?;
-        if frame.standing.has_ended || looks.left == 0 {
+        let over = looks.over(&frame);
+        over.iter().for_each(|sentence| messages::note(sentence));
+        if looks.left == 0 || over.is_some() {
             break;
         }
         due += BETWEEN_LOOKS;
@@ -93,17 +118,14 @@ fn on_screen(mut looks: Looks<'_>) -> anyhow::Result<Outcome> {
         if Instant::now() >= due {
             due = Instant::now() + BETWEEN_LOOKS;
             let Some(frame) = looks.next()? else { break };
-            let has_ended = frame.standing.has_ended;
+            let over = looks.over(&frame);
             if !view.shown.is_frozen || view.frame.is_none() {
                 view.frame = Some(frame);
             }
             view.draw(&terminal)?;
-            if has_ended {
+            if let Some(sentence) = over {
                 drop(terminal);
-                messages::note(&format!(
-                    "{} (process {}) has ended.",
-                    process.program, process.pid
-                ));
+                messages::note(&sentence);
                 return Ok(Outcome::Done);
             }
         }

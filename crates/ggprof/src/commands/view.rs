@@ -3,6 +3,7 @@
 use crate::cli::ViewArgs;
 use crate::exit::Outcome;
 use crate::input::Recording;
+use crate::interruption::Removal;
 use crate::{messages, output};
 use anyhow::Context;
 use ggprof_report::viewer;
@@ -15,10 +16,9 @@ pub(crate) fn view(arguments: &ViewArgs) -> anyhow::Result<Outcome> {
     // Only the user can open the directory: a recording may hold what others must not see.
     let mut builder = tempfile::Builder::new();
     output::with_mode(builder.prefix("ggprof-"), 0o700);
-    let directory = builder
-        .tempdir()
+    let (_removal, directory) = Removal::of_directory(|| Ok(builder.tempdir()?.keep()))
         .context("no temporary directory can be written; set TMPDIR to one that can")?;
-    let page = directory.keep().join("timeline.html");
+    let page = directory.join("timeline.html");
     let peaks = recording.peaks.as_ref();
     let name = &recording.name;
     output::to_file(&page, |out| viewer::write(&recording.trace, name, peaks, None, out))?;

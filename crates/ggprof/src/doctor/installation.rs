@@ -1,7 +1,7 @@
 //! Checks the installation and the machine.
 
 use crate::exit::Outcome;
-use crate::launch::{self, Agent, Spools};
+use crate::launch::{self, Agent, Energy, Spools};
 use ggprof_report::{Block, Cell, Document, Fact};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +20,7 @@ pub(crate) fn examine() -> anyhow::Result<(Document, Outcome)> {
     clock(&mut document);
     cuda(&mut document, &libraries);
     vulkan(&mut document, &libraries);
+    sensors(&mut document);
     left_recordings(&mut document);
     let advice = "`ggprof doctor -- COMMAND` looks at a program.";
     fact(&mut document, "next", advice);
@@ -92,6 +93,31 @@ fn clock(document: &mut Document) {
             _ => "clock_gettime, because the system does not trust the cycle counter",
         },
     );
+}
+
+/// Which clocks, watts and joules recordings will have, and why not the others.
+fn sensors(document: &mut Document) {
+    let readable = launch::readable_sensors(Path::new("/"));
+    let clock = match readable.has_processor_clock {
+        true => "clock",
+        false => "no clock (the kernel has no cpufreq here, as in most virtual machines)",
+    };
+    let energy = match readable.processor_energy {
+        Energy::Readable => "energy",
+        Energy::Forbidden => {
+            "no energy (only the administrator may read RAPL's counter: \
+             /sys/class/powercap/intel-rapl:0/energy_uj)"
+        }
+        Energy::Absent => "no energy (the machine has no RAPL counter, as most virtual ones)",
+    };
+    let mut told = vec![format!("processors: {clock}, {energy}")];
+    for (name, figures) in &readable.devices {
+        told.push(format!("{name}: {}", figures.join(", ")));
+    }
+    if readable.devices.is_empty() {
+        told.push("devices: none that NVIDIA's library (libnvidia-ml.so.1) tells of".to_owned());
+    }
+    fact(document, "sensors", &told.join("; "));
 }
 
 fn cuda(document: &mut Document, libraries: &[String]) {

@@ -6,8 +6,9 @@ use crate::launch::{self, Look, Process, Program, Spools};
 use crate::messages;
 use ggprof_agents::Libc;
 use ggprof_report::{Block, Cell, Document, Fact, documents};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Lines of a program's output that are shown if it failed.
@@ -159,12 +160,16 @@ fn nothing_seen(look: &Look) -> Option<String> {
         return None;
     }
     let inside = look.processes.iter().find(|process| holds_ggml(&process.program));
-    Some(match inside {
-        Some(process) => format!(
+    if let Some(process) = inside {
+        return Some(format!(
             "{} has ggml linked into itself and does not show its functions: it cannot be \
              recorded. Use a build with shared libraries (-DBUILD_SHARED_LIBS=ON).",
             process.program.display()
-        ),
+        ));
+    }
+    let code: BTreeSet<&PathBuf> = look.processes.iter().flat_map(|it| &it.code).collect();
+    Some(match code.into_iter().find(|file| launch::hides_ggml(file)) {
+        Some(file) => messages::stripped(file),
         None => "No process loaded ggml. If the program needs a model or a request before \
                  it does, give it one, or more time with --seconds."
             .to_owned(),

@@ -64,8 +64,9 @@ impl fmt::Display for NotStarted {
 
 impl std::error::Error for NotStarted {}
 
-/// Runs `command` with `agent` loaded and these variables set, to its end. What `once_started`
-/// opens, the program does not inherit.
+/// Runs `command` with `agent` loaded and these variables set, to its end. Those without a value are not
+/// set: each one costs every process that is started. What `once_started` opens, the program does not
+/// inherit.
 pub(crate) fn run(
     command: &[OsString],
     agent: &Agent,
@@ -78,10 +79,13 @@ pub(crate) fn run(
     let signals = SignalsInfo::<WithOrigin>::new(heard)?;
     let handle = signals.handle();
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env("LD_PRELOAD", preload::with_agent(agent))
-        .envs(variables.iter().map(|(name, value)| (name, value)));
+    command.args(arguments).env("LD_PRELOAD", preload::with_agent(agent));
+    for (name, value) in variables {
+        match value.is_empty() {
+            true => command.env_remove(name),
+            false => command.env(name, value),
+        };
+    }
     let mut child = inherited::pass_on(&mut command)
         .spawn()
         .map_err(|error| NotStarted::new(messages::cannot_start(program, &error), &error))?;

@@ -102,7 +102,11 @@ fn carry_out(
     let process = recorded.iter().find(|process| process.pid.to_string() == pid);
     let process = process.with_context(|| format!("process {pid} is not recorded any more"))?;
     match verb {
-        "start" => process.start()?,
+        "start" if process.start()? => {}
+        "start" => bail!(
+            "the recording of process {pid} has given up, for lack of space or after a fault; what was \
+             recorded until then is kept, and only another `ggprof run` records more"
+        ),
         "stop" if process.stop()? => {}
         "stop" => {
             bail!(

@@ -35,6 +35,8 @@ pub(crate) struct Process {
     pub(crate) has_agent: bool,
     /// Its libraries that are called after ggml.
     pub(crate) ggml: Vec<PathBuf>,
+    /// All files whose code it has.
+    pub(crate) code: Vec<PathBuf>,
 }
 
 /// Runs the command with the agent, its output going to a file, until `is_enough`.
@@ -108,13 +110,15 @@ fn group_of(pid: u32) -> Option<u32> {
 fn describe(pid: u32) -> Option<Process> {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
-    let mut files: Vec<&Path> =
-        maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..]))).collect();
+    let file = |line: &'_ str| line.find('/').map(|at| PathBuf::from(&line[at..]));
+    let mut files: Vec<PathBuf> = maps.lines().filter_map(file).collect();
     files.dedup();
-    let named = |file: &&&Path, part: &str| {
+    let is_code = |line: &&str| line.split(' ').nth(1).is_some_and(|may| may.contains('x'));
+    let code = maps.lines().filter(is_code).filter_map(file).collect();
+    let named = |file: &Path, part: &str| {
         file.file_name().is_some_and(|name| name.to_string_lossy().contains(part))
     };
-    let has_agent = files.iter().any(|file| named(&file, super::agent::FILE));
-    let ggml = files.iter().filter(|file| named(file, "libggml")).map(|file| (*file).to_owned());
-    Some(Process { program, has_agent, ggml: ggml.collect() })
+    let has_agent = files.iter().any(|file| named(file, super::agent::FILE));
+    let ggml = files.into_iter().filter(|file| named(file, "libggml")).collect();
+    Some(Process { program, has_agent, ggml, code })
 }

@@ -1,14 +1,19 @@
-//! What the machine runs on, for the recording: the operating system with its kernel, and NVIDIA's
-//! driver. (The agent sees Vulkan's drivers by itself.)
+//! What the machine runs on, for the recording: the operating system with its kernel, NVIDIA's driver, and
+//! how well it knows the time of day. (The agent sees Vulkan's drivers by itself.)
 
+use super::day_clock;
 use ggprof_spool::appendix::Appendix;
-use ggprof_spool::layout::{MACHINE_DRIVER, MACHINE_SYSTEM, Machine};
+use ggprof_spool::layout::{MACHINE_DAY_CLOCK, MACHINE_DRIVER, MACHINE_SYSTEM, Machine};
 use std::fs;
 use std::path::Path;
 
 pub(super) fn put(appendix: &mut Appendix) {
     let root = Path::new("/");
-    let facts = [(MACHINE_SYSTEM, system(root)), (MACHINE_DRIVER, nvidia(root))];
+    let facts = [
+        (MACHINE_SYSTEM, system(root)),
+        (MACHINE_DRIVER, nvidia(root)),
+        (MACHINE_DAY_CLOCK, day_clock::text()),
+    ];
     for (what, text) in facts.into_iter().filter_map(|(what, text)| Some((what, text?))) {
         let head = Machine { what, text_bytes: text.len() as u32, ..Machine::default() };
         appendix.put(&[&head.encode()[..], text.as_bytes()].concat());

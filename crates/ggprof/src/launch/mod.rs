@@ -2,11 +2,13 @@
 
 mod agent;
 mod ahead;
-#[cfg(target_arch = "x86_64")]
 mod attach;
 mod child;
 mod completed;
 mod control;
+// Asks the kernel.
+#[allow(unsafe_code)]
+mod day_clock;
 mod holder;
 // Needs the system before Rust does, and again in a child.
 #[allow(unsafe_code)]
@@ -28,7 +30,6 @@ mod watched;
 
 pub(crate) use agent::{Agent, find as find_agent, find_for as find_agent_for};
 pub(crate) use ahead::Ahead;
-#[cfg(target_arch = "x86_64")]
 pub(crate) use attach::{Running, Stood, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
@@ -43,7 +44,7 @@ pub(crate) use recorded::Recorded;
 use recorded::Standing;
 #[cfg(test)]
 pub(crate) use recorded::send;
-pub(crate) use sensors::{Samples, Sensors};
+pub(crate) use sensors::{Energy, Samples, Sensors, readable as readable_sensors};
 pub(crate) use siblings::Heir;
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};

@@ -49,8 +49,8 @@ impl Observer {
         let (until, spools) = (over.clone(), spools.to_owned());
         let worker = is_wanted.then(|| {
             std::thread::spawn(move || {
-                let watched = BTreeMap::new();
-                let mut work = Work { orders, samples, watched, taken: 0, last: None };
+                let (watched, troubles) = (BTreeMap::new(), BTreeMap::new());
+                let mut work = Work { orders, samples, watched, troubles, taken: 0, last: None };
                 while !until.load(Ordering::Relaxed) {
                     std::thread::park_timeout(BETWEEN_LOOKS);
                     work.look(&spools);
@@ -75,6 +75,7 @@ struct Work {
     orders: Orders,
     samples: Arc<Mutex<Samples>>,
     watched: BTreeMap<PathBuf, Watched>,
+    troubles: BTreeMap<PathBuf, Trouble>,
     taken: u32,
     last: Option<Instant>,
 }
@@ -89,9 +90,9 @@ impl Work {
             }
             let Some(watched) = self.watched.get_mut(&file) else { continue };
             let Ok(frame) = watched.look() else { continue };
-            let happened = self.orders.snapshot_when.iter();
-            let happened = happened.copied().find(|event| happens(*event, &frame, watched));
-            if let Some(event) = happened {
+            let speed = || watched.generation_over(GENERATION_OVER_NS);
+            let trouble = self.troubles.entry(file.clone()).or_default();
+            if let Some(event) = trouble.happens(&self.orders.snapshot_when, &frame, speed) {
                 self.snapshot(&file, event);
             }
         }
@@ -129,14 +130,36 @@ impl Work {
     }
 }
 
-fn happens(event: Event, frame: &Frame, watched: &Watched) -> bool {
-    let longer = |ns: u64, limit: Duration| u128::from(ns) > limit.as_nanos();
-    match event {
-        Event::GapLongerThan(limit) => longer(frame.longest_gap_ns, limit),
-        Event::RunLongerThan(limit) => longer(frame.longest_run_ns, limit),
-        Event::GenerationBelow(speed) => {
-            watched.generation_over(GENERATION_OVER_NS).is_some_and(|found| found < speed)
+/// What was told of a program already.
+#[derive(Default)]
+struct Trouble {
+    /// The begin of the graph run that was the last one to be too long. It may go on for long, and is none
+    /// the better for more snapshots.
+    told_run: Option<u64>,
+}
+
+impl Trouble {
+    /// The first of the events that is new.
+    fn happens(
+        &mut self,
+        events: &[Event],
+        frame: &Frame,
+        speed: impl Fn() -> Option<f64>,
+    ) -> Option<Event> {
+        let longer = |ns: u64, limit: Duration| u128::from(ns) > limit.as_nanos();
+        let happens = |event: &Event| match *event {
+            // It is over when it is seen, so that no later look sees it.
+            Event::GapLongerThan(limit) => longer(frame.longest_gap_ns, limit),
+            Event::RunLongerThan(limit) => {
+                longer(frame.longest_run_ns, limit) && frame.longest_run_start_ns != self.told_run
+            }
+            Event::GenerationBelow(least) => speed().is_some_and(|found| found < least),
+        };
+        let event = events.iter().copied().find(happens)?;
+        if matches!(event, Event::RunLongerThan(_)) {
+            self.told_run = frame.longest_run_start_ns;
         }
+        Some(event)
     }
 }
 
@@ -145,4 +168,57 @@ fn copy(recording: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
     let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
     Recorded::copy(recording, |offset, piece| file.as_file().write_all_at(piece, offset))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_analysis::live::Watch;
+    use ggprof_trace::Trace;
+    use ggprof_trace::formats::spool::News;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// What happens at each look at these news, a second apart.
+    fn events(limit: Event, news: Vec<News>) -> Vec<bool> {
+        let trace = Trace::default();
+        let (mut watch, mut trouble) = (Watch::default(), Trouble::default());
+        let looks = (1..).zip(news).map(|(second, news)| {
+            let frame = watch.take(&trace, news, second * SECOND_NS);
+            trouble.happens(&[limit], &frame, || None).is_some()
+        });
+        looks.collect()
+    }
+
+    #[test]
+    fn one_long_run_happens_once() {
+        let under_way = |since| News { run_since_ns: Some(since), ..News::default() };
+        let done = |start, end| News { runs: vec![(start, end)], ..News::default() };
+        // One that goes on for three seconds and ends in the fourth, and another one.
+        let news = vec![
+            under_way(1),
+            under_way(1),
+            under_way(1),
+            done(1, 3 * SECOND_NS + 1),
+            News::default(),
+            done(4 * SECOND_NS, 5 * SECOND_NS),
+        ];
+        let found = events(Event::RunLongerThan(Duration::from_millis(500)), news);
+        assert_eq!(found, [true, false, false, false, false, true]);
+    }
+
+    #[test]
+    fn one_long_gap_happens_once() {
+        let done = |start, end| News { runs: vec![(start, end)], ..News::default() };
+        let news = vec![
+            done(1, 2),
+            News::default(),
+            News::default(),
+            done(3 * SECOND_NS, 3 * SECOND_NS + 1),
+            done(3 * SECOND_NS + 2, 3 * SECOND_NS + 3),
+            News::default(),
+        ];
+        let found = events(Event::GapLongerThan(Duration::from_millis(500)), news);
+        assert_eq!(found, [false, false, false, true, false, false]);
+    }
 }

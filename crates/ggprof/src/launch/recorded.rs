@@ -5,12 +5,13 @@ use super::holder::Holder;
 use super::sensors::Samples;
 use super::spools::process_of;
 use ggprof_spool::Spool;
+use ggprof_spool::covered::covered;
 use ggprof_spool::layout::{BLOCK_BYTES, Control, HEADER_BYTES, Window};
 use ggprof_spool::live::LiveSpool;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// How long a stop waits for the graph runs that are being computed.
 const LONGEST_RUN: Duration = Duration::from_secs(30);
@@ -39,16 +40,15 @@ pub(crate) struct Standing {
     pub(crate) bytes: u64,
     /// What is known to be missing, of all kinds.
     pub(crate) losses: u64,
-    /// Nothing in it is older; `None` where its beginning made room for newer graph runs, or
-    /// nothing was recorded yet.
+    /// When the oldest graph run in it began; `None` while none is over.
     pub(crate) since_unix_ns: Option<u64>,
-    /// Now, while it is going on; the header does not tell when it was stopped.
+    /// When the newest one ended.
     pub(crate) until_unix_ns: Option<u64>,
     pub(crate) program: String,
 }
 
 impl Recorded {
-    /// The processes that have one of these files and are alive.
+    /// The processes that have one of these files and are alive, those too whose recording gave up.
     pub(crate) fn alive(files: &[PathBuf]) -> Vec<Recorded> {
         files.iter().filter_map(|file| Recorded::open(file)).collect()
     }
@@ -58,7 +58,7 @@ impl Recorded {
         let pid = process.split('.').next()?.parse().ok()?;
         let spool = LiveSpool::open(file).ok()?;
         let header = spool.header().ok()?;
-        if header.end_ticks != 0 || header.stop_reason != 0 {
+        if header.end_ticks != 0 {
             return None;
         }
         let holder = Holder::find(&file.metadata().ok()?, pid)?;
@@ -68,27 +68,37 @@ impl Recorded {
     pub(crate) fn standing(&self) -> io::Result<Standing> {
         let header = self.spool.header()?;
         let state = match (header.control, header.window) {
+            _ if header.stop_reason != 0 => "gave-up",
             (Control::Record, _) | (Control::Window, Window::Open) => "recording",
             (Control::Window, Window::NotYet) => "waiting",
             (Control::Stop, _) | (Control::Window, Window::Over) => "stopped",
         };
-        let has_runs = header.graph_runs > 0;
-        let is_from_its_start = has_runs && header.reused_blocks == 0;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        let now_ns = now.and_then(|now| u64::try_from(now.as_nanos()).ok());
+        let covered = covered(&self.spool)?;
         Ok(Standing {
             state,
             graph_runs: header.graph_runs,
             bytes: self.spool.bytes()?,
             losses: header.losses.iter().fold(0, |sum, &losses| sum.saturating_add(losses)),
-            since_unix_ns: is_from_its_start.then_some(header.start_realtime_ns),
-            until_unix_ns: now_ns.filter(|_| has_runs && header.records()),
+            since_unix_ns: covered.map(|(since, _)| since),
+            until_unix_ns: covered.map(|(_, until)| until),
             program: header.command,
         })
     }
 
-    pub(crate) fn start(&self) -> io::Result<()> {
-        self.spool.ask(Control::Record)
+    pub(super) fn is_recording(&self) -> io::Result<bool> {
+        let header = self.spool.header()?;
+        Ok(header.control != Control::Stop && header.stop_reason == 0)
+    }
+
+    /// Whether nothing will be recorded any more, for lack of space or after faults.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.spool.header().is_ok_and(|header| header.stop_reason != 0)
+    }
+
+    /// Whether it does: a recording that gave up does not go on.
+    pub(crate) fn start(&self) -> io::Result<bool> {
+        self.spool.ask(Control::Record)?;
+        Ok(!self.has_given_up())
     }
 
     /// Stops the recording; whether nothing is written any more. Otherwise that will be so

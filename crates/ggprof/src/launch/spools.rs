@@ -112,6 +112,13 @@ impl Spools {
         left
     }
 
+    /// Whether a launcher takes care of the directory that this recording is in. Of one that lies
+    /// elsewhere nothing is known.
+    pub(super) fn has_launcher(recording: &Path) -> bool {
+        let directory = recording.parent().filter(|directory| is_private(directory));
+        directory.is_none_or(|directory| lock(directory).is_none())
+    }
+
     /// Keeps the directory because something went wrong with what should come out of it.
     pub(crate) fn keep(mut self) -> PathBuf {
         self.is_kept = true;

@@ -6,7 +6,43 @@ use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// Starts `ggprof` where signals have their usual effect: they may be ignored where the tests run.
+fn interruptible(place: &Place, words: &[&str]) -> Command {
+    let mut command = Command::new(GGPROF);
+    command.args(words).current_dir(place.path(".")).env("TMPDIR", place.path("."));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: the default is always allowed, and the call is one that may stand here.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    command
+}
+
+/// Ctrl-C as soon as it is time; how the command ended.
+fn interrupted(mut child: Child, is_time: impl Fn() -> bool) -> ExitStatus {
+    while child.try_wait().unwrap().is_none() && !is_time() {
+        std::thread::yield_now();
+    }
+    // SAFETY: it may have ended, but has not been forgotten, so its number is still its own.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    child.wait().unwrap()
+}
+
+/// All files below a directory.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries: Vec<_> = fs::read_dir(directory).into_iter().flatten().flatten().collect();
+    let below = |entry: &fs::DirEntry| match entry.path().is_dir() {
+        true => files_below(&entry.path()),
+        false => vec![entry.path()],
+    };
+    entries.iter().flat_map(below).collect()
+}
 
 /// Ctrl-C in the middle of writing: neither the file nor a part of it stays.
 #[test]
@@ -14,26 +50,57 @@ fn an_interrupted_command_leaves_nothing() {
     let place = Place::new();
     let records = vec![RECORD; 60_000];
     place.file("p.json", profile(&records));
-    let mut convert = Command::new(GGPROF);
-    convert.args(["convert", "p.json", "-o", "out.json", "-o", "out.txt", "-o", "out.csv"]);
-    // Signals may be ignored where the tests run.
-    // SAFETY: the default is always allowed, and the call is one that may stand here.
-    unsafe {
-        convert.pre_exec(|| {
-            libc::signal(libc::SIGINT, libc::SIG_DFL);
-            Ok(())
-        });
-    }
-    let mut child = convert.current_dir(place.path(".")).stderr(Stdio::null()).spawn().unwrap();
+    let words = ["convert", "p.json", "-o", "out.json", "-o", "out.txt", "-o", "out.csv"];
+    let convert = interruptible(&place, &words).spawn().unwrap();
     let is_part = |name: &String| name.ends_with(".part");
-    while child.try_wait().unwrap().is_none() && !place.names().iter().any(is_part) {
-        std::thread::yield_now();
-    }
-    // SAFETY: the child has not been waited for, so its number is still its own.
-    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
-    let status = child.wait().unwrap();
+    let status = interrupted(convert, || place.names().iter().any(is_part));
     assert!(!status.success(), "it was too quick to be interrupted");
     assert_eq!(place.names(), ["p.json"]);
+}
+
+/// Ctrl-C while the recording is still read, or one that ends too soon: new folders go, those of the user
+/// stay.
+#[test]
+fn interrupted_tables_leave_no_folders() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("old/events")).unwrap();
+    for directory in ["new", "old"] {
+        let words = ["convert", "-", "--to", "parquet", "-o", directory];
+        let convert = interruptible(&place, &words).stdin(Stdio::piped()).spawn().unwrap();
+        let last = place.path(directory).join("findings");
+        assert!(!interrupted(convert, || last.exists()).success());
+    }
+    assert_eq!(place.names(), ["old"]);
+    let left: Vec<_> = fs::read_dir(place.path("old")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// Ctrl-C while tables are written: a recording is in all of them or in none, and nothing else is left.
+#[test]
+fn interrupted_tables_are_complete_or_not_there() {
+    let place = Place::new();
+    place.file("p.json", profile(&vec![RECORD; 60_000]));
+    let words = ["convert", "p.json", "--to", "parquet", "-o", "tables"];
+    let convert = interruptible(&place, &words).spawn().unwrap();
+    let tables = place.path("tables");
+    let status = interrupted(convert, || !files_below(&tables).is_empty());
+    match status.success() {
+        true => assert_eq!(files_below(&tables).len(), 7),
+        false => assert_eq!(place.names(), ["p.json"]),
+    }
+}
+
+/// Ctrl-C while the page is written: its directory goes with it.
+#[test]
+fn an_interrupted_view_leaves_nothing() {
+    let place = Place::new();
+    place.file("p.json", profile(&vec![RECORD; 60_000]));
+    let view = interruptible(&place, &["view", "p.json"]).env_remove("DISPLAY").spawn().unwrap();
+    let status = interrupted(view, || place.names().len() > 1);
+    match status.success() {
+        true => assert_eq!(files_below(&place.path(".")).len(), 2),
+        false => assert_eq!(place.names(), ["p.json"]),
+    }
 }
 
 #[test]
@@ -203,7 +270,7 @@ fn output_that_cannot_be_written() {
         ggprof: file/t cannot be written: a part of its path is a file. Check the path.
         ggprof: directory cannot be written: it is a directory. Name a file inside it.
         ggprof: /dev/full cannot be written: the disk is full. Nothing was left behind; free some space or choose another disk.
-        ggprof: /proc/t cannot be written: its directory does not exist. Create it first.
+        ggprof: /proc/t cannot be written: no file can be made in its directory. Choose another place with -o.
         ggprof: .. cannot be written: it is a directory. Name a file inside it.
     "#]].assert_eq(&sentences);
 

@@ -88,6 +88,22 @@ fn tables_of_recordings_are_added_and_replaced() {
 }
 
 #[test]
+fn one_of_many_that_cannot_be_read_does_not_keep_the_others_from_being_written() {
+    let place = Place::new();
+    fs::create_dir(place.path("many")).unwrap();
+    place.file("many/a.ggprof", "no recording");
+    fs::copy(recording(), place.path("many/b.ggprof.gz")).unwrap();
+    let ran = place.run(&["convert", "many", "--to", "parquet", "-o", "tables"]);
+    assert_eq!((ran.code, files_of(&place.path("tables")).len()), (Some(3), 7), "{ran:?}");
+    expect![[r#"
+        ggprof: warning: many/a.ggprof is not a ggml profile: at byte 0 stands `no recording`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+    "#]].assert_eq(&ran.err);
+    // None of them is a failure.
+    place.file("many/b.ggprof.gz", "no recording");
+    place.run(&["convert", "many", "--to", "parquet", "-o", "none"]).failed_with_a_sentence();
+}
+
+#[test]
 fn tables_that_cannot_be_written() {
     let place = Place::new();
     let example = example();
@@ -167,10 +183,14 @@ fn what_is_read_is_not_written_over() {
         &["report", "q.json", "--issue", "--since", "p.json", "-o", "p.json"],
         &["explain", "p.json", "--format", "json", "-o", "p.json"],
         &["diff", "q.json", "p.json", "-o", "p.json"],
+        &["report", "q.json", "--peaks", "p.json", "-o", "p.json"],
+        &["explain", "q.json", "--peaks", "p.json", "-o", "p.json"],
+        &["diff", "q.json", "q.json", "--peaks", "p.json", "-o", "p.json"],
+        &["convert", "q.json", "--peaks", "p.json", "-o", "p.json"],
     ] {
         let ran = place.run(arguments);
         ran.failed_with_a_sentence();
-        let said = ran.err.contains("is the recording that is read, and stays.");
+        let said = ran.err.contains("is read here, and stays.");
         assert!(said, "{arguments:?} {}", ran.err);
     }
     assert_eq!(fs::read_to_string(place.path("p.json")).unwrap(), json);

@@ -4,6 +4,7 @@ mod bad_conditions;
 mod diff;
 mod exports;
 mod index;
+mod parts;
 mod peaks;
 mod place;
 mod report;

@@ -1,10 +1,11 @@
-//! What `ggprof report` prints, on the recording that ships with the project.
+//! What `ggprof report` prints, on a recording of ggml's own profiler.
 
 use crate::place::{GGPROF, Place, RECORD, Ran, example, profile};
 use expect_test::expect_file;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 use std::process::Command;
 
 fn report(arguments: &[&str]) -> Ran {
@@ -66,7 +67,7 @@ fn what_maintainers_ask_for() {
         let place = std::env::current_dir().unwrap();
         let user = std::env::var("USER").unwrap_or_else(|_| "example.json".to_owned());
         for private in ["example", "/", &user, place.to_str().unwrap()] {
-            let words = text.replace("t/s", "").replace("FLOP/s", "");
+            let words = text.replace("t/s", "").replace("FLOP/s", "").replace("I/O", "");
             assert!(!words.contains(private), "{private} in {words}");
         }
     }
@@ -362,7 +363,8 @@ fn what_is_wrong_with_a_command_line_is_said() {
 #[test]
 fn several_recordings_are_one_trace() {
     let place = Place::new();
-    let recording = example().with_file_name("llama-moe-cpu-h200.ggprof.gz");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let recording = examples.join("llama-moe-cpu-h200.ggprof.gz");
     std::fs::create_dir(place.path("all")).unwrap();
     for name in ["all/a.ggprof.gz", "all/b.ggprof.gz"] {
         std::fs::copy(&recording, place.path(name)).unwrap();
@@ -406,4 +408,19 @@ fn ops_need_a_ggml_that_numbers_them() {
     assert!(ran.err.contains("missing.so cannot be opened"), "{}", ran.err);
     let ran = asked("report", &["--export-ops", "ops.txt.gz"]);
     assert_eq!(ran.code, Some(2), "{}", ran.err);
+}
+
+/// A recording of stable-diffusion.cpp, which makes an image of 32 x 32 pixels larger.
+#[test]
+fn a_program_without_tokens_has_graphs_and_no_speed() {
+    let place = Place::new();
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/upscaler.ggprof.zst");
+    std::fs::copy(recording, place.path("upscaler.ggprof.zst")).unwrap();
+    let arguments = ["report", "upscaler.ggprof.zst", "--by", "phase", "--format", "json"];
+    let report: Value = serde_json::from_str(&place.run(&arguments).succeeded().out).unwrap();
+    let [phase] = &report["phases"].as_array().unwrap()[..] else { panic!("{report:#}") };
+    assert_eq!((&phase["phase"], &phase["runs"]), (&"graphs".into(), &1.into()));
+    assert!(phase["tokens_per_s"].is_null() && report["first_token"].is_null(), "{report:#}");
+    // The program itself says that it took 2.14 s.
+    assert_eq!(phase["wall_ns"], 2_139_708_224_u64);
 }

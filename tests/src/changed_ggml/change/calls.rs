@@ -41,6 +41,18 @@ pub(in crate::changed_ggml) const OP_NAME_RENAMED: Change = change(
     ],
 );
 
+pub(in crate::changed_ggml) const VERSION_NUMBER: Change = change(
+    "ggml_version returns a number",
+    &[
+        edit(HEADER, "const char * ggml_version(void);", "long ggml_version(void);"),
+        edit(
+            TENSORS,
+            "const char * ggml_version(void) {\n    return GGML_VERSION;",
+            "long ggml_version(void) {\n    return 28;",
+        ),
+    ],
+);
+
 /// The function takes the memory after a caller's shorter struct for pointers, and follows them.
 pub(in crate::changed_ggml) const INIT_PARAMS: Change = change(
     "ggml_init_params with more fields",

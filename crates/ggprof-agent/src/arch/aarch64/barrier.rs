@@ -43,7 +43,7 @@ macro_rules! barrier_stand_in {
                 "str x19, [sp, #16]",
                 ".cfi_rel_offset x19, 16",
                 "mov x19, x16",
-                // It arrives: a barrier that it left before was inside the op.
+                // The thread arrives. A barrier that it left before was inside the op.
                 "mrs x16, cntvct_el0",
                 "ldr x17, [x19, {reached}]",
                 "str x16, [x19, {reached}]",
@@ -59,7 +59,7 @@ macro_rules! barrier_stand_in {
                 "3:",
                 $crate::arch::aarch64::registers::load_word!(),
                 "blr x16",
-                // It continues.
+                // The thread leaves.
                 "mrs x16, cntvct_el0",
                 "str x16, [x19, {left}]",
                 "ldr x19, [sp, #16]",

@@ -1,8 +1,9 @@
 //! Where the linker and the calling convention put things.
 
 use std::arch::{asm, naked_asm};
-use std::marker::PhantomData;
 use std::ops::Range;
+
+use crate::arch::made_struct::{Arguments, MadeStruct};
 
 /// Relocations that name a function: of slots for calls through the PLT (`R_AARCH64_JUMP_SLOT`),
 /// and of slots without (`R_AARCH64_GLOB_DAT`).
@@ -55,43 +56,8 @@ impl StructByValue {
     }
 }
 
-/// Room for such a struct, with what a function puts there.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MadeStruct(pub(crate) [Word; 32]);
-
-/// A function that gives back such a struct: it is told where to put it by `x8`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MakesStruct<A> {
-    function: usize,
-    arguments: PhantomData<A>,
-}
-
-impl<A: Arguments> MakesStruct<A> {
-    /// # Safety
-    /// The function of the address takes these arguments, and gives back a struct that fits.
-    pub(crate) unsafe fn at(function: usize) -> Self {
-        MakesStruct { function, arguments: PhantomData }
-    }
-
-    /// What the function does not write stays as it was before.
-    pub(crate) fn call(self, arguments: A, before: Word) -> MadeStruct {
-        let mut made = MadeStruct([before; 32]);
-        // SAFETY: whoever made `self` guarantees it.
-        unsafe { arguments.hand_to(self.function, &raw mut made) };
-        made
-    }
-}
-
-/// Arguments that a function takes in registers.
-pub(crate) trait Arguments {
-    /// # Safety
-    /// The function takes them, and puts what it makes in the place.
-    unsafe fn hand_to(self, function: usize, place: *mut MadeStruct);
-}
-
-/// Calls the function that is the fifth argument with the first four, and tells it to put its result
-/// where the sixth points to.
+/// Calls the function that is the fifth argument with the first four, and tells it by `x8` to put what
+/// it makes where the sixth points to.
 #[unsafe(naked)]
 unsafe extern "C" fn make_struct() {
     naked_asm!("mov x8, x5", "mov x16, x4", "br x16")
@@ -107,13 +73,13 @@ impl<A, B, C> Arguments for (A, B, C) {
 
 impl<A, B, C, D> Arguments for (A, B, C, D) {
     unsafe fn hand_to(self, function: usize, place: *mut MadeStruct) {
-        type Function<A, B, C, D> = unsafe extern "C" fn(A, B, C, D, usize, *mut MadeStruct);
+        type Makes<A, B, C, D> = unsafe extern "C" fn(A, B, C, D, usize, *mut MadeStruct);
         let (a, b, c, d) = self;
         // SAFETY: the caller's contract, and that of `make_struct`.
         unsafe {
             let make_struct: unsafe extern "C" fn() = make_struct;
             let call =
-                std::mem::transmute::<unsafe extern "C" fn(), Function<A, B, C, D>>(make_struct);
+                std::mem::transmute::<unsafe extern "C" fn(), Makes<A, B, C, D>>(make_struct);
             call(a, b, c, d, function, place);
         }
     }

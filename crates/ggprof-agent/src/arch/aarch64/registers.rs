@@ -1,7 +1,7 @@
 //! Parts of stand-ins: saving registers on the stack, and restoring them.
 
 /// Keeps every register that an argument or the place of a result may be in, and where the call
-/// returns to: 208 bytes on the stack (`layout::Kept`).
+/// returns to (`layout::caller_of`): 208 bytes on the stack.
 macro_rules! keep_arguments {
     () => {
         "sub sp, sp, #208
@@ -19,7 +19,7 @@ macro_rules! keep_arguments {
     };
 }
 
-/// Gives them back.
+/// Restores them.
 macro_rules! restore_arguments {
     () => {
         "ldp x0, x1, [sp]
@@ -38,8 +38,9 @@ macro_rules! restore_arguments {
 }
 
 /// Keeps every register that a called function may change, but for `x16`, `x17` and `x30`: 656 bytes
-/// on the stack. Of vector registers the first 16 bytes: a caller that keeps more of one across a call
-/// would have to know the length of vectors of the called function's processor.
+/// on the stack. Of vector registers the first 16 bytes: by the calling convention no caller expects more
+/// to survive a call. A compiler that knows the called function could keep longer vectors (SVE) across
+/// this one nevertheless; no build that does so is known, and none was tried.
 macro_rules! keep_registers {
     () => {
         "sub sp, sp, #656
@@ -73,7 +74,7 @@ macro_rules! keep_registers {
     };
 }
 
-/// Gives them back.
+/// Restores them.
 macro_rules! restore_registers {
     () => {
         "ldr x16, [sp, #128]

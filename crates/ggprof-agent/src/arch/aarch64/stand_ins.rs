@@ -96,8 +96,8 @@ macro_rules! note_caller_then_jump {
     };
 }
 
-/// The same for a call that arrived at the entry of a hooked function: what is noted is the way
-/// past the hook (`jump_telling_way_past`), with one of its bits set. `x9` holds no argument, and is
+/// The same for a call that arrived at the entry of a hooked function: it notes the address that
+/// continues behind the hook (`jump_telling_way_past`), with one of its bits set. `x9` holds no argument, and is
 /// free in a function that calls others, as all are that are hooked in this way.
 macro_rules! note_way_past_then_jump {
     ($(#[$attribute:meta])* fn $name:ident, $bit:expr, $offset:expr, $to:path) => {

@@ -1,7 +1,7 @@
 //! The registers of arguments, for macros that declare functions.
 
-/// Calls a macro with a list of names, between what it is given: of the words behind a function's known
-/// arguments that may be arguments of a version or a fork, as many as there are registers left.
+/// Invokes a macro with one name for each argument register that is left after a function's known
+/// arguments, put between `$front` and `$rest`. A version or a fork may have added arguments there.
 macro_rules! words_beside {
     ([$($known:ident)*], $then:ident! { $($front:tt)* } { $($rest:tt)* }) => {
         $crate::arch::words_beside! {

@@ -35,7 +35,7 @@ macro_rules! barrier_stand_in {
                 "je 5f",
                 "cmp byte ptr [rip + {has_counter}], 0",
                 "je 4f",
-                // It arrives: a barrier that it left before was inside the op.
+                // The thread arrives. A barrier that it left before was inside the op.
                 $crate::arch::x86_64::registers::count_cycles!(),
                 "mov rdx, qword ptr [rbx + {reached}]",
                 "mov qword ptr [rbx + {reached}], rax",
@@ -49,7 +49,7 @@ macro_rules! barrier_stand_in {
                 "3:",
                 $crate::arch::x86_64::registers::restore_counted!(),
                 $crate::arch::x86_64::registers::call_with_stack!("[rip + {barrier} + {offset}]"),
-                // It continues.
+                // The thread leaves.
                 $crate::arch::x86_64::registers::count_cycles!(),
                 "mov qword ptr [rbx + {left}], rax",
                 $crate::arch::x86_64::registers::restore_counted!(),

@@ -1,8 +1,9 @@
 //! Where the linker and the calling convention put things.
 
 use std::arch::asm;
-use std::marker::PhantomData;
 use std::ops::Range;
+
+use crate::arch::made_struct::{Arguments, MadeStruct};
 
 /// Relocations that name a function: of slots for calls through the PLT (`R_X86_64_JUMP_SLOT`),
 /// and of slots without (`R_X86_64_GLOB_DAT`).
@@ -53,50 +54,16 @@ impl StructByValue {
     }
 }
 
-/// Room for such a struct, with what a function puts there.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MadeStruct(pub(crate) [Word; 32]);
-
-/// A function that gives back such a struct: it is told where to put it, in front of its arguments.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MakesStruct<A> {
-    function: usize,
-    arguments: PhantomData<A>,
-}
-
-impl<A: Arguments> MakesStruct<A> {
-    /// # Safety
-    /// The function of the address takes these arguments, and gives back a struct that fits.
-    pub(crate) unsafe fn at(function: usize) -> Self {
-        MakesStruct { function, arguments: PhantomData }
-    }
-
-    /// What the function does not write stays as it was before.
-    pub(crate) fn call(self, arguments: A, before: Word) -> MadeStruct {
-        let mut made = MadeStruct([before; 32]);
-        // SAFETY: whoever made `self` guarantees it.
-        unsafe { arguments.hand_to(self.function, &raw mut made) };
-        made
-    }
-}
-
-/// Arguments that a function takes in registers.
-pub(crate) trait Arguments {
-    /// # Safety
-    /// The function takes them, and puts what it makes in the place.
-    unsafe fn hand_to(self, function: usize, place: *mut MadeStruct);
-}
-
+/// A function that makes a struct is told where to put it in front of its arguments.
 macro_rules! arguments {
     ($($name:ident: $type:ident),*) => {
         impl<$($type),*> Arguments for ($($type,)*) {
             unsafe fn hand_to(self, function: usize, place: *mut MadeStruct) {
-                type Function<$($type),*> = unsafe extern "C" fn(*mut MadeStruct, $($type),*);
+                type Makes<$($type),*> = unsafe extern "C" fn(*mut MadeStruct, $($type),*);
                 let ($($name,)*) = self;
                 // SAFETY: the caller's contract.
                 unsafe {
-                    let function = std::mem::transmute::<usize, Function<$($type),*>>(function);
+                    let function = std::mem::transmute::<usize, Makes<$($type),*>>(function);
                     function(place, $($name),*);
                 }
             }
@@ -126,7 +93,7 @@ pub(crate) unsafe fn sixth_behind_two_sizes(stack: *const usize) -> usize {
     unsafe { *stack.add(2) }
 }
 
-/// Whether a thread that was stopped by a fault was about to execute what is at the address.
+/// Whether a thread that a fault stopped was about to execute the instruction at the address.
 pub(crate) fn is_call_of(context: &libc::ucontext_t, address: usize) -> bool {
     context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize == address
 }

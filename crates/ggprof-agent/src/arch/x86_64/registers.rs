@@ -34,7 +34,7 @@ macro_rules! keep_registers {
     };
 }
 
-/// Gives them back.
+/// Restores them.
 macro_rules! restore_registers {
     () => {
         "movups xmm0, [rsp]
@@ -67,7 +67,7 @@ macro_rules! restore_registers {
     };
 }
 
-/// Calls a function from a shim that has pushed one register, with the caller's first eight words
+/// Calls a function from a stand-in that has pushed one register, with the caller's first eight words
 /// on the stack, because there may be arguments among them. The caller is a loop over nodes, which
 /// has more local variables than that, so these words can be read.
 macro_rules! call_with_stack {

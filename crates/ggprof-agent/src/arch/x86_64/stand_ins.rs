@@ -125,8 +125,8 @@ macro_rules! note_caller_then_jump {
     };
 }
 
-/// The same for a call that arrived at the entry of a hooked function: what is noted is the way
-/// past the hook (`jump_telling_way_past`), with one of its bits set.
+/// The same for a call that arrived at the entry of a hooked function: it notes the address that
+/// continues behind the hook (`jump_telling_way_past`), with one of its bits set.
 macro_rules! note_way_past_then_jump {
     ($(#[$attribute:meta])* fn $name:ident, $bit:expr, $offset:expr, $to:path) => {
         $(#[$attribute])*

@@ -9,7 +9,7 @@ macro_rules! thread_memory {
     ($symbol:literal, fn $name:ident() -> $type:ty) => {
         std::arch::global_asm!(
             ".pushsection .tbss,\"awT\",@nobits",
-            ".p2align 4",
+            ".p2align 6",
             concat!(".hidden ", $symbol),
             concat!(".globl ", $symbol),
             concat!(".type ", $symbol, ", @object"),
@@ -20,7 +20,7 @@ macro_rules! thread_memory {
             bytes = const size_of::<$type>(),
         );
 
-        const _: () = assert!(align_of::<$type>() <= 16);
+        const _: () = assert!(align_of::<$type>() <= 64);
 
         #[inline(always)]
         fn $name() -> *const $type {

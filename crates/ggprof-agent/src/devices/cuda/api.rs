@@ -3,23 +3,25 @@
 use super::settings::{self, CudaLevel, VARIABLES};
 use super::{calls, graph_length, process};
 use crate::config::Environment;
+use crate::lock::HeldAtFork;
 use crate::observe::backends::Adopted;
-use crate::observe::device_api::{DeviceApi, LocksAtFork};
+use crate::observe::device_api::DeviceApi;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
 
-/// By which `observe::backends` knows the backends that are CUDA's.
+/// The name by which `observe::backends` knows the backends of CUDA.
 pub(super) const NAME: &str = "CUDA";
 
 #[derive(Debug)]
-pub(crate) struct Cuda;
+pub(crate) struct CudaApi;
 
-impl DeviceApi for Cuda {
+impl DeviceApi for CudaApi {
     fn name(&self) -> &'static str {
         NAME
     }
 
+    #[unsafe(link_section = ".text.asleep")]
     fn variables(&self) -> &'static [&'static str] {
         VARIABLES
     }
@@ -28,6 +30,7 @@ impl DeviceApi for Cuda {
         settings::understand(environment)
     }
 
+    #[unsafe(link_section = ".text.asleep")]
     fn prepare_environment(&self, environment: &Environment) {
         if CudaLevel::from(environment) == Ok(CudaLevel::Full) {
             graph_length::shorten();
@@ -68,8 +71,8 @@ impl DeviceApi for Cuda {
         process::before_backend_free(lane, freed);
     }
 
-    fn rest(&self) {
-        process::rest();
+    fn note_unrecorded_split(&self) {
+        process::detach_unless_active();
     }
 
     fn note_waited(&self) {
@@ -84,7 +87,7 @@ impl DeviceApi for Cuda {
         process::is_in_use()
     }
 
-    fn locks(&self) -> LocksAtFork {
-        [Some(calls::lock_of_all()), None, None, None]
+    fn fork_lock(&self, number: usize) -> Option<&'static dyn HeldAtFork> {
+        (number == 0).then(calls::fork_lock)
     }
 }

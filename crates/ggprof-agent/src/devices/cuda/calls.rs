@@ -8,10 +8,11 @@ use std::ffi::CStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::capture::CapturedGraph;
+use super::ranks;
 use crate::arch;
 use crate::fault::fault_point;
 use crate::hooks::library;
-use crate::lock::{HeldAtFork, Ranked, rank};
+use crate::lock::{HeldAtFork, Ranked};
 use crate::observe::fail_open::{self, contained};
 use crate::observe::this_thread::ThisThread;
 use crate::patch::got;
@@ -23,7 +24,7 @@ const SLOTS: usize = 16;
 /// Where the stream of a call is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-enum Call {
+enum CudaCall {
     /// Six arguments, two of them sizes: the stream is the sixth.
     Kernel = 1,
     /// The first argument points to a configuration that holds it.
@@ -35,14 +36,14 @@ enum Call {
     EndCapture = 5,
 }
 
-const CALLS: [(&CStr, Call); 7] = [
-    (c"cudaLaunchKernel", Call::Kernel),
-    (c"__cudaLaunchKernel", Call::Kernel),
-    (c"cudaLaunchCooperativeKernel", Call::Kernel),
-    (c"cudaLaunchKernelExC", Call::ConfiguredKernel),
-    (c"cudaGraphLaunch", Call::Graph),
-    (c"cudaStreamBeginCapture", Call::BeginCapture),
-    (c"cudaStreamEndCapture", Call::EndCapture),
+const CALLS: [(&CStr, CudaCall); 7] = [
+    (c"cudaLaunchKernel", CudaCall::Kernel),
+    (c"__cudaLaunchKernel", CudaCall::Kernel),
+    (c"cudaLaunchCooperativeKernel", CudaCall::Kernel),
+    (c"cudaLaunchKernelExC", CudaCall::ConfiguredKernel),
+    (c"cudaGraphLaunch", CudaCall::Graph),
+    (c"cudaStreamBeginCapture", CudaCall::BeginCapture),
+    (c"cudaStreamEndCapture", CudaCall::EndCapture),
 ];
 /// Offset of the stream in CUDA's launch configuration, behind two sizes of three
 /// numbers each and the bytes of shared memory.
@@ -51,17 +52,17 @@ const STREAM_IN_CONFIGURATION: usize = 32;
 static REAL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 /// Whom each slot serves.
-static HOOKED_LIBRARIES: Ranked<{ rank::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
+static HOOKED_LIBRARIES: Ranked<{ ranks::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
     Ranked::new([const { None }; SLOTS]);
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &HOOKED_LIBRARIES
 }
 
-arch::stand_in!(fn shim<SLOT>, asks called(first, second, stack, SLOT));
+arch::stand_in!(fn work<SLOT>, asks called(first, second, stack, SLOT));
 
-/// Returns the real function for the shim to jump to.
+/// Returns the real function for the stand-in to jump to.
 extern "C-unwind" fn called(first: usize, second: usize, stack: *const usize, slot: u32) -> usize {
     let slot = slot as usize;
     fail_open::hot((), |this| note(this, slot, first, second, stack));
@@ -73,16 +74,16 @@ fn note(this: &ThisThread, slot: usize, first: usize, second: usize, stack: *con
     // thread only.
     let Some(visits) = (unsafe { this.visits.get().as_mut() }) else { return };
     let call = CALL.get(slot).map_or(0, |call| call.load(Ordering::Relaxed));
-    if call == Call::BeginCapture as usize {
+    if call == CudaCall::BeginCapture as usize {
         contained((), || {
             visits
                 .follower_or_new()
                 .into_iter()
                 .for_each(|graph: &mut CapturedGraph| graph.begin(first));
         });
-    } else if call == Call::EndCapture as usize {
+    } else if call == CudaCall::EndCapture as usize {
         contained((), || visits.follower().into_iter().for_each(CapturedGraph::end));
-    } else if call == Call::Graph as usize {
+    } else if call == CudaCall::Graph as usize {
         visits.note_stream(second);
         contained((), || {
             visits
@@ -98,7 +99,7 @@ fn note(this: &ThisThread, slot: usize, first: usize, second: usize, stack: *con
 
 /// The stream that a kernel goes to.
 fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
-    if call == Call::Kernel as usize {
+    if call == CudaCall::Kernel as usize {
         // SAFETY: CUDA's functions of these names have these arguments, and the call goes on.
         unsafe { arch::sixth_behind_two_sizes(stack) }
     } else {
@@ -108,9 +109,9 @@ fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
 }
 
 /// Sixteen functions.
-static SHIMS: [unsafe extern "C-unwind" fn(); SLOTS] = [
-    shim::<0>, shim::<1>, shim::<2>, shim::<3>, shim::<4>, shim::<5>, shim::<6>, shim::<7>,
-    shim::<8>, shim::<9>, shim::<10>, shim::<11>, shim::<12>, shim::<13>, shim::<14>, shim::<15>,
+static STAND_INS: [unsafe extern "C-unwind" fn(); SLOTS] = [
+    work::<0>, work::<1>, work::<2>, work::<3>, work::<4>, work::<5>, work::<6>, work::<7>,
+    work::<8>, work::<9>, work::<10>, work::<11>, work::<12>, work::<13>, work::<14>, work::<15>,
 ];
 
 /// Hooks the library's calls; false where it makes none by a slot.
@@ -124,17 +125,17 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
         let Some((_, call)) = CALLS.iter().find(|(name, _)| slot.name == *name) else { return };
         found = true;
         let value = slot.value();
-        if SHIMS.iter().any(|shim| *shim as *const () as usize == value) {
+        if STAND_INS.iter().any(|stand_in| *stand_in as *const () as usize == value) {
             return;
         }
         let free = hooked.iter().position(|owner| owner.as_ref().is_none_or(is_gone));
         let Some(number) = free else { return };
         CALL[number].store(*call as usize, Ordering::Release);
-        let shim = SHIMS[number] as *const () as usize;
+        let stand_in = STAND_INS[number] as *const () as usize;
         // Taken before it is used: no other library may get a number that a slot leads to.
         hooked[number] = key.clone();
         fault_point!();
-        if !library::replace(object, slot, shim, &REAL[number]) {
+        if !library::replace(object, slot, stand_in, &REAL[number]) {
             hooked[number] = None;
         }
         fault_point!();

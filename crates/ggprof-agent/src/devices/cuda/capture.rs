@@ -20,7 +20,7 @@ pub(crate) struct Capture {
 }
 
 /// The positions of a graph's kernels, copies and fills, in the order they run.
-pub(crate) type Order = Box<[u32]>;
+pub(crate) type LaunchOrder = Box<[u32]>;
 
 impl Capture {
     pub(crate) fn begin(driver: CaptureDriver, stream: usize) -> Capture {
@@ -35,8 +35,8 @@ impl Capture {
         }
     }
 
-    /// Before the capture ends. `None`: the order tells nothing.
-    pub(crate) fn finish(self) -> Option<Order> {
+    /// To be called before the capture ends. `None` where the order identifies nothing.
+    pub(crate) fn finish(self) -> Option<LaunchOrder> {
         let works = self.driver.works(self.stream as Stream)?;
         Some(order(&self.steps, &works))
     }
@@ -47,7 +47,7 @@ impl Capture {
 pub(crate) struct CapturedGraph {
     capture: Option<Capture>,
     /// Of the graph captured last, until it is launched.
-    order: Option<Option<Order>>,
+    order: Option<Option<LaunchOrder>>,
     /// CUPTI has seen its nodes copied into an executable graph.
     pub(super) copied: bool,
     /// The one launched last.
@@ -92,7 +92,7 @@ impl FollowsVisits for CapturedGraph {
     }
 }
 
-fn order(steps: &[(u32, usize)], works: &[bool]) -> Order {
+fn order(steps: &[(u32, usize)], works: &[bool]) -> LaunchOrder {
     let position_of = |node: usize| {
         let next = steps.partition_point(|(_, before)| *before <= node);
         next.checked_sub(1).map_or(ggprof_spool::layout::NO_NODE, |step| steps[step].0)

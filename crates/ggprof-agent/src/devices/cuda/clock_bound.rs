@@ -4,7 +4,7 @@
 /// Waits of the host that are kept until the records of the work before arrive.
 const MOST_WAITS: usize = 256;
 
-/// What bounds the error since the last question.
+/// The bounds of the error since they were last taken.
 #[derive(Debug, Default)]
 pub(crate) struct ClockBound {
     /// The shortest time from a call to the start of its work.
@@ -36,8 +36,7 @@ impl ClockBound {
         self.waits.push((now_ns, 0));
     }
 
-    /// The last moment that is known of the device, and the bound of its error.
-    /// Begins anew.
+    /// The last moment that is known of the device, and the bound of its error. Resets both.
     pub(crate) fn take(&mut self) -> Option<(u64, u64)> {
         let bound = std::mem::take(self);
         let waits = bound.waits.iter().filter(|(_, last_end_ns)| *last_end_ns != 0);

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::capture::Order;
+use super::capture::LaunchOrder;
 
 /// Nodes remembered before the older half is forgotten: a program that captures
 /// for ever must not eat memory for ever.
@@ -53,19 +53,20 @@ pub(crate) struct Orders {
 
 #[derive(Debug, Default)]
 struct KnownOrder {
-    order: Order,
-    /// The nodes' numbers are not known, or no longer: the order identifies them.
+    order: LaunchOrder,
+    /// True where the numbers of the nodes are not known (any more), so that the order identifies
+    /// them.
     rules: bool,
 }
 
 impl Orders {
-    /// A graph was captured and became this executable one: by copying its nodes in
-    /// CUPTI's sight (`copied`), out of it, or by changing what the nodes there do.
-    /// `None`: the nodes have no order.
+    /// A graph was captured and became this executable one. CUPTI saw its nodes being copied
+    /// (`copied`), or did not, or the existing nodes were changed to do something else. `order` is
+    /// `None` where the nodes have none.
     pub(crate) fn learn(
         &mut self,
         executable: u64,
-        order: Option<Order>,
+        order: Option<LaunchOrder>,
         copied: bool,
         attached: bool,
     ) {
@@ -81,7 +82,7 @@ impl Orders {
         self.known.get(&executable).is_some_and(|known| known.rules)
     }
 
-    /// Empty for a graph without one.
+    /// The order of a graph's nodes; empty for a graph without one.
     pub(crate) fn order(&self, executable: u64) -> &[u32] {
         self.known.get(&executable).map_or(&[], |known| &known.order)
     }
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_order_rules_where_the_numbers_are_not_known() {
-        let order = |position: u32| Some(Box::from([position]) as Order);
+        let order = |position: u32| Some(Box::from([position]) as LaunchOrder);
         let mut orders = Orders::default();
         orders.learn(1, order(4), true, true);
         assert!(!orders.rules(1), "CUPTI saw the copies");

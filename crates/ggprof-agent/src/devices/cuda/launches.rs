@@ -3,12 +3,13 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ggprof_spool::layout::{NO_NODE, NONE};
 
 /// More than the calls whose records CUPTI may hold back. A power of two.
-const PLACES: usize = 1 << 16;
+const LAUNCH_SLOTS: usize = 1 << 16;
 
 /// A call that handed work to a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +38,9 @@ impl Launch {
     };
 }
 
-/// A place is being written while its number is 0, and is whole otherwise.
+/// While `correlation` is 0, the slot is being written; otherwise it is complete.
 #[derive(Debug)]
-struct Place {
+struct LaunchSlot {
     correlation: AtomicU32,
     split: AtomicU32,
     backend: AtomicU32,
@@ -49,11 +50,13 @@ struct Place {
     called_ns: AtomicU64,
 }
 
-static TABLE: [Place; PLACES] = [const { Place::empty() }; PLACES];
+/// Made when CUPTI is first attached: as a part of the library it would be larger than all the rest, and
+/// take address space and page tables of every process.
+static TABLE: OnceLock<Box<[LaunchSlot]>> = OnceLock::new();
 
-impl Place {
-    const fn empty() -> Self {
-        Place {
+impl LaunchSlot {
+    fn empty() -> Self {
+        LaunchSlot {
             correlation: AtomicU32::new(0),
             split: AtomicU32::new(0),
             backend: AtomicU32::new(0),
@@ -64,18 +67,18 @@ impl Place {
         }
     }
 
-    fn of(correlation: u32) -> &'static Place {
-        &TABLE[correlation as usize & (PLACES - 1)]
+    fn of(correlation: u32) -> Option<&'static LaunchSlot> {
+        TABLE.get()?.get(correlation as usize & (LAUNCH_SLOTS - 1))
     }
 }
 
-/// Numbers are given out one after the other, so a place is used again only after
-/// as many calls as there are places.
+/// Keeps a call. Numbers are given out one after the other, so a slot is reused only after as many
+/// calls as there are slots.
 pub(crate) fn keep(correlation: u32, launch: Launch) {
-    let place = Place::of(correlation);
+    let Some(place) = LaunchSlot::of(correlation) else { return };
     place.correlation.store(0, Ordering::Relaxed);
-    // Nothing of the new call is seen before that: a reader who saw some of it finds 0 or the
-    // new number when it looks again.
+    // Orders the store above before those below: a reader that saw a part of the new call finds 0
+    // or the new number when it checks again.
     std::sync::atomic::fence(Ordering::Release);
     place.split.store(launch.split, Ordering::Relaxed);
     place.backend.store(launch.backend, Ordering::Relaxed);
@@ -87,7 +90,7 @@ pub(crate) fn keep(correlation: u32, launch: Launch) {
 }
 
 pub(crate) fn find(correlation: u32) -> Option<Launch> {
-    let place = Place::of(correlation);
+    let place = LaunchSlot::of(correlation)?;
     if correlation == 0 || place.correlation.load(Ordering::Acquire) != correlation {
         return None;
     }
@@ -103,9 +106,10 @@ pub(crate) fn find(correlation: u32) -> Option<Launch> {
     (place.correlation.load(Ordering::Relaxed) == correlation).then_some(launch)
 }
 
-/// When CUPTI is attached again its numbers start anew.
+/// Forgets all calls: when CUPTI is attached, its numbers start over.
 pub(crate) fn forget() {
-    for place in &TABLE {
+    let empty = || (0..LAUNCH_SLOTS).map(|_| LaunchSlot::empty()).collect();
+    for place in TABLE.get_or_init(empty) {
         place.correlation.store(0, Ordering::Relaxed);
     }
 }
@@ -118,11 +122,12 @@ mod tests {
     fn a_place_that_was_used_again_answers_for_its_last_call_only() {
         let launch = Launch { split: 7, position: 3, ..Launch::UNKNOWN };
         let later = Launch { split: 8, ..launch };
+        forget();
         keep(5, launch);
         assert_eq!(find(5), Some(launch));
         assert_eq!(find(6), None);
-        keep(5 + PLACES as u32, later);
+        keep(5 + LAUNCH_SLOTS as u32, later);
         assert_eq!(find(5), None);
-        assert_eq!(find(5 + PLACES as u32), Some(later));
+        assert_eq!(find(5 + LAUNCH_SLOTS as u32), Some(later));
     }
 }

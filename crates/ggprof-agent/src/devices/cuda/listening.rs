@@ -8,7 +8,7 @@ use super::cupti::session::Event;
 use super::cupti::{Cupti, records};
 use super::launches::{self, Launch};
 use super::process::{now_ns, work};
-use super::work::Work;
+use super::work::WorkWriter;
 use crate::fault::fault_point;
 use crate::observe::this_thread::ThisThread;
 use crate::observe::visits::Visits;
@@ -73,7 +73,7 @@ pub(crate) fn note_waited() {
 pub(crate) unsafe fn take_records(cupti: &Cupti, buffer: *mut u8, valid: usize, dropped: u64) {
     let Some(lane) = current::recording().and_then(Recorder::lane_for_owed) else { return };
     fault_point!();
-    Work::note_dropped(&lane, dropped);
+    WorkWriter::note_dropped(&lane, dropped);
     if let Some(work) = work().as_mut() {
         // SAFETY: the caller's contract.
         unsafe { records::for_each(cupti, buffer, valid, |activity| work.take(&lane, &activity)) };

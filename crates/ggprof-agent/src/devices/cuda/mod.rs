@@ -14,7 +14,8 @@
 //! * `graph_length`: shorter CUDA graphs where every kernel is traced;
 //! * `clock_bound`: how far their times can be off;
 //! * `work`: CUPTI's records into the recording;
-//! * `split_timer`: whole splits, by events.
+//! * `split_timer`: whole splits, by events;
+//! * `ranks`: the order of the locks.
 
 mod api;
 mod callbacks;
@@ -28,11 +29,14 @@ mod graph_nodes;
 mod launches;
 mod listening;
 mod process;
+mod ranks;
 mod settings;
 mod split_timer;
 mod state;
 mod windows;
 mod work;
 
-pub(crate) use api::Cuda;
+pub(crate) use api::CudaApi;
 use listening::note_waited;
+#[cfg(test)]
+pub(super) use ranks::NAMES as RANKS;

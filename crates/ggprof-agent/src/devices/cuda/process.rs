@@ -8,15 +8,16 @@ use ggprof_spool::layout::CoveredWhy;
 use super::api::NAME;
 use super::cupti::Cupti;
 use super::driver::{CaptureDriver, Driver};
+use super::ranks;
 use super::settings::{self, CudaLevel};
 use super::split_timer::SplitTimer;
 use super::state::State;
 use super::windows::Step;
-use super::work::Work;
+use super::work::WorkWriter;
 use super::{graph_length, note_waited};
 use crate::clock;
 use crate::fault::fault_point;
-use crate::lock::{Locked, Once, Ranked, Tried, rank};
+use crate::lock::{Locked, Once, Ranked, Tried};
 use crate::observe::backends::{self, Adopted};
 use crate::observe::fail_open;
 use crate::observe::this_thread::ThisThread;
@@ -26,7 +27,7 @@ use crate::recorder::lane::HeldLane;
 
 /// CUDA in this process.
 #[derive(Debug)]
-pub(super) struct Cuda {
+pub(super) struct CudaProcess {
     pub(super) level: CudaLevel,
     /// Set by the thread that has `loading`.
     pub(super) cupti: OnceLock<LoadedCupti>,
@@ -37,7 +38,7 @@ pub(super) struct Cuda {
     graphs: CoveredWhy,
     /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
     active: AtomicU32,
-    state: Ranked<{ rank::CUDA_STATE }, State>,
+    state: Ranked<{ ranks::CUDA_STATE }, State>,
 }
 
 /// The tracing library, or why it cannot be used, and how long it took to find that out.
@@ -49,9 +50,9 @@ pub(super) struct LoadedCupti {
 
 /// CUPTI is in the process.
 pub(super) static ATTACHED: AtomicBool = AtomicBool::new(false);
-pub(super) static CUDA: Once<{ rank::CUDA }, Cuda> = Once::new();
+pub(super) static CUDA: Once<{ ranks::CUDA }, CudaProcess> = Once::new();
 /// Behind a lock of its own: CUPTI delivers records while `state` is held.
-static WORK: Ranked<{ rank::CUDA_WORK }, Option<Work>> = Ranked::new(None);
+static WORK: Ranked<{ ranks::CUDA_WORK }, Option<WorkWriter>> = Ranked::new(None);
 
 /// Whether the program has computed on a CUDA device.
 pub(super) fn is_in_use() -> bool {
@@ -63,15 +64,15 @@ pub(super) fn cupti() -> Option<&'static Cupti> {
     CUDA.get()?.cupti.get()?.library.as_ref().ok()
 }
 
-pub(super) fn work() -> Locked<'static, { rank::CUDA_WORK }, Option<Work>> {
+pub(super) fn work() -> Locked<'static, { ranks::CUDA_WORK }, Option<WorkWriter>> {
     WORK.lock()
 }
 
-fn cuda(adopted: &Adopted) -> &'static Cuda {
+fn cuda(adopted: &Adopted) -> &'static CudaProcess {
     if let Some(cuda) = CUDA.get() {
         return cuda;
     }
-    // The loader is asked before others may wait for us.
+    // The loader is asked here, before other threads can wait for this one.
     let level = settings::level();
     let captures = CaptureDriver::loaded().filter(|_| level != CudaLevel::Graph);
     let driver = Driver::loaded();
@@ -84,7 +85,7 @@ fn cuda(adopted: &Adopted) -> &'static Cuda {
         // SAFETY: registers a function that lives as long as the agent, to be
         // called before CUDA's own handlers: those were registered earlier.
         unsafe { __cxa_atexit(at_exit, std::ptr::null_mut(), std::ptr::null_mut()) };
-        Cuda {
+        CudaProcess {
             level,
             cupti: OnceLock::new(),
             loading: Tried::new(()),
@@ -114,7 +115,7 @@ pub(super) fn is_wanted() -> bool {
 }
 
 /// A split of a CUDA device is being computed, until this is dropped.
-struct Active(&'static Cuda);
+struct Active(&'static CudaProcess);
 
 impl Drop for Active {
     fn drop(&mut self) {
@@ -182,14 +183,14 @@ pub(super) fn end_split(lane: &HeldLane<'_>, backend: u32, split: u32, stream: u
     {
         let timer = SplitTimer::new(backend, driver, stream);
         fault_point!();
-        // Without events now, there will be none later.
+        // If no event can be made now, none can be made later.
         state.driver = timer.as_ref().map(|_| driver);
         state.timers.extend(timer);
     }
 }
 
-impl Cuda {
-    fn state(&self) -> Locked<'_, { rank::CUDA_STATE }, State> {
+impl CudaProcess {
+    fn state(&self) -> Locked<'_, { ranks::CUDA_STATE }, State> {
         self.state.lock()
     }
 
@@ -198,9 +199,9 @@ impl Cuda {
     }
 }
 
-/// A split that is not recorded: CUPTI need not be there for it, once it has delivered what
-/// belongs to those before.
-pub(super) fn rest() {
+/// Called for a split that is not recorded, for which CUPTI is not needed. CUPTI first delivers the
+/// records of earlier splits.
+pub(super) fn detach_unless_active() {
     if !ATTACHED.load(Ordering::Acquire) {
         return;
     }
@@ -220,7 +221,7 @@ pub(super) fn rest() {
 
 /// Does something at a moment when no thread of ours waits for a backend.
 pub(super) fn while_nobody_waits(work: &mut dyn FnMut()) {
-    let _state = CUDA.get().map(Cuda::state);
+    let _state = CUDA.get().map(CudaProcess::state);
     work();
 }
 

@@ -31,6 +31,7 @@ pub(crate) struct CudaConfig {
 }
 
 impl CudaLevel {
+    #[unsafe(link_section = ".text.asleep")]
     pub(crate) fn from(environment: &Environment) -> Result<CudaLevel, String> {
         let words = [
             ("sample", CudaLevel::Sample),

@@ -26,7 +26,7 @@ pub(crate) struct SplitTimer {
     first: usize,
     in_flight: usize,
     anchor: TimedEvent,
-    /// To be the next anchor: the last one is needed until then.
+    /// The next anchor: the present one is needed until that is recorded.
     spare: TimedEvent,
     /// Nanoseconds of the device's clock at the anchor, from its first on.
     anchor_ns: u64,
@@ -92,7 +92,7 @@ impl SplitTimer {
         if self.in_flight > 0 && pair.split == split {
             pair.ended = self.driver.record(pair.end, self.stream as Stream).is_some();
         }
-        // This one is under way: asking would only cost.
+        // The newest split cannot be finished yet, so the driver is not asked about it.
         self.collect_but(1, lane);
     }
 
@@ -101,7 +101,7 @@ impl SplitTimer {
         self.collect_but(0, lane);
     }
 
-    /// The same but for the newest `kept`.
+    /// The same, except for the newest `kept` splits.
     fn collect_but(&mut self, kept: usize, lane: &HeldLane<'_>) {
         while self.in_flight > kept {
             let pair = self.pairs[self.first];
@@ -117,7 +117,7 @@ impl SplitTimer {
         }
     }
 
-    /// The same, waiting for the newest.
+    /// The same for all of them, waiting for the newest.
     pub(crate) fn drain(&mut self, lane: &HeldLane<'_>) {
         if self.in_flight > 0 {
             let newest = self.pairs[(self.first + self.in_flight - 1) % PAIRS];
@@ -144,8 +144,8 @@ impl SplitTimer {
         Some(())
     }
 
-    /// A moment that both clocks know. The device has nothing to do when it is
-    /// called, so the wait is short, and its length bounds the error.
+    /// Records a moment by both clocks. The device is idle at this time, so the wait is short, and
+    /// its length bounds the error.
     fn drop_anchor(&mut self, lane: &HeldLane<'_>) -> Option<()> {
         let before = clock::nanoseconds(libc::CLOCK_MONOTONIC);
         self.driver.record(self.spare, self.stream as Stream)?;
@@ -158,7 +158,6 @@ impl SplitTimer {
         std::mem::swap(&mut self.anchor, &mut self.spare);
         self.anchored_at_ns = after;
         let record = DeviceClock {
-            flags: layout::DEVICE_CLOCK_BOUNDED,
             clock: self.clock(),
             uncertainty_ns: u32::try_from((after - before) / 2).unwrap_or(u32::MAX),
             tick_ps: 1000,

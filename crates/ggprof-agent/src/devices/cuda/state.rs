@@ -2,23 +2,23 @@
 
 use std::sync::atomic::Ordering;
 
-use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, NONE};
+use ggprof_spool::layout::{CoveredHow, CoveredWhy, Why};
 
 use super::api::NAME;
 use super::callbacks::CALLBACKS;
 use super::cupti::session::Session;
 use super::cupti::{Cupti, library};
 use super::driver::Driver;
-use super::process::{ATTACHED, Cuda, LoadedCupti, now_ns, work};
+use super::process::{ATTACHED, CudaProcess, LoadedCupti, now_ns, work};
 use super::settings::{self, CudaLevel};
 use super::split_timer::SplitTimer;
 use super::windows::Windows;
 use super::{launches, note_waited};
 use crate::fault::fault_point;
 use crate::observe::backends::{self, Adopted};
+use crate::observe::coverage;
 use crate::recorder::admission::Owed;
 use crate::recorder::current;
-use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
 #[derive(Debug)]
@@ -54,9 +54,7 @@ impl State {
             timer.drain(lane);
         }
         work().get_or_insert_default().records = 0;
-        if !self.windows.is_first() {
-            launches::forget();
-        }
+        launches::forget();
         fault_point!();
         let attached = loaded.library.as_ref().map_err(Clone::clone).and_then(|cupti| {
             Session::attach(cupti, CALLBACKS).map_err(|failure| failure.sentence())
@@ -108,7 +106,7 @@ impl State {
         self.owed = None;
     }
 
-    /// All records there are, before CUDA or a backend goes.
+    /// Writes all records there are, before CUDA is unloaded or a backend freed.
     pub(super) fn deliver(&mut self, lane: &HeldLane<'_>) {
         let Some(session) = &self.session else { return };
         if session.deliver().is_err() {
@@ -122,7 +120,7 @@ impl State {
         }
     }
 
-    /// `graphs` as in [`Cuda`].
+    /// `graphs` as in [`CudaProcess`].
     pub(super) fn cover(
         &mut self,
         lane: &HeldLane<'_>,
@@ -135,42 +133,27 @@ impl State {
         }
         self.covered.push(backend);
         fault_point!();
-        let (how, why) = match (&self.problem, level) {
-            (Some(_), _) => (CoveredHow::Not, CoveredWhy::TracingRefused),
-            (None, CudaLevel::Full) => (CoveredHow::ActivityRecords, graphs),
-            (None, CudaLevel::Sample) => (CoveredHow::ActivityRecords, CoveredWhy::InSamples),
-            (None, _) => (CoveredHow::Not, CoveredWhy::WholeSplitsOnly),
+        let seen = |code| (CoveredHow::ActivityRecords, Why::plain(code));
+        let told = match (self.problem.as_deref(), level) {
+            (Some(detail), _) => {
+                (CoveredHow::Not, Why { code: CoveredWhy::TracingRefused, detail })
+            }
+            (None, CudaLevel::Full) => seen(graphs),
+            (None, CudaLevel::Sample) => seen(CoveredWhy::InSamples),
+            (None, _) => (CoveredHow::Not, Why::plain(CoveredWhy::WholeSplitsOnly)),
         };
-        let detail = self.problem.as_deref().unwrap_or_default();
-        let detail = lane.recorder.interner().lasting_text(lane, detail.as_bytes());
-        let told: &[Covered] = match how {
-            CoveredHow::Not => &[Covered::Kernels],
-            _ => &[Covered::Ops, Covered::Kernels],
-        };
-        for &what in told {
-            let record = layout::Coverage {
-                how: how as u8,
-                what: what as u16,
-                backend,
-                instance: adopted.instance().map_or(NONE, |instance| instance.id),
-                why: why as u32,
-                detail,
-                count: 1,
-                ..Default::default()
-            };
-            lane.define_lasting(Owner::Backend(backend), &record.encode());
-        }
+        coverage::say_of_kernels(lane, backend, told);
     }
 }
 
-impl Cuda {
+impl CudaProcess {
     pub(super) fn wants_kernels(&self) -> bool {
         matches!(self.level, CudaLevel::Sample | CudaLevel::Full)
     }
 
-    /// CUPTI, loaded at the first question where kernels are wanted. `None` while another
-    /// thread loads it. To be asked without a lock: loading runs constructors, which may
-    /// do anything, and wait for threads that compute.
+    /// CUPTI, loaded at the first call if kernels are wanted. `None` while another thread loads it.
+    /// Must be called without a lock: loading runs constructors, which may do anything, even wait
+    /// for threads that compute.
     pub(super) fn loaded_cupti(&'static self) -> Option<&'static LoadedCupti> {
         if !self.wants_kernels() {
             return None;

@@ -87,7 +87,7 @@ impl Windows {
         self.open = Some(Open { runs_left, attach_ns: took_ns });
     }
 
-    /// The window is over, and what it cost is to be told.
+    /// The window is over. The caller must report what it cost ([`Self::detached`]).
     pub(crate) fn close(&mut self) -> Option<Open> {
         self.open.take()
     }
@@ -100,12 +100,14 @@ impl Windows {
         self.expected_ns = if self.opened == 1 { cost / 2 } else { cost };
     }
 
-    /// A split between windows was timed by events: all are, so windows have to wait for it.
+    /// A split between windows was timed by events. All of them are, so this is taken from the
+    /// budget of the windows.
     pub(crate) fn timed_by_events(&mut self, now_ns: u64) {
         self.budget.spend_unchosen(COST_OF_EVENTS_NS, now_ns);
     }
 
-    /// The window cannot be closed now (others compute): it is tried again.
+    /// The window cannot be closed now, because other threads compute. Tries again at the next
+    /// split.
     pub(crate) fn stay_open(&mut self) {
         if let Some(open) = &mut self.open {
             open.runs_left = 1;

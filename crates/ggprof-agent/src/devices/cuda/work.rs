@@ -16,11 +16,11 @@ use crate::recorder::lane::HeldLane;
 /// of Vulkan devices count from 1, those of `split_timer` from the number after this.
 pub(super) const CLOCK: u32 = 1 << 16;
 
-/// What was seen since CUPTI was attached.
+/// Writes work as CUPTI delivers it, and keeps what identifies the next.
 #[derive(Debug, Default)]
-pub(crate) struct Work {
+pub(crate) struct WorkWriter {
     pub(crate) nodes: GraphNodes,
-    /// Pieces of work.
+    /// How many pieces of work were delivered in this window.
     pub(crate) records: u64,
     /// The backend that last used each device, by the device's number.
     backends: Vec<(u32, u32)>,
@@ -31,7 +31,7 @@ pub(crate) struct Work {
     waiting: HashMap<u32, Vec<DeviceWork>>,
 }
 
-impl Work {
+impl WorkWriter {
     pub(crate) fn take(&mut self, lane: &HeldLane<'_>, activity: &Activity) {
         self.records += 1;
         fault_point!();
@@ -87,7 +87,8 @@ impl Work {
         self.waiting.remove(&correlation);
     }
 
-    /// After everything was delivered: launches that are not whole tell no order.
+    /// Called when everything was delivered. Launches that are still incomplete have no usable
+    /// order, so their work is written without nodes.
     pub(crate) fn give_up_waiting(&mut self, lane: &HeldLane<'_>) {
         for work in self.waiting.drain().flat_map(|(_, waiting)| waiting) {
             put(lane, &work);
@@ -111,11 +112,10 @@ impl Work {
         }
     }
 
-    /// After everything was delivered.
+    /// Writes the bound of the clock's error, when everything was delivered.
     pub(crate) fn write_clock(&mut self, lane: &HeldLane<'_>) {
         if let Some((at_ns, uncertainty_ns)) = self.bound.take() {
             let record = DeviceClock {
-                flags: layout::DEVICE_CLOCK_BOUNDED,
                 clock: CLOCK,
                 uncertainty_ns: u32::try_from(uncertainty_ns).unwrap_or(u32::MAX),
                 tick_ps: 1000,

@@ -3,31 +3,39 @@
 
 use ggprof_spool::layout::CoveredWhy;
 
-use super::device::{ANY_DEVICES, DEVICES, INSTANCES};
+use super::device::{ANY_DEVICES, DEVICES, VULKAN_INSTANCES};
 use super::settings::Mode;
 use super::{command_buffers, label_switch, registration, settings};
 use crate::config::Environment;
-use crate::observe::device_api::{DeviceApi, LocksAtFork};
+use crate::lock::HeldAtFork;
+use crate::observe::device_api::DeviceApi;
 use crate::patch::loaded_object::LoadedObject;
 
 #[derive(Debug)]
-pub(crate) struct Vulkan;
+pub(crate) struct VulkanApi;
 
-impl DeviceApi for Vulkan {
+impl DeviceApi for VulkanApi {
     fn name(&self) -> &'static str {
         "Vulkan"
+    }
+
+    #[unsafe(link_section = ".text.asleep")]
+    fn variables(&self) -> &'static [&'static str] {
+        registration::VARIABLES
     }
 
     fn understand(&self, environment: &Environment) -> Result<(), String> {
         settings::understand(environment)
     }
 
+    #[unsafe(link_section = ".text.asleep")]
     fn prepare_environment(&self, environment: &Environment) {
         if Mode::from(environment) != Ok(Mode::Off) {
             registration::announce(environment);
         }
     }
 
+    #[unsafe(link_section = ".text.asleep")]
     fn note_loaded(&self) {
         registration::provide_if_needed();
     }
@@ -44,9 +52,10 @@ impl DeviceApi for Vulkan {
         !DEVICES.is_empty()
     }
 
-    fn locks(&self) -> LocksAtFork {
-        let spare = command_buffers::lock_of_all();
-        [Some(spare), Some(INSTANCES.lock_of_all()), Some(ANY_DEVICES.lock_of_all()), None]
+    fn fork_lock(&self, number: usize) -> Option<&'static dyn HeldAtFork> {
+        let spare = command_buffers::fork_lock();
+        let all = [spare, VULKAN_INSTANCES.fork_lock(), ANY_DEVICES.fork_lock()];
+        all.get(number).copied()
     }
 
     fn has_left_something(&self) -> bool {

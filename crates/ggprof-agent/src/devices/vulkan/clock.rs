@@ -5,12 +5,13 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
-use ggprof_spool::layout::{self, DEVICE_CLOCK_BOUNDED, DEVICE_CLOCK_CALIBRATED};
+use ggprof_spool::layout;
 
+use super::ranks;
 use crate::clock;
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{Locked, Ranked};
 
-/// The distance of samples doubles up to this.
+/// The time between samples doubles up to this.
 const SAMPLE_EVERY_NS: u64 = 1_000_000_000;
 const FIRST_DISTANCE_NS: u64 = 1_000_000;
 
@@ -24,7 +25,7 @@ pub(crate) struct DeviceClock {
     /// The bits that count.
     mask: u64,
     calibrated: Option<vk::PFN_vkGetCalibratedTimestampsKHR>,
-    state: Ranked<{ rank::DEVICE_CLOCK }, ClockBounds>,
+    state: Ranked<{ ranks::DEVICE_CLOCK }, ClockBounds>,
 }
 
 #[derive(Debug, Default)]
@@ -47,7 +48,7 @@ impl DeviceClock {
         DeviceClock { id, period: f64::from(period), mask, calibrated, state }
     }
 
-    pub(crate) fn state(&self) -> Locked<'_, { rank::DEVICE_CLOCK }, ClockBounds> {
+    pub(crate) fn state(&self) -> Locked<'_, { ranks::DEVICE_CLOCK }, ClockBounds> {
         self.state.lock()
     }
 
@@ -61,7 +62,6 @@ impl DeviceClock {
         let earliest = host.0 + took;
         let slack = host.1.saturating_sub(earliest);
         let sample = layout::DeviceClock {
-            flags: DEVICE_CLOCK_BOUNDED,
             clock: self.id,
             uncertainty_ns: u32::try_from(slack.div_ceil(2)).unwrap_or(u32::MAX),
             tick_ps: self.tick_ps(),
@@ -111,7 +111,6 @@ impl DeviceClock {
         let result =
             unsafe { ask(device, 2, domains.as_ptr(), times.as_mut_ptr(), &mut deviation) };
         (result == vk::Result::SUCCESS).then(|| layout::DeviceClock {
-            flags: DEVICE_CLOCK_CALIBRATED,
             clock: self.id,
             uncertainty_ns: u32::try_from(deviation).unwrap_or(u32::MAX),
             tick_ps: self.tick_ps(),

@@ -7,26 +7,27 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ash::vk::{self, Handle};
 
+use super::ranks;
 use super::recording::Recording;
 use super::stamps::Stamps;
 use crate::arch;
 use crate::fault::fault_point;
-use crate::lock::{HeldAtFork, Locked, Ranked, rank};
+use crate::lock::{HeldAtFork, Locked, Ranked};
 
-/// Never freed, but used for another, of whichever device, when the program has freed it: a
-/// thread may still remember it.
+/// Never freed, because a thread may still remember it. When the program has freed its own, this is
+/// reused for a later one, of any device.
 #[derive(Debug)]
 pub(crate) struct CommandBuffer {
     /// 0 once the program has freed it.
     handle: AtomicU64,
     pool: AtomicU64,
     family: AtomicU32,
-    inner: UnsafeCell<Inner>,
+    inner: UnsafeCell<CommandBufferState>,
 }
 
 /// What is being recorded.
 #[derive(Debug, Default)]
-pub(crate) struct Inner {
+pub(crate) struct CommandBufferState {
     pub(crate) recording: Recording,
     pub(crate) stamps: Stamps,
     /// Bound last.
@@ -62,7 +63,7 @@ impl CommandBuffer {
     /// Called from a Vulkan command about this buffer, or about its pool: the program
     /// keeps those apart. The reference is not kept.
     #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn inner(&self) -> &mut Inner {
+    pub(crate) unsafe fn inner(&self) -> &mut CommandBufferState {
         // SAFETY: the caller's contract.
         unsafe { &mut *self.inner.get() }
     }
@@ -79,22 +80,22 @@ arch::thread_memory!("ggprof_command_buffer", fn last_used() -> LastUsed);
 
 #[derive(Debug, Default)]
 pub(crate) struct CommandBuffers {
-    known: Ranked<{ rank::COMMAND_BUFFERS }, KnownBuffers>,
+    known: Ranked<{ ranks::COMMAND_BUFFERS }, KnownCommandBuffers>,
 }
 
 #[derive(Debug, Default)]
-struct KnownBuffers {
+struct KnownCommandBuffers {
     /// The queue family of each pool.
     families: BTreeMap<u64, u32>,
     buffers: BTreeMap<u64, &'static CommandBuffer>,
 }
 
 /// Those that are not in use.
-static SPARE: Ranked<{ rank::SPARE_BUFFERS }, Vec<&'static CommandBuffer>> =
+static SPARE: Ranked<{ ranks::SPARE_BUFFERS }, Vec<&'static CommandBuffer>> =
     Ranked::new(Vec::new());
 
 /// For holding it during a fork.
-pub(crate) fn lock_of_all() -> &'static dyn HeldAtFork {
+pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &SPARE
 }
 
@@ -152,7 +153,7 @@ impl CommandBuffers {
         self.known().buffers.values().copied().collect()
     }
 
-    fn known(&self) -> Locked<'_, { rank::COMMAND_BUFFERS }, KnownBuffers> {
+    fn known(&self) -> Locked<'_, { ranks::COMMAND_BUFFERS }, KnownCommandBuffers> {
         self.known.lock()
     }
 }

@@ -11,6 +11,7 @@ use super::in_flight::{Finished, InFlight};
 use super::keyed::Keyed;
 use super::label_switch::LabelSwitch;
 use super::pipelines::Pipelines;
+use super::ranks;
 use super::recording::Timing;
 use super::registry::Registry;
 use super::samples::Samples;
@@ -21,17 +22,17 @@ use crate::devices::vulkan::ffi::commands::{
 };
 use crate::devices::vulkan::settings::{self, Mode};
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::Ranked;
 use crate::observe::fail_open;
 use crate::recorder::current;
 
-pub(crate) static INSTANCES: Keyed<Instance> = Keyed::new();
+pub(crate) static VULKAN_INSTANCES: Keyed<VulkanInstance> = Keyed::new();
 pub(crate) static DEVICES: Registry<Device> = Registry::new();
 /// All devices, including those of other code in the process.
 pub(crate) static ANY_DEVICES: Keyed<AnyDevice> = Keyed::new();
 
 #[derive(Debug)]
-pub(crate) struct Instance {
+pub(crate) struct VulkanInstance {
     pub(crate) handle: vk::Instance,
     pub(crate) get_instance_proc_addr: vk::PFN_vkGetInstanceProcAddr,
     pub(crate) next: InstanceCommands,
@@ -51,7 +52,7 @@ pub(crate) struct AnyDevice {
 #[derive(Debug)]
 pub(crate) struct Device {
     pub(crate) handle: vk::Device,
-    pub(crate) instance: Arc<Instance>,
+    pub(crate) instance: Arc<VulkanInstance>,
     pub(crate) next: DeviceCommands,
     pub(crate) mode: Mode,
     pub(crate) clock: DeviceClock,
@@ -61,14 +62,13 @@ pub(crate) struct Device {
     pub(crate) samples: Samples,
     /// The bits that count of each queue family's timestamps; 0: it has none.
     pub(crate) families: Vec<u64>,
-    /// The numbers of its maker and of its driver's version.
-    pub(crate) driver: (u32, u32),
+    pub(crate) driver_version: u32,
     /// Why nothing on this device can be timed, empty where it can.
     pub(crate) untimed: &'static str,
     /// Query pools of command buffers that are gone.
-    spare_pools: Ranked<{ rank::QUERY_POOLS }, Vec<vk::QueryPool>>,
+    spare_pools: Ranked<{ ranks::QUERY_POOLS }, Vec<vk::QueryPool>>,
     /// Backends of which the recording says how their kernels are seen.
-    pub(crate) covered: Ranked<{ rank::DEVICE_COVERAGE }, Vec<u32>>,
+    pub(crate) covered: Ranked<{ ranks::DEVICE_COVERAGE }, Vec<u32>>,
     /// The backend seen last: what is done outside any split is done for it.
     pub(crate) backend: AtomicU32,
     lost: AtomicBool,
@@ -77,11 +77,11 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn new(
         handle: vk::Device,
-        instance: Arc<Instance>,
+        instance: Arc<VulkanInstance>,
         next: DeviceCommands,
         clock: DeviceClock,
         families: Vec<u64>,
-        driver: (u32, u32),
+        driver_version: u32,
         untimed: &'static str,
     ) -> Device {
         Device {
@@ -91,7 +91,7 @@ impl Device {
             mode: settings::mode(),
             clock,
             families,
-            driver,
+            driver_version,
             untimed,
             buffers: CommandBuffers::default(),
             in_flight: InFlight::default(),
@@ -125,7 +125,7 @@ impl Device {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// The result of a call: after the loss of a device, it is not called any more.
+    /// Notes the result of a call: a device that was lost is not called any more.
     pub(crate) fn note(&self, result: vk::Result) {
         if result == vk::Result::ERROR_DEVICE_LOST {
             self.lost.store(true, Ordering::Relaxed);
@@ -187,14 +187,14 @@ impl Device {
         (result == vk::Result::SUCCESS).then_some(pool)
     }
 
-    /// The program is done with a command buffer: its pools serve others.
+    /// The program is done with a command buffer, so its query pools are free for others.
     pub(crate) fn release(&self, buffer: &'static CommandBuffer) {
         let _freed = Freed { device: self, buffer };
         fault_point!();
         self.settle(buffer);
     }
 
-    /// The program closes the device, and so waits for nothing any more.
+    /// The program closes the device, so all of its work has ended.
     pub(crate) fn close(&self) {
         let finished = self.in_flight.take_all(self, |_| true);
         fault_point!();
@@ -210,8 +210,8 @@ impl Device {
     }
 }
 
-/// A command buffer that the program frees: whatever becomes of what it still had to tell, its
-/// handle may mean another from now on, and its pools go to those that need some.
+/// A command buffer that the program frees. Even if its results are unread, its handle may mean
+/// another buffer from now on, and its query pools are free for others.
 struct Freed<'d> {
     device: &'d Device,
     buffer: &'static CommandBuffer,

@@ -6,21 +6,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ash::vk::{self, Handle};
 
-use super::command_buffers::{CommandBuffer, Inner};
+use super::command_buffers::{CommandBuffer, CommandBufferState};
 use super::device::Device;
-use super::recording::Work;
+use super::ranks;
+use super::recording::CommandWork;
 use super::stamps;
 use crate::fault::fault_point;
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{Locked, Ranked};
 
 /// The works of one command buffer that was submitted.
 #[derive(Debug)]
 pub(crate) struct Batch {
     buffer: &'static CommandBuffer,
-    pub(crate) works: Vec<Work>,
+    pub(crate) works: Vec<CommandWork>,
     pools: Vec<vk::QueryPool>,
     stamps: u32,
-    /// The queue's number, and of its groups the first one's here.
+    /// The number of the queue, and that of the first of its groups in this command buffer.
     pub(crate) stream: u32,
     pub(crate) first_group: u32,
     pub(crate) groups: u32,
@@ -55,7 +56,7 @@ struct Submitted {
 
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
-    state: Ranked<{ rank::IN_FLIGHT }, Submitted>,
+    state: Ranked<{ ranks::IN_FLIGHT }, Submitted>,
     count: AtomicUsize,
 }
 
@@ -69,7 +70,7 @@ impl InFlight {
         &self,
         queue: vk::Queue,
         buffer: &'static CommandBuffer,
-        inner: &mut Inner,
+        inner: &mut CommandBufferState,
         submitted_ns: u64,
     ) {
         let works = std::mem::take(&mut inner.recording.works);
@@ -118,7 +119,7 @@ impl InFlight {
     /// Everything whose times are there.
     pub(crate) fn take_finished(&self, device: &Device) -> Vec<Finished> {
         let mut finished = Vec::new();
-        // A queue's timestamps come in order: one that is not there yet ends the look.
+        // A queue's timestamps come in order, so behind a missing one there are no others.
         let mut blocked = 0_u64;
         self.take(|batch| {
             let stream = 1_u64.wrapping_shl(batch.stream);
@@ -135,8 +136,7 @@ impl InFlight {
         .collect()
     }
 
-    /// What this command buffer was submitted with; it is not in use any more. A device
-    /// that was lost gives no times.
+    /// The work of a command buffer that is not in use any more. A lost device gives no times.
     pub(crate) fn take_of(&self, device: &Device, buffer: &CommandBuffer) -> Vec<Finished> {
         self.take_all(device, |batch| std::ptr::eq(batch.buffer, buffer))
     }
@@ -161,7 +161,7 @@ impl InFlight {
         taken
     }
 
-    fn state(&self) -> Locked<'_, { rank::IN_FLIGHT }, Submitted> {
+    fn state(&self) -> Locked<'_, { ranks::IN_FLIGHT }, Submitted> {
         self.state.lock()
     }
 }

@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::lock::{HeldAtFork, Ranked, rank};
+use super::ranks;
+use crate::lock::{HeldAtFork, Ranked};
 
 #[derive(Debug)]
 pub(crate) struct Keyed<T: 'static> {
-    known: Ranked<{ rank::VULKAN_OBJECTS }, Vec<(usize, Arc<T>)>>,
+    known: Ranked<{ ranks::VULKAN_OBJECTS }, Vec<(usize, Arc<T>)>>,
 }
 
 impl<T: 'static> Keyed<T> {
@@ -16,7 +17,7 @@ impl<T: 'static> Keyed<T> {
     }
 
     /// For holding it during a fork.
-    pub(crate) fn lock_of_all(&'static self) -> &'static dyn HeldAtFork
+    pub(crate) fn fork_lock(&'static self) -> &'static dyn HeldAtFork
     where
         T: Send + Sync,
     {
@@ -31,7 +32,7 @@ impl<T: 'static> Keyed<T> {
         self.known.lock().iter().map(|(_, value)| Arc::clone(value)).collect()
     }
 
-    /// The loader may use an address again: what had the key loses it.
+    /// The loader may reuse an address: an older object with this key is removed.
     pub(crate) fn put(&self, key: usize, value: Arc<T>) {
         let mut known = self.known.lock();
         known.retain(|(own, _)| *own != key);

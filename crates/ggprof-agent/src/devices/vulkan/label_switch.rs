@@ -12,10 +12,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk::Handle;
 
-use super::device::INSTANCES;
+use super::device::VULKAN_INSTANCES;
+use super::ranks;
 use super::registration;
 use crate::fault::fault_point;
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{Locked, Ranked};
 use crate::patch::loaded_object::LoadedObject;
 
 /// Names of objects, labels of queues and of command buffers.
@@ -25,7 +26,7 @@ const ON: usize = 1;
 
 #[derive(Debug, Default)]
 pub(crate) struct LabelSwitch {
-    state: Ranked<{ rank::LABELS }, Switch>,
+    state: Ranked<{ ranks::LABELS }, Switch>,
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +52,7 @@ impl LabelSwitch {
         state.set();
     }
 
-    fn state(&self) -> Locked<'_, { rank::LABELS }, Switch> {
+    fn state(&self) -> Locked<'_, { ranks::LABELS }, Switch> {
         self.state.lock()
     }
 }
@@ -69,12 +70,13 @@ pub(crate) fn look_in(library: &LoadedObject) {
     if !registration::labels_are_ours() {
         return;
     }
-    for instance in INSTANCES.all().into_iter().filter(|instance| instance.watched.is_some()) {
+    for instance in VULKAN_INSTANCES.all().into_iter().filter(|instance| instance.watched.is_some())
+    {
         let mut state = instance.labels.state();
         if state.place.is_none() {
             let handle = instance.handle.as_raw() as usize;
             state.place = library.writable().find_map(|memory| find(memory, handle));
-            // What was made so far has its name.
+            // All pipelines that were made so far have their names.
             state.waiting = 0;
             state.set();
         }
@@ -94,7 +96,7 @@ fn find(memory: Range<usize>, handle: usize) -> Option<&'static AtomicBool> {
     let mut switches = places.filter(|place| {
         let functions: [usize; FUNCTIONS] =
             std::array::from_fn(|number| read(place + (number + 2) * word));
-        // Of the loader, one as the other.
+        // All of them are functions of the Vulkan loader.
         let loader = LoadedObject::containing(functions[0]);
         loader.is_some_and(|loader| functions.iter().all(|&one| loader.holds_code(one)))
     });

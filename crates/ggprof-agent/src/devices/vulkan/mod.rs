@@ -17,6 +17,7 @@
 //! * `clock`: the device's clock and the host's;
 //! * `pipelines`: names of kernels, and how long they took to compile;
 //! * `write`: all of it into the recording;
+//! * `ranks`: the order of the locks;
 //! * `without_agent`: programs that only the Vulkan loader lets us into.
 
 mod api;
@@ -31,6 +32,7 @@ pub(crate) mod label_switch;
 mod layer;
 pub(crate) mod pipelines;
 pub(crate) mod place;
+mod ranks;
 pub(crate) mod recording;
 pub(crate) mod registration;
 pub(crate) mod registry;
@@ -40,4 +42,6 @@ pub(crate) mod stamps;
 pub(crate) mod without_agent;
 pub(crate) mod write;
 
-pub(crate) use api::Vulkan;
+pub(crate) use api::VulkanApi;
+#[cfg(test)]
+pub(super) use ranks::NAMES as RANKS;

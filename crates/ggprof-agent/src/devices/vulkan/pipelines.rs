@@ -9,9 +9,10 @@ use std::sync::{Arc, OnceLock};
 use ash::vk::{self, Handle};
 use ggprof_spool::layout::{HostTask, NONE, TASK_PIPELINE_COMPILE};
 
+use super::ranks;
 use crate::clock;
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::Ranked;
 use crate::observe::fail_open;
 use crate::observe::this_thread::ThisThread;
 use crate::recorder::current;
@@ -24,13 +25,13 @@ pub(crate) struct Pipeline {
     /// The name's number in the recording, with the epoch that it holds for.
     text: AtomicU64,
     used: AtomicBool,
-    /// Taken out when it is written.
-    compiled: Ranked<{ rank::COMPILED }, Option<HostTask>>,
+    /// How long it took to compile; `None` once that is written.
+    compiled: Ranked<{ ranks::COMPILED }, Option<HostTask>>,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Pipelines {
-    known: Ranked<{ rank::PIPELINES }, HashMap<u64, Arc<Pipeline>>>,
+    known: Ranked<{ ranks::PIPELINES }, HashMap<u64, Arc<Pipeline>>>,
 }
 
 impl Pipelines {

@@ -9,13 +9,13 @@ use ggprof_spool::layout::{
 };
 
 use super::pipelines::Pipeline;
-use super::recording::{Name, Work};
+use super::recording::{CommandWork, Name};
 use crate::observe::copies;
 use crate::observe::this_thread::ThisThread;
 
 /// Where a piece of work belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct WorkPlace {
     pub(crate) split: u32,
     pub(crate) position: u32,
     pub(crate) backend: u32,
@@ -32,7 +32,7 @@ pub(crate) enum Command {
 }
 
 /// Describes a command that is being recorded on this thread.
-pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
+pub(crate) fn work(this: &ThisThread, command: Command) -> CommandWork {
     let place = place(this, &command);
     let (kind, name, bytes) = match command {
         Command::Dispatch(Some(pipeline)) => (WORK_KERNEL, Name::Kernel(pipeline), 0),
@@ -43,15 +43,15 @@ pub(crate) fn work(this: &ThisThread, command: Command) -> Work {
         }
         Command::Fill(bytes) => (WORK_FILL, Name::Text(fill(place)), bytes),
     };
-    Work::new(kind, name, place, bytes)
+    CommandWork::new(kind, name, place, bytes)
 }
 
-fn place(this: &ThisThread, command: &Command) -> Place {
+fn place(this: &ThisThread, command: &Command) -> WorkPlace {
     let cause = this.copy_start.get();
     // SAFETY: set for the length of the graph by the split that owns it, on this
     // thread only.
     let Some(visits) = (unsafe { this.visits.get().as_mut() }) else {
-        return Place { split: NONE, position: NO_NODE, backend: NONE, cause };
+        return WorkPlace { split: NONE, position: NO_NODE, backend: NONE, cause };
     };
     // ggml clears its scratch memory before the first node. In versions that go through
     // the graph twice it has asked about nodes by then, so only a dispatch begins the work.
@@ -60,10 +60,10 @@ fn place(this: &ThisThread, command: &Command) -> Place {
     if !prologue {
         visits.note_work();
     }
-    Place { split: visits.split, position, backend: visits.backend, cause }
+    WorkPlace { split: visits.split, position, backend: visits.backend, cause }
 }
 
-fn fill(place: Place) -> &'static str {
+fn fill(place: WorkPlace) -> &'static str {
     match (place.split, place.position) {
         (NONE, _) => "buffer clear",
         (_, NO_NODE) => "graph prologue",
@@ -71,7 +71,7 @@ fn fill(place: Place) -> &'static str {
     }
 }
 
-fn copy(this: &ThisThread, place: Place) -> (&'static str, u8) {
+fn copy(this: &ThisThread, place: WorkPlace) -> (&'static str, u8) {
     match this.copying.get() {
         copies::READING => ("read from the device", layout::COPY_DEVICE_TO_HOST),
         copies::WRITING => ("write to the device", layout::COPY_HOST_TO_DEVICE),

@@ -13,7 +13,7 @@ use ggprof_spool::layout::{
 };
 
 use super::pipelines::Pipeline;
-use super::place::Place;
+use super::place::WorkPlace;
 
 /// A timestamp for which there was no query.
 pub(crate) const NO_STAMP: u32 = u32::MAX;
@@ -22,10 +22,10 @@ pub(crate) const KIND: u8 = 3;
 
 /// One command, or all of a split's.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct CommandWork {
     pub(crate) flags: u8,
     pub(crate) name: Name,
-    pub(crate) place: Place,
+    pub(crate) place: WorkPlace,
     pub(crate) bytes: u64,
     /// Counted from the command buffer's beginning.
     pub(crate) group: u32,
@@ -68,7 +68,7 @@ pub(crate) enum Timing {
 
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
-    pub(crate) works: Vec<Work>,
+    pub(crate) works: Vec<CommandWork>,
     /// How often something synchronised.
     pub(crate) groups: u32,
     /// The first work of the group that is not closed yet.
@@ -91,7 +91,7 @@ impl Recording {
     }
 
     /// The beginning or the end of a split whose works go without times of their own.
-    pub(crate) fn mark(&mut self, mut work: Work, between: &mut impl Between) {
+    pub(crate) fn mark(&mut self, mut work: CommandWork, between: &mut impl Between) {
         work.start = between.stamp(When::Done).unwrap_or(NO_STAMP);
         work.end = work.start;
         work.group = self.groups;
@@ -99,7 +99,12 @@ impl Recording {
     }
 
     /// Before a command is recorded.
-    pub(crate) fn before(&mut self, timing: Timing, mut work: Work, between: &mut impl Between) {
+    pub(crate) fn before(
+        &mut self,
+        timing: Timing,
+        mut work: CommandWork,
+        between: &mut impl Between,
+    ) {
         if timing == Timing::Serial {
             between.barrier();
             self.synchronised(timing, between);
@@ -118,7 +123,7 @@ impl Recording {
         self.works.push(work);
     }
 
-    /// After it was.
+    /// After a command was recorded.
     pub(crate) fn after(&mut self, timing: Timing, between: &mut impl Between) {
         if timing == Timing::Pairs
             && let Some(work) = self.works.last_mut()
@@ -142,7 +147,7 @@ impl Recording {
 
     fn close(&mut self, timing: Timing, between: &mut impl Between) {
         let open = self.works.get_mut(self.open_from..).unwrap_or_default();
-        let is_part = |work: &Work| work.flags & KIND != WORK_WHOLE_SPLIT;
+        let is_part = |work: &CommandWork| work.flags & KIND != WORK_WHOLE_SPLIT;
         if timing != Timing::Pairs && open.iter().any(is_part) {
             let end = between.stamp(When::Done);
             let parts = open.iter_mut().filter(|work| is_part(work));
@@ -153,9 +158,9 @@ impl Recording {
     }
 }
 
-/// Marks works that share their group with others, given whether the first group goes
-/// on one of an earlier command buffer and the last one goes on in a later.
-pub(crate) fn mark_concurrent(works: &mut [Work], groups: u32, joins: bool, goes_on: bool) {
+/// Marks works that share their group with others. `joins`: the first group began in an earlier
+/// command buffer. `goes_on`: the last group continues in a later one.
+pub(crate) fn mark_concurrent(works: &mut [CommandWork], groups: u32, joins: bool, goes_on: bool) {
     for group in works.chunk_by_mut(|a, b| a.group == b.group) {
         let first = group.first().map_or(0, |work| work.group);
         let shared = group.len() > 1 || (joins && first == 0) || (goes_on && first == groups);
@@ -166,9 +171,9 @@ pub(crate) fn mark_concurrent(works: &mut [Work], groups: u32, joins: bool, goes
     }
 }
 
-impl Work {
-    pub(crate) fn new(kind: u8, name: Name, place: Place, bytes: u64) -> Work {
-        Work { flags: kind, name, place, bytes, group: 0, start: NO_STAMP, end: NO_STAMP }
+impl CommandWork {
+    pub(crate) fn new(kind: u8, name: Name, place: WorkPlace, bytes: u64) -> CommandWork {
+        CommandWork { flags: kind, name, place, bytes, group: 0, start: NO_STAMP, end: NO_STAMP }
     }
 
     /// Start and end among the values of the command buffer's timestamps.
@@ -212,13 +217,13 @@ mod tests {
         }
     }
 
-    fn work(kind: u8) -> Work {
-        let place = Place { split: 1, position: NO_NODE, backend: 1, cause: 0 };
-        Work::new(kind, Name::Text(""), place, 0)
+    fn work(kind: u8) -> CommandWork {
+        let place = WorkPlace { split: 1, position: NO_NODE, backend: 1, cause: 0 };
+        CommandWork::new(kind, Name::Text(""), place, 0)
     }
 
     /// Records commands (`.`), barriers of ggml (`b`) and whole splits (`w`), to the end.
-    fn record(timing: Timing, commands: &str) -> (String, Vec<Work>) {
+    fn record(timing: Timing, commands: &str) -> (String, Vec<CommandWork>) {
         let mut recording = Recording::default();
         let mut written = Written::default();
         for command in commands.chars() {
@@ -240,8 +245,8 @@ mod tests {
         (written.text, recording.works)
     }
 
-    fn spans(works: &[Work]) -> Vec<(u32, u32, u32, bool)> {
-        let concurrent = |work: &Work| work.flags & WORK_CONCURRENT != 0;
+    fn spans(works: &[CommandWork]) -> Vec<(u32, u32, u32, bool)> {
+        let concurrent = |work: &CommandWork| work.flags & WORK_CONCURRENT != 0;
         works.iter().map(|work| (work.group, work.start, work.end, concurrent(work))).collect()
     }
 

@@ -36,32 +36,56 @@ struct Made {
 }
 
 /// The directory that was named to the loader, where this process has to make it.
+#[unsafe(link_section = ".data.asleep")]
 static NAMED: OnceLock<PathBuf> = OnceLock::new();
+#[unsafe(link_section = ".data.asleep")]
 static MADE: OnceLock<Made> = OnceLock::new();
 /// Learnt before `main`: later the program's threads may change the environment.
+#[unsafe(link_section = ".data.asleep")]
 static LABELS_ARE_OURS: AtomicBool = AtomicBool::new(false);
 
+const PATH: &str = "VK_LAYER_PATH";
+const ADDITIONAL_PATH: &str = "VK_ADD_LAYER_PATH";
+/// What is looked at in every process.
+pub(super) const VARIABLES: &[&str] = &[PATH, ADDITIONAL_PATH, layer::NAME_PIPELINES];
+
 /// Tells the loader where the layer will be. Before `main`, no other code reads the environment.
+#[unsafe(link_section = ".text.asleep")]
 pub(crate) fn announce(environment: &Environment) {
     // A path of the user's own makes the loader ignore the additional one.
-    let path = if list("VK_LAYER_PATH").is_empty() { "VK_ADD_LAYER_PATH" } else { "VK_LAYER_PATH" };
-    if let Some(recordings) = environment.place_of_recordings()
-        && !is_in(&list(path), recordings.join(layer::DIRECTORY).as_os_str())
-    {
-        name_directory(path, &recordings);
-    }
-    LABELS_ARE_OURS.store(list(layer::NAME_PIPELINES) == layer::FOR_US, Ordering::Relaxed);
+    let path = if environment.get(PATH).is_some() { PATH } else { ADDITIONAL_PATH };
+    let named = environment.get(path).unwrap_or_default();
+    let is_named_here = !is_announced(environment, named)
+        && environment.place_of_recordings().is_some_and(|recordings| {
+            !is_in(named, recordings.join(layer::DIRECTORY).as_os_str())
+                && name_directory(path, &recordings)
+        });
+    let labels = environment.get_even_empty(layer::NAME_PIPELINES);
+    let are_ours = labels.map_or(is_named_here, |value| value == layer::FOR_US);
+    LABELS_ARE_OURS.store(are_ours, Ordering::Relaxed);
 }
 
-/// A directory of this process alone, whose name nobody can guess: until it is made, others
-/// could make it. Where this process was another program before, that has named it.
-fn name_directory(path: &str, recordings: &Path) {
+/// Whether `ggprof run` has done it, as for most processes, which are asked nothing else then.
+#[unsafe(link_section = ".text.asleep")]
+fn is_announced(environment: &Environment, named: &OsStr) -> bool {
+    let spool = environment.get("GGPROF_SPOOL").unwrap_or_default().as_bytes();
+    let end = spool.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let is_it = |directory: &[u8]| {
+        directory.strip_prefix(&spool[..end]) == Some(layer::DIRECTORY.as_bytes())
+    };
+    end > 0 && named.as_bytes().split(is_colon).any(is_it)
+}
+
+/// Chooses a directory for this process alone. Nobody can guess its name: others could make it
+/// before this process does. If this process has executed another program, that one has named it.
+/// Whether there is one.
+fn name_directory(path: &str, recordings: &Path) -> bool {
     let mut start = recordings.join(layer::DIRECTORY).into_os_string().into_vec();
     start.extend_from_slice(format!("-{}-", std::process::id()).as_bytes());
     let directory = match list(path).as_bytes().split(is_colon).find(|it| it.starts_with(&start)) {
         Some(named) => named.to_vec(),
         None => {
-            let Some(random) = random() else { return };
+            let Some(random) = random() else { return false };
             start.extend_from_slice(format!("{random:032x}").as_bytes());
             start
         }
@@ -70,6 +94,7 @@ fn name_directory(path: &str, recordings: &Path) {
     append(path, directory.as_os_str());
     append("VK_INSTANCE_LAYERS", OsStr::new(layer::NAME));
     set(layer::NAME_PIPELINES, OsStr::new(layer::FOR_US), false);
+    true
 }
 
 fn list(name: &str) -> OsString {
@@ -102,14 +127,14 @@ pub(crate) fn provide_if_needed() {
     }
 }
 
-/// Whether ggml labels its work for us alone. Then nobody reads the labels, and the driver is
-/// spared them: they cost a fast GPU a tenth of its tokens.
+/// Whether ggml labels its work only because of the agent. Then nobody reads the labels, and they
+/// are not passed on: they cost a fast GPU a tenth of its tokens.
 pub(crate) fn labels_are_ours() -> bool {
     LABELS_ARE_OURS.load(Ordering::Relaxed)
 }
 
-/// Why the kernels of a backend's library are not seen, if it works with Vulkan and they
-/// are not: its device was opened before the backend came to us.
+/// Why the kernels of a backend's library are not seen, if it works with Vulkan and they are not.
+/// Its device was opened before the agent saw the backend.
 pub(crate) fn why_unseen(library: &LoadedObject) -> Option<CoveredWhy> {
     let mut works_with_vulkan = false;
     got::for_each(library, |slot| works_with_vulkan |= slot.name.to_bytes().starts_with(b"vk"));
@@ -143,7 +168,7 @@ fn provide(directory: &Path) -> io::Result<()> {
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
     match DirBuilder::new().mode(OURS_ALONE).create(directory) {
-        // There is one already where this process was another program before.
+        // It exists already if this process has executed another program.
         Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
             is_ours_alone(directory).then_some(()).ok_or(problem)?;
         }

@@ -10,16 +10,16 @@ const BEING_MADE: usize = 1;
 /// program that breaks Vulkan's rules may still be inside a call about it.
 #[derive(Debug)]
 pub(crate) struct Registry<T: 'static> {
-    first: AtomicPtr<Entry<T>>,
+    first: AtomicPtr<RegistryEntry<T>>,
 }
 
 #[derive(Debug)]
-struct Entry<T> {
+struct RegistryEntry<T> {
     /// 0: free.
     key: AtomicUsize,
-    /// A box's.
+    /// From `Box::into_raw`.
     value: AtomicPtr<T>,
-    next: *mut Entry<T>,
+    next: *mut RegistryEntry<T>,
 }
 
 impl<T> Registry<T> {
@@ -42,7 +42,7 @@ impl<T> Registry<T> {
         self.entries().all(|entry| entry.key.load(Ordering::Acquire) == 0)
     }
 
-    /// The loader may use the address of a table again: what had the key loses it.
+    /// The loader may reuse the address of a table: an older object with this key is removed.
     pub(crate) fn put(&self, key: usize, value: Box<T>) {
         self.remove(key);
         let value = Box::into_raw(value);
@@ -68,7 +68,8 @@ impl<T> Registry<T> {
 
     fn push(&self, key: usize, value: *mut T) {
         let next = self.first.load(Ordering::Acquire);
-        let entry = Entry { key: AtomicUsize::new(key), value: AtomicPtr::new(value), next };
+        let entry =
+            RegistryEntry { key: AtomicUsize::new(key), value: AtomicPtr::new(value), next };
         let entry = Box::leak(Box::new(entry));
         loop {
             let seen = entry.next;
@@ -80,11 +81,11 @@ impl<T> Registry<T> {
         }
     }
 
-    fn entries(&self) -> impl Iterator<Item = &'static Entry<T>> {
+    fn entries(&self) -> impl Iterator<Item = &'static RegistryEntry<T>> {
         let mut at = self.first.load(Ordering::Acquire);
         std::iter::from_fn(move || {
             // SAFETY: entries are leaked, and complete before they are in the list.
-            let entry: &'static Entry<T> = unsafe { at.as_ref() }?;
+            let entry: &'static RegistryEntry<T> = unsafe { at.as_ref() }?;
             at = entry.next;
             Some(entry)
         })

@@ -8,25 +8,26 @@ use std::collections::BTreeMap;
 
 use ggprof_spool::layout::{NO_NODE, WORK_WHOLE_SPLIT};
 
-use super::place::Place;
-use super::recording::{Name, Work};
+use super::place::WorkPlace;
+use super::ranks;
+use super::recording::{CommandWork, Name};
 use crate::clock;
 use crate::devices::vulkan::settings::Mode;
-use crate::lock::{Locked, Ranked, rank};
+use crate::lock::{Locked, Ranked};
 use crate::observe::budget::Budget;
 use crate::observe::visits::{Timed, Visits};
 
 /// What a timestamp takes of the device's time: 1.7 µs on the fastest that was measured.
 const COST_PER_STAMP_NS: u64 = 2_000;
-/// Lent for the first two graphs of shapes: some six graphs of a model of a billion weights. A
-/// program that ends after two seconds pays a thousandth for it.
-const LENT_NS: u64 = 2_500_000;
+/// An advance on the budget for the first two graphs of each shape: enough for some six graphs of a
+/// model of a billion weights. In a program that ends after two seconds it is a thousandth.
+const ADVANCE_NS: u64 = 2_500_000;
 /// Shapes to remember; if a program makes more, counting starts over.
 const MOST_SHAPES: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Samples {
-    state: Ranked<{ rank::SAMPLES }, Sampling>,
+    state: Ranked<{ ranks::SAMPLES }, Sampling>,
 }
 
 #[derive(Debug)]
@@ -39,7 +40,7 @@ struct Sampling {
 struct Shape {
     /// How often its parts were timed.
     timed: u32,
-    /// Timestamps that this took the last time.
+    /// How many timestamps the last timing took.
     stamps: u32,
     /// The last position that had work of the device.
     last: u32,
@@ -48,10 +49,10 @@ struct Shape {
 /// What a command of a split means for its timing.
 #[derive(Debug)]
 pub(crate) enum Sampled {
-    /// It is timed itself.
+    /// The command itself is timed.
     InParts,
     /// It is the first of a split that is timed as a whole.
-    Begins(Work),
+    Begins(CommandWork),
     Within,
 }
 
@@ -77,7 +78,7 @@ impl Samples {
 
     /// A command buffer of the split ends, with so many timestamps in it; the split's end, if
     /// this is the last one.
-    pub(crate) fn end(&self, visits: &Visits, stamps: u32) -> Option<Work> {
+    pub(crate) fn end(&self, visits: &Visits, stamps: u32) -> Option<CommandWork> {
         let mut state = self.state();
         let shape = state.shapes.get_mut(&visits.shape)?;
         let last = visits.position_from(shape.last);
@@ -90,7 +91,7 @@ impl Samples {
         last.map(|_| whole(visits))
     }
 
-    fn state(&self) -> Locked<'_, { rank::SAMPLES }, Sampling> {
+    fn state(&self) -> Locked<'_, { ranks::SAMPLES }, Sampling> {
         self.state.lock()
     }
 }
@@ -105,8 +106,9 @@ impl Sampling {
         let shape = self.shapes.entry(shape).or_default();
         // Nodes that were never timed have a timestamp each, at most.
         let stamps = if shape.timed == 0 { nodes as u64 } else { u64::from(shape.stamps) };
-        let lent_ns = if shape.timed < 2 { LENT_NS } else { 0 };
-        let in_parts = self.budget.allows(stamps * COST_PER_STAMP_NS, lent_ns, now_ns) || is_first;
+        let advance_ns = if shape.timed < 2 { ADVANCE_NS } else { 0 };
+        let in_parts =
+            self.budget.allows(stamps * COST_PER_STAMP_NS, advance_ns, now_ns) || is_first;
         if in_parts {
             shape.timed += 1;
             shape.stamps = 0;
@@ -115,9 +117,10 @@ impl Sampling {
     }
 }
 
-fn whole(visits: &Visits) -> Work {
-    let place = Place { split: visits.split, position: NO_NODE, backend: visits.backend, cause: 0 };
-    Work::new(WORK_WHOLE_SPLIT, Name::Text(""), place, 0)
+fn whole(visits: &Visits) -> CommandWork {
+    let place =
+        WorkPlace { split: visits.split, position: NO_NODE, backend: visits.backend, cause: 0 };
+    CommandWork::new(WORK_WHOLE_SPLIT, Name::Text(""), place, 0)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    #[unsafe(link_section = ".text.asleep")]
     pub(crate) fn from(environment: &Environment) -> Result<Mode, String> {
         let words = [
             ("sample", Mode::Sample),

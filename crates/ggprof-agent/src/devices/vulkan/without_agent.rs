@@ -23,8 +23,8 @@ pub(crate) fn note_use_of_ggml() {
     }
 }
 
-/// In a directory that the launcher made for this, and nowhere else. A second time changes
-/// nothing.
+/// Leaves the file in a directory that the launcher made for this, and nowhere else. Doing it twice
+/// changes nothing.
 fn tell() -> Option<()> {
     // As the process was started: its threads may be changing the environment now.
     let environment = std::fs::read("/proc/self/environ").ok()?;

@@ -4,15 +4,16 @@
 use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{
-    self, Covered, CoveredHow, CoveredWhy, DeviceWork, NONE, WORK_CONCURRENT, WORK_FIRST_USE,
+    self, CoveredHow, CoveredWhy, DeviceWork, NONE, WORK_CONCURRENT, WORK_FIRST_USE,
     WORK_SERIALIZED, Why,
 };
 
 use super::clock::ClockBounds;
 use super::device::Device;
 use super::in_flight::Finished;
-use super::recording::{self, Name, Work};
+use super::recording::{self, CommandWork, Name};
 use crate::fault::fault_point;
+use crate::observe::coverage;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
@@ -55,7 +56,7 @@ pub(crate) fn sample_clock(lane: &HeldLane<'_>, device: &Device, clock: &mut Clo
     }
 }
 
-fn record(lane: &HeldLane<'_>, device: &Device, work: &Work, ticks: &[u64]) -> DeviceWork {
+fn record(lane: &HeldLane<'_>, device: &Device, work: &CommandWork, ticks: &[u64]) -> DeviceWork {
     let times = work.times(ticks);
     let mut flags = work.flags_with(times.is_some());
     if flags & WORK_SERIALIZED != 0 {
@@ -100,22 +101,12 @@ fn cover(lane: &HeldLane<'_>, device: &Device, backend: u32) {
     }
     covered.push(mark);
     fault_point!();
-    let (how, why) = match device.untimed {
+    let told = match device.untimed {
         _ if lost => (CoveredHow::Not, Why::plain(CoveredWhy::DeviceLost)),
         "" => (CoveredHow::DeviceTimestamps, Why::UNTOLD),
         detail => (CoveredHow::Not, Why { code: CoveredWhy::DeviceWithoutTimes, detail }),
     };
-    let record = layout::Coverage {
-        how: how as u8,
-        what: Covered::Kernels as u16,
-        backend,
-        why: why.code as u32,
-        detail: lane.recorder.interner().lasting_text(lane, why.detail.as_bytes()),
-        count: 1,
-        ..Default::default()
-    };
-    lane.define_lasting(Owner::Backend(backend), &record.encode());
-    let (vendor, version) = device.driver;
-    let driver = layout::Driver { backend, vendor, version, ..Default::default() };
+    coverage::say_of_kernels(lane, backend, told);
+    let driver = layout::Driver { backend, version: device.driver_version, ..Default::default() };
     lane.define_lasting(Owner::Backend(backend), &driver.encode());
 }

@@ -17,8 +17,8 @@ const SPACING: usize = 64 * 1024;
 
 /// What a word of the fake is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Word {
-    /// Tells its number; nothing where there are too few functions.
+pub(super) enum FakeWord {
+    /// A function that reports its number; 0 for words beyond the functions there are.
     Function,
     Untouchable,
     Nothing,
@@ -43,7 +43,7 @@ pub(super) enum Stop {
 }
 
 #[derive(Debug)]
-pub(super) struct Fake {
+pub(super) struct FakeBackend {
     words: [usize; WORDS],
     /// Where the first word's page is.
     pages: usize,
@@ -52,32 +52,32 @@ pub(super) struct Fake {
     stage: *mut Stage<Found>,
 }
 
-static FAKE: AtomicPtr<Fake> = AtomicPtr::new(std::ptr::null_mut());
+static FAKE: AtomicPtr<FakeBackend> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Makes the fake of this child, and answers what happens to it from now on.
-pub(super) fn install(words: &[Word; WORDS], stage: *mut Stage<Found>) -> &'static Fake {
+pub(super) fn install(words: &[FakeWord; WORDS], stage: *mut Stage<Found>) -> &'static FakeBackend {
     let pages = reserve(WORDS * SPACING, libc::PROT_NONE);
     let zeros = reserve(SPACING, libc::PROT_READ | libc::PROT_WRITE);
     let function = |word: usize| TELLING.get(word).map_or(0, |tell| *tell as usize);
     let words = std::array::from_fn(|word| match words[word] {
-        Word::Function => function(word),
-        Word::Untouchable => pages + word * SPACING,
-        Word::Nothing => 0,
-        Word::Zeros => zeros,
+        FakeWord::Function => function(word),
+        FakeWord::Untouchable => pages + word * SPACING,
+        FakeWord::Nothing => 0,
+        FakeWord::Zeros => zeros,
     });
     let (function, calls) = Default::default();
-    let fake = Box::leak(Box::new(Fake { words, pages, function, calls, stage }));
+    let fake = Box::leak(Box::new(FakeBackend { words, pages, function, calls, stage }));
     FAKE.store(fake, Ordering::Release);
     rehearsal::handle_faults(on_fault);
     fake
 }
 
-impl Fake {
+impl FakeBackend {
     pub(super) fn backend(&self) -> Pointer {
         self.words.as_ptr().cast_mut().cast()
     }
 
-    /// What happens from now on is of this function.
+    /// Attributes all later calls to this function.
     pub(super) fn begin(&self, function: usize) {
         self.function.store(function, Ordering::Relaxed);
     }
@@ -89,7 +89,7 @@ impl Fake {
         Found { calls: self.calls.each_ref().map(calls), stop: None }
     }
 
-    /// Whose page the address is in.
+    /// The word whose page holds the address.
     fn word_at(&self, address: usize) -> Option<usize> {
         let word = address.checked_sub(self.pages)? / SPACING;
         (word < WORDS).then_some(word)
@@ -119,7 +119,7 @@ fn reserve(bytes: usize, access: c_int) -> usize {
     at as usize
 }
 
-/// Something touched what cannot be touched, or gave up.
+/// ggml touched an untouchable page, or gave up.
 unsafe extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     /// Where no memory ever is.
     const NOTHING: usize = 64 * 1024;

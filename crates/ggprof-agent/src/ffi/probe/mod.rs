@@ -45,7 +45,7 @@ fn find_layouts(makers: &Makers) -> Result<(TensorLayout, GraphLayout), &'static
     Ok((tensors::find(&bench, &graph)?, graph))
 }
 
-/// In words.
+/// The reason in words.
 pub(crate) fn why(failure: Failure) -> &'static str {
     match failure {
         Failure::NoChild => {

@@ -8,7 +8,7 @@
 //! call to such a page reveals the slot, and gets an answer. An access to one reveals that the word
 //! is a data pointer; the next child's fake backend has null there or, if ggml insists, zeros.
 
-use super::fake::{self, CALLS, Found, Stop, WORDS, Word};
+use super::fake::{self, CALLS, FakeWord, Found, Stop, WORDS};
 use super::why;
 use super::workbench::{F32, Workbench};
 use crate::ffi::api::{Makers, Pointer};
@@ -52,24 +52,24 @@ pub(super) fn find(makers: &Makers) -> Result<BackendLayout, &'static str> {
 /// The words that each function calls, in order.
 fn find_calls(makers: &Makers) -> Result<[[usize; CALLS]; FUNCTIONS], &'static str> {
     let mut left_out = [false; FUNCTIONS];
-    let functions = [Word::Function; WORDS];
+    let functions = [FakeWord::Function; WORDS];
     if let Ok(Found { calls, stop: None }) =
         rehearse(|stage| call_all(makers, &functions, left_out, stage))
     {
         return Ok(calls);
     }
-    let mut words = [Word::Untouchable; WORDS];
+    let mut words = [FakeWord::Untouchable; WORDS];
     for _ in 0..MOST_CHILDREN {
         let tried = rehearse(|stage| call_all(makers, &words, left_out, stage));
         let Found { calls, stop } = tried.map_err(why)?;
         match stop {
             None => return Ok(calls),
-            Some((_, Stop::Followed(word))) if words[word] == Word::Untouchable => {
-                words[word] = Word::Nothing;
+            Some((_, Stop::Followed(word))) if words[word] == FakeWord::Untouchable => {
+                words[word] = FakeWord::Nothing;
             }
-            Some((_, Stop::FollowedNothing)) if words.contains(&Word::Nothing) => {
-                let empty = words.iter_mut().filter(|word| **word == Word::Nothing);
-                empty.for_each(|word| *word = Word::Zeros);
+            Some((_, Stop::FollowedNothing)) if words.contains(&FakeWord::Nothing) => {
+                let empty = words.iter_mut().filter(|word| **word == FakeWord::Nothing);
+                empty.for_each(|word| *word = FakeWord::Zeros);
             }
             Some((function, _)) => left_out[function] = true,
         }
@@ -80,7 +80,7 @@ fn find_calls(makers: &Makers) -> Result<[[usize; CALLS]; FUNCTIONS], &'static s
 /// The child's part.
 fn call_all(
     makers: &Makers,
-    words: &[Word; WORDS],
+    words: &[FakeWord; WORDS],
     left_out: [bool; FUNCTIONS],
     stage: *mut Stage<Found>,
 ) -> Found {

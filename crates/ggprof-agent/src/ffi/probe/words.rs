@@ -53,7 +53,7 @@ impl Words {
     }
 }
 
-/// The only one there is.
+/// The single match; `None` if there are several.
 pub(super) fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
     let mut all = all.into_iter();
     let first = all.next()?;

@@ -1,13 +1,16 @@
-//! What makes and frees memory for tensors, says what it is for, and places tensors in it.
+//! What makes and frees memory for tensors, says what it is for, places tensors in it, and asks how much
+//! there is.
 
 use std::ffi::c_int;
 
 use super::{Entry, Real, Word};
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{GGML_STATUS_FAILED, Pointer};
 use crate::observe::buffers::{self, Making};
+use crate::observe::device_memory;
 use crate::observe::fail_open::guard;
+use crate::observe::instance;
 
-pub(super) static ENTRIES: [&Entry; 7] = [
+pub(super) static ENTRIES: [&Entry; 8] = [
     &buft_alloc_buffer_real::ENTRY,
     &alloc_buffer_real::ENTRY,
     &buffer_from_host_ptr_real::ENTRY,
@@ -15,10 +18,8 @@ pub(super) static ENTRIES: [&Entry; 7] = [
     &buffer_free_real::ENTRY,
     &buffer_set_usage_real::ENTRY,
     &tallocr_alloc_real::ENTRY,
+    &dev_memory_real::ENTRY,
 ];
-
-/// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
-const FAILED: Word = Word::MAX;
 
 passing_all_on!(ggml_backend_buft_alloc_buffer, buft_alloc_buffer_real:
     make() -> Pointer, otherwise std::ptr::null_mut());
@@ -37,6 +38,7 @@ passing_all_on!(ggml_backend_cpu_buffer_from_ptr, cpu_buffer_from_ptr_real:
 
 fn make(real: Real<impl FnOnce() -> Pointer>) -> Pointer {
     let (mut making, address) = (Making::begin(), real.address);
+    guard((), |_| instance::foresee(address));
     let buffer = real.call();
     guard((), |this| making.note(this, buffer, address));
     buffer
@@ -59,7 +61,7 @@ fn buffer_set_usage(real: Real<impl FnOnce()>, buffer: Pointer, usage: c_int) {
 }
 
 passing_all_on!(ggml_tallocr_alloc, tallocr_alloc_real:
-    tallocr_alloc(allocator: Pointer, tensor: Pointer) -> Word, otherwise FAILED);
+    tallocr_alloc(allocator: Pointer, tensor: Pointer) -> Word, otherwise GGML_STATUS_FAILED as Word);
 
 /// Weights and caches are placed by this, the tensors of graphs are not.
 fn tallocr_alloc(real: Real<impl FnOnce() -> Word>, _allocator: Pointer, tensor: Pointer) -> Word {
@@ -67,4 +69,20 @@ fn tallocr_alloc(real: Real<impl FnOnce() -> Word>, _allocator: Pointer, tensor:
     let status = real.call();
     guard(None, |this| buffers::note_placed(this, tensor, address));
     status
+}
+
+passing_all_on!(ggml_backend_dev_memory, dev_memory_real:
+    dev_memory(device: Pointer, free: *mut usize, total: *mut usize));
+
+/// Programs ask how much fits before they load a model. The agent does not ask by itself: some devices
+/// change the state of the thread or wait for others to answer.
+fn dev_memory(real: Real<impl FnOnce()>, device: Pointer, free: *mut usize, total: *mut usize) {
+    let address = real.address;
+    real.call();
+    // SAFETY: where ggml has just written its answer for the program, aligned for such numbers.
+    let read = |answer: *mut usize| unsafe { answer.cast_const().as_ref().copied() };
+    let answers = read(free).zip(read(total));
+    guard((), |this| {
+        answers.into_iter().for_each(|told| device_memory::note(this, device, address, told));
+    });
 }

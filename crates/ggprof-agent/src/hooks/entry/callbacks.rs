@@ -6,7 +6,7 @@ use super::Entry;
 use crate::ffi::api::Pointer;
 use crate::hooks::abort_callback;
 use crate::observe::fail_open::guard;
-use crate::observe::ticking::{self, Callback};
+use crate::observe::ticking::{self, AbortCallback};
 
 pub(super) static ENTRIES: [&Entry; 2] =
     [&get_proc_address_real::ENTRY, &set_abort_callback_real::ENTRY];
@@ -22,11 +22,11 @@ unsafe extern "C-unwind" fn get_proc_address(registry: Pointer, name: *const c_c
 }
 
 entry!(ggml_backend_cpu_set_abort_callback, set_abort_callback_real:
-    fn(Pointer, Option<Callback>, Pointer), set_abort_callback);
+    fn(Pointer, Option<AbortCallback>, Pointer), set_abort_callback);
 
 pub(in crate::hooks) unsafe extern "C-unwind" fn set_abort_callback(
     backend: Pointer,
-    callback: Option<Callback>,
+    callback: Option<AbortCallback>,
     data: Pointer,
 ) {
     let real = guard(None, |_| {

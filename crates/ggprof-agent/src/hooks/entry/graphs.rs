@@ -4,8 +4,9 @@ use std::ffi::c_int;
 
 use super::{BehindSix, Entry, Real, Word};
 use crate::clock;
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{GGML_STATUS_FAILED, Pointer};
 use crate::hooks::BACKEND_HOOKS;
+use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::fail_open::{contained, guard};
 use crate::observe::run::Run;
 use crate::observe::{backends, schedulers, ticking};
@@ -22,9 +23,6 @@ pub(super) static ENTRIES: [&Entry; 9] = [
     &dev_init_real::ENTRY,
     &backend_free_real::ENTRY,
 ];
-
-/// ggml's `GGML_STATUS_FAILED`, for a function that cannot be found any more.
-const FAILED: c_int = -1;
 
 entry!(ggml_backend_sched_new, sched_new_real:
     fn(*const Pointer, Pointer, c_int, usize, Word, Word, BehindSix) -> Pointer, sched_new);
@@ -75,23 +73,25 @@ fn sched_synchronize(real: Real<impl FnOnce()>, scheduler: Pointer) {
 }
 
 passing_all_on!(ggml_backend_sched_graph_compute, sched_graph_compute_real:
-    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise FAILED);
+    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise GGML_STATUS_FAILED);
 
 passing_all_on!(ggml_backend_sched_graph_compute_async, sched_graph_compute_async_real:
-    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise FAILED);
+    sched_graph_compute(scheduler: Pointer) -> c_int, otherwise GGML_STATUS_FAILED);
 
 fn sched_graph_compute(real: Real<impl FnOnce() -> c_int>, scheduler: Pointer) -> c_int {
-    let run = guard(None, |this| Run::begin(this, scheduler));
+    let mark = Mark::new(Kind::Run);
+    begun::end_left(mark.frame());
+    let run = guard(None, |this| Run::begin(this, mark.frame(), scheduler));
     let status = real.call();
     run.into_iter().for_each(|run| run.finish(status));
     status
 }
 
 passing_all_on!(ggml_backend_graph_compute, graph_compute_real:
-    graph_compute(backend: Pointer) -> c_int, otherwise FAILED);
+    graph_compute(backend: Pointer) -> c_int, otherwise GGML_STATUS_FAILED);
 
 passing_all_on!(ggml_backend_graph_compute_async, graph_compute_async_real:
-    graph_compute(backend: Pointer) -> c_int, otherwise FAILED);
+    graph_compute(backend: Pointer) -> c_int, otherwise GGML_STATUS_FAILED);
 
 /// The backend's own function, which this one calls, records the graph. A backend whose creation
 /// was not seen has no hooks yet: it gets them here.

@@ -13,7 +13,8 @@ use super::{Entry, Real, Word};
 use crate::arch::{StructByValue, words_around_struct};
 use crate::ffi::api::Pointer;
 use crate::ffi::llama::{self, BatchFacts};
-use crate::observe::batches::{Function, ThreadInCall};
+use crate::observe::batches::{BatchFunction, ThreadInCall};
+use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::built_batches;
 use crate::observe::contexts::{self, Change};
 use crate::observe::fail_open::guard;
@@ -50,7 +51,7 @@ pub(super) static ENTRIES: [&Entry; 27] = [
 ];
 
 /// What libllama gives back for a batch that it cannot compute.
-const FAILED: c_int = -1;
+const NOT_COMPUTED: c_int = -1;
 
 /// A function that takes a batch by value.
 macro_rules! takes_batch {
@@ -78,7 +79,7 @@ macro_rules! takes_batch {
             batch: StructByValue,
             $($behind: Word,)*
         ) -> c_int {
-            let Some(real) = $real::find() else { return FAILED };
+            let Some(real) = $real::find() else { return NOT_COMPUTED };
             let facts = || {
                 let proof = llama::proof_for(real as usize);
                 // SAFETY: the program calls this very function with the batch.
@@ -92,11 +93,11 @@ macro_rules! takes_batch {
     (@type $word:ident) => { Word };
 }
 
-takes_batch!(llama_decode, decode_real, decode, Function::Decode);
-takes_batch!(llama_encode, encode_real, encode, Function::Encode);
+takes_batch!(llama_decode, decode_real, decode, BatchFunction::Decode);
+takes_batch!(llama_encode, encode_real, encode, BatchFunction::Encode);
 
 passing_all_on!(llama_process, process_real:
-    process(context: Pointer, kind: Word, batch: Pointer) -> c_int, otherwise FAILED);
+    process(context: Pointer, kind: Word, batch: Pointer) -> c_int, otherwise NOT_COMPUTED);
 
 /// The same for a batch that the program built.
 fn process(
@@ -106,17 +107,21 @@ fn process(
     batch: Pointer,
 ) -> c_int {
     const ENCODE: i32 = 0;
-    let function = if number(kind) == ENCODE { Function::Encode } else { Function::Decode };
+    let function =
+        if number(kind) == ENCODE { BatchFunction::Encode } else { BatchFunction::Decode };
     compute(function, context, || built_batches::facts(batch), || real.call())
 }
 
 fn compute(
-    function: Function,
+    function: BatchFunction,
     context: Pointer,
     facts: impl FnOnce() -> BatchFacts,
     real: impl FnOnce() -> c_int,
 ) -> c_int {
-    let call = guard(None, |this| ThreadInCall::enter(this, function, context, facts));
+    let mark = Mark::new(Kind::Call);
+    begun::end_left(mark.frame());
+    let call =
+        guard(None, |this| ThreadInCall::enter(this, mark.frame(), function, context, facts));
     let status = real();
     call.into_iter().for_each(|call| call.finish(status));
     status
@@ -124,7 +129,7 @@ fn compute(
 
 passing_all_on!(llama_free, free_real: free(context: Pointer));
 
-/// Before the address may belong to another.
+/// Noted first: afterwards the address may belong to another object.
 fn free(real: Real<impl FnOnce()>, context: Pointer) {
     guard((), |this| contexts::note_free(this, context));
     real.call();
@@ -210,7 +215,9 @@ passing_all_on!(llama_set_warmup, set_warmup_real:
 
 fn set_warmup(real: Real<impl FnOnce() -> Word>, of: Pointer, is_on: Word) -> Word {
     let what = if is_true(is_on) { CONTEXT_WARM_UP } else { CONTEXT_WARMED_UP };
-    changed(real, of, Change::of_all(what))
+    let result = real.call();
+    guard((), |this| contexts::note_trial(this, of, what));
+    result
 }
 
 /// `of` is a context, or its memory.
@@ -221,9 +228,9 @@ fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: Change) -> Wo
 }
 
 passing_all_on!(llama_batch_ext_add, batch_add_real:
-    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise FAILED as Word);
+    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise NOT_COMPUTED as Word);
 passing_all_on!(llama_batch_ext_add_token, batch_add_token_real:
-    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise FAILED as Word);
+    batch_add(batch: Pointer, sequence: Word) -> Word, otherwise NOT_COMPUTED as Word);
 
 fn batch_add(real: Real<impl FnOnce() -> Word>, batch: Pointer, sequence: Word) -> Word {
     let row = real.call();
@@ -251,7 +258,7 @@ macro_rules! takes_embedding {
             embedding: StructByValue,
             $($behind: Word,)*
         ) -> c_int {
-            let Some(real) = batch_add_embd_real::find() else { return FAILED };
+            let Some(real) = batch_add_embd_real::find() else { return NOT_COMPUTED };
             // SAFETY: what the program would have called, with what it passed.
             let call = || unsafe { real(batch, sequence, $($before,)* embedding $(, $behind)*) };
             let row = call();

@@ -1,7 +1,7 @@
 //! The entry points of ggml and libllama that programs call across library borders. The dynamic
 //! linker binds every caller to these, including libraries that are opened later.
 //!
-//! Behind each exported symbol is a shim of a few instructions. It notes where the call came from,
+//! Behind each exported symbol is a stand-in of a few instructions. It notes where the call came from,
 //! which Rust code cannot find out, and jumps to the function that does the work, with all
 //! arguments unchanged.
 
@@ -16,14 +16,14 @@ pub(super) struct Entry {
     /// Stands in for a function where it is called.
     pub(super) called: unsafe extern "C-unwind" fn(),
     /// Stands in for a function at its own address.
-    pub(super) shim: unsafe extern "C-unwind" fn(),
+    pub(super) at_entry: unsafe extern "C-unwind" fn(),
 }
 
-/// Declares the exported shim, the real function's record, and its signature.
+/// Declares the exported stand-in, the real function's record, and its signature.
 macro_rules! entry {
     ($symbol:ident, $real:ident: fn($($argument:ty),* $(,)?) $(-> $result:ty)?, $body:path) => {
         $crate::arch::jump_to! {
-            /// The shim that stands in for ggml's function of this name.
+            /// Stands in for ggml's function of this name.
             ///
             /// # Safety
             /// Called by programs as ggml's own; never from Rust.
@@ -46,7 +46,7 @@ macro_rules! entry {
                 pub(super) fn called, ThisThread::CALLER, $body
             }
 
-            pub(super) type Function = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
+            pub(super) type Signature = unsafe extern "C-unwind" fn($($argument),*) $(-> $result)?;
 
             const SYMBOL: &CStr = match CStr::from_bytes_with_nul(
                 concat!(stringify!($symbol), "\0").as_bytes(),
@@ -57,16 +57,16 @@ macro_rules! entry {
 
             static REAL: RealFunction = RealFunction::new();
 
-            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, shim: linked_in };
+            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, at_entry: linked_in };
 
             $crate::arch::note_way_past_then_jump! {
-                /// The same for a call that arrived at the function itself: what is noted is the
-                /// way past the hook, marked as such.
+                /// The same for a call that arrived at the function itself: it notes the address
+                /// that continues behind the hook, marked as such.
                 fn linked_in, PAST_A_HOOK.trailing_zeros(), ThisThread::CALLER, $body
             }
 
             /// The function the caller would have reached without the agent.
-            pub(super) fn find() -> Option<Function> {
+            pub(super) fn find() -> Option<Signature> {
                 let caller = ThisThread::with(|this| this.caller.get());
                 let address = REAL.for_caller(SYMBOL, caller);
                 if address == 0 {
@@ -74,7 +74,7 @@ macro_rules! entry {
                 }
                 // SAFETY: the address of the symbol of this name in the caller's
                 // scope, which has this signature in ggml's headers.
-                unsafe { std::mem::transmute::<usize, Option<Function>>(address) }
+                unsafe { std::mem::transmute::<usize, Option<Signature>>(address) }
             }
         }
     };
@@ -145,7 +145,7 @@ mod tensors;
 
 pub(super) use callbacks::set_abort_callback;
 
-/// All of them.
+/// All entry points.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
     let groups: [&'static [&'static Entry]; 5] = [
         &graphs::ENTRIES,

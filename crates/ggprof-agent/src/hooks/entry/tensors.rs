@@ -6,6 +6,7 @@ use crate::ffi::api::Pointer;
 use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::fail_open::guard;
 use crate::observe::instance::Instance;
+use crate::recorder::current;
 
 pub(super) static ENTRIES: [&Entry; 5] = [
     &tensor_copy_real::ENTRY,
@@ -19,6 +20,9 @@ passing_all_on!(ggml_backend_tensor_copy, tensor_copy_real:
     tensor_copy(source: Pointer, target: Pointer));
 
 fn tensor_copy(real: Real<impl FnOnce()>, source: Pointer, target: Pointer) {
+    if current::is_out() {
+        return real.call();
+    }
     let address = real.address;
     let start = clock::ticks();
     let underway = Underway::new(copies::COPYING, start);
@@ -53,6 +57,9 @@ fn tensor_set_async(
     offset: usize,
     bytes: usize,
 ) {
+    if current::is_out() {
+        return real.call();
+    }
     let address = real.address;
     let start = clock::ticks();
     let underway = Underway::new(copies::WRITING, start);
@@ -75,7 +82,8 @@ fn tensor_set_async(
 
 passing_all_on!(ggml_backend_tensor_set, tensor_set_real: tensor_set());
 
-/// No event: programs fill every weight through this. It tells which way a device copies.
+/// Makes no event, because programs fill every weight through this. It only notes in which
+/// direction a device copies.
 fn tensor_set(real: Real<impl FnOnce()>) {
     let _underway = Underway::new(copies::WRITING, 0);
     real.call();
@@ -86,7 +94,7 @@ passing_all_on!(ggml_backend_tensor_get, tensor_get_real: tensor_get());
 passing_all_on!(ggml_backend_tensor_get_async, tensor_get_async_real:
     tensor_get());
 
-/// No event either.
+/// Makes no event either.
 fn tensor_get(real: Real<impl FnOnce()>) {
     let _underway = Underway::new(copies::READING, 0);
     real.call();

@@ -1,7 +1,6 @@
-//! Coverage as ggprof's JSON files name it. These words are keys: they must not change when the
-//! words of a report do.
+//! Coverage as ggprof's JSON files name it.
 
-use crate::model::{Coverage, Covered, CoveredHow, CoveredWhy};
+use crate::model::{Coverage, Covered, CoveredHow, CoveredWhy, how_key, what_key};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,39 +42,6 @@ impl CoverageEntry {
             subject: self.subject,
             detail: self.detail,
         })
-    }
-}
-
-fn what_key(what: Covered) -> &'static str {
-    match what {
-        Covered::Splits => "splits",
-        Covered::Ops => "ops",
-        Covered::BarrierWaits => "barrier waits",
-        Covered::Fusions => "fusions",
-        Covered::AsyncCopies => "asynchronous copies",
-        Covered::Layout => "struct layouts",
-        Covered::Copies => "copies",
-        Covered::Kernels => "kernels",
-        Covered::Memory => "buffers",
-        Covered::Placement => "placement",
-        Covered::Experts => "experts",
-    }
-}
-
-fn how_key(how: CoveredHow) -> &'static str {
-    match how {
-        CoveredHow::Not => "not",
-        CoveredHow::FunctionTable => "function table",
-        CoveredHow::GotSlot => "GOT slot",
-        CoveredHow::Serialized => "serialized",
-        CoveredHow::Probed => "probed",
-        CoveredHow::AbortCallback => "abort callback, first thread only",
-        CoveredHow::SymbolName => "symbol name",
-        CoveredHow::DeviceTimestamps => "timestamps of the device",
-        CoveredHow::ActivityRecords => "activity records of the device",
-        CoveredHow::InlineHook => "function entry",
-        CoveredHow::NodeByNode => "node by node",
-        CoveredHow::Asked => "asked",
     }
 }
 

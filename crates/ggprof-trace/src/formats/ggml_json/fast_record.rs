@@ -20,9 +20,23 @@ const MEMORY: usize = 32 * 1024 * 1024;
 pub(super) struct SplitRecord<'a> {
     pub(super) happening: Happening,
     name: &'a [u8],
-    description: &'a [u8],
+    /// Bytes before the description.
+    before: usize,
+    /// The description, and all that follows the record.
+    rest: &'a [u8],
+}
+
+impl<'a> SplitRecord<'a> {
+    /// A description with a brace in a name ends too early here, is never found among the remembered
+    /// ones, and so goes the long way.
+    fn description(&self) -> Option<&'a [u8]> {
+        Some(&self.rest[..memchr::memchr(b'}', self.rest)? + 1])
+    }
+
     /// Bytes of the whole record.
-    pub(super) length: usize,
+    pub(super) fn length(&self) -> Option<usize> {
+        Some(self.before + self.description()?.len())
+    }
 }
 
 /// Splits the record at the start of `bytes`; `None` if it must go the long way.
@@ -59,11 +73,8 @@ pub(super) fn split(bytes: &[u8]) -> Option<SplitRecord<'_>> {
         threads: None,
     };
     cursor.additions(&mut happening)?;
-    // A description with a brace in a name ends too early here, is never found among the
-    // remembered ones, and so goes the long way.
-    let description = &cursor.rest[..memchr::memchr(b'}', cursor.rest)? + 1];
-    let length = bytes.len() - cursor.rest.len() + description.len();
-    Some(SplitRecord { happening, name, description, length })
+    let before = bytes.len() - cursor.rest.len();
+    Some(SplitRecord { happening, name, before, rest: cursor.rest })
 }
 
 /// Reads forward through a record; every method gives up with `None` on anything unusual.
@@ -74,21 +85,21 @@ struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// Skips `expected` and one space after it.
     #[inline(always)]
-    fn pass(&mut self, expected: &[u8]) -> Option<()> {
-        let rest = self.rest.strip_prefix(expected)?;
-        self.rest = rest.strip_prefix(b" ").unwrap_or(rest);
-        Some(())
+    fn pass<const N: usize>(&mut self, expected: &[u8; N]) -> Option<()> {
+        let (start, rest) = self.rest.split_first_chunk()?;
+        let after_space = rest.split_first().filter(|(first, _)| **first == b' ');
+        (start == expected).then(|| self.rest = after_space.map_or(rest, |(_, rest)| rest))
     }
 
     #[inline(always)]
-    fn unsigned_member(&mut self, key: &[u8]) -> Option<u64> {
+    fn unsigned_member<const N: usize>(&mut self, key: &[u8; N]) -> Option<u64> {
         self.pass(b",")?;
         self.pass(key)?;
         self.unsigned()
     }
 
     #[inline(always)]
-    fn signed_member(&mut self, key: &[u8]) -> Option<i32> {
+    fn signed_member<const N: usize>(&mut self, key: &[u8; N]) -> Option<i32> {
         self.pass(b",")?;
         self.pass(key)?;
         self.signed()
@@ -174,6 +185,8 @@ pub(super) struct KnownDescriptions {
     entries: Vec<Entry>,
     lookup: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    /// The entry of the record before.
+    last: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -182,31 +195,58 @@ struct Entry {
     name_end: usize,
     end: usize,
     node: NodeId,
+    /// The entry of the record that came after it last time. A program computes the same graph again
+    /// and again, so it mostly is the next one, too.
+    next: Option<u32>,
 }
 
 impl KnownDescriptions {
-    pub(super) fn find(&self, record: &SplitRecord<'_>) -> Option<NodeId> {
-        let hash = self.hash(record.name, record.description);
-        let found = self.lookup.find(hash, |&at| {
+    /// The node of a record, and the bytes of the whole record.
+    pub(super) fn find(&mut self, record: &SplitRecord<'_>) -> Option<(NodeId, usize)> {
+        let at = self.expected(record).or_else(|| self.search(record))?;
+        self.follow(at);
+        let Entry { name_end, end, node, .. } = self.entries[at as usize];
+        Some((node, record.before + end - name_end))
+    }
+
+    /// The entry that came after the last one before, if it is that of the record.
+    fn expected(&self, record: &SplitRecord<'_>) -> Option<u32> {
+        let next = self.entries[self.last? as usize].next?;
+        let (name, description) = self.parts(next);
+        (record.name == name && record.rest.starts_with(description)).then_some(next)
+    }
+
+    fn search(&self, record: &SplitRecord<'_>) -> Option<u32> {
+        let sought = record.description()?;
+        let hash = self.hash(record.name, sought);
+        let is_it = |&at: &u32| {
             let (name, description) = self.parts(at);
-            description == record.description && name == record.name
-        });
-        found.map(|&at| self.entries[at as usize].node)
+            description == sought && name == record.name
+        };
+        self.lookup.find(hash, is_it).copied()
+    }
+
+    /// Notes which entry came after the last one.
+    fn follow(&mut self, at: u32) {
+        if let Some(last) = self.last.replace(at) {
+            self.entries[last as usize].next = Some(at);
+        }
     }
 
     pub(super) fn remember(&mut self, record: &SplitRecord<'_>, node: NodeId) {
-        let length = record.name.len() + record.description.len();
-        if self.raw.len() + length > MEMORY {
+        let Some(description) = record.description() else { return };
+        if self.raw.len() + record.name.len() + description.len() > MEMORY {
             return;
         }
         let start = self.raw.len();
         self.raw.extend_from_slice(record.name);
         let name_end = self.raw.len();
-        self.raw.extend_from_slice(record.description);
+        self.raw.extend_from_slice(description);
         let at = self.entries.len() as u32;
-        self.entries.push(Entry { start, name_end, end: self.raw.len(), node });
-        let hash = self.hash(record.name, record.description);
-        let Self { raw, entries, lookup, hasher } = self;
+        self.entries.push(Entry { start, name_end, end: self.raw.len(), node, next: None });
+        self.follow(at);
+        let hash = self.hash(record.name, description);
+        let Self { raw, entries, lookup, hasher, .. } = self;
         lookup.insert_unique(hash, at, |&at| {
             let entry = &entries[at as usize];
             hash_parts(hasher, &raw[entry.start..entry.name_end], &raw[entry.name_end..entry.end])

@@ -5,9 +5,9 @@ use super::placement::PlacementEntries;
 use super::processes::ProcessEntries;
 use crate::EventId;
 use crate::model::{
-    Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork, GraphRun,
-    GraphRunId, HostTask, Loss, LossKind, ProcessIndex, Provenance, Sensor, StringId, TaskKind,
-    ThreadShare, Trace, Transfer, TypeInfo, WorkKind,
+    Backend, BackendIndex, Batch, BatchId, Buffer, ContextChange, DeviceType, DeviceWork,
+    FreeMemory, GraphCall, GraphRun, GraphRunId, HostTask, Loss, LossKind, ProcessIndex,
+    Provenance, Sensor, StringId, TaskKind, ThreadShare, Trace, Transfer, TypeInfo, WorkKind,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,8 @@ pub(super) struct Additions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) buffers: Vec<Buffer>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) free_memory: Vec<FreeMemory>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) sensors: Vec<Sensor>,
     #[serde(skip_serializing_if = "PlacementEntries::is_empty")]
     pub(super) placement: PlacementEntries,
@@ -58,6 +60,8 @@ pub(super) struct Additions {
     pub(super) processes: ProcessEntries,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) transfers: Vec<Transfer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) graph_calls: Vec<GraphCall>,
     pub(super) provenance: Option<Provenance>,
     pub(super) coverage: Vec<CoverageEntry>,
     pub(super) losses: Vec<Loss>,
@@ -124,6 +128,7 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
             trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
         }
     }
+    trace.free_memory = additions.free_memory;
     for sensor in additions.sensors {
         if sensor.is_whole() {
             trace.sensors.push(sensor);
@@ -152,6 +157,7 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     additions.placement.take(trace);
     additions.processes.take(trace);
     take_transfers(additions.transfers, trace);
+    take_graph_calls(additions.graph_calls, trace);
     for (event, thread, start_ns, duration_ns, wait_ns) in additions.thread_shares {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
@@ -165,7 +171,20 @@ fn take_transfers(transfers: Vec<Transfer>, trace: &mut Trace) {
     if transfers.iter().all(is_sound) {
         trace.transfers = transfers;
     } else {
-        trace.lose(LossKind::DamagedHeader, || "transfers of nobody".to_owned());
+        trace.lose(LossKind::DamagedHeader, || "transfers without a process".to_owned());
+    }
+}
+
+fn take_graph_calls(calls: Vec<GraphCall>, trace: &mut Trace) {
+    let is_sound = |it: &GraphCall| {
+        it.start_ns <= it.end_ns
+            && (it.graph_run.0 as usize) < trace.graph_runs.len()
+            && usize::from(it.backend.0) < trace.backends.len()
+    };
+    if calls.iter().all(is_sound) {
+        trace.graph_calls = calls;
+    } else {
+        trace.lose(LossKind::DamagedHeader, || "graphs of nobody".to_owned());
     }
 }
 
@@ -282,10 +301,12 @@ pub(super) fn additions_of(trace: &Trace) -> Additions {
             })
             .collect(),
         buffers: trace.buffers.clone(),
+        free_memory: trace.free_memory.clone(),
         sensors: trace.sensors.clone(),
         placement: PlacementEntries::of(trace),
         processes: ProcessEntries::of(trace),
         transfers: trace.transfers.clone(),
+        graph_calls: trace.graph_calls.clone(),
         provenance: trace.provenance.clone(),
         coverage: trace.coverage.iter().map(CoverageEntry::from).collect(),
         losses: trace.losses.clone(),

@@ -1,6 +1,6 @@
 //! The processes of a trace that was made of several recordings, and what they computed for each other.
 
-use crate::model::{LossKind, Process, ProcessIndex, RemoteLink, RemoteRun, Trace};
+use crate::model::{Gap, LossKind, Process, ProcessIndex, RemoteLink, RemoteRun, Trace};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -11,6 +11,8 @@ pub(super) struct ProcessEntries {
     backends: Vec<Option<ProcessIndex>>,
     links: Vec<RemoteLink>,
     runs: Vec<RemoteRun>,
+    /// Whose each graph run is.
+    graph_runs: Vec<Option<ProcessIndex>>,
 }
 
 impl ProcessEntries {
@@ -20,6 +22,7 @@ impl ProcessEntries {
             backends: trace.backends.iter().map(|backend| backend.process).collect(),
             links: trace.remote_links.clone(),
             runs: trace.remote_runs.clone(),
+            graph_runs: trace.graph_runs.iter().map(|run| run.process).collect(),
         }
     }
 
@@ -41,6 +44,9 @@ impl ProcessEntries {
                 backend.called = format!("{label} {}", backend.label());
             }
         }
+        for (run, process) in trace.graph_runs.iter_mut().zip(self.graph_runs) {
+            run.process = process;
+        }
         (trace.remote_links, trace.remote_runs) = (self.links, self.runs);
     }
 
@@ -53,7 +59,15 @@ impl ProcessEntries {
                 && (run.graph_run.0 as usize) < trace.graph_runs.len()
                 && spans.into_iter().flatten().all(|(from, to)| from <= to)
         };
-        self.backends.iter().flatten().all(|&process| is_process(process))
+        let are_in_order = |process: &Process| {
+            let is_sound = |gap: &Gap| gap.start_ns <= gap.end_ns;
+            process.there_ns.is_none_or(|(from, to)| from <= to)
+                && process.gaps.iter().all(is_sound)
+                && process.gaps.is_sorted_by(|one, next| one.end_ns <= next.start_ns)
+        };
+        let owners = self.backends.iter().chain(&self.graph_runs);
+        owners.flatten().all(|&process| is_process(process))
+            && self.processes.iter().all(are_in_order)
             && self.links.iter().all(|link| is_process(link.client) && is_process(link.server))
             && self.runs.iter().all(is_run)
     }

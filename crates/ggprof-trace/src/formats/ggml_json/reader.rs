@@ -7,7 +7,7 @@ use super::scan::{self, Frame};
 use super::window::Window;
 use crate::formats::ReadError;
 use crate::graph_runs;
-use crate::model::{GraphRunId, LossKind, NewEvent, NodeId, Trace};
+use crate::model::{GraphRunId, LossKind, NewInStretch, NodeId, Stretch, Trace};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io::Read;
@@ -15,12 +15,20 @@ use std::io::Read;
 /// Events a trace can hold: their numbers have 32 bits, one of which means "none".
 const MOST_EVENTS: u32 = u32::MAX - 1;
 
+/// Events that are handed over to the trace at once.
+const MOST_TAKEN: usize = 1024;
+
 /// Bytes the short way for records looks ahead; longer records go the long way.
 const SHORT_RECORD: usize = 8 * 1024;
 
 /// Reads a profile. An error means that there is nothing to report about; a trace may still
 /// have losses.
-pub fn read(input: impl Read) -> Result<Trace, ReadError> {
+pub fn read(mut input: impl Read) -> Result<Trace, ReadError> {
+    read_any(&mut input)
+}
+
+/// One for all kinds of inputs: what parses JSON is large, and the window asks for large pieces.
+fn read_any(input: &mut dyn Read) -> Result<Trace, ReadError> {
     let mut reader = Reader {
         window: Window::new(input),
         trace: Trace { writer: "ggml".to_owned(), ..Trace::default() },
@@ -28,13 +36,15 @@ pub fn read(input: impl Read) -> Result<Trace, ReadError> {
         announced: None,
         additions: None,
         found_records: false,
+        taken: Vec::new(),
+        stretch: None,
     };
     reader.file()?;
     Ok(reader.finish())
 }
 
-struct Reader<R> {
-    window: Window<R>,
+struct Reader<'i> {
+    window: Window<&'i mut dyn Read>,
     trace: Trace,
     known: KnownDescriptions,
     /// What `total_records` says.
@@ -42,6 +52,9 @@ struct Reader<R> {
     /// Kept until the end: they refer to records, which may come after them.
     additions: Option<Additions>,
     found_records: bool,
+    /// Events on their way into the trace, and what they have in common.
+    taken: Vec<NewInStretch>,
+    stretch: Option<Stretch>,
 }
 
 /// Whether reading can continue after a part of the file.
@@ -54,7 +67,7 @@ enum Flow {
     Lost,
 }
 
-impl<R: Read> Reader<R> {
+impl Reader<'_> {
     fn file(&mut self) -> Result<(), ReadError> {
         self.window.want(3)?;
         if self.window.in_memory().starts_with("\u{feff}".as_bytes()) {
@@ -223,9 +236,9 @@ impl<R: Read> Reader<R> {
     fn record(&mut self) -> Result<Flow, ReadError> {
         self.window.want(SHORT_RECORD)?;
         if let Some(split) = fast_record::split(self.window.in_memory())
-            && let Some(node) = self.known.find(&split)
+            && let Some((node, length)) = self.known.find(&split)
         {
-            let (happening, length) = (split.happening, split.length);
+            let happening = split.happening;
             self.window.advance(length);
             self.keep(happening, node)?;
             return Ok(Flow::On);
@@ -263,7 +276,7 @@ impl<R: Read> Reader<R> {
             Ok((happening, node)) => {
                 // Equal facts prove that none of them stands in the description.
                 if let Some(split) = fast_record::split(json)
-                    && split.length == length
+                    && split.length() == Some(length)
                     && split.happening == happening
                 {
                     self.known.remember(&split, node);
@@ -285,7 +298,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn keep(&mut self, happening: Happening, node: NodeId) -> Result<(), ReadError> {
-        if self.trace.events.len() as u64 >= u64::from(MOST_EVENTS) {
+        if (self.trace.events.len() + self.taken.len()) as u64 >= u64::from(MOST_EVENTS) {
             return Err(ReadError::TooManyEvents(MOST_EVENTS));
         }
         let Some(backend) = self.trace.backend_with_id(happening.backend_id) else {
@@ -294,13 +307,19 @@ impl<R: Read> Reader<R> {
         };
         let source_backend =
             happening.source_backend_id.and_then(|id| self.trace.backend_with_id(id));
-        self.trace.events.push(NewEvent {
+        let stretch = Stretch {
             kind: happening.kind,
-            node,
             backend,
             source_backend,
             split: happening.split_id,
             graph_run: happening.graph_run.map(GraphRunId),
+        };
+        if self.stretch != Some(stretch) || self.taken.len() >= MOST_TAKEN {
+            self.hand_over();
+            self.stretch = Some(stretch);
+        }
+        self.taken.push(NewInStretch {
+            node,
             start_ns: happening.start_ns,
             duration_ns: happening.duration_ns,
             bytes: happening.bytes,
@@ -308,6 +327,14 @@ impl<R: Read> Reader<R> {
             threads: happening.threads,
         });
         Ok(())
+    }
+
+    /// Neighbouring events that have much in common go into the trace together.
+    fn hand_over(&mut self) {
+        if let Some(stretch) = self.stretch.take() {
+            self.trace.events.extend(stretch, &self.taken);
+            self.taken.clear();
+        }
     }
 
     fn lose_record(&mut self, reason: &str) {
@@ -324,6 +351,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn finish(mut self) -> Trace {
+        self.hand_over();
         if let Some(additions) = self.additions.take() {
             header::take_additions(additions, &mut self.trace);
         }

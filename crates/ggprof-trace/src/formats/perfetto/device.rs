@@ -2,19 +2,25 @@
 
 use super::numbers::{context, extra, interned, packet, specification, stage};
 use super::packets::{Kind, Packets};
+use super::pid_of;
 use crate::model::{Backend, DeviceWork, Trace, WorkKind};
 use std::io::{self, Write};
 
+/// Of the backends that are `here`.
 pub(super) fn stages(
     trace: &Trace,
-    pid: Option<u64>,
+    here: &[bool],
     packets: &mut Packets<impl Write>,
 ) -> io::Result<()> {
     let mut is_described = vec![false; trace.backends.len()];
     for (number, work) in (1..).zip(&trace.device_work) {
         let backend = usize::from(trace.events.get(work.event).backend.0);
+        if !here[backend] {
+            continue;
+        }
         if !std::mem::replace(&mut is_described[backend], true) {
-            let api = api(&trace.backends[backend]);
+            let of = &trace.backends[backend];
+            let (api, pid) = (api(of), pid(trace, of));
             packets.describe(interned::GRAPHICS_CONTEXTS, context_of(backend), |it| {
                 pid.into_iter().for_each(|pid| _ = it.number(context::PID, pid));
                 it.number(context::API, api);
@@ -59,6 +65,11 @@ fn one(
             }
         });
     })
+}
+
+fn pid(trace: &Trace, backend: &Backend) -> Option<u64> {
+    let process = backend.process.and_then(|it| trace.processes.get(usize::from(it.0)));
+    process.map_or_else(|| pid_of(trace), |process| Some(u64::from(process.pid)))
 }
 
 /// Numbers of contexts begin with 1.

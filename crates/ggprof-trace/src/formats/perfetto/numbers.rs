@@ -15,6 +15,8 @@ pub(super) mod packet {
     pub(crate) const GPU_RENDER_STAGE_EVENT: u32 = 53;
     pub(crate) const DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const MACHINE_ID: u32 = 98;
+    pub(crate) const REMOTE_CLOCK_SYNC: u32 = 107;
 }
 
 pub(super) mod defaults {
@@ -24,6 +26,13 @@ pub(super) mod defaults {
 pub(super) mod snapshot {
     pub(crate) const CLOCKS: u32 = 1;
     pub(crate) const PRIMARY_TRACE_CLOCK: u32 = 2;
+}
+
+pub(super) mod sync {
+    pub(crate) const SYNCED_CLOCKS: u32 = 1;
+    /// Of these, each as in a snapshot.
+    pub(crate) const CLIENT_CLOCKS: u32 = 2;
+    pub(crate) const HOST_CLOCKS: u32 = 3;
 }
 
 pub(super) mod clock {

@@ -1,14 +1,15 @@
 //! Packets of a trace, one after the other, and what they have in common: the sequence they belong to,
 //! their clock, and the strings that are described once and then named by a number.
 
+use super::NOWHERE;
 use super::numbers::{
-    annotation, clock, defaults, descriptor, event, interned, packet, snapshot, trace,
+    annotation, clock, defaults, descriptor, event, interned, packet, snapshot, sync, trace,
 };
 use crate::formats::protobuf::Message;
 use hashbrown::{Equivalent, HashMap};
 use std::io::{self, Write};
 
-/// All packets are of one sequence.
+/// The host's sequence. Other machines have theirs behind it, because what one describes, others do not know.
 const SEQUENCE: u64 = 1;
 /// Whether a packet begins anew, or needs the strings that others described.
 const BEGINS: u64 = 1;
@@ -16,6 +17,7 @@ const CONTINUES: u64 = 2;
 /// Perfetto's numbers of clocks.
 const REALTIME: u64 = 1;
 const MONOTONIC: u64 = 3;
+const BOOTTIME: u64 = 6;
 
 /// The kinds of strings that are described once; each has numbers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,6 +54,8 @@ impl Equivalent<(Kind, String)> for Looked<'_> {
 
 pub(super) struct Packets<W> {
     out: W,
+    /// The machine that packets are of, unless it is the host.
+    machine: Option<u64>,
     numbers: HashMap<(Kind, String), u64>,
     /// Descriptions that no packet has had yet.
     new: Message,
@@ -60,9 +64,9 @@ pub(super) struct Packets<W> {
 }
 
 impl<W: Write> Packets<W> {
-    pub(super) fn new(out: W) -> Self {
+    pub(super) fn new(out: W, machine: Option<u64>) -> Self {
         let (new, packet) = (Message::default(), Message::default());
-        Self { out, numbers: HashMap::new(), new, is_begun: false, packet }
+        Self { out, machine, numbers: HashMap::new(), new, is_begun: false, packet }
     }
 
     /// The number of a string, which the next packet describes if none did before.
@@ -99,7 +103,10 @@ impl<W: Write> Packets<W> {
 
     pub(super) fn write(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
         self.packet.clear();
-        self.packet.number(packet::SEQUENCE_ID, SEQUENCE);
+        self.packet.number(packet::SEQUENCE_ID, SEQUENCE + self.machine.unwrap_or(0));
+        if let Some(machine) = self.machine {
+            self.packet.number(packet::MACHINE_ID, machine);
+        }
         if !self.is_begun {
             self.packet.with(packet::DEFAULTS, |it| {
                 it.number(defaults::TIMESTAMP_CLOCK_ID, MONOTONIC);
@@ -133,12 +140,23 @@ impl<W: Write> Packets<W> {
         self.write(|it| {
             it.with(packet::CLOCK_SNAPSHOT, |it| {
                 let clocks = [Some((MONOTONIC, at_ns)), unix_ns.map(|ns| (REALTIME, ns))];
-                for (id, time) in clocks.into_iter().flatten() {
-                    it.with(snapshot::CLOCKS, |it| {
-                        it.number(clock::ID, id).number(clock::TIMESTAMP, time);
-                    });
-                }
+                clocks.into_iter().flatten().for_each(|clock| reading(it, clock));
                 it.number(snapshot::PRIMARY_TRACE_CLOCK, MONOTONIC);
+            });
+        })
+    }
+
+    /// A machine's clock and the host's: the same at the same time. Two machines read their clocks in turns,
+    /// twice, and Perfetto estimates what is between them; here, all readings are of one moment. It tells
+    /// by BOOTTIME which of them belong together, and takes 0 for a clock that was not read.
+    pub(super) fn agreeing_clocks(&mut self, at_ns: u64) -> io::Result<()> {
+        let mut clocks = Message::default();
+        [MONOTONIC, BOOTTIME].iter().for_each(|&id| reading(&mut clocks, (id, at_ns.max(1))));
+        let mut both = Message::default();
+        both.message(sync::CLIENT_CLOCKS, &clocks).message(sync::HOST_CLOCKS, &clocks);
+        self.write(|it| {
+            it.with(packet::REMOTE_CLOCK_SYNC, |it| {
+                it.message(sync::SYNCED_CLOCKS, &both).message(sync::SYNCED_CLOCKS, &both);
             });
         })
     }
@@ -154,7 +172,7 @@ impl<W: Write> Packets<W> {
         self.write(|it| {
             it.with(packet::TRACK_DESCRIPTOR, |it| {
                 it.number(descriptor::UUID, uuid);
-                if parent != 0 {
+                if parent != NOWHERE {
                     it.number(descriptor::PARENT_UUID, parent);
                 }
                 if !name.is_empty() {
@@ -205,6 +223,12 @@ impl<W: Write> Packets<W> {
             it.number(annotation::NAME_IID, name).number(annotation::STRING_VALUE_IID, text);
         });
     }
+}
+
+fn reading(to: &mut Message, (id, time): (u64, u64)) {
+    to.with(snapshot::CLOCKS, |it| {
+        it.number(clock::ID, id).number(clock::TIMESTAMP, time);
+    });
 }
 
 /// A number beside an event, under a name that is described.

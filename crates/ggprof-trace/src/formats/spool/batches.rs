@@ -71,6 +71,7 @@ pub(super) fn batch(call: &BatchCall, clock: &Clock) -> Batch {
         context: begin.context,
         start_ns: clock.ns(begin.ticks),
         end_ns: call.end.map(|end| clock.ns(end.ticks)),
+        is_from_positions: has(layout::BATCH_FROM_POSITIONS),
         function: match has(layout::BATCH_ENCODE) {
             true => BatchFunction::Encode,
             false => BatchFunction::Decode,

@@ -1,7 +1,7 @@
 //! The memory that tensors are in.
 
 use super::tables::Tables;
-use crate::model::{Buffer, BufferUsage, LossKind, Trace};
+use crate::model::{Buffer, BufferUsage, FreeMemory, LossKind, Trace};
 use ggprof_spool::layout;
 
 /// Whose memory the host's is, in ggml's words.
@@ -23,6 +23,17 @@ pub(super) fn take(tables: &Tables, trace: &mut Trace) {
             born_ns: buffer.born_ns,
             died_ns,
         });
+    }
+    trace.free_memory =
+        tables.device_memory.values().map(|told| free_memory(tables, told)).collect();
+}
+
+fn free_memory(tables: &Tables, told: &layout::DeviceMemory) -> FreeMemory {
+    FreeMemory {
+        device: tables.text(told.device).to_owned(),
+        free_bytes: told.free,
+        total_bytes: told.total,
+        at_ns: told.at_ns,
     }
 }
 

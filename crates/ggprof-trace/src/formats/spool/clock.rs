@@ -1,5 +1,6 @@
 //! Ticks to nanoseconds of `CLOCK_MONOTONIC`, by the samples that pair the two.
 
+use crate::divisor::Divisor;
 use ggprof_spool::layout::{ClockKind, ClockSample};
 use ggprof_spool::reader::Header;
 
@@ -71,41 +72,52 @@ pub(super) struct Rate {
     from: (u64, u64),
     /// The ticks that it is for, and how far from `from` the arithmetic is exact.
     until: u64,
-    ticks_apart: u64,
+    ticks_apart: Divisor,
     ns_apart: u64,
-    /// Nanoseconds per tick, times 2⁶⁴, rounded down.
-    factor: u64,
+}
+
+/// A moment on the line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    pub(super) ns: u64,
+    /// What is left of it beyond whole nanoseconds, in parts of `ticks_apart`.
+    rest: u64,
 }
 
 impl Rate {
     /// For no ticks at all.
     fn none() -> Self {
-        Self { from: (0, 0), until: 0, ticks_apart: 1, ns_apart: 0, factor: 0 }
+        Self { from: (0, 0), until: 0, ticks_apart: Divisor::new(1), ns_apart: 0 }
     }
 
     fn new(from: (u64, u64), to: (u64, u64), until: u64) -> Self {
         let (ticks_apart, ns_apart) = (to.0 - from.0, to.1 - from.1);
         if ns_apart >= ticks_apart {
-            // The factor would not fit.
+            // What follows would not fit.
             return Self::none();
         }
-        let factor = ((u128::from(ns_apart) << 64) / u128::from(ticks_apart)) as u64;
-        // So far the product of ticks and nanoseconds has room.
-        let exact = from.0.saturating_add(u64::MAX / ns_apart.max(1));
-        Self { from, until: until.min(exact), ticks_apart, ns_apart, factor }
+        // So far the product of ticks and nanoseconds has room, and so have the nanoseconds.
+        let exact = from.0.saturating_add((u64::MAX / ns_apart.max(1)).min(u64::MAX - from.1));
+        Self { from, until: until.min(exact), ticks_apart: Divisor::new(ticks_apart), ns_apart }
     }
 
+    /// Whether it is for these ticks, and for all between them.
     #[inline]
-    pub(super) fn ns(&self, clock: &Clock, ticks: u64) -> u64 {
-        if ticks < self.from.0 || ticks >= self.until {
-            return clock.ns(ticks);
-        }
-        let ticks = ticks - self.from.0;
-        // Too small by one at most, which the remainder tells.
-        let low = ((u128::from(ticks) * u128::from(self.factor)) >> 64) as u64;
-        let rest = ticks * self.ns_apart - low * self.ticks_apart;
-        let ns = low + u64::from(rest >= self.ticks_apart);
-        self.from.1.saturating_add(ns)
+    pub(super) fn holds(&self, first: u64, last: u64) -> bool {
+        self.from.0 <= first && last < self.until
+    }
+
+    /// When a tick is that the line holds.
+    #[inline]
+    pub(super) fn at(&self, ticks: u64) -> Moment {
+        let (ns, rest) = self.ticks_apart.divide((ticks - self.from.0) * self.ns_apart);
+        Moment { ns: self.from.1 + ns, rest }
+    }
+
+    /// The whole nanoseconds that begin in so many ticks from a moment on, if the line holds them.
+    #[inline]
+    pub(super) fn span(&self, from: &Moment, ticks: u64) -> u64 {
+        self.ticks_apart.divide(ticks * self.ns_apart + from.rest).0
     }
 }
 
@@ -162,7 +174,14 @@ mod tests {
                 let rate = clock.rate_at(base);
                 for more in (0..4_000).map(|it| it * it * 1_237).chain([0, 1, u64::MAX / 3]) {
                     let ticks = base.saturating_add(more);
-                    assert_eq!(rate.ns(&clock, ticks), clock.ns(ticks), "{base} {more}");
+                    if !rate.holds(base, ticks) {
+                        continue;
+                    }
+                    let moment = rate.at(base);
+                    assert_eq!(moment.ns, clock.ns(base), "{base}");
+                    assert_eq!(rate.at(ticks).ns, clock.ns(ticks), "{base} {more}");
+                    let span = clock.ns(ticks) - clock.ns(base);
+                    assert_eq!(rate.span(&moment, more), span, "{base} {more}");
                 }
             }
         }

@@ -6,6 +6,10 @@ use crate::model::{EventKind, Measured, NewEvent, NodeId, Signature, Source, Ten
 use ggprof_ggml::copied_tensor;
 use ggprof_spool::layout::{self, CopyEvent};
 use hashbrown::HashMap;
+use std::cmp::Reverse;
+
+/// Of one name. Programs that name nothing give the same one to tensors of all shapes.
+const MOST_SHAPES: usize = 64;
 
 impl Builder<'_> {
     pub(super) fn copies(&mut self, trace: &mut Trace) {
@@ -46,18 +50,25 @@ impl Builder<'_> {
         }
     }
 
-    /// Tensors that nodes make or take, by name; for copies, which give only the name.
-    fn tensors_by_name(&self) -> HashMap<u32, Tensor> {
-        let mut tensors = HashMap::new();
-        // Where nodes have the same name, the one that was described last counts.
+    /// Tensors that nodes make or take, by name; for copies, which give only the name. One name may have
+    /// several: an input is larger for a prompt than for a token. Those that nodes make come first, then in
+    /// the order of their descriptions, the last before the others.
+    fn tensors_by_name(&self) -> HashMap<u32, Vec<Tensor>> {
         let mut nodes: Vec<_> = self.tables.nodes.values().collect();
-        nodes.sort_unstable_by_key(|(node, _)| node.node);
-        for (node, _) in &nodes {
-            tensors.insert(node.name, Tensor { type_id: node.type_id as i32, ne: node.ne });
-        }
-        for source in nodes.iter().flat_map(|(_, sources)| sources) {
-            let tensor = Tensor { type_id: source.type_id as i32, ne: source.ne };
-            tensors.entry(source.name).or_insert(tensor);
+        nodes.sort_unstable_by_key(|(node, _)| Reverse(node.node));
+        let made = nodes
+            .iter()
+            .map(|(node, _)| (node.name, Tensor { type_id: node.type_id as i32, ne: node.ne }));
+        let taken = nodes
+            .iter()
+            .flat_map(|(_, sources)| sources)
+            .map(|source| (source.name, Tensor { type_id: source.type_id as i32, ne: source.ne }));
+        let mut tensors: HashMap<u32, Vec<Tensor>> = HashMap::new();
+        for (name, tensor) in made.chain(taken) {
+            let of_name = tensors.entry(name).or_default();
+            if of_name.len() < MOST_SHAPES && !of_name.contains(&tensor) {
+                of_name.push(tensor);
+            }
         }
         tensors
     }
@@ -73,13 +84,15 @@ impl Builder<'_> {
         splits
     }
 
-    fn copied(&self, trace: &mut Trace, copy: &CopyEvent, shapes: &HashMap<u32, Tensor>) -> NodeId {
-        // A name is the tensor's only if the size agrees, or if just a part was copied.
-        let partial = copy.flags & layout::COPY_PARTIAL != 0;
+    fn copied(
+        &self,
+        trace: &mut Trace,
+        copy: &CopyEvent,
+        shapes: &HashMap<u32, Vec<Tensor>>,
+    ) -> NodeId {
         let named = if copy.source == layout::NONE { copy.target } else { copy.source };
-        let tensor = shapes.get(&named).copied();
-        let tensor =
-            tensor.filter(|tensor| partial || trace.types.bytes_of(tensor) == Some(copy.bytes));
+        let of_name = shapes.get(&named).map_or(&[][..], Vec::as_slice);
+        let tensor = the_copied(of_name, copy, |tensor| trace.types.bytes_of(tensor));
         let name = self.tables.text(named);
         let name = copied_tensor(name).unwrap_or(name);
         let name = (!name.is_empty()).then(|| trace.strings.intern(name));
@@ -93,6 +106,20 @@ impl Builder<'_> {
         };
         trace.nodes.intern(signature, name, &[])
     }
+}
+
+/// The tensor whose size agrees; where only a part was copied, one that has such a part.
+fn the_copied(
+    of_name: &[Tensor],
+    copy: &CopyEvent,
+    bytes_of: impl Fn(&Tensor) -> Option<u64>,
+) -> Option<Tensor> {
+    let is_partial = copy.flags & layout::COPY_PARTIAL != 0;
+    let is_it = |tensor: &&Tensor| match bytes_of(tensor) {
+        Some(bytes) if is_partial => bytes >= copy.offset.saturating_add(copy.bytes),
+        bytes => bytes == Some(copy.bytes),
+    };
+    of_name.iter().find(is_it).copied()
 }
 
 pub(super) fn direction(flags: u8) -> &'static str {
@@ -109,4 +136,26 @@ fn split_after(splits: Option<&Vec<(u64, i32)>>, ticks: u64) -> i32 {
     let Some(splits) = splits else { return -1 };
     let next = splits.partition_point(|(start, _)| *start < ticks);
     splits.get(next).or(splits.last()).map_or(-1, |(_, index)| *index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_copy_tells_which_tensor_of_a_name_it_was() {
+        let tensor = |length: i64| Tensor { type_id: 0, ne: [length, 1, 1, 1] };
+        let of_name = [tensor(1), tensor(512)];
+        let bytes_of = |tensor: &Tensor| Some(tensor.ne[0] as u64 * 4);
+        let found = |flags: u8, offset: u64, bytes: u64| {
+            let copy = CopyEvent { flags, offset, bytes, ..Default::default() };
+            the_copied(&of_name, &copy, bytes_of).map(|tensor| tensor.ne[0])
+        };
+        assert_eq!(found(0, 0, 4), Some(1));
+        assert_eq!(found(0, 0, 2048), Some(512));
+        assert_eq!(found(0, 0, 8), None);
+        assert_eq!(found(layout::COPY_PARTIAL, 1024, 64), Some(512));
+        assert_eq!(found(layout::COPY_PARTIAL, 0, 2), Some(1));
+        assert_eq!(found(layout::COPY_PARTIAL, 2048, 1), None);
+    }
 }

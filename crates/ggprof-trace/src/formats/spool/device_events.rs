@@ -112,10 +112,12 @@ impl Builder<'_> {
     /// once.
     pub(super) fn waits(&self, trace: &mut Trace) {
         let mut pending = vec![false; trace.graph_runs.len()];
-        for event in trace.events.iter() {
-            const ELSEWHERE: [Measured; 3] =
-                [Measured::HostCall, Measured::Device, Measured::Modelled];
-            if let Some(run) = event.graph_run.filter(|_| ELSEWHERE.contains(&event.measured)) {
+        let is_elsewhere = |measured: &Measured| {
+            matches!(measured, Measured::HostCall | Measured::Device | Measured::Modelled)
+        };
+        for (stretch, events) in trace.events.stretches() {
+            let goes_on = || trace.events.measured_of(events).iter().any(is_elsewhere);
+            if let Some(run) = stretch.graph_run.filter(|_| goes_on()) {
                 pending[run.0 as usize] = true;
             }
         }

@@ -13,14 +13,14 @@ use super::tables::{Split, Tables};
 use super::unseen;
 use crate::model::{
     BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
-    Signature, Source, Tensor, ThreadFold, ThreadShare, Trace,
+    NewInStretch, Signature, Source, Stretch, Tensor, ThreadFold, ThreadShare, Trace,
 };
 use ggprof_ggml::computes;
 use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout::{self, Covered, CoveredHow};
 use ggprof_spool::record::{Op, Share};
 use ggprof_spool::scan::{OpReader, OpRun};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 
 /// Nodes back from the last one that a fusion with it may begin at.
 const LONGEST_FUSION: usize = 32;
@@ -50,8 +50,8 @@ pub(super) fn all<S: Bytes + ?Sized>(
         nodes: Nodes::default(),
         kernel_names: KernelNames::default(),
         ops: HashMap::new(),
+        taken: Vec::new(),
         device,
-        waits_seen: backends_with(tables, Covered::BarrierWaits, &[CoveredHow::Not]),
         memories: Memories::take(tables, trace),
     };
     unseen::count(tables, &mut reader, trace)?;
@@ -83,6 +83,7 @@ fn runs(tables: &Tables, clock: &Clock, trace: &mut Trace) -> HashMap<u32, Graph
             end_ns,
             number: Some(run.begin.number).filter(|&number| number > 0),
             batch: batches.of(run),
+            process: None,
         });
     }
     ids
@@ -97,18 +98,10 @@ pub(super) struct Builder<'a> {
     pub(super) kernel_names: KernelNames,
     /// The event of each op, for the shares of its threads if there are any.
     ops: HashMap<(u32, u32), EventId>,
+    /// The ops of a split on their way to the events; between splits, room for the next.
+    taken: Vec<NewInStretch>,
     pub(super) device: Device<'a>,
-    /// Backends whose threads were seen to wait. How long the threads of others worked is not
-    /// known.
-    waits_seen: HashSet<u32>,
     pub(super) memories: Memories,
-}
-
-/// Backends of which this was observed, and in none of these ways.
-fn backends_with(tables: &Tables, what: Covered, but: &[CoveredHow]) -> HashSet<u32> {
-    let of_it = tables.coverage.iter().filter(|covered| covered.what == what as u16);
-    let seen = of_it.filter(|covered| but.iter().all(|&how| covered.how != how as u8));
-    seen.map(|covered| covered.backend).collect()
 }
 
 impl Builder<'_> {
@@ -117,11 +110,6 @@ impl Builder<'_> {
         reader: &mut OpReader<'_, S>,
         trace: &mut Trace,
     ) -> Result<(), ReadError> {
-        // Where all ops are seen, a split without any had nothing to compute. Of devices they
-        // may be seen now and then only.
-        const NOT_ALL: [CoveredHow; 3] =
-            [CoveredHow::Not, CoveredHow::DeviceTimestamps, CoveredHow::ActivityRecords];
-        let seen = backends_with(self.tables, Covered::Ops, &NOT_ALL);
         let mut order: Vec<&Split> = self.tables.splits.values().collect();
         order.sort_by_key(|split| split.begin.ticks);
         for split in order {
@@ -144,12 +132,26 @@ impl Builder<'_> {
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
                 let times = device::extent(whole);
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::Device);
-            } else if begin.nodes > 0 && !seen.contains(&begin.backend) {
+            } else if begin.nodes > 0 && !self.sees_all_ops(begin.backend) {
                 let times = (start_ns, end_ns);
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::HostCall);
             }
         }
         Ok(())
+    }
+
+    /// Where all ops are seen, a split without any had nothing to compute. Of devices they may be
+    /// seen now and then only.
+    fn sees_all_ops(&self, backend: u32) -> bool {
+        use CoveredHow::{ActivityRecords, DeviceTimestamps, Not};
+        let how = self.tables.coverage.how(backend, Covered::Ops);
+        how.is_some_and(|how| !matches!(how, Not | DeviceTimestamps | ActivityRecords))
+    }
+
+    /// Whether its threads were seen to wait. Otherwise it is not known how long they worked.
+    fn sees_waits(&self, backend: u32) -> bool {
+        let how = self.tables.coverage.how(backend, Covered::BarrierWaits);
+        how.is_some_and(|how| how != CoveredHow::Not)
     }
 
     /// What a split computes, as far as its first and last op tell: from a tensor like the
@@ -226,7 +228,7 @@ impl<'a> SplitOps<'a> {
             begin,
             place,
             rate: builder.clock.rate_at(begin.ticks),
-            waits_seen: builder.waits_seen.contains(&begin.backend),
+            waits_seen: builder.sees_waits(begin.backend),
             keeps_events: !builder.tables.shares.is_empty(),
         }
     }
@@ -238,53 +240,83 @@ impl<'a> SplitOps<'a> {
         runs: &[OpRun],
         trace: &mut Trace,
     ) -> Result<(), ReadError> {
+        let mut taken = std::mem::take(&mut builder.taken);
         for run in runs {
             reader.each(run, |op| match op {
-                Some(op) => self.op(builder, trace, &op),
+                Some(op) => {
+                    let event = EventId((trace.events.len() + taken.len()) as u32);
+                    if let Some(new) = self.op(builder, trace, &op) {
+                        taken.push(new);
+                        if self.keeps_events {
+                            builder.ops.insert((op.split, op.position), event);
+                        }
+                    }
+                }
                 // The program went on writing while it was read.
                 None => trace.lose(LossKind::DamagedRecord, || "an op was overwritten".to_owned()),
             })?;
         }
+        trace.events.extend(self.place.of_ops(), &taken);
+        taken.clear();
+        builder.taken = taken;
         Ok(())
     }
 
     #[inline]
-    fn op(&self, builder: &mut Builder<'_>, trace: &mut Trace, op: &Op) {
+    fn op(&self, builder: &mut Builder<'_>, trace: &mut Trace, op: &Op) -> Option<NewInStretch> {
         let key = (self.begin.shape, op.position);
         let Some(node) = builder.nodes.at(builder.tables, trace, key, op.fused) else {
             trace.lose(LossKind::DamagedRecord, || "an op's description is missing".to_owned());
-            return;
+            return None;
         };
         // One at a time, even a node that computes nothing costs a call; that is not an op.
         let measured = measured(op.measured);
         if measured == Measured::Serialized && !computes(trace.op_name(node)) {
-            return;
+            return None;
         }
         let start = self.begin.ticks.saturating_add(op.start);
-        let ns = |ticks: u64| self.rate.ns(builder.clock, start.saturating_add(ticks));
-        let start_ns = ns(0);
-        let span = |ticks: u64| ns(ticks).saturating_sub(start_ns);
-        let threads = self.waits_seen.then(|| ThreadFold {
-            busy_sum_ns: span(op.busy_sum),
-            wait_sum_ns: span(op.wait_sum),
-            busy_max_ns: span(op.busy_max),
-            threads: op.threads.into(),
-        });
-        let event = trace.events.push(NewEvent {
-            kind: EventKind::Op,
+        let longest = op.duration.max(op.busy_sum).max(op.busy_max).max(op.wait_sum);
+        let times = match self.rate.holds(start, start.saturating_add(longest)) {
+            true => {
+                let moment = self.rate.at(start);
+                OpTimes::of(op, moment.ns, |ticks| self.rate.span(&moment, ticks))
+            }
+            false => {
+                let start_ns = builder.clock.ns(start);
+                let end_ns = |ticks| builder.clock.ns(start.saturating_add(ticks));
+                OpTimes::of(op, start_ns, |ticks| end_ns(ticks).saturating_sub(start_ns))
+            }
+        };
+        Some(NewInStretch {
             node,
-            backend: self.place.backend,
-            source_backend: None,
-            split: self.place.split,
-            graph_run: self.place.graph_run,
-            start_ns,
-            duration_ns: span(op.duration),
+            start_ns: times.start_ns,
+            duration_ns: times.duration_ns,
             bytes: builder.nodes.output_bytes(trace, node),
             measured,
-            threads,
-        });
-        if self.keeps_events {
-            builder.ops.insert((op.split, op.position), event);
+            threads: self.waits_seen.then_some(times.threads),
+        })
+    }
+}
+
+/// An op's ticks as nanoseconds.
+struct OpTimes {
+    start_ns: u64,
+    duration_ns: u64,
+    threads: ThreadFold,
+}
+
+impl OpTimes {
+    #[inline(always)]
+    fn of(op: &Op, start_ns: u64, span: impl Fn(u64) -> u64) -> Self {
+        Self {
+            start_ns,
+            duration_ns: span(op.duration),
+            threads: ThreadFold {
+                busy_sum_ns: span(op.busy_sum),
+                wait_sum_ns: span(op.wait_sum),
+                busy_max_ns: span(op.busy_max),
+                threads: op.threads.into(),
+            },
         }
     }
 }
@@ -294,6 +326,18 @@ pub(super) struct Place {
     pub(super) graph_run: Option<GraphRunId>,
     pub(super) backend: BackendIndex,
     pub(super) split: i32,
+}
+
+impl Place {
+    fn of_ops(&self) -> Stretch {
+        Stretch {
+            kind: EventKind::Op,
+            backend: self.backend,
+            source_backend: None,
+            split: self.split,
+            graph_run: self.graph_run,
+        }
+    }
 }
 
 /// One event for a split whose ops were not told apart.
@@ -325,6 +369,7 @@ fn whole_split(
     });
 }
 
+#[inline]
 fn measured(number: u8) -> Measured {
     match number {
         layout::MEASURED_DEVICE => Measured::Device,

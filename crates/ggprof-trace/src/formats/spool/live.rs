@@ -9,7 +9,9 @@ use super::clock::Clock;
 use super::device_clocks::DeviceClocks;
 use super::nodes::{self, Nodes};
 use super::tables::{Run, Split, Tables};
-use crate::model::{BackendIndex, Batch, ContextChange, DeviceType, Dropped, NodeId, Trace};
+use crate::model::{
+    BackendIndex, Batch, ContextChange, DeviceType, Dropped, NodeId, Stopped, Trace,
+};
 use ggprof_ggml::computes;
 use ggprof_spool::follow::Follower;
 use ggprof_spool::layout::{self, NONE};
@@ -92,7 +94,10 @@ pub struct Standing {
     pub program: String,
     pub pid: u32,
     pub is_recording: bool,
+    /// The program said that it ends. One that is killed does not.
     pub has_ended: bool,
+    /// The recorder gave up, while the program may go on.
+    pub stopped: Option<Stopped>,
     /// Graph runs since its begin.
     pub graph_runs: u64,
     /// What the recorder could not take, since its begin.
@@ -134,6 +139,12 @@ impl Live {
             match &record {
                 Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_) => {
                     ends.push(record);
+                    return;
+                }
+                // Whether what has positions are tokens, or parts of an image, other nodes of the graph tell.
+                Record::BatchBegin { batch, .. }
+                    if batch.flags & layout::BATCH_FROM_POSITIONS != 0 =>
+                {
                     return;
                 }
                 Record::BatchBegin { batch, .. } => {
@@ -193,7 +204,8 @@ impl Live {
             program: header.command.clone(),
             pid: header.pid,
             is_recording: header.records(),
-            has_ended: header.end_ticks != 0 || header.stop_reason != 0,
+            has_ended: header.end_ticks != 0,
+            stopped: super::stopped(header),
             graph_runs: header.graph_runs,
             dropped: dropped.filter(|(_, count)| *count > 0).collect(),
             missed_blocks: self.follower.missed_blocks(),

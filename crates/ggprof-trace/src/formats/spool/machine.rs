@@ -1,11 +1,22 @@
-//! What the machine runs on: its operating system and the drivers of its devices.
+//! What the machine runs on: its operating system and the drivers of its devices; and how well it knows the
+//! time of day.
 
 use super::tables::Tables;
-use ggprof_spool::layout::{MACHINE_DRIVER, MACHINE_SYSTEM};
+use crate::model::DayClock;
+use ggprof_spool::layout::{MACHINE_DAY_CLOCK, MACHINE_DRIVER, MACHINE_SYSTEM};
 use std::collections::BTreeSet;
 
 pub(super) fn system(tables: &Tables) -> String {
     told(tables, MACHINE_SYSTEM).next().unwrap_or_default()
+}
+
+pub(super) fn day_clock(tables: &Tables) -> DayClock {
+    match told(tables, MACHINE_DAY_CLOCK).next().as_deref() {
+        None => DayClock::NotAsked,
+        Some(text) => text
+            .parse::<u64>()
+            .map_or(DayClock::Free, |us| DayClock::Within(us.saturating_mul(1000))),
+    }
 }
 
 /// Those that whoever started the program knows, then Vulkan's.

@@ -123,6 +123,7 @@ fn read_part<S: Bytes + ?Sized>(
         drivers: machine::drivers(&tables),
         recorded_at_unix_ns: header.start_realtime_ns,
         clock_anchors: clock::anchors(&header, &tables.clock_samples),
+        day_clock: machine::day_clock(&tables),
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
@@ -134,7 +135,7 @@ fn read_part<S: Bytes + ?Sized>(
     });
     losses(&header, &mut trace);
     let backends = backends::merge(&tables, &mut trace);
-    coverage::take(&tables, &backends, &mut trace);
+    coverage::take(&tables, &backends, header.version, &mut trace);
     buffers::take(&tables, &mut trace);
     sensors::take(&tables, &mut trace);
     transfers::take(&tables, &clock, &mut trace);
@@ -184,13 +185,19 @@ fn losses(header: &Header, trace: &mut Trace) {
             trace.lose_many(LossKind::Dropped(dropped), count, String::new);
         }
     }
-    let stopped = match header.stop_reason {
-        1 => Stopped::NoSpace,
-        2 => Stopped::FileGone,
-        3 => Stopped::Faults,
-        _ => return,
-    };
-    trace.lose(LossKind::Stopped(stopped), String::new);
+    if let Some(stopped) = stopped(header) {
+        trace.lose(LossKind::Stopped(stopped), String::new);
+    }
+}
+
+/// Why the recorder gave up, if it did.
+fn stopped(header: &Header) -> Option<Stopped> {
+    match header.stop_reason {
+        1 => Some(Stopped::NoSpace),
+        2 => Some(Stopped::FileGone),
+        3 => Some(Stopped::Faults),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

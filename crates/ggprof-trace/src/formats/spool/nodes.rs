@@ -50,6 +50,19 @@ impl Nodes {
         if known.is_some() {
             return known;
         }
+        self.find(tables, trace, (shape, position), fused, place)
+    }
+
+    /// The same when it is asked for the first time.
+    #[cold]
+    fn find(
+        &mut self,
+        tables: &Tables,
+        trace: &mut Trace,
+        (shape, position): (u32, u32),
+        fused: bool,
+        place: usize,
+    ) -> Option<NodeId> {
         let number = tables.node_at(shape, position)?;
         let members = tables.fusions.get(&(shape, position)).filter(|_| fused);
         let node = match members {
@@ -73,6 +86,12 @@ impl Nodes {
         if let Some(&Some(known)) = self.output_bytes.get(at) {
             return known;
         }
+        self.measure_output(trace, node)
+    }
+
+    #[cold]
+    fn measure_output(&mut self, trace: &Trace, node: NodeId) -> u64 {
+        let at = node.0 as usize;
         let bytes = trace.types.bytes_of(&trace.signature(node).output).unwrap_or(0);
         self.output_bytes.resize(self.output_bytes.len().max(at + 1), None);
         self.output_bytes[at] = Some(bytes);

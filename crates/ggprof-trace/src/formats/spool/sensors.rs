@@ -12,13 +12,14 @@ pub(super) fn take(tables: &Tables, trace: &mut Trace) {
     }
     for (sensor, name) in tables.sensors.values() {
         let Some(quantity) = Quantity::of(sensor.quantity) else {
-            trace.lose(LossKind::DamagedRecord, || "nobody knows what it measures".to_owned());
+            trace.lose(LossKind::DamagedRecord, || "unknown kind of sensor".to_owned());
             continue;
         };
         let mut of_it = samples.remove(&sensor.sensor).unwrap_or_default();
         of_it.sort_by_key(|(ns, _)| *ns);
         let (times_ns, values) = of_it.into_iter().unzip();
         trace.sensors.push(Sensor {
+            machine: 0,
             quantity,
             device: sensor.device,
             name: name.clone(),

@@ -1,10 +1,11 @@
 //! All records of a file, sorted into tables.
 
 use super::Selection;
+use super::coverage::LastWords;
 use super::op_runs::OpRuns;
 use crate::model::{LossKind, Trace};
 use ggprof_spool::bytes::Bytes;
-use ggprof_spool::layout::{self, ClockSample, CopyEvent, Covered};
+use ggprof_spool::layout::{self, ClockSample, CopyEvent};
 use ggprof_spool::reader::DamageReason;
 use ggprof_spool::record::Share;
 use ggprof_spool::scan::{Found, Scan};
@@ -27,7 +28,7 @@ pub(super) struct Tables {
     /// Which backend has which place in which scheduler.
     pub(super) members: Vec<layout::SchedulerBackend>,
     pub(super) instances: Vec<layout::Instance>,
-    pub(super) coverage: Vec<layout::Coverage>,
+    pub(super) coverage: LastWords,
     pub(super) clock_samples: Vec<ClockSample>,
     pub(super) runs: BTreeMap<u32, Run>,
     pub(super) splits: BTreeMap<u32, Split>,
@@ -46,6 +47,8 @@ pub(super) struct Tables {
     /// Each with its device's name.
     pub(super) sensors: BTreeMap<u32, (layout::Sensor, String)>,
     pub(super) samples: Vec<layout::Sample>,
+    /// By device, the last of each.
+    pub(super) device_memory: BTreeMap<u32, layout::DeviceMemory>,
     /// By backend.
     pub(super) drivers: BTreeMap<u32, layout::Driver>,
     /// What it is, and its text.
@@ -130,7 +133,7 @@ impl Tables {
         let is_member = |backend: u32| members.iter().any(|member| member.backend == backend);
         if !members.is_empty() {
             self.backends.retain(|&backend, _| is_member(backend));
-            self.coverage.retain(|part| part.backend == layout::NONE || is_member(part.backend));
+            self.coverage.retain(is_member);
         }
     }
 
@@ -152,31 +155,19 @@ impl Tables {
             .filter(|&node| node != layout::NONE)
     }
 
-    /// Whether waits can be seen turns out when the first graph has run: the later record holds.
-    fn take_coverage(&mut self, coverage: layout::Coverage) {
-        let of_waits = Covered::BarrierWaits as u16;
-        if coverage.what == of_waits {
-            let is_same = |other: &layout::Coverage| {
-                other.what == of_waits && other.backend == coverage.backend
-            };
-            self.coverage.retain(|other| !is_same(other));
-        }
-        self.coverage.push(coverage);
-    }
-
     pub(super) fn take(&mut self, record: Record) {
         match record {
             Record::Text { id, text } => _ = self.texts.insert(id, text),
             Record::Type(entry) => self.types.push(entry),
             Record::Node { node, sources } => _ = self.nodes.insert(node.node, (node, sources)),
-            Record::GraphShape { shape, first, nodes, .. } => self.take_shape(shape, first, &nodes),
+            Record::GraphShape { shape, first, nodes } => self.take_shape(shape, first, &nodes),
             Record::Fusion { shape, position, members } => {
                 self.fusions.insert((shape, position), members);
             }
             Record::Backend(backend) => _ = self.backends.insert(backend.backend, backend),
             Record::SchedulerBackend(member) => self.members.push(member),
             Record::Instance(instance) => self.instances.push(instance),
-            Record::Coverage(coverage) => self.take_coverage(coverage),
+            Record::Coverage(coverage) => self.coverage.take(coverage),
             Record::Clock(sample) => self.clock_samples.push(sample),
             Record::GraphRunBegin(begin) => {
                 self.runs.insert(begin.run, Run { begin, end: None });
@@ -225,6 +216,9 @@ impl Tables {
             }
             Record::Sample(sample) => self.samples.push(sample),
             Record::Driver(driver) => _ = self.drivers.insert(driver.backend, driver),
+            Record::DeviceMemory(memory) => {
+                self.device_memory.insert(memory.device, memory);
+            }
             Record::Machine { machine, text } => self.machine.push((machine.what, text)),
             Record::Transfer(transfer) => self.transfers.push(transfer),
             Record::Unknown { .. } => {}

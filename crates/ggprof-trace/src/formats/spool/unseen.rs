@@ -13,23 +13,19 @@ use ggprof_spool::scan::OpReader;
 use hashbrown::{HashMap, HashSet};
 use std::io;
 
-/// Hooks that are to see every node.
-const HOOKS: [CoveredHow; 3] =
-    [CoveredHow::GotSlot, CoveredHow::InlineHook, CoveredHow::AbortCallback];
-
 /// Counts them, over all splits.
 pub(super) fn count<S: Bytes + ?Sized>(
     tables: &Tables,
     reader: &mut OpReader<'_, S>,
     trace: &mut Trace,
 ) -> io::Result<()> {
-    let hooked = tables.coverage.iter().filter(|covered| {
-        covered.what == Covered::Ops as u16 && HOOKS.iter().any(|&how| covered.how == how as u8)
-    });
-    let hooked: HashSet<u32> = hooked.map(|covered| covered.backend).collect();
+    let is_hooked = |backend: u32| {
+        let how = tables.coverage.how(backend, Covered::Ops);
+        how.is_some_and(CoveredHow::is_hook_on_ops)
+    };
     let mut unseen_in: HashMap<u32, u32> = HashMap::new();
     let (mut count, mut first) = (0, None);
-    for split in tables.splits.values().filter(|split| hooked.contains(&split.begin.backend)) {
+    for split in tables.splits.values().filter(|split| is_hooked(split.begin.backend)) {
         let shape = split.begin.shape;
         if let Some(&some) = unseen_in.get(&shape) {
             count += u64::from(some);

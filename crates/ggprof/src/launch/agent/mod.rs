@@ -3,6 +3,7 @@
 //! one beside itself.
 
 mod memory;
+mod others;
 mod place;
 
 use super::{preload, program};
@@ -29,11 +30,14 @@ pub(crate) struct Agent {
     pub(super) entry: OsString,
     /// Where it is in memory only.
     memory: Option<OwnedFd>,
+    /// The locks that keep its files.
+    _held: Vec<OwnedFd>,
 }
 
 impl Agent {
     fn of_glibc(processor: &'static str, path: PathBuf) -> Self {
-        Self { entry: preload::for_glibc(&path), processor, path, musl: None, memory: None }
+        let entry = preload::for_glibc(&path);
+        Self { entry, processor, path, musl: None, memory: None, _held: Vec::new() }
     }
 
     /// The library for programs of a C library.

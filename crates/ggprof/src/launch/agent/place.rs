@@ -4,17 +4,18 @@
 //! so is the way to the directory.
 
 use super::super::sockets::is_private;
-use super::{Agent, FILE, is_loadable};
+use super::{Agent, FILE, is_loadable, others};
 use crate::launch::preload;
 use ggprof_agents::Agent as Carried;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Digits of the hash in a directory's name.
-const NAME_DIGITS: usize = 16;
+pub(super) const NAME_DIGITS: usize = 16;
 /// Nobody else may write it.
 const OTHERS_WRITE: u32 = 0o022;
 /// Only the owner of a file removes it from such a directory.
@@ -34,12 +35,11 @@ pub(super) fn directories() -> Vec<PathBuf> {
 /// The agents in a directory, where it is fit for them.
 pub(super) fn agent(place: &Path, glibc: &Carried, musl: Option<&Carried>) -> Option<Agent> {
     let place = fit(place)?;
-    let path = placed(&place, glibc)?;
-    let Some(musl) = musl.and_then(|musl| placed(&place, musl)) else {
-        return Some(Agent::of_glibc(glibc.processor(), path));
-    };
-    let entry = preload::for_both(&path, &musl).ok()?;
-    Some(Agent { processor: glibc.processor(), path, musl: Some(musl), entry, memory: None })
+    let (path, held) = placed(&place, glibc)?;
+    let (musl, held_for_musl) = musl.and_then(|musl| placed(&place, musl)).unzip();
+    let entry = preload::for_both(&path, musl.as_deref()).ok()?;
+    let held = [held].into_iter().chain(held_for_musl).map(OwnedFd::from).collect();
+    Some(Agent { musl, entry, _held: held, ..Agent::of_glibc(glibc.processor(), path) })
 }
 
 /// The directory's real path, once it is there, the user's alone, and programs can be run from it.
@@ -62,8 +62,9 @@ fn is_safe(directory: &Path) -> bool {
     })
 }
 
-/// The library under the name of its contents. What is there already and is not it is replaced.
-fn placed(place: &Path, agent: &Carried) -> Option<PathBuf> {
+/// The library under the name of its contents, and the lock that keeps it there. What is there already
+/// and is not it is replaced.
+fn placed(place: &Path, agent: &Carried) -> Option<(PathBuf, File)> {
     let directory = place.join(&agent.sha256[..NAME_DIGITS]);
     if std::fs::symlink_metadata(&directory).is_err() {
         // Another launcher may make it at the same time.
@@ -73,10 +74,12 @@ fn placed(place: &Path, agent: &Carried) -> Option<PathBuf> {
     if !is_private(&directory) {
         return None;
     }
+    let in_use = others::in_use(&directory).ok()?;
     if !is_it(&file, agent) {
         write(&directory, &file, agent).ok()?;
+        others::remove_old(place);
     }
-    is_it(&file, agent).then_some(file)
+    is_it(&file, agent).then_some((file, in_use))
 }
 
 fn is_it(file: &Path, agent: &Carried) -> bool {

@@ -1,30 +1,28 @@
 //! Calls of functions in another process, made by one of its threads.
 //!
-//! The thread is stopped, gets other registers, and returns from the call to an address where there is
-//! nothing: then the kernel stops it again, before anybody in the program hears of it. It then gets
-//! back all registers, those of vectors as well, and the signals that it did not take meanwhile.
+//! The thread is stopped and gets other registers. When it has returned from the call it waits until we
+//! stop it again, and gets back all registers, those of vectors as well, and the signals that it did not
+//! take meanwhile. If we do not come any more, it gets them back by itself (`way_back`): at no moment does
+//! the program need us to go on.
 
 use super::maps::{self, Mapping};
-use super::tracee::{Registers, Stop, Tracee};
-use super::{symbol, threads};
+use super::processor::others::Others;
+use super::processor::way_back::{self, CODE};
+use super::processor::{self, RED_ZONE, Registers};
+use super::tracee::{self, Stop, Tracee};
+use super::{spare_code, symbol, threads};
 use anyhow::{Context, anyhow, bail};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// In the first page, where nothing ever is.
-const NOWHERE: u64 = 0x6e;
-/// What a function may use below the stack pointer without saying so.
-const RED_ZONE: u64 = 128;
 /// A thread that does not stop is in the middle of something long in the kernel.
 const TIME_TO_STOP: Duration = Duration::from_secs(1);
 /// To load a library from a slow disk takes a while.
 const TIME_TO_CALL: Duration = Duration::from_secs(20);
 /// How long to look for a thread that can be asked.
 const TIME_TO_CHOOSE: Duration = Duration::from_secs(2);
-/// The bit of the flags that turns string instructions around.
-const BACKWARDS: u64 = 1 << 10;
 
 /// A thread that makes calls for us. It was waiting for something outside of its process, or computing:
 /// in both cases it does not hold a lock of the C library.
@@ -32,30 +30,41 @@ pub(super) struct Caller {
     tracee: Tracee,
     memory: File,
     before: Registers,
-    other_before: Vec<u8>,
+    others_before: Others,
     signals: u64,
+    /// Where the code of the way back is, and what it needs, on the thread's stack.
+    code: u64,
+    block: u64,
     /// Below this the stack is free.
     stack: u64,
     stopped: Instant,
+    /// Whether it is ours to bring back: not while it makes a call, nor when it has gone back by itself.
+    is_in_hand: bool,
+}
+
+/// What is found out before anything stands.
+struct Prepared {
+    maps: Vec<Mapping>,
+    code: u64,
 }
 
 impl Caller {
     /// Stops a thread that can be asked.
     pub(super) fn stop_one(pid: u32) -> anyhow::Result<Caller> {
-        let memory = open_memory(pid)?;
+        let prepared = Prepared::of(pid)?;
+        let maps = &prepared.maps;
         let begun = Instant::now();
-        let maps = maps::of(pid)?;
         let mut ggml = None;
         while begun.elapsed() < TIME_TO_CHOOSE {
-            for thread in threads::that_wait(pid, &maps)? {
-                if let Some(caller) = Caller::try_one(thread, &memory, |_| true, &maps)? {
+            for thread in threads::that_wait(pid, maps)? {
+                if let Some(caller) = Caller::try_one(thread, &prepared, |_| true)? {
                     return Ok(caller);
                 }
             }
-            let ggml = ggml.get_or_insert_with(|| symbol::code_of_ggml(&maps));
+            let ggml = ggml.get_or_insert_with(|| symbol::code_of_ggml(maps));
             let computes = |place: u64| ggml.iter().any(|code| code.contains(&place));
             for thread in threads::of(pid)? {
-                if let Some(caller) = Caller::try_one(thread, &memory, computes, &maps)? {
+                if let Some(caller) = Caller::try_one(thread, &prepared, computes)? {
                     return Ok(caller);
                 }
             }
@@ -70,9 +79,8 @@ impl Caller {
     /// `None` if the thread is not fit, or has ended.
     fn try_one(
         thread: i32,
-        memory: &File,
+        prepared: &Prepared,
         is_fit: impl Fn(u64) -> bool,
-        maps: &[Mapping],
     ) -> anyhow::Result<Option<Caller>> {
         let stopped = Instant::now();
         let tracee = match Tracee::stop(thread, TIME_TO_STOP) {
@@ -81,12 +89,34 @@ impl Caller {
             Err(_) => return Ok(None),
         };
         let before = tracee.registers()?;
-        if !is_fit(before.rip) || !threads::has_room(maps, before.rsp) {
+        let stack = processor::stack(&before);
+        if !is_fit(processor::place(&before)) || !threads::has_room(&prepared.maps, stack) {
             return Ok(None);
         }
-        let (other_before, signals) = (tracee.other_registers()?, tracee.blocked_signals()?);
-        let (memory, stack) = (memory.try_clone()?, before.rsp - RED_ZONE);
-        Ok(Some(Caller { tracee, memory, before, other_before, signals, stack, stopped }))
+        let Some(others_before) = Others::of(&tracee)? else { return Ok(None) };
+        let signals = tracee.blocked_signals()?;
+        let room = way_back::room(&others_before);
+        let block = (stack - RED_ZONE - room) & !(way_back::ALIGNMENT - 1);
+        let Some(bytes) = way_back::block(block, &before, &others_before, signals) else {
+            return Ok(None);
+        };
+        // Some kernels let code be written only through the thread that is stopped, which need not be the
+        // process's first.
+        let memory = open_memory(thread.unsigned_abs())?;
+        memory.write_all_at(&bytes, block)?;
+        spare_code::put(&memory, prepared.code)?;
+        Ok(Some(Caller {
+            tracee,
+            memory,
+            before,
+            others_before,
+            signals,
+            code: prepared.code,
+            block,
+            stack: block,
+            stopped,
+            is_in_hand: true,
+        }))
     }
 
     /// Puts bytes on the thread's stack, where they stay until it is let go; where they are.
@@ -106,51 +136,71 @@ impl Caller {
 
     /// What the function returns.
     pub(super) fn call(&mut self, function: u64, arguments: [u64; 2]) -> anyhow::Result<u64> {
-        let stack = (self.stack & !15) - 8;
-        self.memory.write_all_at(&NOWHERE.to_le_bytes(), stack)?;
-        let mut registers = self.before;
-        registers.rip = function;
-        registers.rsp = stack;
-        [registers.rdi, registers.rsi] = arguments;
-        registers.rax = 0;
-        registers.eflags &= !BACKWARDS;
-        // It is in no call of the system that could be begun again.
-        registers.orig_rax = u64::MAX;
-        self.tracee.block_signals(!bit(libc::SIGSEGV))?;
+        self.memory.write_all_at(&0_u64.to_le_bytes(), self.block + way_back::DONE)?;
+        let places = (self.code, self.stack, self.block);
+        let registers = processor::calling(&self.before, places, function, arguments);
+        // In this order: from here on it has a way back, which sets its signals as well.
         self.tracee.set_registers(&registers)?;
+        self.is_in_hand = false;
+        self.tracee.block_signals(!bit(libc::SIGSEGV))?;
         self.tracee.go_on(0)?;
-        let returned = self.until_return();
-        if returned.is_err() {
-            // It may be on its way still. It goes on where it was: the end of the call leads nowhere.
-            let _ = self.tracee.interrupt(TIME_TO_STOP);
-        }
-        returned.context("the program did not come back from a call that it was asked to make")
+        self.until_return()
+            .context("the program did not come back from a call that it was asked to make")
     }
 
     fn until_return(&mut self) -> anyhow::Result<u64> {
-        loop {
-            match self.tracee.wait(TIME_TO_CALL)? {
+        let begun = Instant::now();
+        while begun.elapsed() < TIME_TO_CALL {
+            match self.tracee.look()? {
                 // Somebody else wants the whole process stopped; that is done when it is let go.
-                Stop::Asked => self.tracee.go_on(0)?,
-                Stop::Signal(libc::SIGSEGV) => {
-                    let registers = self.tracee.registers()?;
-                    return match registers.rip == NOWHERE {
-                        true => Ok(registers.rax),
-                        false => Err(anyhow!("it failed at {:#x}", registers.rip)),
-                    };
+                Some(Stop::Asked) => self.tracee.go_on(0)?,
+                Some(Stop::Signal(libc::SIGSEGV)) => {
+                    self.is_in_hand = true;
+                    bail!("it failed at {:#x}", processor::place(&self.tracee.registers()?));
                 }
-                Stop::Signal(signal) => self.tracee.go_on(signal)?,
+                Some(Stop::Signal(signal)) => self.tracee.go_on(signal)?,
+                None if self.word(way_back::DONE)? != 0 => return self.take_back(),
+                None => std::thread::sleep(tracee::PAUSE),
             }
         }
+        bail!("it takes too long; it finishes the call without ggprof")
+    }
+
+    /// Stops it in the pause after the call.
+    fn take_back(&mut self) -> anyhow::Result<u64> {
+        self.tracee.interrupt(TIME_TO_STOP)?;
+        let place = processor::place(&self.tracee.registers()?);
+        self.is_in_hand = (self.code..self.code + CODE.len() as u64).contains(&place);
+        if !self.is_in_hand {
+            bail!("it went on by itself, because this machine is very busy. Try again");
+        }
+        Ok(self.word(way_back::RESULT)?)
+    }
+
+    fn word(&self, place: u64) -> io::Result<u64> {
+        let mut word = [0; 8];
+        self.read(self.block + place, &mut word)?;
+        Ok(u64::from_le_bytes(word))
     }
 
     /// Everything is as it was, and the thread goes on; for how long it stood.
     pub(super) fn let_go(mut self) -> io::Result<Duration> {
-        self.tracee.set_other_registers(&self.other_before)?;
-        self.tracee.set_registers(&self.before)?;
-        self.tracee.block_signals(self.signals)?;
+        if self.is_in_hand {
+            // The place where it goes on comes last: until then it has its own way back.
+            self.tracee.block_signals(self.signals)?;
+            self.others_before.give_back(&mut self.tracee)?;
+            self.tracee.set_registers(&self.before)?;
+        }
         drop(self.tracee);
         Ok(self.stopped.elapsed())
+    }
+}
+
+impl Prepared {
+    fn of(pid: u32) -> anyhow::Result<Prepared> {
+        let maps = maps::of(pid)?;
+        let code = spare_code::find(&maps, &open_memory(pid)?)?;
+        Ok(Prepared { maps, code })
     }
 }
 
@@ -158,7 +208,7 @@ fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
 
-/// The memory of a process, to be read and written.
+/// The memory of a process, to be read and written, by the number of the process or of a thread.
 pub(super) fn open_memory(pid: u32) -> anyhow::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map_err(|error| {
         match error.kind() {

@@ -2,6 +2,7 @@
 //! that change.
 
 use super::call::open_memory;
+use super::processor;
 use super::threads;
 use super::tracee::Tracee;
 use anyhow::{Context, bail};
@@ -62,7 +63,7 @@ fn stop_all(pid: u32) -> anyhow::Result<Vec<Tracee>> {
 
 fn are_outside(all: &[Tracee], changes: &[Change]) -> anyhow::Result<bool> {
     for tracee in all {
-        let place = tracee.registers()?.rip;
+        let place = processor::place(&tracee.registers()?);
         if changes.iter().any(|change| change.is_inside(place)) {
             return Ok(false);
         }

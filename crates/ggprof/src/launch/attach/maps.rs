@@ -21,8 +21,17 @@ impl Mapping {
 }
 
 pub(super) fn of(pid: u32) -> io::Result<Vec<Mapping>> {
-    let text = std::fs::read(Path::new("/proc").join(pid.to_string()).join("maps"))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(mapping).collect())
+    let directory = Path::new("/proc").join(pid.to_string());
+    let text = std::fs::read(directory.join("maps"))?;
+    let mut maps: Vec<Mapping> =
+        String::from_utf8_lossy(&text).lines().filter_map(mapping).collect();
+    // The program's own file may have been replaced since, or be gone; the kernel still leads to it.
+    let link = directory.join("exe");
+    if let Ok(program) = link.read_link() {
+        let of_program = maps.iter_mut().filter(|mapping| mapping.path == program);
+        of_program.for_each(|mapping| mapping.path.clone_from(&link));
+    }
+    Ok(maps)
 }
 
 /// `55d0-55d1 r-xp 00002000 08:01 1234   /usr/bin/it`

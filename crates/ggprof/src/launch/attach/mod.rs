@@ -4,17 +4,26 @@
 //! been (`call`). All others run meanwhile, so none of them can hold a lock that the call waits for
 //! for ever. Where code has to be changed, that is done from here, while every thread stands (`code`).
 
+mod abandoned;
 mod call;
 mod code;
 mod maps;
 mod process;
+mod spare_code;
 mod symbol;
 mod threads;
 // Asks the system to stop threads of another process, and to tell and change their registers.
 #[allow(unsafe_code)]
 mod tracee;
+// Only these folders depend on the processor.
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 use super::Agent;
+#[cfg(target_arch = "aarch64")]
+use aarch64 as processor;
 use anyhow::{Context, anyhow, bail};
 use call::Caller;
 use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES};
@@ -24,6 +33,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 use symbol::OfAgent;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as processor;
 
 /// How long threads of the program stood.
 #[derive(Debug, Clone, Copy)]
@@ -40,10 +51,21 @@ pub(crate) fn attach(
     agent: &Agent,
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Stood> {
+    load_and_ask(process, agent, settings).map_err(|error| process::or_ended(process.pid, error))
+}
+
+fn load_and_ask(
+    process: &Running,
+    agent: &Agent,
+    settings: &[(&str, OsString)],
+) -> anyhow::Result<Stood> {
     let pid = process.pid;
     let library = process.agent.as_deref().unwrap_or(agent.library(Some(process.libc)));
     let open = symbol::of_loader(pid, process.libc)?;
     let function = OfAgent::find(library, FUNCTION)?;
+    if process.agent.is_some() {
+        abandoned::end(pid)?;
+    }
     let mut caller = Caller::stop_one(pid)?;
     let loaded = match process.agent {
         Some(_) => Ok(()),

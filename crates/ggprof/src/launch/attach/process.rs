@@ -32,12 +32,22 @@ impl Process {
         let directory = Path::new("/proc").join(pid.to_string());
         let status = std::fs::read_to_string(directory.join("status"))
             .map_err(|_| anyhow!("there is no process {pid}"))?;
-        let name = field(&status, "Name").unwrap_or_default().to_owned();
         state_allows(pid, &status)?;
-        user_allows(pid, &status)?;
-        tracer_allows(pid, &status)?;
+        Process::look_into(pid, agent, &directory, &status).map_err(|error| or_ended(pid, error))
+    }
+
+    fn look_into(
+        pid: u32,
+        agent: &Agent,
+        directory: &Path,
+        status: &str,
+    ) -> anyhow::Result<Process> {
+        let name = field(status, "Name").unwrap_or_default().to_owned();
+        user_allows(pid, status)?;
+        tracer_allows(pid, status)?;
+        stacks_allow(pid, status)?;
         same_files(pid)?;
-        let libc = program_allows(&directory, agent)?;
+        let libc = program_allows(directory, agent)?;
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
         let is_agent = |it: &&Mapping| it.is_code && it.file_name().starts_with(AGENT);
@@ -53,13 +63,24 @@ impl Process {
     }
 }
 
+/// What went wrong with a process: that it has ended, if it has.
+pub(super) fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
+    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
+    let is_over = status.map_or(true, |status| is_over(&status));
+    if is_over { anyhow!("process {pid} ended before ggprof was attached to it") } else { error }
+}
+
+fn is_over(status: &str) -> bool {
+    field(status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
 fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
 fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match field(status, "State").unwrap_or_default().chars().next() {
-        Some('Z' | 'X') => bail!("process {pid} has ended"),
+        _ if is_over(status) => bail!("process {pid} has ended"),
         Some('T') => bail!("process {pid} is stopped. Continue it first: kill -CONT {pid}"),
         _ => Ok(()),
     }
@@ -85,6 +106,18 @@ fn tracer_allows(pid: u32, status: &str) -> anyhow::Result<()> {
             "process {pid} is being debugged by process {tracer}, and two cannot do that at once. End \
              the other one first."
         ),
+    }
+}
+
+/// With a second stack of return addresses, a thread could not go back by itself from a call that it
+/// was asked to make (`way_back`).
+fn stacks_allow(pid: u32, status: &str) -> anyhow::Result<()> {
+    match field(status, "x86_Thread_features").is_some_and(|features| features.contains("shstk")) {
+        true => bail!(
+            "process {pid} uses shadow stacks, with which ggprof cannot attach safely. Start it with \
+             `ggprof run`."
+        ),
+        false => Ok(()),
     }
 }
 
@@ -170,9 +203,16 @@ mod tests {
         assert!(state_allows(1, &status("S (sleeping)", "0")).is_ok());
         assert!(state_allows(1, &status("T (stopped)", "0")).is_err());
         assert!(state_allows(1, &status("Z (zombie)", "0")).is_err());
+        let error = |pid| or_ended(pid, anyhow!("it is locked")).to_string();
+        assert_eq!(error(std::process::id()), "it is locked");
+        assert_eq!(error(u32::MAX), "process 4294967295 ended before ggprof was attached to it");
         assert!(tracer_allows(1, &status("S", "0")).is_ok());
         assert!(tracer_allows(1, &status("S", "17")).is_err());
         assert!(user_allows(1, "Uid:\t4294967294\t0\t0\t0\n").is_err());
+        assert!(
+            stacks_allow(1, "x86_Thread_features:\t\nx86_Thread_features_locked:\tshstk\n").is_ok()
+        );
+        assert!(stacks_allow(1, "x86_Thread_features:\tshstk\n").is_err());
         assert!(same_files(std::process::id()).is_ok());
     }
 

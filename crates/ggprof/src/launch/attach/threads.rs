@@ -2,27 +2,9 @@
 //! library, whose locks it might hold.
 
 use super::maps::Mapping;
+use super::processor::WAITING;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// Calls of the system in which a thread waits for something outside of its process, best first.
-/// Those behind come back with an error when a thread is stopped in them, which programs must expect
-/// and do.
-#[cfg(target_arch = "x86_64")]
-const WAITING: [i64; 12] = [
-    libc::SYS_clock_nanosleep,
-    libc::SYS_nanosleep,
-    libc::SYS_poll,
-    libc::SYS_ppoll,
-    libc::SYS_select,
-    libc::SYS_pselect6,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_pause,
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    441, // epoll_pwait2
-];
 
 /// Room that a call needs below the thread's stack pointer.
 const STACK_BYTES: u64 = 192 << 10;

@@ -1,19 +1,18 @@
 //! A thread of another process that is stopped by the kernel for us: its registers, its signals, and
 //! what happens to it. The one thread that stopped it may ask; when that ends, the kernel lets it go on.
 
+use super::processor::Registers;
 use std::ffi::c_void;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Room for all vector registers that there are, and that there will be for a while.
 const STATE_BYTES: usize = 64 << 10;
-/// The kernel's name for that part of a thread's state.
-const NT_X86_XSTATE: usize = 0x202;
 /// Between looks at what a thread does.
-const PAUSE: Duration = Duration::from_micros(100);
+pub(super) const PAUSE: Duration = Duration::from_micros(100);
 const SIGNAL_BYTES: usize = 8;
-
-pub(super) type Registers = libc::user_regs_struct;
+/// The kernel's number for the registers that every processor has (`NT_PRSTATUS`).
+const GENERAL: usize = 1;
 
 /// Stopped, or on its way through a call that it was given. Let go when dropped.
 #[derive(Debug)]
@@ -61,24 +60,29 @@ impl Tracee {
         request(libc::PTRACE_CONT, self.thread, 0, signal as usize)
     }
 
-    /// Waits until it stops.
-    pub(super) fn wait(&mut self, limit: Duration) -> io::Result<Stop> {
+    fn wait(&mut self, limit: Duration) -> io::Result<Stop> {
         let begun = Instant::now();
         loop {
-            let mut status = 0;
-            // SAFETY: `status` is ours.
-            let found =
-                unsafe { libc::waitpid(self.thread, &mut status, libc::__WALL | libc::WNOHANG) };
-            if found == -1 {
-                return Err(io::Error::last_os_error());
-            }
-            if found == self.thread {
-                return self.understand(status);
+            if let Some(stop) = self.look()? {
+                return Ok(stop);
             }
             if begun.elapsed() > limit {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Whether it has stopped.
+    pub(super) fn look(&mut self) -> io::Result<Option<Stop>> {
+        let mut status = 0;
+        // SAFETY: `status` is ours.
+        let found =
+            unsafe { libc::waitpid(self.thread, &mut status, libc::__WALL | libc::WNOHANG) };
+        match found {
+            -1 => Err(io::Error::last_os_error()),
+            found if found == self.thread => self.understand(status).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -91,33 +95,45 @@ impl Tracee {
         Ok(if is_asked { Stop::Asked } else { Stop::Signal(libc::WSTOPSIG(status)) })
     }
 
+    /// Those that every processor has: numbers, stack and place.
     pub(super) fn registers(&self) -> io::Result<Registers> {
         // SAFETY: all-zero registers are valid, and the kernel fills them in.
         let mut registers: Registers = unsafe { std::mem::zeroed() };
-        let at = (&raw mut registers) as usize;
-        request(libc::PTRACE_GETREGS, self.thread, 0, at)?;
+        let base = (&raw mut registers).cast::<c_void>();
+        self.set(libc::PTRACE_GETREGSET, GENERAL, base, size_of::<Registers>())?;
         Ok(registers)
     }
 
     pub(super) fn set_registers(&mut self, registers: &Registers) -> io::Result<()> {
-        request(libc::PTRACE_SETREGS, self.thread, 0, std::ptr::from_ref(registers) as usize)
+        let base = std::ptr::from_ref(registers).cast_mut().cast::<c_void>();
+        self.set(libc::PTRACE_SETREGSET, GENERAL, base, size_of::<Registers>()).map(drop)
     }
 
-    /// All others: of vectors, of floating point, and of whatever else the processor has.
-    pub(super) fn other_registers(&self) -> io::Result<Vec<u8>> {
+    /// Others, by the number that the kernel has for their kind.
+    pub(super) fn other_registers(&self, kind: usize) -> io::Result<Vec<u8>> {
         let mut state = vec![0; STATE_BYTES];
-        let mut part = libc::iovec { iov_base: state.as_mut_ptr().cast(), iov_len: state.len() };
-        let at = (&raw mut part) as usize;
-        request(libc::PTRACE_GETREGSET, self.thread, NT_X86_XSTATE, at)?;
-        state.truncate(part.iov_len);
+        let base = state.as_mut_ptr().cast::<c_void>();
+        let length = self.set(libc::PTRACE_GETREGSET, kind, base, state.len())?;
+        state.truncate(length);
         Ok(state)
     }
 
-    pub(super) fn set_other_registers(&mut self, state: &[u8]) -> io::Result<()> {
+    pub(super) fn set_other_registers(&mut self, kind: usize, state: &[u8]) -> io::Result<()> {
         let base = state.as_ptr().cast_mut().cast::<c_void>();
-        let mut part = libc::iovec { iov_base: base, iov_len: state.len() };
-        let at = (&raw mut part) as usize;
-        request(libc::PTRACE_SETREGSET, self.thread, NT_X86_XSTATE, at)
+        self.set(libc::PTRACE_SETREGSET, kind, base, state.len()).map(drop)
+    }
+
+    /// Asks for or sets registers of a kind; how many bytes there are of them.
+    fn set(
+        &self,
+        what: libc::c_uint,
+        kind: usize,
+        base: *mut c_void,
+        length: usize,
+    ) -> io::Result<usize> {
+        let mut part = libc::iovec { iov_base: base, iov_len: length };
+        request(what, self.thread, kind, (&raw mut part) as usize)?;
+        Ok(part.iov_len)
     }
 
     /// The signals that it does not take now, a bit for each.

@@ -12,6 +12,7 @@ mod nvml;
 mod processors;
 mod rapl;
 mod samples;
+mod turns;
 
 pub(crate) use samples::Samples;
 
@@ -22,7 +23,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Often enough for a phase of a second, and too rare to be felt.
+use processors::Machine;
+use turns::Turns;
+
+/// Often enough for a phase of a second; what takes long is read less often (`turns`).
 const EVERY: Duration = Duration::from_millis(100);
 /// How long the end of the program's report may wait for a last reading.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -94,7 +98,8 @@ impl Sensors {
         let into = samples.clone();
         std::thread::spawn(move || {
             let _ending: Sender<()> = ending;
-            read(all(Path::new("/")), &into, &is_over);
+            let root = Path::new("/");
+            read(Turns::new(all(root), Machine::below(root)), &into, &is_over);
         });
         Sensors { samples, until: Some(until), ended }
     }
@@ -113,28 +118,88 @@ impl Drop for Sensors {
 
 /// All sources below this root, in the order of the report.
 fn all(root: &Path) -> Vec<Box<dyn Source>> {
-    let sources: [Option<Box<dyn Source>>; 4] = [
-        nvml::Nvml::load().map(|source| Box::new(source) as _),
+    let others: [Option<Box<dyn Source>>; 3] = [
         cpufreq::CpuFreq::below(root).map(|source| Box::new(source) as _),
         rapl::Rapl::below(root).map(|source| Box::new(source) as _),
         processors::Processors::below(root).map(|source| Box::new(source) as _),
     ];
-    sources.into_iter().flatten().collect()
+    nvml::load().into_iter().chain(others.into_iter().flatten()).collect()
+}
+
+/// Which figures of the machine can be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Readable {
+    /// Names of devices whose driver tells clock, power, energy and memory: those of each that it tells.
+    pub(crate) devices: Vec<(String, Vec<&'static str>)>,
+    pub(crate) has_processor_clock: bool,
+    pub(crate) processor_energy: Energy,
+}
+
+/// Whether the energy of the processors can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Energy {
+    Readable,
+    /// The counter is there, but for the administrator only.
+    Forbidden,
+    Absent,
+}
+
+/// Asks each sensor once.
+pub(crate) fn readable(root: &Path) -> Readable {
+    let mut readable = Readable {
+        devices: Vec::new(),
+        has_processor_clock: false,
+        processor_energy: Energy::Absent,
+    };
+    for sensor in all(root).iter().flat_map(|source| source.sensors()) {
+        readable.add(sensor);
+    }
+    readable
+}
+
+impl Readable {
+    fn add(&mut self, sensor: Described) {
+        let figure = match sensor.quantity {
+            Quantity::ProcessorClock => {
+                self.has_processor_clock = true;
+                return;
+            }
+            Quantity::PackageEnergy if sensor.is_forbidden => {
+                self.processor_energy = Energy::Forbidden;
+                return;
+            }
+            Quantity::PackageEnergy => {
+                self.processor_energy = Energy::Readable;
+                return;
+            }
+            Quantity::DeviceClock => "clock",
+            Quantity::DevicePower => "power",
+            Quantity::DeviceEnergy => "energy",
+            Quantity::DeviceMemory => "memory",
+            _ => return,
+        };
+        // As reports call it.
+        let name = format!("GPU {} {}", sensor.device, sensor.name).trim_end().to_owned();
+        match self.devices.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, figures)) => figures.push(figure),
+            None => self.devices.push((name, vec![figure])),
+        }
+    }
 }
 
 /// Reads now, then again and again, and once more when it is over.
-fn read(mut sources: Vec<Box<dyn Source>>, into: &Mutex<Samples>, is_over: &Receiver<()>) {
-    let sensors: Vec<Described> = sources.iter().flat_map(|source| source.sensors()).collect();
+fn read(mut turns: Turns, into: &Mutex<Samples>, is_over: &Receiver<()>) {
+    let sensors = turns.sensors();
     if sensors.iter().all(|sensor| sensor.is_forbidden) {
         return;
     }
     lock(into).begin(sensors, EVERY);
     loop {
-        let values = sources.iter_mut().flat_map(|source| source.read()).collect();
+        let values = turns.read();
         let every = lock(into).add(now_ns(), values);
         let is_last = is_over.recv_timeout(every) == Err(RecvTimeoutError::Disconnected);
         if is_last {
-            let values = sources.iter_mut().flat_map(|source| source.read()).collect();
+            let values = turns.read_all();
             lock(into).add(now_ns(), values);
             return;
         }
@@ -156,11 +221,33 @@ mod tests {
         let samples = Mutex::new(Samples::default());
         let (until, is_over) = channel::<()>();
         // Were there a sensor, this would go on for ever.
-        read(vec![], &samples, &is_over);
+        read(Turns::new(vec![], None), &samples, &is_over);
         assert!(cpufreq::CpuFreq::below(root.path()).is_none());
         assert!(rapl::Rapl::below(root.path()).is_none());
         assert!(lock(&samples).is_empty());
         drop(until);
+    }
+
+    #[test]
+    fn what_can_be_read_is_told() {
+        let sensor = |quantity, name: &str, is_forbidden| Described {
+            quantity,
+            device: 0,
+            name: name.to_owned(),
+            is_forbidden,
+        };
+        let mut readable = readable(tempfile::tempdir().unwrap().path());
+        readable.devices.clear();
+        assert_eq!(
+            (readable.has_processor_clock, readable.processor_energy),
+            (false, Energy::Absent)
+        );
+        readable.add(sensor(Quantity::DeviceClock, "A", false));
+        readable.add(sensor(Quantity::DeviceMemoryClock, "A", false));
+        readable.add(sensor(Quantity::DevicePower, "A", false));
+        readable.add(sensor(Quantity::PackageEnergy, "package-0", true));
+        assert_eq!(readable.devices, [("GPU 0 A".to_owned(), vec!["clock", "power"])]);
+        assert_eq!(readable.processor_energy, Energy::Forbidden);
     }
 
     #[test]
@@ -173,7 +260,7 @@ mod tests {
         let (until, is_over) = channel::<()>();
         drop(until);
         let samples = Mutex::new(Samples::default());
-        read(vec![Box::new(source)], &samples, &is_over);
+        read(Turns::new(vec![Box::new(source)], None), &samples, &is_over);
         assert_eq!(lock(&samples).rows(), 2);
     }
 }

@@ -12,6 +12,17 @@ const CLOCKS: [c_uint; 2] = [1, 2];
 /// As long as NVML's names are at most.
 const NAME_BYTES: usize = 96;
 
+/// In the order of the report.
+const QUANTITIES: [Quantity; 7] = [
+    Quantity::DeviceClock,
+    Quantity::DeviceMemoryClock,
+    Quantity::DevicePower,
+    Quantity::DeviceEnergy,
+    Quantity::DeviceMemory,
+    Quantity::DeviceUtilisation,
+    Quantity::DeviceClockLimit,
+];
+
 type Device = *mut c_void;
 
 /// `nvmlMemory_t`.
@@ -44,85 +55,87 @@ struct Functions {
     utilisation: Option<unsafe extern "C" fn(Device, *mut Utilisation) -> c_int>,
 }
 
-pub(super) struct Nvml {
+/// One figure of one device: what reading it costs differs by thousands of times.
+struct Figure {
     functions: Functions,
-    sensors: Vec<(Described, Device)>,
+    device: Device,
+    sensor: Described,
+    /// What it is always; it takes long to ask.
+    limit: Option<u64>,
 }
 
-impl Nvml {
-    /// `None` where there is no such library, or no device of it.
-    pub(super) fn load() -> Option<Nvml> {
-        // SAFETY: loads the driver's own library, which is never closed again.
-        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), RTLD_NOW | RTLD_LOCAL) };
-        if library.is_null() {
-            return None;
-        }
-        // SAFETY: NVML's documentation has these signatures for functions of these names, in all
-        // its versions; what is not there becomes `None`.
-        let (begin, count, name, handle, functions) = unsafe {
-            (
-                function::<unsafe extern "C" fn() -> c_int>(library, c"nvmlInit_v2")?,
-                function::<unsafe extern "C" fn(*mut c_uint) -> c_int>(
-                    library,
-                    c"nvmlDeviceGetCount_v2",
-                )?,
-                function::<unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int>(
-                    library,
-                    c"nvmlDeviceGetName",
-                )?,
-                function::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>(
-                    library,
-                    c"nvmlDeviceGetHandleByIndex_v2",
-                )?,
-                Functions {
-                    clock: function(library, c"nvmlDeviceGetClockInfo"),
-                    highest_clock: function(library, c"nvmlDeviceGetMaxClockInfo"),
-                    milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
-                    millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
-                    memory: function(library, c"nvmlDeviceGetMemoryInfo"),
-                    utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
-                },
-            )
-        };
-        // SAFETY: NVML may be begun at any time, by any thread.
-        if unsafe { begin() } != SUCCESS {
-            return None;
-        }
-        let mut devices = 0;
-        // SAFETY: NVML was begun; it fills in the number.
-        if unsafe { count(&mut devices) } != SUCCESS {
-            return None;
-        }
-        let mut nvml = Nvml { functions, sensors: Vec::new() };
-        for index in 0..devices {
-            let mut device = std::ptr::null_mut();
-            // SAFETY: NVML was begun, and has as many devices.
-            if unsafe { handle(index, &mut device) } == SUCCESS {
-                nvml.take_in(index, device, &name_of(device, name));
-            }
-        }
-        (!nvml.sensors.is_empty()).then_some(nvml)
+impl Figure {
+    /// `None` where the device does not have it.
+    fn of(functions: Functions, device: Device, sensor: Described) -> Option<Figure> {
+        let value = functions.ask(device, sensor.quantity)?;
+        let limit = (sensor.quantity == Quantity::DeviceClockLimit).then_some(value);
+        Some(Figure { functions, device, sensor, limit })
     }
+}
 
-    /// Those figures of a device that it has.
-    fn take_in(&mut self, number: u32, device: Device, name: &str) {
-        let quantities = [
-            Quantity::DeviceClock,
-            Quantity::DeviceMemoryClock,
-            Quantity::DevicePower,
-            Quantity::DeviceEnergy,
-            Quantity::DeviceMemory,
-            Quantity::DeviceUtilisation,
-            Quantity::DeviceClockLimit,
-        ];
-        let has = |quantity: &Quantity| self.functions.ask(device, *quantity).is_some();
-        let sensors = quantities.into_iter().filter(has).map(|quantity| {
-            let name = name.to_owned();
-            (Described { quantity, device: number, name, is_forbidden: false }, device)
-        });
-        let sensors: Vec<_> = sensors.collect();
-        self.sensors.extend(sensors);
+/// All figures of all devices: none where there is no such library, or no device of it.
+pub(super) fn load() -> Vec<Box<dyn Source>> {
+    figures().unwrap_or_default()
+}
+
+fn figures() -> Option<Vec<Box<dyn Source>>> {
+    // SAFETY: loads the driver's own library, which is never closed again.
+    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), RTLD_NOW | RTLD_LOCAL) };
+    if library.is_null() {
+        return None;
     }
+    // SAFETY: NVML's documentation has these signatures for functions of these names, in all
+    // its versions; what is not there becomes `None`.
+    let (begin, count, name, handle, functions) = unsafe {
+        (
+            function::<unsafe extern "C" fn() -> c_int>(library, c"nvmlInit_v2")?,
+            function::<unsafe extern "C" fn(*mut c_uint) -> c_int>(
+                library,
+                c"nvmlDeviceGetCount_v2",
+            )?,
+            function::<unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int>(
+                library,
+                c"nvmlDeviceGetName",
+            )?,
+            function::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>(
+                library,
+                c"nvmlDeviceGetHandleByIndex_v2",
+            )?,
+            Functions {
+                clock: function(library, c"nvmlDeviceGetClockInfo"),
+                highest_clock: function(library, c"nvmlDeviceGetMaxClockInfo"),
+                milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
+                millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
+                memory: function(library, c"nvmlDeviceGetMemoryInfo"),
+                utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
+            },
+        )
+    };
+    // SAFETY: NVML may be begun at any time, by any thread.
+    if unsafe { begin() } != SUCCESS {
+        return None;
+    }
+    let mut devices = 0;
+    // SAFETY: NVML was begun; it fills in the number.
+    if unsafe { count(&mut devices) } != SUCCESS {
+        return None;
+    }
+    let mut figures: Vec<Box<dyn Source>> = Vec::new();
+    for index in 0..devices {
+        let mut device = std::ptr::null_mut();
+        // SAFETY: NVML was begun, and has as many devices.
+        if unsafe { handle(index, &mut device) } != SUCCESS {
+            continue;
+        }
+        let name = name_of(device, name);
+        for quantity in QUANTITIES {
+            let name = name.clone();
+            let sensor = Described { quantity, device: index, name, is_forbidden: false };
+            let figure = Figure::of(functions, device, sensor);
+            figures.extend(figure.map(|figure| Box::new(figure) as _));
+        }
+    }
+    Some(figures)
 }
 
 impl Functions {
@@ -191,13 +204,12 @@ unsafe fn function<F: Copy>(library: *mut c_void, name: &CStr) -> Option<F> {
     (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
 }
 
-impl Source for Nvml {
+impl Source for Figure {
     fn sensors(&self) -> Vec<Described> {
-        self.sensors.iter().map(|(sensor, _)| sensor.clone()).collect()
+        vec![self.sensor.clone()]
     }
 
     fn read(&mut self) -> Vec<Option<u64>> {
-        let sensors = self.sensors.iter();
-        sensors.map(|(sensor, device)| self.functions.ask(*device, sensor.quantity)).collect()
+        vec![self.limit.or_else(|| self.functions.ask(self.device, self.sensor.quantity))]
     }
 }

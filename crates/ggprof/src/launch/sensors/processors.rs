@@ -8,12 +8,51 @@ use std::path::{Path, PathBuf};
 /// More descendants than this are not followed.
 const MOST_PROCESSES: usize = 256;
 
+/// The kernel's count of what all processors did.
 #[derive(Debug)]
-pub(super) struct Processors {
-    proc: PathBuf,
-    usable: u64,
+pub(super) struct Machine {
+    file: PathBuf,
     /// The unit in which the kernel tells processor time.
     tick_us: u64,
+}
+
+/// In ticks, since the machine was started.
+struct MachineTimes {
+    busy: u64,
+    idle: u64,
+    stolen: u64,
+}
+
+impl Machine {
+    /// `None` where the kernel tells nothing.
+    pub(super) fn below(root: &Path) -> Option<Machine> {
+        let tick_us = 1_000_000_u64.checked_div(rustix::param::clock_ticks_per_second())?;
+        let machine = Machine { file: root.join("proc/stat"), tick_us };
+        machine.times().map(|_| machine)
+    }
+
+    fn times(&self) -> Option<MachineTimes> {
+        let text = fs::read_to_string(&self.file).ok()?;
+        let line = text.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [user, nice, system, idle, waiting, irq, softirq, stolen, ..] = ticks[..] else {
+            return None;
+        };
+        let busy = user + nice + system + irq + softirq;
+        Some(MachineTimes { busy, idle: idle + waiting, stolen })
+    }
+
+    /// Time of all processors in which they had nothing to do.
+    pub(super) fn idle_ns(&self) -> Option<u64> {
+        Some(self.times()?.idle.saturating_mul(self.tick_us * 1000))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Processors {
+    machine: Machine,
+    proc: PathBuf,
+    usable: u64,
     /// Whose descendants the program and all it starts are.
     launcher: u32,
 }
@@ -22,20 +61,9 @@ impl Processors {
     /// `None` where the kernel tells nothing.
     pub(super) fn below(root: &Path) -> Option<Processors> {
         let usable = std::thread::available_parallelism().ok()?.get() as u64;
-        let tick_us = 1_000_000_u64.checked_div(rustix::param::clock_ticks_per_second())?;
+        let machine = Machine::below(root)?;
         let launcher = std::process::id();
-        let source = Processors { proc: root.join("proc"), usable, tick_us, launcher };
-        source.machine().map(|_| source)
-    }
-
-    /// Busy and stolen time of all processors, in ticks.
-    fn machine(&self) -> Option<(u64, u64)> {
-        let text = fs::read_to_string(self.proc.join("stat")).ok()?;
-        let line = text.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal.
-        let [user, nice, system, _, _, irq, softirq, stolen, ..] = ticks[..] else { return None };
-        Some((user + nice + system + irq + softirq, stolen))
+        Some(Processors { machine, proc: root.join("proc"), usable, launcher })
     }
 
     /// Of the program and what it started, in ticks.
@@ -83,8 +111,9 @@ impl Source for Processors {
     }
 
     fn read(&mut self) -> Vec<Option<u64>> {
-        let microseconds = |ticks: u64| ticks.saturating_mul(self.tick_us);
-        let (machine, stolen) = self.machine().unzip();
+        let microseconds = |ticks: u64| ticks.saturating_mul(self.machine.tick_us);
+        let times = self.machine.times();
+        let (machine, stolen) = times.map(|times| (times.busy, times.stolen)).unzip();
         let times = [machine, self.program(), stolen].map(|ticks| ticks.map(microseconds));
         [Some(self.usable)].into_iter().chain(times).collect()
     }
@@ -115,7 +144,7 @@ mod tests {
         put(root.path(), "1000001/stat", &stat("a) (b", "5 6 1 0"));
         put(root.path(), "1000003/stat", &stat("c", "100 0 0 0"));
         let mut source = Processors::below(root.path()).unwrap();
-        let (usable, tick_us) = (source.usable, source.tick_us);
+        let (usable, tick_us) = (source.usable, source.machine.tick_us);
         let read = [usable, 36 * tick_us, 112 * tick_us, 7 * tick_us].map(Some);
         assert_eq!(source.read(), read);
         assert_eq!(source.sensors().len(), read.len());

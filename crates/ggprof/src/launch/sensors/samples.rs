@@ -16,6 +16,8 @@ const MOST_ROWS: usize = 1 << 16;
 pub(crate) struct Samples {
     sensors: Vec<Described>,
     rows: Vec<Row>,
+    /// What each sensor said last.
+    latest: Vec<Option<u64>>,
     every: Duration,
     is_closed: bool,
 }
@@ -23,17 +25,21 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 struct Row {
     ns: u64,
-    /// One for each sensor.
+    /// One for each sensor that was read.
     values: Box<[Option<u64>]>,
 }
 
 impl Samples {
     pub(super) fn begin(&mut self, sensors: Vec<Described>, every: Duration) {
+        self.latest = vec![None; sensors.len()];
         (self.sensors, self.every) = (sensors, every);
     }
 
     /// Adds a reading; how long to wait until the next.
     pub(super) fn add(&mut self, ns: u64, values: Vec<Option<u64>>) -> Duration {
+        for (latest, value) in self.latest.iter_mut().zip(&values) {
+            *latest = value.or(*latest);
+        }
         if !self.is_closed {
             self.rows.push(Row { ns, values: values.into() });
         }
@@ -54,8 +60,7 @@ impl Samples {
 
     /// What each sensor said last.
     pub(crate) fn latest(&self) -> Vec<Reading> {
-        let Some(row) = self.rows.last() else { return Vec::new() };
-        let values = self.sensors.iter().zip(&row.values);
+        let values = self.sensors.iter().zip(&self.latest);
         values
             .filter_map(|(sensor, value)| {
                 Some(Reading {
@@ -92,16 +97,22 @@ impl Samples {
             };
             appendix.put(&[&head.encode()[..], sensor.name.as_bytes()].concat());
         }
-        // With the reading before it, for what happens until the first one of its own.
-        let first = self.rows.partition_point(|row| row.ns < header.start_monotonic_ns);
-        for row in &self.rows[first.saturating_sub(1)..] {
-            for (sensor, value) in (1..).zip(&row.values) {
-                if let Some(value) = *value {
-                    let sample =
-                        Sample { sensor, value, monotonic_ns: row.ns, ..Sample::default() };
-                    appendix.put(&sample.encode());
-                }
+        let mut put = |sensor: u32, row: &Row| {
+            if let Some(value) = row.values[sensor as usize - 1] {
+                let sample = Sample { sensor, value, monotonic_ns: row.ns, ..Sample::default() };
+                appendix.put(&sample.encode());
             }
+        };
+        let first = self.rows.partition_point(|row| row.ns < header.start_monotonic_ns);
+        let (before, during) = self.rows.split_at(first);
+        let sensors = 1..=self.sensors.len() as u32;
+        // With the reading before it, for what happens until the first one of its own.
+        for sensor in sensors.clone() {
+            let has_it = |row: &&Row| row.values[sensor as usize - 1].is_some();
+            before.iter().rfind(has_it).into_iter().for_each(|row| put(sensor, row));
+        }
+        for row in during {
+            sensors.clone().for_each(|sensor| put(sensor, row));
         }
     }
 }

@@ -5,17 +5,17 @@ use std::ffi::c_void;
 use std::path::Path;
 
 use super::library::Opened;
-use super::raw::{self, Status, Symbols};
+use super::raw::{self, CuptiFunctions, Status};
 
 /// What did not work, and what CUPTI said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct CuptiFailure {
     call: &'static str,
     /// `None`: the library does not have the function.
     status: Option<Status>,
 }
 
-impl Failure {
+impl CuptiFailure {
     /// A sentence for the user: what happened, and what to try.
     pub(crate) fn sentence(&self) -> String {
         match self.status {
@@ -33,12 +33,12 @@ impl Failure {
     }
 }
 
-type Outcome<T = ()> = Result<T, Failure>;
+type Outcome<T = ()> = Result<T, CuptiFailure>;
 
 /// A loaded CUPTI of a known version.
 #[derive(Debug)]
 pub(crate) struct Cupti {
-    symbols: Symbols,
+    symbols: CuptiFunctions,
     pub(crate) version: u32,
     /// Where it was found, for the report.
     pub(crate) path: Box<Path>,
@@ -48,12 +48,12 @@ macro_rules! call {
     ($cupti:expr, $name:ident($($argument:expr),*)) => {{
         const NAME: &str = stringify!($name);
         match $cupti.symbols.$name {
-            None => Err(Failure { call: NAME, status: None }),
+            None => Err(CuptiFailure { call: NAME, status: None }),
             // SAFETY: the library's own function of this name; every caller below
             // says what its arguments are.
             Some(function) => match unsafe { function($($argument),*) } {
                 0 => Ok(()),
-                status => Err(Failure { call: NAME, status: Some(status) }),
+                status => Err(CuptiFailure { call: NAME, status: Some(status) }),
             },
         }
     }};
@@ -70,7 +70,7 @@ impl Cupti {
     /// `Err` is a sentence for the user.
     pub(crate) fn from_library(library: Opened) -> Result<Cupti, String> {
         // SAFETY: `library` opened a libcupti, or what the user named as one.
-        let symbols = unsafe { Symbols::find(|name| library.find(name)) };
+        let symbols = unsafe { CuptiFunctions::find(|name| library.find(name)) };
         let mut cupti = Cupti { symbols, version: 0, path: library.path };
         let mut version = 0;
         // The argument is a number of ours.
@@ -86,7 +86,7 @@ impl Cupti {
         Ok(cupti)
     }
 
-    pub(super) fn subscribe(&self, callback: raw::Callback) -> Outcome<Subscriber> {
+    pub(super) fn subscribe(&self, callback: raw::CuptiCallback) -> Outcome<Subscriber> {
         let mut handle = std::ptr::null_mut();
         // The callback lives as long as the agent and uses no user data.
         call!(self, cuptiSubscribe(&mut handle, callback, std::ptr::null_mut()))?;
@@ -167,7 +167,7 @@ impl Cupti {
         // The buffer is CUPTI's own work by this function's contract.
         match call!(self, cuptiActivityGetNextRecord(buffer, valid, &mut record)) {
             Ok(()) => (!record.is_null()).then_some(record),
-            Err(Failure { status: Some(raw::MAX_LIMIT_REACHED), .. }) => None,
+            Err(CuptiFailure { status: Some(raw::MAX_LIMIT_REACHED), .. }) => None,
             Err(_) => None,
         }
     }

@@ -151,7 +151,7 @@ pub(super) struct GraphData {
     pub(super) original_node: *mut c_void,
 }
 
-pub(super) type Callback =
+pub(super) type CuptiCallback =
     extern "C-unwind" fn(user: *mut c_void, domain: u32, id: u32, data: *const c_void);
 pub(super) type BufferRequested =
     extern "C-unwind" fn(buffer: *mut *mut u8, bytes: *mut usize, most_records: *mut usize);
@@ -169,18 +169,18 @@ macro_rules! symbols {
         /// CUPTI's functions, as far as the library found has them.
         #[derive(Clone, Copy, Debug)]
         #[allow(non_snake_case, clippy::type_complexity)]
-        pub(super) struct Symbols {
+        pub(super) struct CuptiFunctions {
             $(pub(super) $name: Option<unsafe extern "C-unwind" fn($($argument),*) -> Status>,)*
         }
 
-        impl Symbols {
+        impl CuptiFunctions {
             /// # Safety
             /// `find` looks symbols up in NVIDIA's libcupti, or in one that acts
             /// like it.
-            pub(super) unsafe fn find(find: impl Fn(&CStr) -> usize) -> Symbols {
+            pub(super) unsafe fn find(find: impl Fn(&CStr) -> usize) -> CuptiFunctions {
                 // SAFETY: the symbols have these signatures in CUPTI's headers of
                 // CUDA 12 and 13; an address of 0 becomes `None`.
-                unsafe { Symbols {
+                unsafe { CuptiFunctions {
                     $($name: std::mem::transmute::<usize, Option<_>>(find(
                         const { crate::ffi::api::as_c_str(concat!(stringify!($name), "\0")) })),)*
                 } }
@@ -191,7 +191,7 @@ macro_rules! symbols {
 
 symbols! {
     cuptiGetVersion: fn(*mut u32);
-    cuptiSubscribe: fn(*mut *mut c_void, Callback, *mut c_void);
+    cuptiSubscribe: fn(*mut *mut c_void, CuptiCallback, *mut c_void);
     cuptiUnsubscribe: fn(*mut c_void);
     cuptiEnableCallback: fn(u32, *mut c_void, u32, u32);
     cuptiGetGraphNodeId: fn(*mut c_void, *mut u64);

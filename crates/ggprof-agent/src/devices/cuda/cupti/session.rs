@@ -4,24 +4,25 @@
 use std::alloc::{Layout, alloc, dealloc};
 use std::ffi::c_void;
 
-use super::calls::{Cupti, Failure, Subscriber};
+use super::calls::{Cupti, CuptiFailure, Subscriber};
 use super::raw::{self, domain, kind, resource};
+use crate::devices::cuda::ranks;
 use crate::fault::fault_point;
-use crate::lock::{Ranked, rank};
+use crate::lock::Ranked;
 
 const KINDS: [u32; 4] = [kind::CONCURRENT_KERNEL, kind::MEMCPY, kind::MEMCPY2, kind::MEMSET];
 
 /// The functions CUPTI calls while attached. They live as long as the agent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callbacks {
-    pub(crate) event: raw::Callback,
+    pub(crate) event: raw::CuptiCallback,
     pub(crate) buffer_requested: raw::BufferRequested,
     pub(crate) buffer_completed: raw::BufferCompleted,
     pub(crate) timestamp: raw::Timestamp,
 }
 
-/// CUPTI is in the process as long as this is. When it is dropped, the devices have nothing
-/// left to do, and no other thread is in a call that CUPTI watches: the owner sees to both.
+/// CUPTI is attached as long as this value lives. The owner drops it only when the devices have
+/// nothing left to do and no other thread is in a call that CUPTI watches.
 #[derive(Debug)]
 pub(crate) struct Session {
     cupti: &'static Cupti,
@@ -29,7 +30,10 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn attach(cupti: &'static Cupti, callbacks: Callbacks) -> Result<Session, Failure> {
+    pub(crate) fn attach(
+        cupti: &'static Cupti,
+        callbacks: Callbacks,
+    ) -> Result<Session, CuptiFailure> {
         let subscriber = cupti.subscribe(callbacks.event)?;
         let session = Session { cupti, subscriber };
         fault_point!();
@@ -37,7 +41,7 @@ impl Session {
         Ok(session)
     }
 
-    fn switch_on(&self, callbacks: Callbacks) -> Result<(), Failure> {
+    fn switch_on(&self, callbacks: Callbacks) -> Result<(), CuptiFailure> {
         let cupti = self.cupti;
         cupti.register_timestamp(callbacks.timestamp)?;
         cupti.register_buffers(callbacks.buffer_requested, callbacks.buffer_completed)?;
@@ -52,7 +56,7 @@ impl Session {
 
     /// Calls that this version does not know are passed over; none at all is a
     /// failure.
-    fn listen(&self, domain: u32, ids: &[u32]) -> Result<(), Failure> {
+    fn listen(&self, domain: u32, ids: &[u32]) -> Result<(), CuptiFailure> {
         let enable = |&id: &u32| self.cupti.enable_callback(self.subscriber, domain, id);
         let outcomes: Vec<_> = ids.iter().map(enable).collect();
         let heard = outcomes.iter().any(Result::is_ok);
@@ -60,7 +64,7 @@ impl Session {
     }
 
     /// Delivers all records there are; those of work still running lack times.
-    pub(crate) fn deliver(&self) -> Result<(), Failure> {
+    pub(crate) fn deliver(&self) -> Result<(), CuptiFailure> {
         self.cupti.flush()
     }
 }
@@ -130,7 +134,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Buffers kept for the next request.
 const MOST_KEPT: usize = 8;
 
-static KEPT: Ranked<{ rank::CUPTI_BUFFERS }, Vec<usize>> = Ranked::new(Vec::new());
+static KEPT: Ranked<{ ranks::CUPTI_BUFFERS }, Vec<usize>> = Ranked::new(Vec::new());
 
 const fn buffer_layout() -> Layout {
     match Layout::from_size_align(BUFFER_BYTES, 16) {

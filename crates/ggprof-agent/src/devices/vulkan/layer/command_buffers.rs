@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use super::device_of;
+use super::{FAILED, device_of};
 use crate::devices::vulkan::command_buffers::CommandBuffer;
 use crate::devices::vulkan::device::Device;
 use crate::devices::vulkan::stamps::Here;
@@ -10,8 +10,6 @@ use crate::fault::fault_point;
 use crate::observe::fail_open::contained;
 use crate::observe::this_thread::ThisThread;
 use crate::recorder::current;
-
-const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
 fn find(device: &Device, handle: vk::CommandBuffer) -> Option<&'static CommandBuffer> {
     device.buffers.find(handle)
@@ -120,7 +118,7 @@ pub(super) unsafe extern "system" fn begin(
     result
 }
 
-/// Its earlier contents are done: either they ran, or they never will.
+/// A command buffer is recorded anew. Its earlier contents have run, or never will.
 fn note_begun(device: &Device, buffer: &'static CommandBuffer, once: bool) {
     // SAFETY: called from the command that begins it.
     let inner = unsafe { buffer.inner() };

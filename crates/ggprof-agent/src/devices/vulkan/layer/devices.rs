@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::FAILED;
 use crate::devices::vulkan::device::{
-    ANY_DEVICES, AnyDevice, DEVICES, Device, INSTANCES, Instance,
+    ANY_DEVICES, AnyDevice, DEVICES, Device, VULKAN_INSTANCES, VulkanInstance,
 };
 use crate::devices::vulkan::device_creation::{self, Extended};
 use crate::devices::vulkan::ffi::commands::{AnyDeviceCommands, DeviceCommands};
@@ -19,8 +20,6 @@ use crate::fault::fault_point;
 use crate::observe::fail_open::{self, contained};
 use crate::recorder::current;
 
-const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
-
 pub(super) unsafe extern "system" fn create(
     physical: vk::PhysicalDevice,
     info: *const vk::DeviceCreateInfo<'_>,
@@ -28,7 +27,9 @@ pub(super) unsafe extern "system" fn create(
     device: *mut vk::Device,
 ) -> vk::Result {
     // SAFETY: a live physical device, whose key is its instance's.
-    let Some(instance) = INSTANCES.find(unsafe { dispatch_key(physical) }) else { return FAILED };
+    let Some(instance) = VULKAN_INSTANCES.find(unsafe { dispatch_key(physical) }) else {
+        return FAILED;
+    };
     // SAFETY: the loader passes a valid create info, with its own link in the chain.
     let info = unsafe { &*info };
     // SAFETY: as above.
@@ -91,7 +92,7 @@ unsafe fn pass_on(device: vk::Device, get: vk::PFN_vkGetDeviceProcAddr) -> bool 
 /// `device` was just made from `physical`, which is the instance's; `get` is the function
 /// behind us for it.
 unsafe fn take_in(
-    instance: &Arc<Instance>,
+    instance: &Arc<VulkanInstance>,
     physical: vk::PhysicalDevice,
     device: vk::Device,
     get: vk::PFN_vkGetDeviceProcAddr,
@@ -108,9 +109,9 @@ unsafe fn take_in(
     let properties = unsafe { device_creation::properties(about, physical) };
     let clock = extended.clock(&properties, &families, find, timed);
     let untimed = extended.why_untimed(timed && next.reset_query_pool.is_some(), &families);
-    let driver = (properties.vendor_id, properties.driver_version);
     let instance = Arc::clone(instance);
-    let known = Device::new(device, instance, next, clock, families, driver, untimed);
+    let known =
+        Device::new(device, instance, next, clock, families, properties.driver_version, untimed);
     // SAFETY: a live device.
     let key = unsafe { dispatch_key(device) };
     DEVICES.put(key, Box::new(known));
@@ -138,7 +139,7 @@ pub(super) unsafe extern "system" fn destroy(
     if let Some(known) = unsafe { DEVICES.find(key) } {
         contained((), || known.close());
     }
-    // Forgotten before it is gone: its key may be another one's then.
+    // Forgotten before it is destroyed: afterwards a new one may have its key.
     DEVICES.remove(key);
     if let Some(known) = ANY_DEVICES.remove(key) {
         // SAFETY: what the program would have called, with what it passed.

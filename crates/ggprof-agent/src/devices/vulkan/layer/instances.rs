@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use crate::devices::vulkan::device::{INSTANCES, Instance};
+use super::FAILED;
+use crate::devices::vulkan::device::{VULKAN_INSTANCES, VulkanInstance};
 use crate::devices::vulkan::ffi::commands::{InstanceCommands, PhysicalDeviceCommands};
 use crate::devices::vulkan::ffi::dispatch_key;
 use crate::devices::vulkan::ffi::loader::Chain;
@@ -20,7 +21,6 @@ use crate::devices::vulkan::without_agent;
 use crate::fault::fault_point;
 use crate::observe::fail_open::contained;
 
-const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 /// How ggml names itself to Vulkan, in every version and application.
 const APPLICATION: &[u8] = b"ggml";
 
@@ -72,9 +72,9 @@ unsafe fn take_in(handle: vk::Instance, get: vk::PFN_vkGetInstanceProcAddr, is_g
     // An instance that we have no functions of is only passed on.
     let watched = if wanted { contained(None, watch) } else { None };
     let labels = LabelSwitch::default();
-    let known = Instance { handle, get_instance_proc_addr: get, next, watched, labels };
+    let known = VulkanInstance { handle, get_instance_proc_addr: get, next, watched, labels };
     // SAFETY: a live instance.
-    INSTANCES.put(unsafe { dispatch_key(handle) }, Arc::new(known));
+    VULKAN_INSTANCES.put(unsafe { dispatch_key(handle) }, Arc::new(known));
     true
 }
 
@@ -95,9 +95,9 @@ pub(super) unsafe extern "system" fn destroy(
     if instance == vk::Instance::null() {
         return;
     }
-    // Forgotten before it is gone: its key may be another one's then.
+    // Forgotten before it is destroyed: afterwards a new one may have its key.
     // SAFETY: a live instance, by the contract of the call.
-    if let Some(known) = INSTANCES.remove(unsafe { dispatch_key(instance) }) {
+    if let Some(known) = VULKAN_INSTANCES.remove(unsafe { dispatch_key(instance) }) {
         // SAFETY: what the loader would have called, with what it passed.
         unsafe { (known.next.destroy_instance)(instance, allocator) };
     }

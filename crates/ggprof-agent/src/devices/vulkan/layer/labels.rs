@@ -1,5 +1,5 @@
 //! Labels that ggml puts on its work when it names its pipelines. If it does so only because of the
-//! agent, they end here.
+//! agent, they are not passed on.
 
 use ash::vk;
 

@@ -21,7 +21,7 @@ use std::ffi::{CStr, c_char};
 
 use ash::vk;
 
-use crate::devices::vulkan::device::{ANY_DEVICES, DEVICES, Device, INSTANCES};
+use crate::devices::vulkan::device::{ANY_DEVICES, DEVICES, Device, VULKAN_INSTANCES};
 use crate::devices::vulkan::ffi::dispatch_key;
 use crate::devices::vulkan::ffi::loader::{INTERFACE_VERSION, Negotiation};
 
@@ -44,6 +44,9 @@ unsafe extern "system" fn ggprof_vulkan_negotiate(negotiation: *mut Negotiation)
     negotiation.get_physical_device_proc_addr = None;
     vk::Result::SUCCESS
 }
+
+/// What a function returns that cannot find the one to pass its call on to.
+const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
 const SET_NAME: &[u8] = b"vkSetDebugUtilsObjectNameEXT";
 
@@ -72,7 +75,7 @@ unsafe extern "system" fn get_instance_proc_addr(
         return own;
     }
     // SAFETY: a live instance, by the contract of the call.
-    let known = INSTANCES.find(unsafe { dispatch_key(instance) })?;
+    let known = VULKAN_INSTANCES.find(unsafe { dispatch_key(instance) })?;
     let own = match asked.to_bytes() {
         b"vkCreateDevice" => stand_in!(PFN_vkCreateDevice, devices::create),
         b"vkGetDeviceProcAddr" => stand_in!(PFN_vkGetDeviceProcAddr, get_device_proc_addr),

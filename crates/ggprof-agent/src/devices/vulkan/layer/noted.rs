@@ -94,7 +94,7 @@ fn after(device: &Device, handle: vk::CommandBuffer) {
     inner.recording.after(device.timing(), &mut here);
 }
 
-/// Before something of ggml's that later commands wait at.
+/// Called before a barrier of ggml's, at which later commands wait.
 #[inline(always)]
 fn synchronised(device: &Device, handle: vk::CommandBuffer) {
     if is_passed_on() {

@@ -4,13 +4,11 @@ use std::ffi::CStr;
 
 use ash::vk::{self, Handle};
 
-use super::device_of;
+use super::{FAILED, device_of};
 use crate::clock;
 use crate::fault::fault_point;
 use crate::observe::fail_open::contained;
 use crate::observe::this_thread::ThisThread;
-
-const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
 pub(super) unsafe extern "system" fn create(
     device: vk::Device,

@@ -2,13 +2,11 @@
 
 use ash::vk;
 
-use super::{device_of, slice};
+use super::{FAILED, device_of, slice};
 use crate::clock;
 use crate::devices::vulkan::device::Device;
 use crate::fault::fault_point;
 use crate::observe::fail_open::contained;
-
-const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
 
 pub(super) unsafe extern "system" fn submit(
     queue: vk::Queue,
@@ -54,7 +52,7 @@ pub(super) unsafe extern "system" fn submit2(
     result
 }
 
-/// Before the device can have done anything of it.
+/// Called before the device can have done any of the work.
 fn note_submitted(
     device: &Device,
     queue: vk::Queue,

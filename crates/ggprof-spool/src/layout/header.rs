@@ -1,0 +1,29 @@
+//! Byte offsets inside the file header.
+
+pub const MAGIC: usize = 0;
+pub const VERSION: usize = 8;
+pub const HEADER_BYTES: usize = 12;
+pub const BLOCK_BYTES: usize = 16;
+pub const CLOCK: usize = 20;
+pub const PID: usize = 24;
+pub const OPTIONS: usize = 28;
+pub const START_TICKS: usize = 32;
+pub const START_MONOTONIC_NS: usize = 40;
+pub const START_REALTIME_NS: usize = 48;
+pub const RESERVED_BLOCKS: usize = 56;
+pub const END_TICKS: usize = 64;
+pub const STOP_REASON: usize = 72;
+pub const CONTROL: usize = 80;
+pub const ACTIVE: usize = 88;
+pub const MOST_BLOCKS: usize = 96;
+pub const REUSED_BLOCKS: usize = 104;
+pub const GRAPH_RUNS: usize = 112;
+pub const WINDOW: usize = 120;
+pub const LOSSES: usize = 128;
+pub const LOSS_KINDS: usize = 16;
+pub const COMMAND: usize = 256;
+pub const COMMAND_BYTES: usize = 64;
+pub const CPU_NAME: usize = 320;
+pub const CPU_NAME_BYTES: usize = 96;
+pub const AGENT_VERSION: usize = 416;
+pub const AGENT_VERSION_BYTES: usize = 32;

@@ -1,0 +1,26 @@
+//! An earlier recording of a program whose launcher was killed: nobody else will ask for its end.
+
+use super::maps;
+use crate::launch::{Recorded, Spools};
+use crate::messages;
+use std::io;
+use std::path::PathBuf;
+
+/// Ends it, so that another one can begin. Its file stays.
+pub(super) fn end(pid: u32) -> io::Result<()> {
+    let mut files: Vec<PathBuf> = maps::of(pid)?.into_iter().map(|mapping| mapping.path).collect();
+    files.retain(|file| file.to_string_lossy().contains(".ggprof") && file.is_file());
+    files.sort();
+    files.dedup();
+    files.retain(|file| !Spools::has_launcher(file));
+    for recorded in Recorded::alive(&files) {
+        if recorded.is_recording()? {
+            recorded.stop()?;
+            messages::note(&format!(
+                "An earlier recording of it, whose ggprof was killed, ends here: {}",
+                recorded.file.display()
+            ));
+        }
+    }
+    Ok(())
+}
