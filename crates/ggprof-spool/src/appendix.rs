@@ -6,7 +6,6 @@
 use crate::layout::{
     self, APPENDED_LANE, BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, FIRST_LONG_KIND, HEADER_BYTES,
 };
-use crate::reader::Header;
 
 #[derive(Debug)]
 pub struct Appendix {
@@ -19,12 +18,12 @@ pub struct Appendix {
 }
 
 impl Appendix {
-    /// For a file of this header and length. `None` where it lacks blocks that it promises: that
-    /// would not be seen any more.
-    pub fn behind(header: &Header, file_bytes: u64) -> Option<Appendix> {
+    /// For a file of this length whose header promises so many blocks. `None` where it lacks some of
+    /// them: that would not be seen any more.
+    pub fn behind(reserved_blocks: u64, file_bytes: u64) -> Option<Appendix> {
         let block_bytes = BLOCK_BYTES as u64;
         let in_blocks = file_bytes.checked_sub(HEADER_BYTES as u64)?;
-        if in_blocks / block_bytes < header.reserved_blocks {
+        if in_blocks / block_bytes < reserved_blocks {
             return None;
         }
         let next_index = u32::try_from(in_blocks.div_ceil(block_bytes)).ok()?;
@@ -46,6 +45,11 @@ impl Appendix {
         if record.first().is_some_and(|&kind| kind >= FIRST_LONG_KIND) {
             self.bytes[at + 2..at + 4].copy_from_slice(&(units as u16).to_le_bytes());
         }
+    }
+
+    /// How long it is by now.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     pub fn finish(self) -> Vec<u8> {

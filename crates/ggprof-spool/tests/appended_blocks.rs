@@ -11,7 +11,7 @@ fn extended(length: usize, samples: u64) -> Option<Vec<u8>> {
     let mut bytes = small_spool::bytes();
     let header = Spool::open(&bytes).expect("a recording").header();
     bytes.resize(length, 0);
-    let mut appendix = Appendix::behind(&header, length as u64)?;
+    let mut appendix = Appendix::behind(header.reserved_blocks, length as u64)?;
     if samples > 0 {
         let sensor = Sensor { sensor: 1, name_bytes: 5, ..Sensor::default() };
         appendix.put(&[&sensor.encode()[..], b"a GPU"].concat());

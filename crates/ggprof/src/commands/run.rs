@@ -280,7 +280,7 @@ pub(super) fn variables_of(how: &HowArgs, spools: &Spools) -> Vec<(&'static str,
         ("GGPROF_THREADS", yes_or_nothing(how.threads)),
         ("GGPROF_CUDA", name_of(how.cuda)),
         ("GGPROF_BUDGET", how.budget.to_string().into()),
-        ("GGPROF_MAX_BYTES", number_or_nothing(how.max_size)),
+        ("GGPROF_MAX_BYTES", number_or_nothing(how.max_size.map(launch::size_for_agent))),
     ]
 }
 

@@ -3,6 +3,7 @@
 
 use super::machine;
 use super::sensors::{self, Samples};
+use super::size_limit::for_readings;
 use ggprof_spool::appendix::Appendix;
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
@@ -14,9 +15,12 @@ use std::sync::Mutex;
 
 /// What to put behind a recording of this header and length; empty where there is nothing.
 pub(super) fn behind(header: &Header, file_bytes: u64, samples: &Mutex<Samples>) -> Vec<u8> {
-    let Some(mut appendix) = Appendix::behind(header, file_bytes) else { return Vec::new() };
+    let Some(mut appendix) = Appendix::behind(header.reserved_blocks, file_bytes) else {
+        return Vec::new();
+    };
     machine::put(&mut appendix);
-    sensors::lock(samples).put(header, &mut appendix);
+    let room = for_readings(header.most_blocks).map(|most| most.saturating_sub(appendix.bytes()));
+    sensors::lock(samples).put(header.start_monotonic_ns, room, &mut appendix);
     appendix.finish()
 }
 
