@@ -116,7 +116,7 @@ pub(super) fn write(path: &Path, made: &Made) -> anyhow::Result<()> {
 fn blocks_behind(bytes: u64) -> anyhow::Result<Appendix> {
     let header = header(&Made::of(0), 0, 0, 0);
     let header = Spool::open(&header)?.header();
-    Appendix::behind(&header, bytes).context("the file is too large")
+    Appendix::behind(header.reserved_blocks, bytes).context("the file is too large")
 }
 
 /// What the file begins with.
