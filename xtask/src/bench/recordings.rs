@@ -2,7 +2,6 @@
 //! request after the other, with a model of sixteen layers.
 
 use anyhow::Context;
-use ggprof_spool::Spool;
 use ggprof_spool::appendix::Appendix;
 use ggprof_spool::layout::{self, BLOCK_BYTES, Field, HEADER_BYTES};
 use std::fs::File;
@@ -114,9 +113,7 @@ pub(super) fn write(path: &Path, made: &Made) -> anyhow::Result<()> {
 
 /// Blocks that follow so many bytes of a file.
 fn blocks_behind(bytes: u64) -> anyhow::Result<Appendix> {
-    let header = header(&Made::of(0), 0, 0, 0);
-    let header = Spool::open(&header)?.header();
-    Appendix::behind(header.reserved_blocks, bytes).context("the file is too large")
+    Appendix::behind(0, bytes).context("the file is too large")
 }
 
 /// What the file begins with.
