@@ -4,11 +4,13 @@
 use crate::drafts::{Evidence, follows};
 use crate::percentiles::median_and_p95;
 use crate::sequences::{Role, Sequences};
-use crate::steps::{Part, StepKind, Stream, is_embedding, kind_of};
+use crate::steps::{Part, StepKind, Stream, goes_on, is_embedding, kind_of};
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
 use ggprof_trace::formats::spool::{News, Standing};
-use ggprof_trace::{BackendIndex, Batch, BatchFunction, NodeId, Quantity, Trace};
+use ggprof_trace::{
+    BackendIndex, Batch, BatchFunction, ContextChangeKind, NodeId, Quantity, Trace,
+};
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -303,12 +305,18 @@ impl Watch {
         ended.fold(longest_ns, |longest, (call, end_ns)| longest.max(self.end_step(call, end_ns)))
     }
 
-    /// What a batch gives is told by its ops, which may come before its end is known.
+    /// What a batch gives is told by its ops, which may come before its end is known, and by what the
+    /// program looks at then.
     fn note_embeddings(&mut self, descriptions: &Trace, news: &News) {
         for together in news.ops.chunk_by(|a, b| a.call == b.call) {
             let Some(last) = together.last() else { continue };
             let name = descriptions.tensor_name(last.node);
             self.embeds.insert(last.call, name.is_some_and(is_embedding));
+        }
+        for change in &news.changes {
+            if let ContextChangeKind::EmbeddingsRead { call } = change.what {
+                self.embeds.insert(call, true);
+            }
         }
     }
 
@@ -420,7 +428,7 @@ impl Watch {
         let embeds = self.embeds.remove(&call).unwrap_or(false);
         let step = self.open.remove(&call).filter(|step| step.is_counted);
         let Some(mut step) = step else { return 0 };
-        if embeds {
+        if embeds && !goes_on(&step.parts) {
             self.kinds.insert(call, StepKind::Encoding);
             (step.prompt, step.generated, step.gives_tokens) = (step.tokens, 0, false);
         }

@@ -167,7 +167,7 @@ impl Context {
             }
             ContextChangeKind::WarmUp => self.is_warming_up = true,
             ContextChangeKind::WarmedUp => self.is_warming_up = false,
-            ContextChangeKind::Freed => {}
+            ContextChangeKind::Freed | ContextChangeKind::EmbeddingsRead { .. } => {}
         }
         Vec::new()
     }

@@ -5,8 +5,10 @@ use crate::gaps::{Gaps, missing_before_of, within};
 use crate::sequences::{Kept, Role, Sequences, Turn};
 use crate::shape_guess::{Guess, guesses};
 use crate::{drafts, warm_up};
-use ggprof_trace::{Batch, BatchFunction, BatchId, EventKind, ProcessIndex, Trace, done};
-use hashbrown::HashMap;
+use ggprof_trace::{
+    Batch, BatchFunction, BatchId, ContextChangeKind, EventKind, ProcessIndex, Trace, done,
+};
+use hashbrown::{HashMap, HashSet};
 
 /// Larger batches with an output for every token come from measuring perplexity or making
 /// embeddings, not from this many requests at once. For guesses only.
@@ -161,8 +163,8 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
     let needs_guesses = !lone.is_empty() || trace.batches.iter().any(is_unsure);
     let guesses = if needs_guesses { guesses(trace) } else { Vec::new() };
     let left_out = left_out(trace);
-    let lookup =
-        Lookup { trace, done: &done, guesses: &guesses, left_out, encodes: encodes(trace) };
+    let (encodes, read) = (encodes(trace), embeddings_read(trace));
+    let lookup = Lookup { trace, done: &done, guesses: &guesses, left_out, encodes, read };
     let mut steps: Vec<Step> = lone.into_iter().map(|at| lookup.of_run(at)).collect();
     let mut requests = lookup.of_batches(runs_of_batch, &mut steps);
     steps.sort_by_key(|step| step.start_ns);
@@ -239,6 +241,8 @@ struct Lookup<'a> {
     left_out: HashMap<BatchId, (u64, Option<ProcessIndex>)>,
     /// Graph runs that end in an embedding.
     encodes: Vec<bool>,
+    /// Calls, with their contexts, whose embeddings the program looked at.
+    read: HashSet<(u32, u32)>,
 }
 
 impl Lookup<'_> {
@@ -327,7 +331,8 @@ impl Lookup<'_> {
         let guess = guess.copied().unwrap_or_default();
         let tokens = batch.tokens.map(u64::from).or(guess.tokens);
         let encodes = batch.function == BatchFunction::Encode
-            || runs.last().is_some_and(|&run| self.encodes[run as usize]);
+            || runs.last().is_some_and(|&run| self.encodes[run as usize])
+            || (self.read.contains(&(batch.context, batch.call)) && !goes_on(&turn.parts));
         let kind = if encodes { StepKind::Encoding } else { kind_of(&turn.parts, tokens) };
         Step {
             kind,
@@ -360,6 +365,11 @@ pub(crate) fn kind_of(parts: &[Part], tokens: Option<u64>) -> StepKind {
     }
 }
 
+/// Whether a sequence goes on with a token that it generated.
+pub(crate) fn goes_on(parts: &[Part]) -> bool {
+    parts.iter().any(|part| part.role == Role::Generation)
+}
+
 /// A guess: several tokens with an output each are several sequences that generate, unless nothing
 /// came before that they could go on with.
 fn mark_generation(steps: &mut [Step]) {
@@ -373,6 +383,16 @@ fn mark_generation(steps: &mut [Step]) {
             begun.push(step.stream);
         }
     }
+}
+
+/// Which calls the program looked at the embeddings of. Where each token has one of its own (`--pooling
+/// none`), the graph ends in logits all the same.
+fn embeddings_read(trace: &Trace) -> HashSet<(u32, u32)> {
+    let read = trace.context_changes.iter().filter_map(|change| match change.what {
+        ContextChangeKind::EmbeddingsRead { call } => Some((change.context?, call)),
+        _ => None,
+    });
+    read.collect()
 }
 
 /// Which graph runs end in an embedding instead of logits, by llama.cpp's names of its results.

@@ -172,6 +172,7 @@ fn context_change(words: &[&str]) -> ContextChange {
         "warm-up" => ContextChangeKind::WarmUp,
         "warmed-up" => ContextChangeKind::WarmedUp,
         "freed" => ContextChangeKind::Freed,
+        "read" => ContextChangeKind::EmbeddingsRead { call: number(3) },
         other => panic!("a context cannot be {other}"),
     };
     ContextChange { context, at_ns: words[1].parse().expect("a time"), what }

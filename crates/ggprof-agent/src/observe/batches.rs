@@ -136,6 +136,7 @@ impl BatchCall {
             let end = BatchEnd { call: self.number, status, ticks, ..Default::default() };
             lane.put(&end.encode());
         });
+        contexts::note_computed(self.context, self.number);
     }
 }
 

@@ -15,6 +15,8 @@ struct LiveContext {
     /// The object for its memory; 0 until the program asks for it.
     memory: usize,
     id: u32,
+    /// The last recorded call, if nobody looked at its embeddings yet.
+    unread: Option<u32>,
 }
 
 struct Contexts {
@@ -46,7 +48,7 @@ pub(crate) fn number(context: Pointer) -> u32 {
     contexts.count += 1;
     let id = contexts.count;
     fault_point!();
-    contexts.live.push(LiveContext { context: context as usize, memory: 0, id });
+    contexts.live.push(LiveContext { context: context as usize, memory: 0, id, unread: None });
     id
 }
 
@@ -58,6 +60,28 @@ pub(crate) fn note_memory(context: Pointer, memory: usize) {
     if let Some(live) = contexts.live.iter_mut().find(|live| live.id == id) {
         live.memory = memory;
     }
+}
+
+/// A call has computed something in a context.
+pub(crate) fn note_computed(id: u32, call: u32) {
+    if let Some(live) = CONTEXTS.lock().live.iter_mut().find(|live| live.id == id) {
+        live.unread = Some(call);
+    }
+}
+
+/// The program looks at the embeddings of the last call, maybe at one token's after the other.
+pub(crate) fn note_embeddings_read(this: &ThisThread, context: Pointer) {
+    if current::recording().is_none() {
+        return;
+    }
+    let (id, call) = {
+        let mut contexts = CONTEXTS.lock();
+        let its = contexts.live.iter_mut().find(|live| live.context == context as usize);
+        let Some((id, Some(call))) = its.map(|live| (live.id, live.unread.take())) else { return };
+        (id, call)
+    };
+    let read = Change::of_all(layout::CONTEXT_EMBEDDINGS_READ);
+    write_change(this, id, Change { other: call as i32, ..read });
 }
 
 /// What a program did to a context or its memory.

@@ -106,6 +106,24 @@ fn embeddings_have_no_first_token() {
     assert_eq!((watch.counters().prompt_tokens, watch.counters().generated_tokens), (12, 0));
 }
 
+/// As with `--pooling none`, where the graph ends in logits.
+#[test]
+fn embeddings_that_are_read_are_no_tokens() {
+    let text = "backend 0 CPU cpu
+        batch 0..10 0:0+7!7
+        change 12 read 1
+        batch 20..30 0:0+5!1";
+    let trace = text_fixture::parse(text);
+    let begun: Vec<_> =
+        trace.batches.iter().cloned().map(|it| Batch { end_ns: None, ..it }).collect();
+    let ended = trace.batches.iter().filter_map(|it| Some((it.call, it.end_ns?))).collect();
+    let changes = trace.context_changes.clone();
+    let mut watch = Watch::default();
+    watch.take(&trace, News { begun, ended, changes, ..News::default() }, 40);
+    assert_eq!(watch.counters().first_token.count, 1);
+    assert_eq!((watch.counters().prompt_tokens, watch.counters().generated_tokens), (12, 0));
+}
+
 #[test]
 fn what_began_before_it_is_watched_has_no_first_token() {
     let text = "backend 0 CPU cpu

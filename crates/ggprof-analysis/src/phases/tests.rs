@@ -333,6 +333,21 @@ fn without_a_trial_the_first_repetition_counts() {
     assert_eq!(labels(&known(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
 }
 
+/// With `--pooling none` the graph ends in logits, and each token has an output, as in a prompt.
+#[test]
+fn a_batch_whose_embeddings_are_read_is_no_prompt() {
+    let texts = ["0:0+8!8", "read 1", "removed 0 0", "0:0+1!1", "read 2", "removed 0 0", "0:0+8!8"];
+    let found = known(&texts);
+    assert_eq!(labels(&found), ["enc8", "enc1", "pp8"]);
+    assert!(found.first_token_ns.is_empty());
+    // One that generates and looks at embeddings besides.
+    let found = known(&["0:0+8!1", "0:8+1!1", "read 2", "0:9+1!1", "read 3"]);
+    assert_eq!(labels(&found), ["pp8", "tg2"]);
+    // Another context's call has the same number.
+    let found = known(&["0:0+8!8", "read 1 context=2"]);
+    assert_eq!(labels(&found), ["pp8"]);
+}
+
 #[test]
 fn where_results_themselves_are_wanted_there_is_no_first_token() {
     let found = known(&["0:0+8!8", "removed 0 0", "0:0+6!6", "removed 0 0", "0:0+4!4", "0:4+1!1"]);

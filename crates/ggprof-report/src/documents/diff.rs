@@ -47,7 +47,7 @@ const ROWS: [Column; 24] = [
     Column::left("backend", "backend", 1),
     Column::left("matched", "matched", 2),
     Column::left("kernel", "kernel", 6),
-    Column::left("shape", "sources and result", 3),
+    Column::left("shape", "sources and result", 1),
 ];
 
 const DIFFERENCES: [Column; 4] = [

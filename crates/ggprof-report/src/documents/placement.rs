@@ -130,7 +130,7 @@ fn by_reason(trace: &Trace, found: &Placements) -> Vec<(PlacementRow, String)> {
 }
 
 /// The reasons that cost a hundredth of their phase or more, the most expensive first:
-/// `generation 27.4%: layers 31: weight in host memory (CPU_Mapped)`.
+/// `generation 27.4%: layer 31: weight in host memory (CPU_Mapped)`.
 pub(super) fn reasons_in_short(trace: &Trace, phases: &Phases) -> Vec<String> {
     let found = placement(trace, phases);
     let mut costs: Vec<(f64, String)> = Vec::new();
@@ -141,6 +141,7 @@ pub(super) fn reasons_in_short(trace: &Trace, phases: &Phases) -> Vec<String> {
         let share = sum.cost_ns() as f64 / wall_ns.max(1) as f64;
         let layers = match ranges(&sum.layers) {
             none if none.is_empty() => none,
+            layer if sum.layers.len() == 1 => format!("layer {layer}: "),
             layers => format!("layers {layers}: "),
         };
         let percent = Cell::Share(share).words();

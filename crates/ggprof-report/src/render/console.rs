@@ -46,11 +46,18 @@ pub fn console(document: &Document, style: &Style) -> String {
 }
 
 fn fact(out: &mut String, title: &str, values: &[Fact], style: &Style) {
-    // Lines break between the values, not inside of them.
-    let values = sentence(values, " · ").replace(' ', "\u{a0}").replace("\u{a0}·\u{a0}", " · ");
     let indent = " ".repeat(length(title) + GAP.len());
     let width = style.width.unwrap_or(usize::MAX).saturating_sub(indent.len()).max(20);
-    for (at, line) in wrap(&printable(&values), width).iter().enumerate() {
+    // Lines break behind the values, and inside of those only that are too long for a line.
+    let sentence = sentence(values, " · ");
+    let values: Vec<String> =
+        sentence
+            .split(" · ")
+            .map(|value| {
+                if length(value) + 2 > width { value.into() } else { value.replace(' ', "\u{a0}") }
+            })
+            .collect();
+    for (at, line) in wrap(&printable(&values.join("\u{a0}· ")), width).iter().enumerate() {
         let before = match at {
             0 => format!("{}{GAP}", style.paint(DIM, title)),
             _ => indent.clone(),
@@ -133,7 +140,7 @@ fn table(out: &mut String, table: &Table, style: &Style) {
     for row in &rows {
         let _ = writeln!(out, "{}", line(&|at| row[at].clone()));
     }
-    if !left_out.is_empty() {
+    if !left_out.is_empty() && !rows.is_empty() {
         let titles: Vec<&str> = left_out.iter().map(|&at| table.columns[at].title).collect();
         let width = style.width.unwrap_or(usize::MAX).saturating_sub(GAP.len()).max(20);
         for line in wrap(&format!("too wide to show: {}", titles.join(", ")), width) {
@@ -245,6 +252,30 @@ mod tests {
               shape
         "#]]
         .assert_eq(&console(&example(), &style));
+    }
+
+    #[test]
+    fn facts_break_behind_values_and_inside_of_long_ones() {
+        let mut document = Document::default();
+        let values = ["one two", "a value that is longer than a line", "three four"];
+        let fact = |text| Fact { key: "x", value: Cell::text(text), words: "{}", is_listed: true };
+        document.fact("x", "seen", values.map(fact).into());
+        let style = Style { width: Some(26), colour: false };
+        expect![[r#"
+            seen  one two · a value
+                  that is longer than
+                  a line · three four
+        "#]]
+        .assert_eq(&console(&document, &style));
+    }
+
+    #[test]
+    fn of_an_empty_table_nothing_is_left_out() {
+        let mut document = example();
+        let Some(Block::Table(table)) = document.blocks.last_mut() else { panic!("its table") };
+        table.rows.clear();
+        let text = console(&document, &Style { width: Some(22), colour: false });
+        assert!(text.ends_with("  operation  count\n"), "{text}");
     }
 
     /// The name of the one backend says less than anything else.

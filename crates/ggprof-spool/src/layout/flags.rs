@@ -68,6 +68,8 @@ pub const CONTEXT_COPIED: u8 = 3;
 pub const CONTEXT_WARM_UP: u8 = 4;
 pub const CONTEXT_WARMED_UP: u8 = 5;
 pub const CONTEXT_FREED: u8 = 6;
+/// The program looked at the embeddings of a call, whose number is `other`.
+pub const CONTEXT_EMBEDDINGS_READ: u8 = 7;
 
 /// The memory of a buffer is the host's.
 pub const BUFFER_ON_HOST: u32 = 1;

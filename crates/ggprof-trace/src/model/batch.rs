@@ -81,4 +81,8 @@ pub enum ContextChangeKind {
     WarmUp,
     WarmedUp,
     Freed,
+    /// The program looked at the embeddings that a call made.
+    EmbeddingsRead {
+        call: u32,
+    },
 }

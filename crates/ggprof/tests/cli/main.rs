@@ -8,3 +8,4 @@ mod parts;
 mod peaks;
 mod place;
 mod report;
+mod sums;

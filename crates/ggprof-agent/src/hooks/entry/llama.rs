@@ -20,7 +20,7 @@ use crate::observe::contexts::{self, Change};
 use crate::observe::fail_open::guard;
 use crate::recorder::current;
 
-pub(super) static ENTRIES: [&Entry; 27] = [
+pub(super) static ENTRIES: [&Entry; 30] = [
     &decode_real::ENTRY,
     &encode_real::ENTRY,
     &process_real::ENTRY,
@@ -39,6 +39,9 @@ pub(super) static ENTRIES: [&Entry; 27] = [
     &cache_remove_real::ENTRY,
     &cache_shift_real::ENTRY,
     &cache_copy_real::ENTRY,
+    &embeddings_real::ENTRY,
+    &embeddings_of_row_real::ENTRY,
+    &embeddings_of_sequence_real::ENTRY,
     &batch_add_real::ENTRY,
     &batch_add_token_real::ENTRY,
     &batch_add_embd_real::ENTRY,
@@ -218,6 +221,19 @@ fn set_warmup(real: Real<impl FnOnce() -> Word>, of: Pointer, is_on: Word) -> Wo
     let result = real.call();
     guard((), |this| contexts::note_trial(this, of, what));
     result
+}
+
+passing_all_on!(llama_get_embeddings, embeddings_real:
+    read_embeddings(context: Pointer) -> Word, otherwise 0);
+passing_all_on!(llama_get_embeddings_ith, embeddings_of_row_real:
+    read_embeddings(context: Pointer) -> Word, otherwise 0);
+passing_all_on!(llama_get_embeddings_seq, embeddings_of_sequence_real:
+    read_embeddings(context: Pointer) -> Word, otherwise 0);
+
+/// The embeddings themselves are none of our business.
+fn read_embeddings(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word {
+    guard((), |this| contexts::note_embeddings_read(this, context));
+    real.call()
 }
 
 /// `of` is a context, or its memory.

@@ -109,6 +109,9 @@ pub(super) fn context_change(
         layout::CONTEXT_WARM_UP => ContextChangeKind::WarmUp,
         layout::CONTEXT_WARMED_UP => ContextChangeKind::WarmedUp,
         layout::CONTEXT_FREED => ContextChangeKind::Freed,
+        layout::CONTEXT_EMBEDDINGS_READ => {
+            ContextChangeKind::EmbeddingsRead { call: change.other as u32 }
+        }
         _ => return None,
     };
     let context = Some(change.context).filter(|&context| context != NONE);
