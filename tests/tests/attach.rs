@@ -11,7 +11,6 @@ use ggprof_e2e::controlled::{Running, Session};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
-use ggprof_e2e::source_ggml::{Compiler, SYMBOLIC};
 use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
 use ggprof_spool::layout::{Covered, CoveredHow, LossKind};
 use tempfile::TempDir;
@@ -116,7 +115,7 @@ fn code_is_changed_while_all_threads_stand() {
 /// is there, and their ops only when its code is changed: none is recorded before that.
 #[test]
 fn recording_begins_when_code_is_changed() {
-    let Some(ggml) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
     for threads in ["1", "2"] {
         let (_directory, session) = Session::in_new_place();
         let program = computing_with(&ggml, threads);
@@ -136,13 +135,13 @@ fn recording_begins_when_code_is_changed() {
 /// missing.
 #[test]
 fn a_killed_attach_leaves_no_graph_without_its_ops() {
-    let Some(ggml) = source_ggml::libraries(Compiler::Gcc, SYMBOLIC) else { return };
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
     for _ in 0..times("GGPROF_KILLS", 4) {
         let (_directory, session) = Session::in_new_place();
         let program = computing_with(&ggml, "1");
         let left = killed_once_there_is_a_recording(&session, program.id());
-        // Time for graphs that nobody looks at.
-        std::thread::sleep(Duration::from_millis(50));
+        // The thread that was asked goes on by itself after half a second, and computes.
+        std::thread::sleep(Duration::from_millis(800));
         attached_when_it_computes(&session, program.id());
         assert_eq!(program.told_to_end().status.code(), Some(0));
         check_every_node(&Recording::read(&left));
