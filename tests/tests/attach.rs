@@ -12,7 +12,7 @@ use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
-use ggprof_spool::layout::{Covered, CoveredHow, LossKind};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, LossKind};
 use tempfile::TempDir;
 
 /// `ggprof attach` to a process, with these options.
@@ -131,6 +131,36 @@ fn recording_begins_when_code_is_changed() {
     }
 }
 
+/// One of its threads cannot be stopped, so code is not changed: ops are seen in the next best way, and
+/// the recording says why.
+#[test]
+fn where_code_cannot_be_changed_the_next_tier_is_used() {
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
+    let (_directory, session) = Session::in_new_place();
+    let mut command = computing_command(&ggml, "1");
+    command.env("LD_PRELOAD", built::host_library("has_a_debugged_thread.c"));
+    let program = Ready(command.spawn().expect("it starts"));
+    let pid = program.id();
+    let said = loop {
+        let output = attach(&session, pid, &["--duration", "200ms", "-o", "p.ggprof"]);
+        let said = said(&output);
+        // The thread that cannot be stopped may be the first that is tried.
+        let is_unlucky = said.contains("does not let ggprof look into the program");
+        if output.status.success() {
+            break said;
+        }
+        assert!(is_unlucky || is_too_early(&said), "{said}");
+    };
+    assert!(said.contains("the program's code could not be changed: thread"), "{said}");
+    assert_eq!(program.told_to_end().status.code(), Some(0));
+    let recording = Recording::read(&session.file("p.ggprof"));
+    assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::AbortCallback as u8));
+    let ops = recording.coverage.iter().rfind(|it| it.what == Covered::Ops as u16);
+    assert_eq!(ops.map(|it| it.why), Some(CoveredWhy::EntryRefused as u32));
+    assert!(recording.completed_runs().count() > 0);
+    check_every_node(&recording);
+}
+
 /// As soon as there is a recording, before code is changed or soon after. The next attach makes what is
 /// missing.
 #[test]
@@ -189,10 +219,14 @@ fn how_ops_are_seen(recording: &Recording) -> Option<u8> {
 
 /// A program that computes with a shared ggml until it is told to end.
 fn computing_with(ggml: &Path, threads: &str) -> Ready {
+    Ready(computing_command(ggml, threads).spawn().expect("it starts"))
+}
+
+fn computing_command(ggml: &Path, threads: &str) -> Command {
     let mut command = Command::new(built::workload());
     command.arg(ggml).args(["--until-told", "--layers", "1", "--threads", threads]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    Ready(command.spawn().expect("it starts"))
+    command
 }
 
 /// The rest of a graph that was begun before is not recorded, and is no loss.

@@ -217,19 +217,21 @@ pub(crate) fn attach(environment: Environment) -> AttachAnswer {
     device_api::register(devices::KNOWN);
     fault_point!();
     forking::prepare();
-    current::arm_with(config, DUTIES);
+    current::arm_held(config, DUTIES);
     fault_point!();
+    // Calls are led here last. The program's other threads make them at once, and what comes first
+    // decides how a library is seen.
     let changes = standing::collect(|| {
-        late::lead_all_calls_here();
+        library::hook_running();
         fault_point!();
         opened::look();
         fault_point!();
-        library::hook_running();
+        late::lead_all_calls_here();
     });
     fault_point!();
     // At once, so that the `ggprof attach` that asked can stop it, and nothing begins after it has
     // gone.
-    let recorder = current::record_held().ok_or("its recording cannot be made")?;
+    let recorder = current::start_recording().ok_or("its recording cannot be made")?;
     Ok(to_be_made(changes, recorder))
 }
 

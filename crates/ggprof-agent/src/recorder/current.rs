@@ -97,6 +97,13 @@ pub(crate) fn arm_with(config: Config, duties: Duties) {
     }
 }
 
+/// The same for `ggprof attach`: whichever thread makes the recording, it begins when that opens the
+/// gate, or is released.
+pub(crate) fn arm_held(config: Config, duties: Duties) {
+    IS_HELD.store(true, Ordering::Relaxed);
+    arm_with(config, duties);
+}
+
 fn be_armed() {
     ASKED.store(std::process::id(), Ordering::Relaxed);
     STATE.store(ARMED, Ordering::Relaxed);
@@ -311,12 +318,6 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
             false
         }
     }
-}
-
-/// A recording for `ggprof attach`, which begins when that opens the gate, or is released.
-pub(crate) fn record_held() -> Option<&'static Recorder> {
-    IS_HELD.store(true, Ordering::Relaxed);
-    start_recording()
 }
 
 /// A new recording in place of one that was stopped, for `ggprof attach`, held as well. It has all that
