@@ -168,7 +168,9 @@ impl Ended {
         let files = fs::read_dir(self.place_of(name)).expect("it ran").flatten();
         let files = files.map(|file| file.path());
         files
-            .filter(|file| file.to_string_lossy().contains(".spool"))
+            .filter(|file| {
+                [".spool", ".ggprof"].iter().any(|end| file.to_string_lossy().contains(end))
+            })
             .map(|file| Recording::read(&file))
             .collect()
     }

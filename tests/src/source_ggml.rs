@@ -75,6 +75,12 @@ pub fn libraries(compiler: Compiler, link: &[&str]) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_libraries(compiler, link))
 }
 
+/// The same with only libggml-cpu.so linked so that it calls its own functions directly: the calls of
+/// backends are seen through slots, and their ops are not.
+pub fn with_symbolic_ops() -> Option<PathBuf> {
+    tool::fetched("ggml's source", linked_libraries(Compiler::Gcc, &[], SYMBOLIC))
+}
+
 /// A program of `host-programs/` with ggml linked into it.
 pub fn linked_into(source: &str) -> Option<PathBuf> {
     tool::fetched("ggml's source", built_program(source))
@@ -96,9 +102,19 @@ pub fn library_around(source: &str, kept: Kept) -> Option<PathBuf> {
 }
 
 pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathBuf, String> {
+    linked_libraries(compiler, link, &[])
+}
+
+/// With more options for the library that has the ops.
+fn linked_libraries(
+    compiler: Compiler,
+    link: &[&str],
+    link_ops: &[&str],
+) -> Result<PathBuf, String> {
     let _one_at_a_time = BUILDING.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let objects = Objects::compiled(compiler)?;
     let name = std::iter::once(format!("{compiler:?}")).chain(link.iter().map(|&l| l.to_owned()));
+    let name = name.chain(link_ops.iter().map(|option| format!("-ops{option}")));
     let directory = directory()?.join(name.collect::<Vec<_>>().join("").replace(',', ""));
     std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
     let library = |name: &str, sources: &[&str], needs: &[&str]| {
@@ -110,7 +126,7 @@ pub(crate) fn built_libraries(compiler: Compiler, link: &[&str]) -> Result<PathB
     };
     if !directory.join("libggml.so").is_file() {
         library("libggml-base.so", &BASE, &[])?;
-        library("libggml-cpu.so", &CPU, &["-lggml-base"])?;
+        library("libggml-cpu.so", &CPU, &[link_ops, &["-lggml-base"]].concat())?;
         library("libggml.so", &REGISTRY, &["-lggml-cpu", "-lggml-base"])?;
     }
     Ok(directory)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
-use ggprof_spool::layout::{Covered, CoveredHow, LossKind};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, LossKind};
 use tempfile::TempDir;
 
 /// `ggprof attach` to a process, with these options.
@@ -108,8 +108,125 @@ fn code_is_changed_while_all_threads_stand() {
     assert_eq!((output.status.code(), output.stdout), (plain.status.code(), plain.stdout));
     check_every_node(&recording);
     assert!(recording.completed_runs().count() > 0);
-    let ops = recording.coverage.iter().find(|it| it.what == Covered::Ops as u16);
-    assert_eq!(ops.map(|it| it.how), Some(CoveredHow::InlineHook as u8));
+    assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::InlineHook as u8));
+}
+
+/// A shared ggml whose calls of its own functions use no slots. Its graphs are seen as soon as the agent
+/// is there, and their ops only when its code is changed: none is recorded before that.
+#[test]
+fn recording_begins_when_code_is_changed() {
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
+    for threads in ["1", "2"] {
+        let (_directory, session) = Session::in_new_place();
+        let program = computing_with(&ggml, threads);
+        let attached = begun_when_loaded(&session, program.id());
+        session.wait_for_one(&attached);
+        let (code, words) = attached.end();
+        assert_eq!(code, Some(0), "{words}");
+        assert_eq!(program.told_to_end().status.code(), Some(0));
+        let recording = Recording::read(&session.file("p.ggprof"));
+        assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::InlineHook as u8));
+        assert!(recording.completed_runs().count() > 0);
+        check_every_node(&recording);
+    }
+}
+
+/// One of its threads cannot be stopped, so code is not changed: ops are seen in the next best way, and
+/// the recording says why.
+#[test]
+fn where_code_cannot_be_changed_the_next_tier_is_used() {
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
+    let (_directory, session) = Session::in_new_place();
+    let mut command = computing_command(&ggml, "1");
+    command.env("LD_PRELOAD", built::host_library("has_a_debugged_thread.c"));
+    let program = Ready(command.spawn().expect("it starts"));
+    let pid = program.id();
+    let said = loop {
+        let output = attach(&session, pid, &["--duration", "200ms", "-o", "p.ggprof"]);
+        let said = said(&output);
+        // The thread that cannot be stopped may be the first that is tried.
+        let is_unlucky = said.contains("does not let ggprof look into the program");
+        if output.status.success() {
+            break said;
+        }
+        assert!(is_unlucky || is_too_early(&said), "{said}");
+    };
+    assert!(said.contains("the program's code could not be changed: thread"), "{said}");
+    assert_eq!(program.told_to_end().status.code(), Some(0));
+    let recording = Recording::read(&session.file("p.ggprof"));
+    assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::AbortCallback as u8));
+    let ops = recording.coverage.iter().rfind(|it| it.what == Covered::Ops as u16);
+    assert_eq!(ops.map(|it| it.why), Some(CoveredWhy::EntryRefused as u32));
+    assert!(recording.completed_runs().count() > 0);
+    check_every_node(&recording);
+}
+
+/// As soon as there is a recording, before code is changed or soon after. The next attach makes what is
+/// missing.
+#[test]
+fn a_killed_attach_leaves_no_graph_without_its_ops() {
+    let Some(ggml) = source_ggml::with_symbolic_ops() else { return };
+    for _ in 0..times("GGPROF_KILLS", 4) {
+        let (_directory, session) = Session::in_new_place();
+        let program = computing_with(&ggml, "1");
+        let left = killed_once_there_is_a_recording(&session, program.id());
+        // The thread that was asked goes on by itself after half a second, and computes.
+        std::thread::sleep(Duration::from_millis(800));
+        attached_when_it_computes(&session, program.id());
+        assert_eq!(program.told_to_end().status.code(), Some(0));
+        check_every_node(&Recording::read(&left));
+        let recording = Recording::read(&session.file("p.ggprof"));
+        assert_eq!(how_ops_are_seen(&recording), Some(CoveredHow::InlineHook as u8));
+        assert!(recording.completed_runs().count() > 0);
+        check_every_node(&recording);
+    }
+}
+
+/// The recording of an attach that was killed.
+fn killed_once_there_is_a_recording(session: &Session, pid: u32) -> PathBuf {
+    let words = ["attach", &pid.to_string(), "--no-sensors"];
+    loop {
+        let mut killed = session.ggprof(&words).stderr(Stdio::null()).spawn().expect("it starts");
+        while session.spools().is_empty() && matches!(killed.try_wait(), Ok(None)) {}
+        let _ = killed.kill();
+        let _ = killed.wait();
+        // Otherwise the program had not come to ggml.
+        if let Some(left) = session.spools().pop() {
+            return left;
+        }
+    }
+}
+
+/// An attach that records into p.ggprof; the program may not have come to ggml at first.
+fn begun_when_loaded(session: &Session, pid: u32) -> Running {
+    let pid = pid.to_string();
+    loop {
+        let words = ["attach", &pid, "--no-sensors", "-o", "p.ggprof"];
+        let mut attached = Running::start(&mut session.ggprof(&words));
+        let line = attached.first_line();
+        if line.contains("One thread stood for") {
+            return attached;
+        }
+        assert!(is_too_early(&line), "{line}");
+        attached.end();
+    }
+}
+
+fn how_ops_are_seen(recording: &Recording) -> Option<u8> {
+    let ops = recording.coverage.iter().rfind(|it| it.what == Covered::Ops as u16);
+    ops.map(|it| it.how)
+}
+
+/// A program that computes with a shared ggml until it is told to end.
+fn computing_with(ggml: &Path, threads: &str) -> Ready {
+    Ready(computing_command(ggml, threads).spawn().expect("it starts"))
+}
+
+fn computing_command(ggml: &Path, threads: &str) -> Command {
+    let mut command = Command::new(built::workload());
+    command.arg(ggml).args(["--until-told", "--layers", "1", "--threads", threads]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
 }
 
 /// The rest of a graph that was begun before is not recorded, and is no loss.
@@ -378,9 +495,12 @@ fn attached_when_it_computes(session: &Session, pid: u32) -> f64 {
         if let Some(stood) = milliseconds(&said) {
             return stood;
         }
-        let is_too_early = said.contains("has not loaded ggml") || said.contains("Try again");
-        assert!(is_too_early, "{said}");
+        assert!(is_too_early(&said), "{said}");
     }
+}
+
+fn is_too_early(said: &str) -> bool {
+    said.contains("has not loaded ggml") || said.contains("Try again")
 }
 
 fn milliseconds(said: &str) -> Option<f64> {

@@ -38,6 +38,21 @@ unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
     Box::leak(encode(&answer).into_boxed_slice()).as_ptr()
 }
 
+/// The changes of code in the answer cannot be made: the recording does without. Returns 1 when that is
+/// prepared.
+///
+/// # Safety
+/// Nobody else calls this meanwhile.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ggprof_agent_go_without() -> usize {
+    guard(0, |this| {
+        contained(0, || {
+            lifecycle::go_without_changes(this);
+            1
+        })
+    })
+}
+
 /// # Safety
 /// As for the settings.
 unsafe fn strings<'a>(mut next: *const c_char) -> Vec<&'a CStr> {

@@ -22,15 +22,15 @@
 
 use std::ffi::CStr;
 
-use ggprof_spool::attaching::AttachAnswer;
+use ggprof_spool::attaching::{AttachAnswer, Change};
 use ggprof_spool::layout::Control;
 
 use crate::config::{Config, Environment, Purpose};
 use crate::fault::fault_point;
-use crate::hooks::{late, library, linked_in, opened};
+use crate::hooks::{BACKEND_HOOKS, late, library, linked_in, opened};
 use crate::observe::this_thread::ThisThread;
-use crate::observe::{device_api, fail_open};
-use crate::patch::{exports, load_order, loaded_object, standing};
+use crate::observe::{backends, device_api, fail_open};
+use crate::patch::{self, exports, load_order, loaded_object, standing};
 use crate::recorder::Recorder;
 use crate::recorder::current::{self, Duties};
 use crate::{clock, devices, forking, quiet_log};
@@ -203,7 +203,8 @@ pub(crate) fn arm_for_library() {
 pub(crate) fn attach(environment: Environment) -> AttachAnswer {
     let config = Config::understand(&environment)?;
     if current::recorder().is_some() {
-        return current::record_again(config).map(|()| standing::not_made_yet());
+        let recorder = current::record_again(config)?;
+        return Ok(to_be_made(standing::not_made_yet(), recorder));
     }
     if current::is_off() {
         return Err("an earlier recording of it ended with a fault".into());
@@ -216,20 +217,40 @@ pub(crate) fn attach(environment: Environment) -> AttachAnswer {
     device_api::register(devices::KNOWN);
     fault_point!();
     forking::prepare();
-    current::arm_with(config, DUTIES);
+    current::arm_held(config, DUTIES);
     fault_point!();
+    // Calls are led here last. The program's other threads make them at once, and what comes first
+    // decides how a library is seen.
     let changes = standing::collect(|| {
-        late::lead_all_calls_here();
+        library::hook_running();
         fault_point!();
         opened::look();
         fault_point!();
-        library::hook_running();
+        late::lead_all_calls_here();
     });
     fault_point!();
     // At once, so that the `ggprof attach` that asked can stop it, and nothing begins after it has
     // gone.
-    current::start_recording().ok_or("its recording cannot be made")?;
-    Ok(changes)
+    let recorder = current::start_recording().ok_or("its recording cannot be made")?;
+    Ok(to_be_made(changes, recorder))
+}
+
+/// The recording begins when these are made: before, graphs would be seen without their ops.
+fn to_be_made(changes: Vec<Change>, recorder: &Recorder) -> Vec<Change> {
+    if changes.is_empty() {
+        recorder.release();
+    }
+    changes
+}
+
+/// `ggprof attach` could not make the changes of code. What was prepared for them is given up, and ops
+/// are seen by other means. Called inside a guard, before anything is recorded.
+pub(crate) fn go_without_changes(this: &ThisThread) {
+    library::give_up_waiting();
+    fault_point!();
+    patch::linked_in::give_up_waiting();
+    fault_point!();
+    backends::look_anew(this, &BACKEND_HOOKS);
 }
 
 /// Starts or stops a recording that belongs to the program itself.

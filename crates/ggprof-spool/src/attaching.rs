@@ -5,6 +5,10 @@
 /// behind them, and returns the address of the encoded answer.
 pub const FUNCTION: &str = "ggprof_agent_attach";
 
+/// The function that is called where the changes could not be made. It takes nothing, and returns 1 when
+/// the recording can begin without them.
+pub const WITHOUT: &str = "ggprof_agent_go_without";
+
 /// The longest change of code.
 pub const LONGEST: usize = 16;
 /// The bytes in front of an answer: how long it is.

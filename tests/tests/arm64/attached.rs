@@ -18,7 +18,7 @@ fn attached(program: &str) -> String {
     format!(
         "export GGPROF_AGENT=/agent.so; mkfifo in; exec 9<>in; {program} <in & program=$!; \
          for once in 1 2 3 4 5 6 7 8; do sleep 1; \
-         /ggprof attach $program --no-sensors --duration 1s -o p.spool; code=$?; \
+         /ggprof attach $program --no-sensors --duration 1s -o p.ggprof; code=$?; \
          [ $code = 1 ] || break; done; echo attached $code >&2; \
          echo >&9; wait $program"
     )

@@ -93,6 +93,17 @@ pub(crate) fn hook_running() {
     }
 }
 
+/// The changes of code that hooks wait for will not be made: their libraries count as not hooked.
+pub(crate) fn give_up_waiting() {
+    let mut hooks = HOOKS.lock();
+    for library in &mut hooks.libraries {
+        let waiting = library.as_mut().and_then(|library| library.inline.as_mut());
+        if waiting.is_some_and(InlineHooks::give_up_waiting) {
+            *library = None;
+        }
+    }
+}
+
 /// Whether the library calls, by a slot, the function that comes first in every op.
 pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
     let mut announces = false;

@@ -5,10 +5,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
-use ggprof_spool::layout;
+use ggprof_spool::layout::{self, Covered, CoveredHow};
 
 use super::backend_facts::{BackendFacts, OwnFunctions};
 use super::backend_hooks::BackendHooks;
+use super::coverage::{self, Subject};
 use super::device_api::DeviceApi;
 use super::instance::Instance;
 use super::this_thread::ThisThread;
@@ -215,6 +216,29 @@ pub(crate) fn adopt(
     note_change();
     fault_point!();
     entry.id()
+}
+
+/// Hooks of libraries were given up before anything was recorded: finds out how the ops of their
+/// backends are seen now. The program may be freeing a backend, so none is looked at itself.
+pub(crate) fn look_anew(this: &ThisThread, hooks: &BackendHooks) {
+    let Some(recorder) = current::recording() else { return };
+    let Some(lane) = this.lane(recorder) else { return };
+    for entry in adopted().filter(|entry| entry.sees_ops()) {
+        let Some(library) = entry.library() else { continue };
+        let hooked = (hooks.ops)(&library);
+        if hooked.ops {
+            continue;
+        }
+        let setter = Some(&library).filter(|_| entry.is_cpu()).and_then(ticking::setter_in);
+        entry.tick_setter.store(setter.map_or(0, |setter| setter as usize), Ordering::Relaxed);
+        entry.ops_seen.store(false, Ordering::Relaxed);
+        let how = if setter.is_some() { CoveredHow::AbortCallback } else { CoveredHow::Not };
+        let subject = Subject::Backend(entry.id());
+        coverage::say(&lane, subject, Covered::Ops, (how, hooked.reason));
+        for what in [Covered::BarrierWaits, Covered::Fusions] {
+            coverage::say(&lane, subject, what, (CoveredHow::Not, hooked.reason));
+        }
+    }
 }
 
 /// What its library put into a live backend's table. `None` where the table is not known, or

@@ -59,7 +59,7 @@ pub(crate) enum StandIn {
 impl InlineHooks {
     pub(crate) fn new(object: &LoadedObject) -> Result<InlineHooks, &'static str> {
         if standing::may_be_running(object) {
-            return Err("it was running when ggprof attached to the program");
+            return Err("it ran already when ggprof attached, and could not be changed then");
         }
         let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
         Ok(InlineHooks { page, jumps: Vec::new(), waits: false })
@@ -130,6 +130,22 @@ impl InlineHooks {
             }
         }
         Ok(())
+    }
+
+    /// Whether they still wait for every thread to stand. They are to be dropped then: that will not be.
+    pub(crate) fn give_up_waiting(&mut self) -> bool {
+        let is_as_before = |jump: &Jump| {
+            let object = LoadedObject::containing(jump.at);
+            object.is_some_and(|object| object.holds_code(jump.at))
+                // SAFETY: code of a loaded object, which is readable.
+                && unsafe { *(jump.at as *const [u8; JUMP]) } == jump.before
+        };
+        let gives_up = self.waits && self.jumps.iter().all(is_as_before);
+        if gives_up {
+            // The agent itself may be calling a function past its hook.
+            self.page.keep();
+        }
+        gives_up
     }
 
     /// Whether the library still jumps to us, or will when every thread stands: one closed and opened

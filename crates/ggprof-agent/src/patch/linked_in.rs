@@ -55,6 +55,11 @@ pub(crate) fn forget_closed() -> Vec<Place> {
     closed
 }
 
+/// Forgets hooks for which code would have to be changed and will not be.
+pub(crate) fn give_up_waiting() {
+    WITH_GGML_LINKED_IN.lock().retain_mut(|hooked| !hooked.hooks.give_up_waiting());
+}
+
 fn search<R>(wanted: impl FnMut(&HookedObject) -> Option<R>) -> Option<R> {
     WITH_GGML_LINKED_IN.lock_unless_abandoned()?.iter().find_map(wanted)
 }

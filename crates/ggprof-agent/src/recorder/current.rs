@@ -19,7 +19,7 @@
 
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
@@ -64,6 +64,8 @@ static FAULTS: AtomicU32 = AtomicU32::new(0);
 static ASKED: AtomicU32 = AtomicU32::new(0);
 /// When a program that ran already was to be recorded, by the system's clock; 0 for another one.
 static UNDER_WAY_NS: AtomicU64 = AtomicU64::new(0);
+/// Whether the first recording waits until code is changed (`Recorder::hold`).
+static IS_HELD: AtomicBool = AtomicBool::new(false);
 /// A graph that was begun before the recording is over after this time. Ops that belong to no known
 /// graph later than that are counted as a loss.
 const LONGEST_GRAPH_NS: u64 = 30_000_000_000;
@@ -93,6 +95,13 @@ pub(crate) fn arm_with(config: Config, duties: Duties) {
     if CONFIG.set(Some(config)).is_ok() {
         be_armed();
     }
+}
+
+/// The same for `ggprof attach`: whichever thread makes the recording, it begins when that opens the
+/// gate, or is released.
+pub(crate) fn arm_held(config: Config, duties: Duties) {
+    IS_HELD.store(true, Ordering::Relaxed);
+    arm_with(config, duties);
 }
 
 fn be_armed() {
@@ -295,6 +304,9 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     match made {
         Ok(recorder) => {
             recorder.spool.header.count_loss(LossKind::Fault, faults());
+            if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
+                recorder.hold();
+            }
             RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);
             toggle_signal::arm();
             STATE.store(RECORDING, Ordering::Relaxed);
@@ -308,9 +320,9 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     }
 }
 
-/// A new recording in place of one that was stopped, for `ggprof attach`. It begins with all that is
-/// known of ggml, as that of a forked child does.
-pub(crate) fn record_again(config: Config) -> Result<(), String> {
+/// A new recording in place of one that was stopped, for `ggprof attach`, held as well. It has all that
+/// is known of ggml, as that of a forked child does.
+pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> {
     let _alone = MAKING.lock();
     let before = recorder().filter(|before| before.is_own_process());
     let before = before.filter(|_| STATE.load(Ordering::Relaxed) == RECORDING);
@@ -320,9 +332,10 @@ pub(crate) fn record_again(config: Config) -> Result<(), String> {
     }
     let mut again = Recorder::create(&config, Some(before))?;
     again.gate.follow(&before.gate);
-    again.spool.header.set_control(Control::Record);
-    RECORDER.store(Box::leak(Box::new(again)), Ordering::Release);
-    Ok(())
+    again.hold();
+    let again = Box::leak(Box::new(again));
+    RECORDER.store(again, Ordering::Release);
+    Ok(again)
 }
 
 /// The program has freed the last scheduler that we know of.
@@ -339,17 +352,20 @@ pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
     }
     let next = match STATE.load(Ordering::Relaxed) {
         ARMED if has_all_locks => ARMED,
-        RECORDING | FORKED | CHILD if has_all_locks && can_go_on && !is_for_itself() => FORKED,
+        RECORDING | FORKED | CHILD if has_all_locks && can_go_on && can_have_own() => FORKED,
         ARMED | RECORDING | FORKED | CHILD | LOST => LOST,
         other => other,
     };
     STATE.store(next, Ordering::Relaxed);
 }
 
-/// Only what is known: another thread may have been finding it out when the process forked.
-fn is_for_itself() -> bool {
+/// Whether a child can have a recording of its own: not of what a program records by itself, and not
+/// where its code was about to be changed, which happens in its parent only.
+fn can_have_own() -> bool {
+    // Only what is known: another thread may have been finding it out when the process forked.
     let config = CONFIG.get().and_then(Option::as_ref);
-    config.is_some_and(|config| matches!(config.purpose, Purpose::Library))
+    let is_for_itself = config.is_some_and(|config| matches!(config.purpose, Purpose::Library));
+    !is_for_itself && !recorder().is_some_and(Recorder::is_held)
 }
 
 /// This is a child whose locks are abandoned, and it uses ggml.

@@ -60,6 +60,13 @@ impl Gate {
         }
     }
 
+    /// Whether it stays shut until `ggprof attach` opens it: no window of its own could.
+    pub(super) fn is_held(&self, header: &HeaderPage) -> bool {
+        !self.span.is_limited()
+            && header.control() == Control::Window
+            && header.window() == Window::NotYet
+    }
+
     /// Another recording of this process was stopped, and this one begins.
     pub(super) fn follow(&mut self, before: &'static Gate) {
         self.before = Some(before);

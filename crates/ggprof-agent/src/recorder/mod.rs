@@ -36,7 +36,7 @@ mod toggle_signal;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind, NONE};
+use ggprof_spool::layout::{Control, LossKind, NONE, Window};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::clock;
@@ -222,10 +222,25 @@ impl Recorder {
         }
     }
 
+    /// Records nothing until `ggprof attach` has changed the program's code, and opens the gate.
+    fn hold(&self) {
+        self.spool.header.set_window(Window::NotYet);
+        self.spool.header.set_control(Control::Window);
+    }
+
+    /// There is no code to change.
+    pub(crate) fn release(&self) {
+        self.spool.header.set_window(Window::Open);
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.gate.is_held(&self.spool.header)
+    }
+
     /// Starts a stopped recording, or stops a running one. Called by a signal handler: stores
     /// to the header, and nothing else.
     pub(crate) fn toggle(&self) {
-        if self.is_own_process() {
+        if self.is_own_process() && !self.is_held() {
             let header = &self.spool.header;
             let records = header.control().records(header.window());
             header.set_control(if records { Control::Stop } else { Control::Record });

@@ -25,32 +25,53 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let alive = Alive::watch(arguments.pid)?;
     let spools = Spools::new()?;
     let samples = Arc::<Mutex<Samples>>::default();
-    let control = Control::listen(spools.path(), samples.clone());
     let ahead = Ahead::of(spools.path());
     let mut settings = variables_of(&arguments.how, &spools);
     // Its layer comes too late.
     settings.push(("GGPROF_VULKAN", "off".into()));
-    let stood = launch::attach(&process, &agent, &settings)?;
-    messages::note(&begun(&process, &stood, arguments.duration));
+    let attached = launch::attach(&process, &agent, &settings);
+    // Nobody else would end what could not begin.
+    let attached = attached.inspect_err(|_| stop(&spools))?;
+    start(&spools)?;
+    // Whoever asks finds a recording that has begun.
+    let control = Control::listen(spools.path(), samples.clone());
+    messages::note(&begun(&process, &attached, arguments.duration));
+    if let Some(why) = &attached.unchanged {
+        messages::warning(&format!(
+            "the program's code could not be changed: {why:#}. Its ops are seen in other ways, and \
+             nothing of a ggml that is linked into it."
+        ));
+    }
     let sensors = (!arguments.how.no_sensors).then(|| Sensors::read_into(samples.clone()));
     let until = arguments.duration.map(|duration| Instant::now() + duration);
     alive.wait(until);
     stop(&spools);
     drop((control, ahead, sensors));
     if !spools.have_graph_runs() {
-        messages::note(&format!(
-            "{} computed nothing with ggml in this time; there is no recording.",
-            process.name
-        ));
+        messages::note(&nothing(&process, &attached));
         return Ok(Outcome::Incomplete);
     }
     let plan = Plan::of_outputs(arguments.output.clone(), arguments.how.summary_to);
     Ok(deliver_all(&plan, spools, &samples, None, &mut |_| ()).outcome())
 }
 
-fn begun(process: &Running, stood: &launch::Stood, duration: Option<Duration>) -> String {
+fn nothing(process: &Running, attached: &launch::Attached) -> String {
+    let what = match attached.unchanged {
+        Some(_) => "was not seen to compute",
+        None => "computed nothing",
+    };
+    format!("{} {what} with ggml in this time; there is no recording.", process.name)
+}
+
+/// Opens the gate, which the agent keeps shut where code had to be changed: the first graph that is
+/// recorded begins after that.
+fn start(spools: &Spools) -> std::io::Result<()> {
+    launch::Recorded::alive(&spools.files()).iter().try_for_each(|it| it.start().map(|_| ()))
+}
+
+fn begun(process: &Running, attached: &launch::Attached, duration: Option<Duration>) -> String {
     let milliseconds = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
-    let all = stood.all.map(|all| format!(", and all of them for {}", milliseconds(all)));
+    let all = attached.all_stood.map(|all| format!(", and all of them for {}", milliseconds(all)));
     let until = match duration {
         Some(duration) => format!("for {:.1} s", duration.as_secs_f64()),
         None => "until Ctrl-C".to_owned(),
@@ -59,7 +80,7 @@ fn begun(process: &Running, stood: &launch::Stood, duration: Option<Duration>) -
         "Recording {} (process {}) {until}. One thread stood for {}{}.",
         process.name,
         process.pid,
-        milliseconds(stood.one),
+        milliseconds(attached.one_stood),
         all.unwrap_or_default()
     )
 }

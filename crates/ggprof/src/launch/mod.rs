@@ -31,7 +31,7 @@ mod watched;
 
 pub(crate) use agent::{Agent, find as find_agent, find_for as find_agent_for};
 pub(crate) use ahead::Ahead;
-pub(crate) use attach::{Running, Stood, attach};
+pub(crate) use attach::{Attached, Running, attach};
 pub(crate) use child::{Ended, NotStarted, run};
 pub(crate) use completed::Completed;
 pub(crate) use control::Control;

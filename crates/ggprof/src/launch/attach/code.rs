@@ -33,7 +33,7 @@ pub(super) fn change(pid: u32, changes: &[Change]) -> anyhow::Result<Duration> {
     }
     bail!(
         "a thread of process {pid} stays at the start of one of ggml's functions, which therefore \
-         cannot be changed; nothing is recorded of the ggml that is linked in"
+         cannot be changed"
     )
 }
 

@@ -26,7 +26,7 @@ use super::Agent;
 use aarch64 as processor;
 use anyhow::{Context, anyhow, bail};
 use call::Caller;
-use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES};
+use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES, WITHOUT};
 pub(crate) use process::Process as Running;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -36,21 +36,24 @@ use symbol::OfAgent;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as processor;
 
-/// How long threads of the program stood.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stood {
-    /// The one that loaded the agent.
-    pub(crate) one: Duration,
-    /// All of them; `None` where no code was changed.
-    pub(crate) all: Option<Duration>,
+/// What was done to the program.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// How long the thread stood that loaded the agent.
+    pub(crate) one_stood: Duration,
+    /// How long all of them stood; `None` where no code was changed.
+    pub(crate) all_stood: Option<Duration>,
+    /// Why code that should have been changed was not.
+    pub(crate) unchanged: Option<anyhow::Error>,
 }
 
-/// Loads the agent into the process and hands it these settings.
+/// Loads the agent into the process and hands it these settings. The recording begins when it is asked
+/// for afterwards.
 pub(crate) fn attach(
     process: &Running,
     agent: &Agent,
     settings: &[(&str, OsString)],
-) -> anyhow::Result<Stood> {
+) -> anyhow::Result<Attached> {
     load_and_ask(process, agent, settings).map_err(|error| process::or_ended(process.pid, error))
 }
 
@@ -58,7 +61,7 @@ fn load_and_ask(
     process: &Running,
     agent: &Agent,
     settings: &[(&str, OsString)],
-) -> anyhow::Result<Stood> {
+) -> anyhow::Result<Attached> {
     let pid = process.pid;
     let library = process.agent.as_deref().unwrap_or(agent.library(Some(process.libc)));
     let open = symbol::of_loader(pid, process.libc)?;
@@ -73,13 +76,33 @@ fn load_and_ask(
     };
     let function = loaded.and_then(|()| function.address(pid));
     let answer = function.and_then(|function| ask(&mut caller, function, settings));
-    let one = caller.let_go()?;
+    let one_stood = caller.let_go()?;
     let changes = answer?;
-    let all = match &changes[..] {
-        [] => None,
-        changes => Some(code::change(pid, changes)?),
+    let changed = match &changes[..] {
+        [] => Ok(None),
+        changes => code::change(pid, changes).map(Some),
     };
-    Ok(Stood { one, all })
+    let (all_stood, unchanged) = match changed {
+        Ok(all_stood) => (all_stood, None),
+        Err(why) => {
+            go_without_changes(pid, library)?;
+            (None, Some(why))
+        }
+    };
+    Ok(Attached { one_stood, all_stood, unchanged })
+}
+
+/// The agent has prepared for changes of code that could not be made: it has to know before anything is
+/// recorded.
+fn go_without_changes(pid: u32, library: &Path) -> anyhow::Result<()> {
+    let function = OfAgent::find(library, WITHOUT)?.address(pid)?;
+    let mut caller = Caller::stop_one(pid)?;
+    let answer = caller.call(function, [0, 0]);
+    caller.let_go()?;
+    match answer? {
+        1 => Ok(()),
+        _ => bail!("nothing is recorded, because of an internal fault of ggprof"),
+    }
 }
 
 fn load(caller: &mut Caller, library: &Path, open: u64) -> anyhow::Result<()> {
