@@ -19,7 +19,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// A program that computes nothing but the smallest graphs fills a chunk in this time.
-const PAUSE: Duration = Duration::from_millis(50);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
+/// Where all processors compute, a look takes the program's time: who needs less is looked at less often.
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 /// Large pieces get large pages, which are cheap to map.
 static PIECE: [u8; 1 << 18] = [0; 1 << 18];
 /// The last of a disk is the program's.
@@ -55,31 +57,38 @@ impl Drop for Ahead {
 }
 
 fn work(spools: &Path, over: &AtomicBool) {
+    let mut pause = SHORTEST_PAUSE;
     while !over.load(Ordering::Relaxed) {
         // A disk that is full for one recording is full for all.
-        if recordings_in(spools).iter().try_for_each(lengthen).is_err() {
-            return;
-        }
-        std::thread::park_timeout(PAUSE);
+        let Ok(lengthened) = lengthen_all(spools) else { return };
+        pause = if lengthened { SHORTEST_PAUSE } else { LONGEST_PAUSE.min(pause * 2) };
+        std::thread::park_timeout(pause);
     }
 }
 
+/// Whether any needed it.
+fn lengthen_all(spools: &Path) -> io::Result<bool> {
+    recordings_in(spools).iter().try_fold(false, |any, path| Ok(lengthen(path)? || any))
+}
+
 /// An error only where the file cannot be written to.
-fn lengthen(path: &PathBuf) -> io::Result<()> {
+fn lengthen(path: &PathBuf) -> io::Result<bool> {
     // One whose header is not written yet, or that is gone again.
-    let Ok(spool) = LiveSpool::open(path) else { return Ok(()) };
+    let Ok(spool) = LiveSpool::open(path) else { return Ok(false) };
+    let mut lengthened = false;
     loop {
         let _no_stop = hold_stops();
         let lacks = spool.bytes_to_append().unwrap_or(0);
         if lacks == 0 {
-            return Ok(());
+            return Ok(lengthened);
         }
         let piece = &PIECE[..PIECE.len().min(lacks as usize)];
         let mut file = File::options().append(true).open(path)?;
         if !has_room(&file, piece.len() as u64) {
-            return Ok(());
+            return Ok(lengthened);
         }
         file.write_all(piece)?;
+        lengthened = true;
     }
 }
 

@@ -16,11 +16,13 @@ pub(super) struct Machine {
     tick_us: u64,
 }
 
-/// In ticks, since the machine was started.
+/// Since the machine was started; times in ticks.
 struct MachineTimes {
     busy: u64,
     idle: u64,
     stolen: u64,
+    /// Processes and threads that were begun; `None` where the kernel does not tell.
+    begun: Option<u64>,
 }
 
 impl Machine {
@@ -39,7 +41,8 @@ impl Machine {
             return None;
         };
         let busy = user + nice + system + irq + softirq;
-        Some(MachineTimes { busy, idle: idle + waiting, stolen })
+        let begun = text.lines().find_map(|line| line.strip_prefix("processes ")?.parse().ok());
+        Some(MachineTimes { busy, idle: idle + waiting, stolen, begun })
     }
 
     /// Time of all processors in which they had nothing to do.
@@ -55,6 +58,16 @@ pub(super) struct Processors {
     usable: u64,
     /// Whose descendants the program and all it starts are.
     launcher: u32,
+    /// What was found by the last search.
+    found: Found,
+}
+
+/// The launcher's descendants. To search for them takes longer than everything else here.
+#[derive(Debug, Default)]
+struct Found {
+    processes: Option<Vec<u32>>,
+    /// How many the machine had begun before the search. While these are as many, there are no others.
+    begun: Option<u64>,
 }
 
 impl Processors {
@@ -63,21 +76,28 @@ impl Processors {
         let usable = std::thread::available_parallelism().ok()?.get() as u64;
         let machine = Machine::below(root)?;
         let launcher = std::process::id();
-        Some(Processors { machine, proc: root.join("proc"), usable, launcher })
+        let found = Found::default();
+        Some(Processors { machine, proc: root.join("proc"), usable, launcher, found })
     }
 
     /// Of the program and what it started, in ticks.
-    fn program(&self) -> Option<u64> {
+    fn program(&mut self, begun: Option<u64>) -> Option<u64> {
+        if begun.is_none() || begun != self.found.begun {
+            self.found = Found { processes: self.descendants(), begun };
+        }
+        let processes = self.found.processes.as_ref()?;
+        Some(processes.iter().map(|&process| self.used(process).unwrap_or(0)).sum())
+    }
+
+    fn descendants(&self) -> Option<Vec<u32>> {
         let mut processes = self.children(self.launcher)?;
         let mut at = 0;
-        let mut ticks = 0;
         while at < processes.len().min(MOST_PROCESSES) {
-            let process = processes[at];
-            ticks += self.used(process).unwrap_or(0);
-            processes.extend(self.children(process).unwrap_or_default());
+            processes.extend(self.children(processes[at]).unwrap_or_default());
             at += 1;
         }
-        Some(ticks)
+        processes.truncate(MOST_PROCESSES);
+        Some(processes)
     }
 
     fn children(&self, process: u32) -> Option<Vec<u32>> {
@@ -111,10 +131,12 @@ impl Source for Processors {
     }
 
     fn read(&mut self) -> Vec<Option<u64>> {
-        let microseconds = |ticks: u64| ticks.saturating_mul(self.machine.tick_us);
+        let tick_us = self.machine.tick_us;
         let times = self.machine.times();
+        let program = self.program(times.as_ref().and_then(|times| times.begun));
         let (machine, stolen) = times.map(|times| (times.busy, times.stolen)).unzip();
-        let times = [machine, self.program(), stolen].map(|ticks| ticks.map(microseconds));
+        let microseconds = |ticks: u64| ticks.saturating_mul(tick_us);
+        let times = [machine, program, stolen].map(|ticks| ticks.map(microseconds));
         [Some(self.usable)].into_iter().chain(times).collect()
     }
 }
@@ -148,6 +170,36 @@ mod tests {
         let read = [usable, 36 * tick_us, 112 * tick_us, 7 * tick_us].map(Some);
         assert_eq!(source.read(), read);
         assert_eq!(source.sensors().len(), read.len());
+    }
+
+    #[test]
+    fn descendants_are_searched_for_when_something_was_begun() {
+        let root = tempfile::tempdir().unwrap();
+        let begun = |count: u32| {
+            let text = format!(
+                "cpu  10 1 20 500 5 2 3 7 0 0\nintr 7 8\nprocesses {count}\nprocs_running 2\n"
+            );
+            put(root.path(), "stat", &text);
+        };
+        let me = std::process::id();
+        let children = format!("{me}/task/{me}/children");
+        for process in ["1000001", "1000003"] {
+            put(root.path(), &format!("{process}/task/{process}/children"), "");
+            put(
+                root.path(),
+                &format!("{process}/stat"),
+                "1 (a) S 1 1 1 0 -1 4 1 2 3 4 5 0 0 0 20 0 4",
+            );
+        }
+        begun(7);
+        put(root.path(), &children, "1000001");
+        let mut source = Processors::below(root.path()).unwrap();
+        let tick_us = source.machine.tick_us;
+        assert_eq!(source.read()[2], Some(5 * tick_us));
+        put(root.path(), &children, "1000001 1000003");
+        assert_eq!(source.read()[2], Some(5 * tick_us));
+        begun(8);
+        assert_eq!(source.read()[2], Some(10 * tick_us));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{Described, Source};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The part of a processor's time that reading a source may take, where none is idle.
-const PART: u64 = 400;
+const PART: u64 = 1000;
 
 pub(super) struct Turns {
     sources: Vec<Turn>,
