@@ -2,6 +2,7 @@
 // Arguments: the number of tokens, then the server's command, which gets a port.
 import {spawn} from "node:child_process";
 import {createServer} from "node:net";
+import {createInterface} from "node:readline";
 
 const [tokens, program, ...words] = process.argv.slice(2);
 const port = await new Promise((found) => {
@@ -11,8 +12,12 @@ const port = await new Promise((found) => {
         server.close(() => found(port));
     });
 });
-const server = spawn(program, [...words, "--port", String(port)], {stdio: "ignore"});
+const server = spawn(program, [...words, "--port", String(port)], {stdio: ["ignore", "ignore", "pipe"]});
 const ended = new Promise((done) => server.on("exit", done));
+// What ggprof says of it is passed on; its own lines differ from run to run.
+createInterface({input: server.stderr}).on("line", (line) => {
+    if (line.startsWith("ggprof: ")) console.error(line);
+});
 const address = `http://127.0.0.1:${port}`;
 const isUp = () => fetch(`${address}/health`).then((answer) => answer.ok, () => false);
 while (!await isUp()) {

@@ -28,6 +28,7 @@ void ggml_backend_sched_free(void * scheduler) {
     ((void (*)(void *)) next("ggml_backend_sched_free"))(scheduler);
 }
 
+// Programs that compute nothing may be started any number of times.
 __attribute__((destructor)) static void report(void) {
-    printf("the other profiler saw %d\n", seen);
+    if (seen > 0) printf("the other profiler saw %d\n", seen);
 }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
 use std::sync::{Mutex, MutexGuard};
 use tempfile::NamedTempFile;
 
@@ -85,3 +87,18 @@ pub(crate) fn watch() {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn watch() {}
+
+/// A file that would become larger than this process may write is an error like any other: the signal
+/// that comes with it would end the command without a word, and leave what is unfinished. A program that
+/// is started has the signal's default again, or ignores it if it was ignored.
+#[cfg(target_os = "linux")]
+pub(crate) fn outlive_file_limit() {
+    let limit = rustix::process::Signal::XFSZ.as_raw();
+    if !crate::launch::was_ignored(limit) {
+        // Nobody asks whether it came. Where it cannot be had, things are as they were.
+        let _ = signal_hook::flag::register(limit, Arc::default());
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn outlive_file_limit() {}

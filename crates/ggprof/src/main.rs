@@ -41,6 +41,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    interruption::outlive_file_limit();
     let words: Vec<OsString> = std::env::args_os().collect();
     let outcome = match (DeliverArgs::of(&words), OpWorker::of(&words)) {
         (Some(arguments), _) => commands::deliver(&arguments),

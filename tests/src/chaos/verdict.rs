@@ -159,7 +159,9 @@ impl Case<'_> {
         let left = left.filter(|name| !self.plain.left.contains(name) && !is_programs(name));
         let left: Vec<&str> = left.map(String::as_str).collect();
         let nobody_could = self.excuses.launcher_end || self.excuses.end && !self.has_launcher;
-        (!left.is_empty() && !is_kept && !nobody_could)
+        // What is kept was named where nothing can be printed.
+        let was_named = is_kept || self.excuses.silence;
+        (!left.is_empty() && !was_named && !nobody_could)
             .then(|| format!("left behind: {}", left.join(", ")))
     }
 }

@@ -44,6 +44,27 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
     entries.iter().flat_map(below).collect()
 }
 
+/// As a batch system may limit them (`ulimit -f`). The system sends a signal, too.
+#[test]
+fn a_file_larger_than_allowed_is_told_and_leaves_nothing() {
+    let place = Place::new();
+    place.file("p.json", profile(&vec![RECORD; 1000]));
+    let mut command = place.command(&["convert", "p.json", "-o", "out.json"]);
+    // SAFETY: the calls are ones that may stand here; the limit is for the child alone.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+            let limit = libc::rlimit { rlim_cur: 10_000, rlim_max: 10_000 };
+            libc::setrlimit(libc::RLIMIT_FSIZE, &limit);
+            Ok(())
+        });
+    }
+    let ran = Ran::of(command.output().unwrap());
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("out.json") && ran.err.contains("File too large"), "{}", ran.err);
+    assert_eq!(place.names(), ["p.json"]);
+}
+
 /// Ctrl-C in the middle of writing: neither the file nor a part of it stays.
 #[test]
 fn an_interrupted_command_leaves_nothing() {
