@@ -63,7 +63,7 @@ fn unsorted_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
         Some(ticking::fork_lock()),
         Some(got::fork_lock()),
     ];
-    let of_devices = devices::KNOWN.iter().flat_map(|api| device_api::fork_locks(*api));
+    let of_devices = devices::APIS.iter().flat_map(|api| device_api::fork_locks(*api));
     let all = all.into_iter().chain(of_devices.map(Some));
     all.enumerate().filter_map(|(number, lock)| Some((number, lock?)))
 }
@@ -92,7 +92,7 @@ extern "C" fn after_in_child() {
 
 /// A child cannot read what devices did.
 fn devices_are_in_use() -> bool {
-    devices::KNOWN.iter().any(|api| api.is_in_use())
+    devices::APIS.iter().any(|api| api.is_in_use())
 }
 
 /// Whether all could be had. Of the others as many as there are, so that they are free in the child:
@@ -139,7 +139,7 @@ mod tests {
     fn locks_are_held_in_the_order_of_their_ranks_those_of_devices_among_them() {
         let ranks: Vec<u8> = all_locks().map(|(_, lock)| lock.rank()).collect();
         assert!(ranks.is_sorted(), "{ranks:?}");
-        let of_devices = devices::KNOWN.iter().flat_map(|api| device_api::fork_locks(*api));
+        let of_devices = devices::APIS.iter().flat_map(|api| device_api::fork_locks(*api));
         of_devices.for_each(|lock| assert!(ranks.contains(&lock.rank())));
         assert!(all_locks().all(|(number, _)| number < u64::BITS as usize));
     }

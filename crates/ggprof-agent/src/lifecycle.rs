@@ -77,7 +77,7 @@ fn is_anothers(control: usize) -> bool {
 fn look_around(environment: Environment) {
     fault_point!();
     fail_open::contained((), || prepare_environment(&environment));
-    device_api::register(devices::KNOWN);
+    device_api::register(devices::APIS);
     forking::prepare();
     current::arm(environment, DUTIES);
     fault_point!();
@@ -88,13 +88,13 @@ fn look_around(environment: Environment) {
 #[unsafe(link_section = ".text.asleep")]
 fn prepare_environment(environment: &Environment) {
     fault_point!();
-    devices::KNOWN.iter().for_each(|api| api.prepare_environment(environment));
+    devices::APIS.iter().for_each(|api| api.prepare_environment(environment));
 }
 
 /// Runs at a normal exit. If one of the steps fails, the others are still taken.
 #[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_exit() {
-    let has_left_something = || devices::KNOWN.iter().any(|api| api.has_left_something());
+    let has_left_something = || devices::APIS.iter().any(|api| api.has_left_something());
     let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
     if current::recorder().is_none() && is_quiet && !has_left_something() {
         return;
@@ -132,7 +132,7 @@ pub(crate) fn before_immediate_exit() {
 
 /// Removes what the agent left outside of the process, such as a manifest.
 fn withdraw() {
-    devices::KNOWN.iter().for_each(|api| fail_open::contained((), || api.withdraw()));
+    devices::APIS.iter().for_each(|api| fail_open::contained((), || api.withdraw()));
 }
 
 /// If there is a recording, the recording says so; a forked child leaves it to the process that forked
@@ -169,7 +169,7 @@ fn finish(purpose: &Purpose, recorder: &Recorder) {
 /// The last scheduler was freed.
 fn between_schedulers() {
     if let Some((Purpose::Profile(delivery), recorder)) = current::purpose() {
-        devices::KNOWN.iter().for_each(|api| api.deliver());
+        devices::APIS.iter().for_each(|api| api.deliver());
         delivery.between_schedulers(recorder);
     }
 }
@@ -190,7 +190,7 @@ pub(crate) fn arm_for_library() {
     };
     match config.and_then(|config| devices::understand(&environment).map(|()| config)) {
         Ok(config) => {
-            device_api::register(devices::KNOWN);
+            device_api::register(devices::APIS);
             forking::prepare();
             current::arm_with(config, DUTIES);
         }
@@ -214,7 +214,7 @@ pub(crate) fn attach(environment: Environment) -> AttachAnswer {
     }
     devices::understand(&environment)?;
     std::panic::set_hook(Box::new(|_| {}));
-    device_api::register(devices::KNOWN);
+    device_api::register(devices::APIS);
     fault_point!();
     forking::prepare();
     current::arm_held(config, DUTIES);

@@ -110,13 +110,13 @@ impl Numbered {
 }
 
 pub fn places(trace: &Trace) -> Places {
-    let known: Vec<Known> = trace.nodes.ids().map(|id| known(trace, id)).collect();
+    let clues: Vec<PlaceClue> = trace.nodes.ids().map(|id| clue(trace, id)).collect();
     let mut numbered = Numbered::default();
-    let by_name = |known: &Known| match known {
-        Known::Place(place) => Some(*place),
-        Known::Sources { .. } => None,
+    let by_name = |clue: &PlaceClue| match clue {
+        PlaceClue::Place(place) => Some(*place),
+        PlaceClue::Sources { .. } => None,
     };
-    let of_node: Vec<Option<Place>> = known.iter().map(by_name).collect();
+    let of_node: Vec<Option<Place>> = clues.iter().map(by_name).collect();
     if of_node.iter().all(Option::is_some) {
         return Places { of_node, different: Vec::new(), of_event: Vec::new() };
     }
@@ -136,9 +136,9 @@ pub fn places(trace: &Trace) -> Places {
             continue;
         }
         let before = last.filter(|(of, _)| *of == stream).map_or(NOWHERE, |(_, place)| place);
-        let place = match &known[event.node.0 as usize] {
-            Known::Place(place) => *place,
-            Known::Sources { place, unnamed: sources } => {
+        let place = match &clues[event.node.0 as usize] {
+            PlaceClue::Place(place) => *place,
+            PlaceClue::Sources { place, unnamed: sources } => {
                 let computed = sources.iter().filter_map(|source| {
                     let (run, place) = unnamed.get(source)?;
                     (*run == event.graph_run).then_some(*place)
@@ -154,8 +154,8 @@ pub fn places(trace: &Trace) -> Places {
         };
         if event.is_op() {
             last = Some((stream, place));
-            if let (Known::Sources { .. }, Some(name)) =
-                (&known[event.node.0 as usize], trace.node(event.node).tensor_name)
+            if let (PlaceClue::Sources { .. }, Some(name)) =
+                (&clues[event.node.0 as usize], trace.node(event.node).tensor_name)
             {
                 unnamed.insert(name, (event.graph_run, place));
             }
@@ -166,20 +166,20 @@ pub fn places(trace: &Trace) -> Places {
 }
 
 /// What the description of a node tells of its place.
-enum Known {
+enum PlaceClue {
     /// Its name says it.
     Place(Place),
     /// It has no name: the latest layer that a named source belongs to, and its unnamed sources.
     Sources { place: Option<Place>, unnamed: Vec<StringId> },
 }
 
-fn known(trace: &Trace, id: NodeId) -> Known {
+fn clue(trace: &Trace, id: NodeId) -> PlaceClue {
     // Of a fusion any member may have a name.
     let members = trace.nodes.members(id);
     let nodes = || std::iter::once(id).chain(members.iter().copied());
     let mut names = nodes().filter_map(|node| place_of_name(trace.tensor_name(node)?));
     if let Some(place) = names.next() {
-        return Known::Place(place);
+        return PlaceClue::Place(place);
     }
     let sources = || nodes().flat_map(|node| trace.nodes.source_names(node));
     let place_of_source = |&name: &StringId| {
@@ -189,7 +189,7 @@ fn known(trace: &Trace, id: NodeId) -> Known {
     let named = sources().filter_map(place_of_source);
     let place = named.max_by_key(|place| place.layer);
     let unnamed = sources().filter(|name| place_of_source(name).is_none()).copied().collect();
-    Known::Sources { place, unnamed }
+    PlaceClue::Sources { place, unnamed }
 }
 
 /// The module of an unnamed op: attention betrays itself, others follow the op before.

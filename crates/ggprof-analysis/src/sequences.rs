@@ -1,15 +1,15 @@
 //! Follows the sequences of libllama's contexts: which tokens of a batch are a prompt and which go
 //! on with what was generated, and where one request ends and the next begins.
 //!
-//! `sequences/state.rs` has the rules; here they are applied to the sequences of each context.
+//! `sequences/progress.rs` has the rules; here they are applied to the sequences of each context.
 
-mod state;
+mod progress;
 
 use crate::steps::Part;
 use crate::warm_up::WARM_UP_TOKENS;
 use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
 use hashbrown::HashMap;
-use state::State;
+use progress::Progress;
 
 /// What tokens of a sequence are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub(crate) struct Sequences {
 
 #[derive(Debug, Default)]
 struct Context {
-    sequences: HashMap<u32, State>,
+    sequences: HashMap<u32, Progress>,
     batches: u64,
     tokens: u64,
     is_warming_up: bool,
@@ -82,11 +82,11 @@ impl Sequences {
             };
             let Some(sequence) = sequence else { continue };
             taken.push(sequence);
-            let state = context.sequences.entry(sequence).or_default();
+            let progress = context.sequences.entry(sequence).or_default();
             // Where no call was seen, a sequence may have gone back to an older position unseen.
             let is_known = !batch.is_from_positions;
-            let seen = state::Seen { outputs_unsaid, is_known, is_after_gap };
-            parts.push(state.go_on(entry, seen, &mut self.requests));
+            let seen = progress::Seen { outputs_unsaid, is_known, is_after_gap };
+            parts.push(progress.go_on(entry, seen, &mut self.requests));
         }
         Turn { parts, is_warm_up, is_after_clear, is_untried }
     }
@@ -126,7 +126,8 @@ impl Context {
     fn sequence_at(&mut self, entry: &BatchSequence, taken: &[u32]) -> Option<u32> {
         const MOST: usize = 256;
         let first = u64::from(entry.positions?.0);
-        let is_it = |(id, state): &(&u32, &State)| state.next == first && !taken.contains(id);
+        let is_it =
+            |(id, progress): &(&u32, &Progress)| progress.next == first && !taken.contains(id);
         let goes_on = self.sequences.iter().filter(is_it).map(|(id, _)| *id).max();
         if goes_on.is_some() {
             return goes_on;
@@ -152,18 +153,18 @@ impl Context {
                 return kept.collect();
             }
             ContextChangeKind::Shifted { sequence, last, by, .. } => {
-                for (_, state) in
+                for (_, progress) in
                     self.sequences.iter_mut().filter(|(id, _)| is_meant(sequence, **id))
                 {
                     // What it generates goes on behind what was moved.
-                    if last.is_none_or(|last| u64::from(last) >= state.next) {
-                        state.next = state.next.saturating_add_signed(by.into());
+                    if last.is_none_or(|last| u64::from(last) >= progress.next) {
+                        progress.next = progress.next.saturating_add_signed(by.into());
                     }
                 }
             }
             ContextChangeKind::Copied { sequence, to } => {
-                let next = self.sequences.get(&sequence).map_or(0, |state| state.next);
-                self.sequences.insert(to, State::at(next));
+                let next = self.sequences.get(&sequence).map_or(0, |progress| progress.next);
+                self.sequences.insert(to, Progress::at(next));
             }
             ContextChangeKind::WarmUp => self.is_warming_up = true,
             ContextChangeKind::WarmedUp => self.is_warming_up = false,

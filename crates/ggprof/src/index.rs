@@ -4,7 +4,7 @@
 use crate::format::is_called_recording;
 use crate::input::read_one_of_many;
 use crate::{messages, output};
-use ggprof_analysis::catalogue::{self, Entry, Found, Known};
+use ggprof_analysis::catalogue::{self, Entry, Found, KnownFile};
 use ggprof_report::tables::recording_id;
 use ggprof_trace::formats::ReadError;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ const KEPT_EVERY: Duration = Duration::from_secs(20);
 
 /// All recordings below a directory.
 pub(crate) struct Index {
-    known: Vec<Known>,
+    known: Vec<KnownFile>,
     /// How many of them were read now.
     pub(crate) read: usize,
 }
@@ -85,7 +85,7 @@ impl Index {
         });
     }
 
-    fn receive(&mut self, found: mpsc::Receiver<Known>, all: usize, place: &Path) {
+    fn receive(&mut self, found: mpsc::Receiver<KnownFile>, all: usize, place: &Path) {
         let (begin, mut kept_at) = (Instant::now(), Instant::now());
         for known in found {
             self.read += 1;
@@ -137,12 +137,12 @@ impl Index {
 
 impl File {
     /// What is known of it still holds.
-    fn is_unchanged(&self, known: &Known) -> bool {
+    fn is_unchanged(&self, known: &KnownFile) -> bool {
         self.modified_unix_ns > 0
             && (self.bytes, self.modified_unix_ns) == (known.bytes, known.modified_unix_ns)
     }
 
-    fn read(&self) -> Known {
+    fn read(&self) -> KnownFile {
         let read = read_one_of_many(&self.path);
         // What hinders the reading may be gone the next time, although the file is the same.
         let is_lasting = !matches!(read, Err(ReadError::Io(_)));
@@ -150,7 +150,7 @@ impl File {
             Ok(trace) => Found::Recording(Box::new(catalogue::entry(&trace, recording_id(&trace)))),
             Err(error) => Found::Unreadable(messages::cannot_read(&self.name, &error)),
         };
-        Known {
+        KnownFile {
             file: self.name.clone(),
             bytes: self.bytes,
             modified_unix_ns: if is_lasting { self.modified_unix_ns } else { 0 },
@@ -160,7 +160,7 @@ impl File {
 }
 
 /// What the last call left, by the names of the files.
-fn kept_in(place: &Path) -> HashMap<String, Known> {
+fn kept_in(place: &Path) -> HashMap<String, KnownFile> {
     let bytes = fs::read(place).unwrap_or_default();
     let kept = catalogue::read(&bytes);
     if kept.is_foreign || kept.damaged > 0 {

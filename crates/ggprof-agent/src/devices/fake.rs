@@ -91,8 +91,8 @@ mod tests {
 
     /// A backend of this API.
     fn adopted() -> Adopted {
-        device_api::register(devices::KNOWN);
-        let place = devices::KNOWN.iter().position(|api| api.name() == "fake");
+        device_api::register(devices::APIS);
+        let place = devices::APIS.iter().position(|api| api.name() == "fake");
         Adopted::of_device_api(place.expect("it is in the list"), 7)
     }
 

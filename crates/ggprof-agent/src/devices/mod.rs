@@ -11,7 +11,7 @@ use crate::config::{Environment, value_of};
 use crate::observe::device_api::DeviceApi;
 
 /// All of them: to add another, write its folder, and add it here and above.
-pub(crate) static KNOWN: &[&dyn DeviceApi] = &[
+pub(crate) static APIS: &[&dyn DeviceApi] = &[
     &vulkan::VulkanApi,
     &cuda::CudaApi,
     #[cfg(test)]
@@ -21,12 +21,12 @@ pub(crate) static KNOWN: &[&dyn DeviceApi] = &[
 /// Whether one of them looks at this variable (`NAME=value`).
 #[unsafe(link_section = ".text.asleep")]
 pub(crate) fn reads(variable: &[u8]) -> bool {
-    KNOWN.iter().flat_map(|api| api.variables()).any(|name| value_of(variable, name).is_some())
+    APIS.iter().flat_map(|api| api.variables()).any(|name| value_of(variable, name).is_some())
 }
 
 /// Reads the settings of each.
 pub(crate) fn understand(environment: &Environment) -> Result<(), String> {
-    KNOWN.iter().try_for_each(|api| api.understand(environment))
+    APIS.iter().try_for_each(|api| api.understand(environment))
 }
 
 #[cfg(test)]

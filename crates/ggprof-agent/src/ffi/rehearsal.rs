@@ -144,7 +144,7 @@ fn be_the_child<T: Copy>(
 /// which shares nothing with its parent but open files. The very first call limits its time.
 fn be_unseen(time: Duration) {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
-    static mut ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
+    static mut CHILD_ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
     unsafe extern "C" {
         static mut environ: *mut *const c_char;
     }
@@ -157,8 +157,8 @@ fn be_unseen(time: Duration) {
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // ggml would start a debugger to print where it gave up.
-        ENVIRONMENT[0] = NO_BACKTRACE.as_ptr().cast();
-        environ = &raw mut ENVIRONMENT as *mut *const c_char;
+        CHILD_ENVIRONMENT[0] = NO_BACKTRACE.as_ptr().cast();
+        environ = &raw mut CHILD_ENVIRONMENT as *mut *const c_char;
         let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
         for output in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
             if nowhere < 0 || libc::dup2(nowhere, output) < 0 {

@@ -47,7 +47,7 @@ unsafe extern "C-unwind" fn visit(node: usize, return_address: usize, visits: *m
     unsafe { (*visits).visit(node, return_address) };
 }
 
-static STAND_INS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
+static QUESTION_STAND_INS: [unsafe extern "C-unwind" fn(); LIBRARIES] =
     [ask::<0>, ask::<1>, ask::<2>, ask::<3>, ask::<4>, ask::<5>, ask::<6>, ask::<7>];
 
 /// Hooks the library's calls about nodes; false if it makes none that can be seen.
@@ -59,7 +59,7 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
     let own = hooked.iter().position(|library| *library == key);
     let free = || hooked.iter().position(|library| library.as_ref().is_none_or(is_gone));
     let Some(number) = own.or_else(free) else { return false };
-    let stand_in = STAND_INS[number] as *const () as usize;
+    let stand_in = QUESTION_STAND_INS[number] as *const () as usize;
     // Taken before it is used: no other library may get a number that a slot leads to.
     hooked[number] = key;
     fault_point!();

@@ -164,14 +164,14 @@ pub(crate) fn wait_for_all_of(name: &str) {
 }
 
 /// How often backends and schedulers have come and gone.
-static CHANGES: AtomicU32 = AtomicU32::new(0);
+static BACKEND_CHANGES: AtomicU32 = AtomicU32::new(0);
 
 pub(super) fn changes() -> u32 {
-    CHANGES.load(Ordering::Acquire)
+    BACKEND_CHANGES.load(Ordering::Acquire)
 }
 
 pub(super) fn note_change() {
-    CHANGES.fetch_add(1, Ordering::AcqRel);
+    BACKEND_CHANGES.fetch_add(1, Ordering::AcqRel);
 }
 
 /// Adopts a backend. `base_function` is a function of its ggml's base library.

@@ -59,12 +59,12 @@ pub(super) struct Facts {
     pub(super) device: Vec<u8>,
 }
 
-static KNOWN: Ranked<{ rank::BUFFERS }, KnownBuffers> =
+static KNOWN_BUFFERS: Ranked<{ rank::BUFFERS }, KnownBuffers> =
     Ranked::new(KnownBuffers { live: Vec::new(), count: 0, told: Vec::new(), last_api: None });
 
 /// For holding it during a fork.
 pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
-    &KNOWN
+    &KNOWN_BUFFERS
 }
 
 /// A call that makes a buffer. Calls nest: some types of buffers make one of another type and change
@@ -108,7 +108,7 @@ impl Drop for Making {
 }
 
 fn take_in(at: usize, facts: Facts, others_were_made: bool) {
-    let mut known = KNOWN.lock();
+    let mut known = KNOWN_BUFFERS.lock();
     if let Some(buffer) = known.live.iter_mut().find(|buffer| buffer.at == at) {
         (buffer.facts, buffer.is_described) = (facts, false);
         return;
@@ -126,7 +126,7 @@ fn take_in(at: usize, facts: Facts, others_were_made: bool) {
 pub(crate) fn note_usage(this: &ThisThread, buffer: Pointer, usage: c_int) {
     let usage = u8::try_from(usage).unwrap_or(BUFFER_USAGE_UNKNOWN);
     let change = |buffer: &mut Buffer| std::mem::replace(&mut buffer.facts.usage, usage) != usage;
-    if KNOWN.lock().change(buffer as usize, change) {
+    if KNOWN_BUFFERS.lock().change(buffer as usize, change) {
         fault_point!();
         this.with_lane(describe_all);
     }
@@ -136,7 +136,7 @@ pub(crate) fn note_usage(this: &ThisThread, buffer: Pointer, usage: c_int) {
 /// not know what the buffer is for.
 pub(crate) fn note_placed(this: &ThisThread, tensor: Pointer, real: usize) -> Option<()> {
     let recorder = current::recording()?;
-    if tensor.is_null() || !KNOWN.lock().live.iter().any(Buffer::wants_name) {
+    if tensor.is_null() || !KNOWN_BUFFERS.lock().live.iter().any(Buffer::wants_name) {
         return None;
     }
     let lane = this.lane(recorder)?;
@@ -152,7 +152,7 @@ pub(crate) fn note_placed(this: &ThisThread, tensor: Pointer, real: usize) -> Op
         }
         wants
     };
-    if KNOWN.lock().change(tensor.buffer(), change) {
+    if KNOWN_BUFFERS.lock().change(tensor.buffer(), change) {
         fault_point!();
         describe_all(&lane);
     }
@@ -166,13 +166,13 @@ pub(super) fn memory_at(lane: &HeldLane<'_>, address: usize) -> u16 {
         let Facts { base, bytes, .. } = buffer.facts;
         base != 0 && (address.wrapping_sub(base) as u64) < bytes
     };
-    let known = KNOWN.lock();
+    let known = KNOWN_BUFFERS.lock();
     known.live.iter().find(holds).map_or(0, |buffer| memory_kinds::number(lane, &buffer.facts))
 }
 
 /// The program frees a buffer.
 pub(crate) fn note_free(this: &ThisThread, buffer: Pointer) {
-    let mut known = KNOWN.lock();
+    let mut known = KNOWN_BUFFERS.lock();
     let place = known.live.iter().position(|live| live.at == buffer as usize);
     let Some(buffer) = place.map(|place| known.live.swap_remove(place)) else { return };
     drop(known);
@@ -185,7 +185,7 @@ pub(crate) fn note_free(this: &ThisThread, buffer: Pointer) {
 
 /// Describes all buffers of which the recorder does not know everything.
 pub(crate) fn describe_all(lane: &HeldLane<'_>) {
-    let mut known = KNOWN.lock();
+    let mut known = KNOWN_BUFFERS.lock();
     for buffer in known.live.iter_mut().filter(|buffer| !buffer.is_described) {
         let mut record = buffer.record(lane, 0);
         lane.define_newest(Owner::Buffer(buffer.id), &mut record);
@@ -195,7 +195,7 @@ pub(crate) fn describe_all(lane: &HeldLane<'_>) {
 
 /// What devices said of their memory, which is known as long as buffers are.
 pub(super) fn with_told<R>(work: impl FnOnce(&mut Vec<Told>) -> R) -> R {
-    work(&mut KNOWN.lock().told)
+    work(&mut KNOWN_BUFFERS.lock().told)
 }
 
 impl KnownBuffers {
@@ -278,11 +278,12 @@ impl Facts {
 pub(super) fn api_behind(real: usize) -> Option<Api> {
     let object = LoadedObject::containing(which_ggml::of_ggml(real))?;
     let found = (object.place(), loaded_object::unloads());
-    let known = KNOWN.lock().last_api.as_ref().filter(|(of, _)| *of == found).map(|(_, api)| *api);
+    let known =
+        KNOWN_BUFFERS.lock().last_api.as_ref().filter(|(of, _)| *of == found).map(|(_, api)| *api);
     if known.is_some() {
         return known;
     }
     let api = Api::of(&Symbols::of(&object)?);
-    KNOWN.lock().last_api = Some((found, api));
+    KNOWN_BUFFERS.lock().last_api = Some((found, api));
     Some(api)
 }

@@ -43,7 +43,7 @@ pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
     &PROGRAMS
 }
 /// How often a callback was set.
-static CHANGES: AtomicU64 = AtomicU64::new(0);
+static CALLBACK_CHANGES: AtomicU64 = AtomicU64::new(0);
 
 /// Our callback is in a backend for as long as this lives.
 #[derive(Debug)]
@@ -94,13 +94,13 @@ impl Ticking {
     /// one in the middle, on any thread.
     fn put_back(&self) {
         loop {
-            let changes = CHANGES.load(Ordering::Acquire);
+            let changes = CALLBACK_CHANGES.load(Ordering::Acquire);
             let own = programs(self.backend as usize);
             let callback = own.map(|own| own.callback);
             let data = own.map_or(0, |own| own.data) as *mut c_void;
             // SAFETY: `begin`'s contract; what the program gave ggml before, or nothing.
             unsafe { (self.setter)(self.backend, callback, data) };
-            if CHANGES.load(Ordering::Acquire) == changes {
+            if CALLBACK_CHANGES.load(Ordering::Acquire) == changes {
                 return;
             }
         }
@@ -141,7 +141,7 @@ pub(crate) fn note_programs(backend: Pointer, callback: Option<AbortCallback>, d
     if let Some(callback) = callback {
         all.push(Programs { backend: backend as usize, callback, data: data as usize });
     }
-    CHANGES.fetch_add(1, Ordering::Release);
+    CALLBACK_CHANGES.fetch_add(1, Ordering::Release);
 }
 
 /// The program frees a backend: whatever is at its address later has no callback yet.

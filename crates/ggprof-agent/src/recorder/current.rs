@@ -61,7 +61,7 @@ static MAKING: Ranked<{ rank::RECORDER }, ()> = Ranked::new(());
 static FAULTS: AtomicU32 = AtomicU32::new(0);
 /// The process for which a recording was asked; its forked children have another number.
 #[unsafe(link_section = ".data.asleep")]
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static ASKED_PROCESS: AtomicU32 = AtomicU32::new(0);
 /// When a program that ran already was to be recorded, by the system's clock; 0 for another one.
 static UNDER_WAY_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether the first recording waits until code is changed (`Recorder::hold`).
@@ -105,13 +105,13 @@ pub(crate) fn arm_held(config: Config, duties: Duties) {
 }
 
 fn be_armed() {
-    ASKED.store(std::process::id(), Ordering::Relaxed);
+    ASKED_PROCESS.store(std::process::id(), Ordering::Relaxed);
     STATE.store(ARMED, Ordering::Relaxed);
 }
 
 /// Whether this process was asked to be recorded, and not only the one that forked it.
 pub(crate) fn is_asked_itself() -> bool {
-    ASKED.load(Ordering::Relaxed) == std::process::id()
+    ASKED_PROCESS.load(Ordering::Relaxed) == std::process::id()
 }
 
 /// The agent was opened in a program that was started without it.

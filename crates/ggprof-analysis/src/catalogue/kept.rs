@@ -10,7 +10,7 @@ const VERSION: u32 = 1;
 
 /// A file below the directory, and what was found in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Known {
+pub struct KnownFile {
     /// From the directory on.
     pub file: String,
     pub bytes: u64,
@@ -29,7 +29,7 @@ pub enum Found {
 /// What the bytes of a catalogue say.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kept {
-    pub known: Vec<Known>,
+    pub known: Vec<KnownFile>,
     /// Lines that say nothing.
     pub damaged: usize,
     /// It is of another version, or no catalogue at all.
@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8]) -> Kept {
 }
 
 /// The bytes to keep.
-pub fn lines<'k>(known: impl IntoIterator<Item = &'k Known>) -> Vec<u8> {
+pub fn lines<'k>(known: impl IntoIterator<Item = &'k KnownFile>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut put = |line: Result<Vec<u8>, serde_json::Error>| {
         // Texts and numbers always have a JSON; a speed that is not finite becomes null, and is read
@@ -81,7 +81,7 @@ mod tests {
     use crate::PhaseKind;
     use crate::catalogue::{Dimension, Question, Speed, series};
 
-    fn known() -> Vec<Known> {
+    fn known() -> Vec<KnownFile> {
         let speed = Speed {
             label: "tg8".to_owned(),
             kind: PhaseKind::WarmUp,
@@ -93,7 +93,7 @@ mod tests {
         };
         let entry = Entry { threads: Some(4), speeds: vec![speed], ..Entry::default() };
         let found = [Found::Recording(Box::new(entry)), Found::Unreadable("a\nb".to_owned())];
-        let known = |(at, found): (u64, Found)| Known {
+        let known = |(at, found): (u64, Found)| KnownFile {
             file: format!("{at}/ä.ggprof"),
             bytes: at,
             modified_unix_ns: u64::MAX - at,

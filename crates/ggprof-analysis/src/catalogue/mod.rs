@@ -9,5 +9,5 @@ mod kept;
 mod series;
 
 pub use entry::{Entry, Model, Speed, entry};
-pub use kept::{Found, Kept, Known, lines, read};
+pub use kept::{Found, Kept, KnownFile, lines, read};
 pub use series::{Change, Dimension, Point, Question, Run, Series, series};

@@ -109,7 +109,7 @@ fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
 }
 
 /// Sixteen functions.
-static STAND_INS: [unsafe extern "C-unwind" fn(); SLOTS] = [
+static WORK_STAND_INS: [unsafe extern "C-unwind" fn(); SLOTS] = [
     work::<0>, work::<1>, work::<2>, work::<3>, work::<4>, work::<5>, work::<6>, work::<7>,
     work::<8>, work::<9>, work::<10>, work::<11>, work::<12>, work::<13>, work::<14>, work::<15>,
 ];
@@ -125,13 +125,13 @@ pub(crate) fn hook(object: &LoadedObject) -> bool {
         let Some((_, call)) = CALLS.iter().find(|(name, _)| slot.name == *name) else { return };
         found = true;
         let value = slot.value();
-        if STAND_INS.iter().any(|stand_in| *stand_in as *const () as usize == value) {
+        if WORK_STAND_INS.iter().any(|stand_in| *stand_in as *const () as usize == value) {
             return;
         }
         let free = hooked.iter().position(|owner| owner.as_ref().is_none_or(is_gone));
         let Some(number) = free else { return };
         CALL[number].store(*call as usize, Ordering::Release);
-        let stand_in = STAND_INS[number] as *const () as usize;
+        let stand_in = WORK_STAND_INS[number] as *const () as usize;
         // Taken before it is used: no other library may get a number that a slot leads to.
         hooked[number] = key.clone();
         fault_point!();

@@ -4,7 +4,7 @@
 //! * `api`, `settings`: what the rest of the agent asks, and what the user asked for;
 //! * `calls`: the calls by which work is handed to a device;
 //! * `process`: CUDA in this process, split by split;
-//! * `state`, `windows`: CUPTI attached and detached, and when;
+//! * `timekeeper`, `windows`: CUPTI attached and detached, and when;
 //! * `cupti`, `driver`: NVIDIA's libraries;
 //! * `callbacks`: the functions that CUPTI calls;
 //! * `listening`: what CUPTI tells while it is attached;
@@ -32,7 +32,7 @@ mod process;
 mod ranks;
 mod settings;
 mod split_timer;
-mod state;
+mod timekeeper;
 mod windows;
 mod work;
 

@@ -11,7 +11,7 @@ use super::driver::{CaptureDriver, Driver};
 use super::ranks;
 use super::settings::{self, CudaLevel};
 use super::split_timer::SplitTimer;
-use super::state::State;
+use super::timekeeper::Timekeeper;
 use super::windows::Step;
 use super::work::WorkWriter;
 use super::{graph_length, note_waited};
@@ -36,9 +36,9 @@ pub(super) struct CudaProcess {
     pub(super) captures: Option<CaptureDriver>,
     /// What coverage says about the length of its graphs.
     graphs: CoveredWhy,
-    /// Splits of CUDA devices being computed now, on all threads. Grows with `state` held.
+    /// Splits of CUDA devices being computed now, on all threads. Grows with `timekeeper` held.
     active: AtomicU32,
-    state: Ranked<{ ranks::CUDA_STATE }, State>,
+    timekeeper: Ranked<{ ranks::CUDA_TIMEKEEPER }, Timekeeper>,
 }
 
 /// The tracing library, or why it cannot be used, and how long it took to find that out.
@@ -51,7 +51,7 @@ pub(super) struct LoadedCupti {
 /// CUPTI is in the process.
 pub(super) static ATTACHED: AtomicBool = AtomicBool::new(false);
 pub(super) static CUDA: Once<{ ranks::CUDA }, CudaProcess> = Once::new();
-/// Behind a lock of its own: CUPTI delivers records while `state` is held.
+/// Behind a lock of its own: CUPTI delivers records while `timekeeper` is held.
 static WORK: Ranked<{ ranks::CUDA_WORK }, Option<WorkWriter>> = Ranked::new(None);
 
 /// Whether the program has computed on a CUDA device.
@@ -92,7 +92,7 @@ fn cuda(adopted: &Adopted) -> &'static CudaProcess {
             captures,
             graphs,
             active: AtomicU32::new(0),
-            state: Ranked::new(State::new(level, driver)),
+            timekeeper: Ranked::new(Timekeeper::new(level, driver)),
         }
     })
 }
@@ -140,31 +140,31 @@ pub(super) fn begin_split(
     }
     let cuda = cuda(adopted);
     let loaded = cuda.loaded_cupti();
-    let mut state = cuda.state();
+    let mut timekeeper = cuda.timekeeper();
     fault_point!();
     let now_ns = now_ns();
-    match state.windows.before_split(this.run.get(), now_ns) {
+    match timekeeper.windows.before_split(this.run.get(), now_ns) {
         // While another thread loads it, this run is recorded without kernels.
-        Step::Attach => loaded.into_iter().for_each(|loaded| state.attach(loaded, lane)),
-        Step::Detach if cuda.is_active() => state.windows.stay_open(),
-        Step::Detach => state.detach(lane),
+        Step::Attach => loaded.into_iter().for_each(|loaded| timekeeper.attach(loaded, lane)),
+        Step::Detach if cuda.is_active() => timekeeper.windows.stay_open(),
+        Step::Detach => timekeeper.detach(lane),
         Step::Stay => {}
     }
     fault_point!();
     if loaded.is_some() || !cuda.wants_kernels() {
-        state.cover(lane, adopted, (cuda.level, cuda.graphs));
+        timekeeper.cover(lane, adopted, (cuda.level, cuda.graphs));
     }
     fault_point!();
     let backend = adopted.id();
     cuda.active.fetch_add(1, Ordering::AcqRel);
     let active = Active(cuda);
     fault_point!();
-    if state.session.is_some() {
-        state.owed.get_or_insert_with(|| lane.recorder.owe());
-    } else if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend)
+    if timekeeper.session.is_some() {
+        timekeeper.owed.get_or_insert_with(|| lane.recorder.owe());
+    } else if let Some(timer) = timekeeper.timers.iter_mut().find(|timer| timer.backend == backend)
         && timer.begin(lane, split).is_some()
     {
-        state.windows.timed_by_events(now_ns);
+        timekeeper.windows.timed_by_events(now_ns);
     }
     fault_point!();
     std::mem::forget(active);
@@ -174,24 +174,24 @@ pub(super) fn begin_split(
 /// `stream` is the one the split's work went to, 0 where not seen.
 pub(super) fn end_split(lane: &HeldLane<'_>, backend: u32, split: u32, stream: usize) {
     let Some(cuda) = CUDA.get() else { return };
-    let mut state = cuda.state();
+    let mut timekeeper = cuda.timekeeper();
     fault_point!();
-    if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
+    if let Some(timer) = timekeeper.timers.iter_mut().find(|timer| timer.backend == backend) {
         timer.end(lane, split, stream);
     } else if stream != 0
-        && let Some(driver) = state.driver
+        && let Some(driver) = timekeeper.driver
     {
         let timer = SplitTimer::new(backend, driver, stream);
         fault_point!();
         // If no event can be made now, none can be made later.
-        state.driver = timer.as_ref().map(|_| driver);
-        state.timers.extend(timer);
+        timekeeper.driver = timer.as_ref().map(|_| driver);
+        timekeeper.timers.extend(timer);
     }
 }
 
 impl CudaProcess {
-    fn state(&self) -> Locked<'_, { ranks::CUDA_STATE }, State> {
-        self.state.lock()
+    fn timekeeper(&self) -> Locked<'_, { ranks::CUDA_TIMEKEEPER }, Timekeeper> {
+        self.timekeeper.lock()
     }
 
     fn is_active(&self) -> bool {
@@ -206,22 +206,22 @@ pub(super) fn detach_unless_active() {
         return;
     }
     let Some(cuda) = CUDA.get() else { return };
-    let mut state = cuda.state();
+    let mut timekeeper = cuda.timekeeper();
     if cuda.is_active() {
         return;
     }
     match current::recording() {
         Some(recorder) => {
-            recorder.lane_for_owed().into_iter().for_each(|lane| state.detach(&lane));
+            recorder.lane_for_owed().into_iter().for_each(|lane| timekeeper.detach(&lane));
         }
         // Its remaining records will not be read.
-        None => state.let_go(),
+        None => timekeeper.let_go(),
     }
 }
 
 /// Does something at a moment when no thread of ours waits for a backend.
 pub(super) fn while_nobody_waits(work: &mut dyn FnMut()) {
-    let _state = CUDA.get().map(CudaProcess::state);
+    let _timekeeper = CUDA.get().map(CudaProcess::timekeeper);
     work();
 }
 
@@ -229,18 +229,18 @@ pub(super) fn while_nobody_waits(work: &mut dyn FnMut()) {
 pub(super) fn before_backend_free(lane: &HeldLane<'_>, freed: &Adopted) {
     let Some(cuda) = CUDA.get() else { return };
     let backend = freed.id();
-    let mut state = cuda.state();
+    let mut timekeeper = cuda.timekeeper();
     fault_point!();
-    if let Some(timer) = state.timers.iter_mut().find(|timer| timer.backend == backend) {
+    if let Some(timer) = timekeeper.timers.iter_mut().find(|timer| timer.backend == backend) {
         timer.drain(lane);
     }
-    state.timers.retain(|timer| timer.backend != backend);
-    if state.session.is_some() {
+    timekeeper.timers.retain(|timer| timer.backend != backend);
+    if timekeeper.session.is_some() {
         // SAFETY: its table's own function to be freed with was not called yet.
         unsafe { freed.wait_until_idle() };
         backends::wait_for_all_of(NAME);
         note_waited();
-        state.deliver(lane);
+        timekeeper.deliver(lane);
     }
 }
 
@@ -252,8 +252,10 @@ extern "C" fn at_exit(_: *mut libc::c_void) {
 /// Writes everything that is there into the file, without waiting.
 pub(super) fn deliver_records() {
     let Some(lane) = current::recording().and_then(Recorder::lane_for_owed) else { return };
-    let Some(mut state) = CUDA.get().and_then(|cuda| cuda.state.try_lock()) else { return };
+    let Some(mut timekeeper) = CUDA.get().and_then(|cuda| cuda.timekeeper.try_lock()) else {
+        return;
+    };
     fault_point!();
-    state.timers.iter_mut().for_each(|timer| timer.collect(&lane));
-    state.deliver(&lane);
+    timekeeper.timers.iter_mut().for_each(|timer| timer.collect(&lane));
+    timekeeper.deliver(&lane);
 }

@@ -14,7 +14,7 @@ use ggprof_trace::BatchSequence;
 const MOST_CHECKED: u64 = 65;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct State {
+pub(super) struct Progress {
     /// The position behind its last token.
     pub(super) next: u64,
     /// Tokens of its last step.
@@ -47,7 +47,7 @@ pub(super) struct Seen {
     pub(super) is_after_gap: bool,
 }
 
-impl State {
+impl Progress {
     /// One whose tokens came from elsewhere.
     pub(super) fn at(next: u64) -> Self {
         Self { next, ..Self::default() }
@@ -97,7 +97,7 @@ impl State {
         let is_token = (tokens, outputs) == (1, 1);
         let generates = generates || (began_before && is_token);
         let is_all = tokens > 1 && outputs == tokens;
-        *self = State {
+        *self = Progress {
             next: last + 1,
             tokens,
             chunk: if goes_on { self.chunk } else { tokens },

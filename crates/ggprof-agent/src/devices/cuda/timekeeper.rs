@@ -22,7 +22,7 @@ use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct Timekeeper {
     pub(super) windows: Windows,
     pub(super) session: Option<Session>,
     /// What CUPTI still holds.
@@ -35,9 +35,9 @@ pub(super) struct State {
     problem: Option<String>,
 }
 
-impl State {
-    pub(super) fn new(level: CudaLevel, driver: Option<Driver>) -> State {
-        State {
+impl Timekeeper {
+    pub(super) fn new(level: CudaLevel, driver: Option<Driver>) -> Timekeeper {
+        Timekeeper {
             windows: Windows::new(level, current::budget_permille()),
             session: None,
             owed: None,
@@ -74,7 +74,7 @@ impl State {
         }
     }
 
-    /// No split is being computed, and the state's lock keeps others from starting.
+    /// No split is being computed, and its lock keeps others from starting.
     pub(super) fn detach(&mut self, lane: &HeldLane<'_>) {
         let began = now_ns();
         let open = self.windows.close();
