@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::baseline::{Baseline, Unfit};
 use super::round::{Choice, Finding};
@@ -16,9 +17,13 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// In a fresh directory, short because the launcher's socket lies in it.
+    /// In a fresh directory, short because the launcher's socket lies in it. Tests of one process
+    /// run at the same time, and may choose the same programs.
     pub fn new() -> Campaign {
-        let directory = target_directory().join("chaos").join(std::process::id().to_string());
+        static MADE: AtomicUsize = AtomicUsize::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let directory = target_directory().join("chaos").join(name);
         Campaign { directory, baselines: BTreeMap::new(), tally: Tally::default() }
     }
 
