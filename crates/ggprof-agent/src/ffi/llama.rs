@@ -11,6 +11,7 @@ use ggprof_spool::layout::{
 };
 
 use super::api::Pointer;
+use super::probe::read_anywhere;
 use super::rehearsal;
 use crate::arch::{MakesStruct, Word};
 use crate::fault::fault_point;
@@ -328,13 +329,52 @@ fn get_one_is_as_expected(get_one: usize) -> bool {
 /// `llama_batch_ext_set_pos`.
 type SetPosition = unsafe extern "C" fn(Pointer, Word, Word, Word, Word, Word) -> bool;
 
+/// The position that the program has just set, if it was passed by a pointer.
+///
+/// A position has 32 bits. An argument with more of them that leads to memory is a pointer. A child is
+/// asked about others only, because by now the program has its weights and its cache: a child would
+/// cost it a fault for each page of these that it writes to.
+///
+/// # Safety
+/// The program has just called the function with these arguments.
+pub(crate) unsafe fn position_set(
+    function: usize,
+    batch: Pointer,
+    row: Word,
+    place: Word,
+) -> Option<i32> {
+    let is_pointer = match place > u32::MAX as Word {
+        true => is_memory(place),
+        // SAFETY: the caller's contract.
+        false => unsafe { takes_position_by_pointer(function, batch, row, place) },
+    };
+    // SAFETY: memory, as was just seen, or where the function reads a position from.
+    is_pointer.then(|| unsafe { (place as *const i32).read_unaligned() })
+}
+
+/// Whether a position can be read there. Programs pass the same place again and again.
+fn is_memory(place: Word) -> bool {
+    static LAST_PAGE: AtomicUsize = AtomicUsize::new(0);
+    const LEAST_PAGE_BYTES: Word = 4096;
+    let page = place / LEAST_PAGE_BYTES;
+    if LAST_PAGE.load(Ordering::Relaxed) == page {
+        return true;
+    }
+    let is_aligned = place.is_multiple_of(size_of::<i32>() as Word);
+    let is_memory = is_aligned && read_anywhere::<1>((page * LEAST_PAGE_BYTES) as u64).is_some();
+    if is_memory {
+        LAST_PAGE.store(page, Ordering::Relaxed);
+    }
+    is_memory
+}
+
 /// Whether the function that sets a token's position reads it from where its third argument points
 /// to: found out at its first use, in children that repeat the call, with a pointer and with
 /// something that is none.
 ///
 /// # Safety
 /// The program has just called the function with these arguments.
-pub(crate) unsafe fn takes_position_by_pointer(
+unsafe fn takes_position_by_pointer(
     function: usize,
     batch: Pointer,
     row: Word,

@@ -93,6 +93,11 @@ impl Lanes {
         true
     }
 
+    /// Whether no recorded graph runs now.
+    pub(crate) fn are_idle(&self) -> bool {
+        self.running.load(Ordering::Relaxed) == 0
+    }
+
     /// The slots in which graphs run now, for a worker looking for its own.
     pub(crate) fn running_slots(&self) -> impl Iterator<Item = &'static RunSlot> + use<> {
         let lanes = self.lanes;

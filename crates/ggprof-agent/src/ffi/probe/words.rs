@@ -61,7 +61,7 @@ pub(super) fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
 }
 
 /// Words that may lie anywhere; `None` where there is no memory.
-pub(super) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
+pub(in crate::ffi) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
     let mut words = [0_u64; N];
     let bytes = size_of_val(&words);
     let here = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };

@@ -312,11 +312,12 @@ fn batch_set_pos(
     let address = real.address;
     let is_set = real.call();
     built(|| {
+        if !is_true(is_set) {
+            return;
+        }
         // SAFETY: the program has just made this call.
-        let is_pointer = unsafe { llama::takes_position_by_pointer(address, batch, row, place) };
-        if is_true(is_set) && is_pointer {
-            // SAFETY: libllama has just read a position from there.
-            let position = unsafe { (place as *const i32).read_unaligned() };
+        let position = unsafe { llama::position_set(address, batch, row, place) };
+        if let Some(position) = position {
             built_batches::set_position(batch, number(row), position);
         }
     });
