@@ -1,15 +1,17 @@
-//! Which sources are read when. Where the programs of the machine leave a processor idle, a reading
-//! disturbs nobody, and all of them are read every time. Where they need every processor, a thread of
-//! theirs stands while a source is read, and with it all threads that wait for it. So one that takes
-//! long is read rarely then: a counter of energy takes some drivers four milliseconds.
+//! Which sources are read when. What takes long is read rarely: a counter of energy takes some drivers
+//! four milliseconds, and calls of the program to the same driver may have to wait for it. Where the
+//! programs of the machine need every processor, a thread of theirs stands while a source is read, and
+//! with it all threads that wait for it, so it is read even more rarely then.
 
 use super::super::now_ns;
 use super::processors::Machine;
 use super::{Described, Source};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The part of a processor's time that reading a source may take, where none is idle.
-const PART: u64 = 1000;
+/// The part of a processor's time that reading a source may take: a hundredth, and where no processor is
+/// idle a thousandth.
+const PART: u64 = 100;
+const PART_WITHOUT_IDLE: u64 = 1000;
 
 pub(super) struct Turns {
     sources: Vec<Turn>,
@@ -21,15 +23,16 @@ pub(super) struct Turns {
 struct Turn {
     source: Box<dyn Source>,
     sensors: usize,
-    /// Not before, if it disturbs.
-    next_ns: u64,
+    /// When it was read last, and how long that took; before the first time it is due.
+    read_ns: Option<u64>,
+    took_ns: u64,
 }
 
 impl Turns {
     pub(super) fn new(sources: Vec<Box<dyn Source>>, machine: Option<Machine>) -> Turns {
         let turn = |source: Box<dyn Source>| {
             let sensors = source.sensors().len();
-            Turn { source, sensors, next_ns: 0 }
+            Turn { source, sensors, read_ns: None, took_ns: 0 }
         };
         Turns { sources: sources.into_iter().map(turn).collect(), machine, before: None }
     }
@@ -41,8 +44,8 @@ impl Turns {
     /// A value for each sensor whose turn it is.
     pub(super) fn read(&mut self) -> Vec<Option<u64>> {
         let now_ns = now_ns();
-        let disturbs = !self.one_was_idle(now_ns);
-        self.sources.iter_mut().flat_map(|turn| turn.read(now_ns, disturbs)).collect()
+        let part = if self.one_was_idle(now_ns) { PART } else { PART_WITHOUT_IDLE };
+        self.sources.iter_mut().flat_map(|turn| turn.read(now_ns, part)).collect()
     }
 
     /// A value for each sensor.
@@ -60,13 +63,14 @@ impl Turns {
 }
 
 impl Turn {
-    fn read(&mut self, now_ns: u64, disturbs: bool) -> Vec<Option<u64>> {
-        if disturbs && now_ns < self.next_ns {
+    fn read(&mut self, now_ns: u64, part: u64) -> Vec<Option<u64>> {
+        if self.read_ns.is_some_and(|read_ns| now_ns < read_ns + self.took_ns * part) {
             return vec![None; self.sensors];
         }
         let begun = used_ns();
         let values = self.source.read();
-        self.next_ns = now_ns + used_ns().saturating_sub(begun) * PART;
+        self.read_ns = Some(now_ns);
+        self.took_ns = used_ns().saturating_sub(begun);
         values
     }
 }
@@ -109,20 +113,27 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_is_read_rarely_where_it_disturbs() {
+    fn what_takes_long_is_read_rarely() {
         let root = tempfile::tempdir().unwrap();
         idle_for(root.path(), 0);
         let slow = |ns| Box::new(Slow { ns, readings: 0 }) as Box<dyn Source>;
-        // An hour would have to pass before the second one's turn comes again.
-        let sources = vec![slow(0), slow(9_000_000_000 / PART)];
+        let sources = vec![slow(0), slow(9_000_000)];
         let mut turns = Turns::new(sources, Machine::below(root.path()));
-        turns.sources[0].next_ns = 0;
+        let ago = |turns: &mut Turns, seconds: u64| {
+            turns.sources[0].took_ns = 0;
+            turns.sources[1].read_ns = Some(now_ns().saturating_sub(seconds * 1_000_000_000));
+        };
         assert_eq!(turns.read(), [Some(1), Some(1)]);
-        turns.sources[0].next_ns = 0;
+        // No processor was idle: nine seconds have to pass.
+        ago(&mut turns, 2);
         assert_eq!(turns.read(), [Some(2), None]);
         assert_eq!(turns.read_all(), [Some(3), Some(2)]);
-        // More idle time than has passed.
+        // More idle time than has passed: nine tenths of a second.
         idle_for(root.path(), 1 << 40);
-        assert_eq!(turns.read(), [Some(4), Some(3)]);
+        ago(&mut turns, 0);
+        assert_eq!(turns.read(), [Some(4), None]);
+        idle_for(root.path(), 1 << 41);
+        ago(&mut turns, 2);
+        assert_eq!(turns.read(), [Some(5), Some(3)]);
     }
 }
