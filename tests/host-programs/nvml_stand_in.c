@@ -65,6 +65,18 @@ int nvmlDeviceGetTotalEnergyConsumption(device *of, unsigned long long *millijou
     return SUCCESS;
 }
 
+// A struct of 40 bytes, the second of its kind; the second device's driver does not know it.
+struct memory_2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+
+int nvmlDeviceGetMemoryInfo_v2(device *of, struct memory_2 *memory) {
+    if (of->number == 1 || memory->version != 0x2000028) return NOT_SUPPORTED;
+    *memory = (struct memory_2){memory->version, 8ull << 30, 1ull << 30, 1ull << 30, 6ull << 30};
+    return SUCCESS;
+}
+
 int nvmlDeviceGetMemoryInfo(device *of, unsigned long long *total_free_used) {
     total_free_used[0] = 8ull << 30;
     total_free_used[1] = 1ull << 30;

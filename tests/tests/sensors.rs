@@ -44,6 +44,19 @@ fn near(found: &Value, expected: f64) {
     assert!((found / expected - 1.0).abs() < 0.01, "{found} for {expected}");
 }
 
+/// What a device's sensor said, again and again.
+fn values_of(file: &Path, quantity: &str, device: u64) -> Vec<u64> {
+    let json = file.with_extension("json");
+    let mut convert = Command::new(built::ggprof());
+    convert.arg("convert").arg(file).arg("-o").arg(&json);
+    assert!(convert.status().expect("ggprof runs").success());
+    let whole: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).expect("JSON");
+    let sensors = whole["ggprof"]["sensors"].as_array().expect("a list").iter();
+    let mut found = sensors.filter(|one| one["quantity"] == quantity && one["device"] == device);
+    let values = found.next().expect("the sensor")["values"].as_array().expect("values").iter();
+    values.map(|value| value.as_u64().expect("a number")).collect()
+}
+
 #[test]
 fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
     let place = TempDir::new().expect("a directory");
@@ -56,6 +69,10 @@ fn energy_is_power_times_time_whichever_of_them_the_device_tells() {
     let output = run.arg(bench.get_program()).args(bench.get_args()).output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
     // Without the driver: the recording has it all.
+    for (device, used) in [(0, 6 << 30), (1, 7 << 30)] {
+        let values = values_of(&file, "DeviceMemory", device);
+        assert!(values.iter().all(|&value| value == used), "{device}: {values:?}");
+    }
     let report = report(&file);
     let seconds = report["time"]["wall_ns"].as_f64().expect("a time") / 1e9;
     for (device, watts, from) in

@@ -25,13 +25,31 @@ const QUANTITIES: [Quantity; 7] = [
 
 type Device = *mut c_void;
 
-/// `nvmlMemory_t`.
+/// `nvmlMemory_t`; `used` includes what the driver keeps for itself.
 #[repr(C)]
 #[derive(Default)]
 struct Memory {
     _total: u64,
     _free: u64,
     used: u64,
+}
+
+/// `nvmlMemory_v2_t`, with what programs use apart.
+#[repr(C)]
+struct MemoryOfPrograms {
+    version: c_uint,
+    _total: u64,
+    _reserved: u64,
+    _free: u64,
+    used: u64,
+}
+
+impl Default for MemoryOfPrograms {
+    fn default() -> MemoryOfPrograms {
+        // As NVML marks its structs: their size, and a number.
+        let version = size_of::<MemoryOfPrograms>() as c_uint | 2 << 24;
+        MemoryOfPrograms { version, _total: 0, _reserved: 0, _free: 0, used: 0 }
+    }
 }
 
 /// `nvmlUtilization_t`, in percent.
@@ -52,6 +70,8 @@ struct Functions {
     milliwatts: Option<unsafe extern "C" fn(Device, *mut c_uint) -> c_int>,
     millijoules: Option<unsafe extern "C" fn(Device, *mut u64) -> c_int>,
     memory: Option<unsafe extern "C" fn(Device, *mut Memory) -> c_int>,
+    /// In drivers since 2021.
+    memory_of_programs: Option<unsafe extern "C" fn(Device, *mut MemoryOfPrograms) -> c_int>,
     utilisation: Option<unsafe extern "C" fn(Device, *mut Utilisation) -> c_int>,
 }
 
@@ -107,6 +127,7 @@ fn figures() -> Option<Vec<Box<dyn Source>>> {
                 milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
                 millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
                 memory: function(library, c"nvmlDeviceGetMemoryInfo"),
+                memory_of_programs: function(library, c"nvmlDeviceGetMemoryInfo_v2"),
                 utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
             },
         )
@@ -158,8 +179,13 @@ impl Functions {
             }
             Quantity::DeviceMemory => {
                 // SAFETY: as above.
-                let memory = answer(|memory| unsafe { Some(self.memory?(device, memory)) })?;
-                Some(memory.used)
+                let memory =
+                    answer(|memory| unsafe { Some(self.memory_of_programs?(device, memory)) });
+                memory.map(|memory| memory.used).or_else(|| {
+                    // SAFETY: as above.
+                    let memory = answer(|memory| unsafe { Some(self.memory?(device, memory)) })?;
+                    Some(memory.used)
+                })
             }
             Quantity::DeviceUtilisation => {
                 // SAFETY: as above.
