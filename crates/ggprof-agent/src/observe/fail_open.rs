@@ -81,8 +81,9 @@ fn caught<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 const CANCEL_ENABLE: c_int = 0;
 const CANCEL_DISABLE: c_int = 1;
 
-/// Whether other threads can cancel this one from now on; gives what was so before.
-#[inline(always)]
+/// Whether other threads can cancel this one from now on; gives what was so before. Not inlined: every hook
+/// has two calls of it.
+#[inline(never)]
 fn set_cancelling(state: c_int) -> c_int {
     // It may unwind: a thread can ask to be cancelled at any moment, and the end of a guard is one.
     unsafe extern "C-unwind" {

@@ -59,8 +59,8 @@ impl Drop for ThreadInRun {
 }
 
 impl Run {
-    /// `None` inside another run: then the call belongs to that. So it does inside an op of one, which
-    /// is another thread's where a worker computes it.
+    /// `None` inside another run: then the call belongs to that run. The same inside an op of a run, which
+    /// may be another thread's if this is a worker.
     pub(crate) fn begin(this: &ThisThread, frame: Frame, scheduler: Pointer) -> Option<Run> {
         let recorder = current::recording_or_forked()?;
         if this.is_in_run() || this.is_in_op() {
@@ -116,7 +116,7 @@ impl Drop for Run {
 }
 
 impl CanBeLeft for InRun {
-    /// When is not known: it was still there when it was last seen.
+    /// When the program left it is not known. It counts as under way until it was last seen.
     fn left(self) {
         let ticks = ThisThread::with(|this| this.last_seen.get());
         self.end(UNWOUND, ticks);

@@ -12,10 +12,10 @@
 //!                                                     └──▶ Child ──▶ Recording, for itself
 //! ```
 //!
-//! What leads from one to the next is told in `lifecycle`. Within `Recording`, `gate` says whether
+//! `lifecycle` says which events lead from one state to the next. Within `Recording`, `gate` says whether
 //! anything is written just now.
 //!
-//! No state is ever left to the left again in one process, so a relaxed load suffices.
+//! A process never returns to an earlier state, so a relaxed load suffices.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -52,7 +52,7 @@ static ENVIRONMENT: SetOnce<Environment> = SetOnce::new();
 static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 #[unsafe(link_section = ".data.asleep")]
 static DUTIES: SetOnce<Duties> = SetOnce::new();
-/// That of this process, or of the parent that forked it; never freed.
+/// The recorder of this process, or of the parent that forked it; never freed.
 #[unsafe(link_section = ".data.asleep")]
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
 /// Held while a recorder is made.
@@ -62,7 +62,8 @@ static FAULTS: AtomicU32 = AtomicU32::new(0);
 /// The process for which a recording was asked; its forked children have another number.
 #[unsafe(link_section = ".data.asleep")]
 static ASKED_PROCESS: AtomicU32 = AtomicU32::new(0);
-/// When a program that ran already was to be recorded, by the system's clock; 0 for another one.
+/// When a recording of a program that was already running was asked for, by `CLOCK_MONOTONIC`; 0 in a
+/// program that was started with the agent.
 static UNDER_WAY_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether the first recording waits until code is changed (`Recorder::hold`).
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -97,8 +98,8 @@ pub(crate) fn arm_with(config: Config, duties: Duties) {
     }
 }
 
-/// The same for `ggprof attach`: whichever thread makes the recording, it begins when that opens the
-/// gate, or is released.
+/// The same for `ggprof attach`. Whichever thread makes the recording, nothing is recorded until
+/// `ggprof attach` opens the gate or the recording is released.
 pub(crate) fn arm_held(config: Config, duties: Duties) {
     IS_HELD.store(true, Ordering::Relaxed);
     arm_with(config, duties);
@@ -124,7 +125,7 @@ pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// Begins no recording any more, where there is none.
+/// If there is no recording yet, there will be none.
 pub(crate) fn give_up() {
     let _alone = MAKING.lock();
     if STATE.load(Ordering::Relaxed) == ARMED {
@@ -236,7 +237,8 @@ pub(crate) fn start_recording() -> Option<&'static Recorder> {
     recording()
 }
 
-/// The same where only a forked child has something to start: the program computes.
+/// The recorder, where recording is going on; in a forked child that computes for the first time it is
+/// started now.
 pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
     recording().or_else(in_child)
 }
@@ -320,8 +322,8 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     }
 }
 
-/// A new recording in place of one that was stopped, for `ggprof attach`, held as well. It has all that
-/// is known of ggml, as that of a forked child does.
+/// A new recording for `ggprof attach` in place of one that was stopped; it is held as well. It takes over
+/// all that is known of ggml, as the recording of a forked child does.
 pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> {
     let _alone = MAKING.lock();
     let before = recorder().filter(|before| before.is_own_process());
@@ -343,9 +345,8 @@ pub(crate) fn after_last_scheduler() {
     DUTIES.get().inspect(|duties| (duties.after_last_scheduler)());
 }
 
-/// In a forked child: whether it may record for itself, if that is to be recorded. What a program
-/// records by itself it reads by itself. A child whose parent has no recording yet needs nothing but
-/// the locks.
+/// Called in a forked child: decides whether the child may have a recording of its own once it uses ggml.
+/// If its parent has no recording yet, the child needs nothing but the locks.
 pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
     if !has_all_locks {
         lock::abandon();
@@ -359,8 +360,9 @@ pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
     STATE.store(next, Ordering::Relaxed);
 }
 
-/// Whether a child can have a recording of its own: not of what a program records by itself, and not
-/// where its code was about to be changed, which happens in its parent only.
+/// Whether the child of a recorded parent can have a recording of its own. It cannot if the program asked
+/// for the recording by the C API, because a program reads only its own; nor if `ggprof attach` was about
+/// to change code, because that happens in the parent only.
 fn can_have_own() -> bool {
     // Only what is known: another thread may have been finding it out when the process forked.
     let config = CONFIG.get().and_then(Option::as_ref);
@@ -370,6 +372,7 @@ fn can_have_own() -> bool {
 
 /// This is a child whose locks are abandoned, and it uses ggml.
 #[cold]
+#[inline(never)]
 pub(crate) fn count_if_lost() {
     if STATE.load(Ordering::Relaxed) == LOST {
         count_lost();

@@ -24,7 +24,7 @@ pub(super) static ENTRIES: [&Entry; 8] = [
 passing_all_on!(ggml_backend_buft_alloc_buffer, buft_alloc_buffer_real:
     make() -> Pointer, otherwise std::ptr::null_mut());
 
-// A compiler may have put the function above into this one.
+// A compiler may have inlined the function above into this one.
 passing_all_on!(ggml_backend_alloc_buffer, alloc_buffer_real:
     make() -> Pointer, otherwise std::ptr::null_mut());
 

@@ -30,7 +30,7 @@ pub(in crate::hooks) unsafe extern "C-unwind" fn set_abort_callback(
     data: Pointer,
 ) {
     let real = guard(None, |_| {
-        ticking::note_programs(backend, callback, data);
+        ticking::note_program_callback(backend, callback, data);
         ticking::setter_of(backend)
     });
     if let Some(real) = real.or_else(set_abort_callback_real::find) {

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 
 use ggprof_spool::layout::{
     CONTEXT_CLEARED, CONTEXT_COPIED, CONTEXT_REMOVED, CONTEXT_SHIFTED, CONTEXT_WARM_UP,
-    CONTEXT_WARMED_UP,
+    CONTEXT_WARMED_UP, ContextChange,
 };
 
 use super::{Entry, Real, Word};
@@ -16,7 +16,7 @@ use crate::ffi::llama::{self, BatchFacts};
 use crate::observe::batches::{BatchFunction, ThreadInCall};
 use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::built_batches;
-use crate::observe::contexts::{self, Change};
+use crate::observe::contexts;
 use crate::observe::fail_open::guard;
 use crate::recorder::current;
 
@@ -154,7 +154,7 @@ passing_all_on!(llama_kv_self_clear, self_clear_real: clear(of: Pointer) -> Word
 passing_all_on!(llama_kv_cache_clear, cache_clear_real: clear(of: Pointer) -> Word, otherwise 0);
 
 fn clear(real: Real<impl FnOnce() -> Word>, of: Pointer) -> Word {
-    changed(real, of, Change::of_all(CONTEXT_CLEARED))
+    changed(real, of, contexts::of_all_sequences(CONTEXT_CLEARED))
 }
 
 passing_all_on!(llama_memory_seq_rm, memory_remove_real:
@@ -172,7 +172,8 @@ fn remove(
     last: Word,
 ) -> Word {
     let [sequence, first, last] = [sequence, first, last].map(number);
-    changed(real, of, Change { what: CONTEXT_REMOVED, sequence, first, last, other: 0 })
+    let what = CONTEXT_REMOVED;
+    changed(real, of, ContextChange { what, sequence, first, last, ..Default::default() })
 }
 
 passing_all_on!(llama_memory_seq_add, memory_shift_real:
@@ -191,7 +192,8 @@ fn shift(
     by: Word,
 ) -> Word {
     let [sequence, first, last, other] = [sequence, first, last, by].map(number);
-    changed(real, of, Change { what: CONTEXT_SHIFTED, sequence, first, last, other })
+    let what = CONTEXT_SHIFTED;
+    changed(real, of, ContextChange { what, sequence, first, last, other, ..Default::default() })
 }
 
 passing_all_on!(llama_memory_seq_cp, memory_copy_real:
@@ -210,7 +212,8 @@ fn copy(
     last: Word,
 ) -> Word {
     let [sequence, other, first, last] = [sequence, to, first, last].map(number);
-    changed(real, of, Change { what: CONTEXT_COPIED, sequence, first, last, other })
+    let what = CONTEXT_COPIED;
+    changed(real, of, ContextChange { what, sequence, first, last, other, ..Default::default() })
 }
 
 passing_all_on!(llama_set_warmup, set_warmup_real:
@@ -237,7 +240,7 @@ fn read_embeddings(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word 
 }
 
 /// `of` is a context, or its memory.
-fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: Change) -> Word {
+fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: ContextChange) -> Word {
     let result = real.call();
     guard((), |this| contexts::note_change(this, of, change));
     result

@@ -70,7 +70,7 @@ macro_rules! entry {
                 let caller = ThisThread::with(|this| this.caller.get());
                 let address = REAL.for_caller(SYMBOL, caller);
                 if address == 0 {
-                    quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
+                    quiet_log::say(&[b"cannot find ", SYMBOL.to_bytes()]);
                 }
                 // SAFETY: the address of the symbol of this name in the caller's
                 // scope, which has this signature in ggml's headers.
