@@ -20,7 +20,7 @@ use crate::observe::device_api;
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in, standing};
-use crate::recorder::current;
+use crate::recorder::{children, current};
 
 /// No thread holds one of our locks for so long, unless it waits for this very thread.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -86,7 +86,7 @@ extern "C" fn after_in_child() {
         let can_go_on = !this.is_in_run() && !devices_are_in_use();
         let_go(this);
         this.become_child();
-        current::become_child(this.has_all_locks.get(), can_go_on);
+        children::become_child(this.has_all_locks.get(), can_go_on);
     });
 }
 

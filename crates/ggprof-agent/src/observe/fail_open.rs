@@ -17,7 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::this_thread::ThisThread;
 use crate::lock;
-use crate::recorder::current::{self, count_fault};
+use crate::recorder::children;
+use crate::recorder::current::count_fault;
 
 /// Runs `work`, or gives `otherwise` when we are already inside a guard on this
 /// thread or `work` panics.
@@ -29,7 +30,7 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
         }
         if lock::are_abandoned() {
             // This thread stays inside: nothing of the agent's runs on it any more.
-            current::count_if_lost();
+            children::count_if_lost();
             return otherwise;
         }
         let result = caught(otherwise, || work(this));

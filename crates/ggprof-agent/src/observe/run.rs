@@ -14,6 +14,7 @@ use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::recorder::admission::Admission;
+use crate::recorder::children;
 use crate::recorder::current;
 use crate::recorder::gate::UNRECORDED;
 use crate::recorder::lane::HeldLane;
@@ -69,7 +70,7 @@ impl Run {
         let ticks = clock::ticks();
         let Some((admission, number)) = recorder.admit_run() else {
             // A child for which no fork handler ran.
-            return current::in_child().and(None);
+            return children::in_child().and(None);
         };
         fault_point!();
         this.scheduler.set(scheduler as usize);

@@ -8,8 +8,8 @@ use crate::hooks::abort_callback;
 use crate::observe::fail_open::guard;
 use crate::observe::ticking::{self, AbortCallback};
 
-pub(super) static ENTRIES: [&Entry; 2] =
-    [&get_proc_address_real::ENTRY, &set_abort_callback_real::ENTRY];
+pub(super) static ENTRIES: [Entry; 2] =
+    [get_proc_address_real::ENTRY, set_abort_callback_real::ENTRY];
 
 entry!(ggml_backend_reg_get_proc_address, get_proc_address_real:
     fn(Pointer, *const c_char) -> Pointer, get_proc_address);
