@@ -88,8 +88,9 @@ fn build() -> (String, PathBuf) {
     let target = env::var("TARGET").expect("cargo tells the target");
     let directory = out().join("agent");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo tells where it is"));
-    cargo.args(["build", "--profile", "dist", "--package", "ggprof-agent", "--lib"]);
-    cargo.args(["--target", &target, "--target-dir"]).arg(&directory).current_dir(root);
+    cargo.args(["rustc", "--profile", "dist", "--package", "ggprof-agent", "--lib"]);
+    cargo.args(["--crate-type", "cdylib", "--target", &target, "--target-dir"]).arg(&directory);
+    cargo.current_dir(root);
     let built = cargo.status().expect("cargo can be started");
     assert!(built.success(), "the agent, which ggprof carries inside, could not be built");
     let file = directory.join(&target).join("dist/libggprof_agent.so");

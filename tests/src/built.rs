@@ -195,7 +195,8 @@ pub fn fake_cuda() -> (PathBuf, PathBuf) {
 fn directory() -> &'static Path {
     static FILLED: OnceLock<PathBuf> = OnceLock::new();
     FILLED.get_or_init(|| {
-        cargo(&["build", "--quiet", "--release", "-p", "ggprof-agent"], &[]);
+        let agent = ["rustc", "--quiet", "--release", "-p", "ggprof-agent", "--lib"];
+        cargo(&[&agent[..], &["--crate-type", "cdylib"]].concat(), &[]);
         let others = ["-p", "ggprof-workload", "-p", "ggprof", "-p", "ggml-profiler"];
         let checked = ["build", "--quiet", "--profile", "checked", "--no-default-features"];
         cargo(&[&checked[..], &others].concat(), &[]);

@@ -65,7 +65,7 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
 
 /// Builds the command and the agent, which lie beside each other, and returns the command's path.
 pub(crate) fn build_ggprof() -> anyhow::Result<PathBuf> {
-    let packages = ["--package", "ggprof", "--package", "ggprof-agent"];
-    cargo(&[&["build", "--release", "--no-default-features"], &packages[..]].concat())?;
+    cargo(&["build", "--release", "--no-default-features", "--package", "ggprof"])?;
+    cargo(&["rustc", "--release", "--package", "ggprof-agent", "--lib", "--crate-type", "cdylib"])?;
     Ok(target().join("release/ggprof"))
 }

@@ -20,7 +20,7 @@ use crate::recorder::current;
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ggprof_agent_attach(settings: *const c_char) -> *const u8 {
     // A thread that was stopped inside the agent may hold its locks.
-    let busy = Err("it was in the middle of an agent of ggprof. Try again".to_owned());
+    let busy = Err("one of its threads was inside ggprof's own code. Try again".to_owned());
     let fault = Err("an internal fault of ggprof; the program itself is not affected".to_owned());
     let answer: AttachAnswer = guard(busy, |_| {
         let faults = current::faults();

@@ -11,9 +11,8 @@ use crate::arch;
 
 pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
 
-/// Chooses the clock: the cycle counter costs half of what `clock_gettime`
-/// does, but only the kernel knows whether it runs evenly on all processors.
-/// If the kernel itself keeps time with it, so can the agent.
+/// Chooses the clock. The cycle counter takes half as long as `clock_gettime`, but only the kernel knows
+/// whether it runs evenly on all processors. If the kernel itself keeps time with it, so can the agent.
 pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = source.is_ok_and(|name| name.trim_ascii() == arch::CLOCK_SOURCE);

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use ggprof_spool::{layout, place};
 
 pub(crate) use delivery::Delivery;
+use environment::set_to;
 pub(crate) use environment::{Environment, identity_of_stdout, value_of};
 
 /// Room for some eight million ops.
@@ -94,13 +95,20 @@ pub(crate) enum Purpose {
 }
 
 fn budget_permille(environment: &Environment) -> Result<u32, String> {
-    let Some(percent) = environment.number::<f64>("GGPROF_BUDGET")? else {
-        return Ok(DEFAULT_BUDGET_PERMILLE);
-    };
-    match (0.0..=100.0).contains(&percent) {
-        true => Ok((percent * 10.0) as u32),
-        false => Err(format!("GGPROF_BUDGET is {percent}, which is not a percentage")),
-    }
+    const NAME: &str = "GGPROF_BUDGET";
+    let Some(value) = environment.get(NAME) else { return Ok(DEFAULT_BUDGET_PERMILLE) };
+    let permille = value.to_str().and_then(permille).filter(|permille| *permille <= 1000);
+    permille.ok_or_else(|| format!("{}, which is not a percentage", set_to(NAME, value)))
+}
+
+/// Thousandths of a number of percent; digits behind the first one are cut off. By hand, because Rust's
+/// reader and writer of fractions are forty kilobytes, and this is the only one that the agent reads.
+fn permille(percent: &str) -> Option<u32> {
+    let (whole, fraction) = percent.split_once('.').unwrap_or((percent, "0"));
+    let is_number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit());
+    let tenths = if is_number(fraction) { fraction.get(..1)?.parse().ok()? } else { return None };
+    let whole = Some(whole).filter(|whole| is_number(whole))?.parse::<u32>().ok()?;
+    whole.checked_mul(10)?.checked_add(tenths)
 }
 
 impl Config {
@@ -207,6 +215,14 @@ mod tests {
     }
 
     #[test]
+    fn a_budget_is_read_to_a_tenth_of_a_percent() {
+        let read = ["0", "1", "2.5", "0.09", "99.99", "100", "100.0"].map(permille);
+        assert_eq!(read.map(Option::unwrap_or_default), [0, 10, 25, 0, 999, 1000, 1000]);
+        let refused = ["", ".", ".5", "5.", "+1", "-1", "1.x", "1.5.5", "1e1", "9999999999"];
+        refused.iter().for_each(|text| assert_eq!(permille(text), None, "{text}"));
+    }
+
+    #[test]
     fn what_is_empty_is_not_set() {
         let config = understood(&["GGML_PROFILE=", "GGPROF_SPOOL=", "TMPDIR=/t"]);
         let config = config.expect("understood");
@@ -220,8 +236,8 @@ mod tests {
         for (variable, problem) in [
             ("GGPROF_MAX_BYTES=ten", "GGPROF_MAX_BYTES is \"ten\", which is not a valid number"),
             ("GGPROF_LAST_GRAPH=-1", "GGPROF_LAST_GRAPH is \"-1\", which is not a valid number"),
-            ("GGPROF_BUDGET=101", "GGPROF_BUDGET is 101, which is not a percentage"),
-            ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is NaN, which is not a percentage"),
+            ("GGPROF_BUDGET=101", "GGPROF_BUDGET is \"101\", which is not a percentage"),
+            ("GGPROF_BUDGET=NaN", "GGPROF_BUDGET is \"NaN\", which is not a percentage"),
             ("GGPROF_THREADS=yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
             (
                 &long,

@@ -20,8 +20,8 @@ use crate::recorder::Recorder;
 use crate::spawn::{self, NotStarted};
 use crate::{clock, quiet_log};
 
-/// A program that makes and frees schedulers all the time gets its profile so
-/// rarely that it costs a twentieth of its time; the last one comes at its end.
+/// If a program makes and frees schedulers all the time, its profile is written so rarely that this takes a
+/// twentieth of its time; the last one is written when it ends.
 const TIMES_ITS_COST: u64 = 20;
 /// Exit codes of `ggprof` that mean that everything was written.
 const DELIVERED: [i32; 2] = [0, 3];
@@ -73,7 +73,7 @@ impl Delivery {
         last.finished_ns.store(end, Ordering::Relaxed);
     }
 
-    /// `again`: the file was written before, by this process.
+    /// `again`: this process has written the file before.
     fn run_command(&self, spool: &CStr, again: bool) -> bool {
         if self.output.is_none() && self.stdout != identity_of_stdout() {
             kept(spool, &[b"standard output is not the one with which the program started"]);

@@ -20,7 +20,7 @@ use crate::observe::device_api;
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
 use crate::patch::{got, inline, linked_in, standing};
-use crate::recorder::current;
+use crate::recorder::{children, current};
 
 /// No thread holds one of our locks for so long, unless it waits for this very thread.
 const PATIENCE_NS: u64 = 100_000_000;
@@ -42,7 +42,7 @@ fn all_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
         .flat_map(|rank| unsorted_locks().filter(move |(_, lock)| lock.rank() == rank))
 }
 
-/// Processes that use a device have more locks; their children are not recorded.
+/// Without the locks that only a process with a device has: its children are not recorded.
 fn unsorted_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
     let [interner, definitions] = current::locks_of_recorder();
     let all = [
@@ -86,7 +86,7 @@ extern "C" fn after_in_child() {
         let can_go_on = !this.is_in_run() && !devices_are_in_use();
         let_go(this);
         this.become_child();
-        current::become_child(this.has_all_locks.get(), can_go_on);
+        children::become_child(this.has_all_locks.get(), can_go_on);
     });
 }
 
@@ -95,12 +95,12 @@ fn devices_are_in_use() -> bool {
     devices::APIS.iter().any(|api| api.is_in_use())
 }
 
-/// Whether all could be had. Of the others as many as there are, so that they are free in the child:
-/// the program needs some of them to find its functions.
+/// Takes all locks; whether it got every one. If another thread keeps one of them, this takes the others
+/// all the same, so that they are free in the child: the program needs some of them to find its functions.
 fn hold_all(this: &ThisThread) -> bool {
     let mut has_all = true;
     for (number, lock) in all_locks() {
-        // Those of the recorder are known only while none can be made.
+        // Which locks a recorder has is certain only while no other recorder can be made.
         let is_known = has_all || lock.rank() != rank::INTERNER && lock.rank() != rank::DEFINITIONS;
         if is_known && hold(lock) {
             this.locks_held.set(this.locks_held.get() | 1 << number);

@@ -40,6 +40,7 @@ mod process_end;
 mod quiet_log;
 mod recorder;
 mod set_once;
+mod signals;
 mod spawn;
 mod unwinder;
 

@@ -13,6 +13,7 @@
 //! made in steps that each leave a usable state.
 
 use std::cell::UnsafeCell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -90,19 +91,26 @@ macro_rules! device_ranks {
 }
 pub(crate) use device_ranks;
 
-/// A mutex with its place in the order.
+/// A mutex with its place in the order, and what it protects.
 #[derive(Debug, Default)]
-pub(crate) struct Ranked<const RANK: u8, T: 'static>(Mutex<T>, AtFork<T>);
+pub(crate) struct Ranked<const RANK: u8, T> {
+    mutex: Mutex<()>,
+    at_fork: AtFork,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is only reached through a [`Locked`], of which the mutex allows one at a time.
+unsafe impl<const RANK: u8, T: Send> Sync for Ranked<RANK, T> {}
 
 impl<const RANK: u8, T> Ranked<RANK, T> {
     pub(crate) const fn new(value: T) -> Self {
-        Ranked(Mutex::new(value), AtFork(UnsafeCell::new(None)))
+        let at_fork = AtFork(UnsafeCell::new(None));
+        Ranked { mutex: Mutex::new(()), at_fork, value: UnsafeCell::new(value) }
     }
 
     pub(crate) fn lock(&self) -> Locked<'_, RANK, T> {
         order::check::<RANK>();
-        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Locked { guard, _held: order::Held::new() }
+        Locked { _hold: Hold::take(&self.mutex), value: &self.value, _held: order::Held::new() }
     }
 
     /// For what the program needs. `None` if it is held and abandoned.
@@ -112,8 +120,33 @@ impl<const RANK: u8, T> Ranked<RANK, T> {
 
     /// `None` if another thread holds it. A thread that does not wait need not keep to the order.
     pub(crate) fn try_lock(&self) -> Option<Locked<'_, RANK, T>> {
-        let guard = without_poison(self.0.try_lock())?;
-        Some(Locked { guard, _held: order::Held::new() })
+        let _hold = Hold::try_take(&self.mutex)?;
+        Some(Locked { _hold, value: &self.value, _held: order::Held::new() })
+    }
+}
+
+/// A mutex that this thread has, until this is dropped. Its functions are not inlined: locks are taken in
+/// hundreds of places, and the standard library's code for it is large.
+#[derive(Debug)]
+struct Hold<'a>(ManuallyDrop<MutexGuard<'a, ()>>);
+
+impl<'a> Hold<'a> {
+    #[inline(never)]
+    fn take(mutex: &'a Mutex<()>) -> Self {
+        Hold(ManuallyDrop::new(mutex.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    #[inline(never)]
+    fn try_take(mutex: &'a Mutex<()>) -> Option<Self> {
+        without_poison(mutex.try_lock()).map(|guard| Hold(ManuallyDrop::new(guard)))
+    }
+}
+
+impl Drop for Hold<'_> {
+    #[inline(never)]
+    fn drop(&mut self) {
+        // SAFETY: once, and the guard is not used any more.
+        unsafe { ManuallyDrop::drop(&mut self.0) };
     }
 }
 
@@ -132,14 +165,14 @@ pub(crate) trait HeldAtFork {
     unsafe fn let_go(&'static self);
 }
 
-/// The guard of a lock for the length of a fork.
+/// The hold of a lock for the length of a fork.
 #[derive(Debug, Default)]
-struct AtFork<T: 'static>(UnsafeCell<Option<MutexGuard<'static, T>>>);
+struct AtFork(UnsafeCell<Option<Hold<'static>>>);
 
 // SAFETY: only the thread that has the lock touches it.
-unsafe impl<T: Send> Sync for AtFork<T> {}
+unsafe impl Sync for AtFork {}
 // SAFETY: as above; it is empty whenever the lock can be moved.
-unsafe impl<T: Send> Send for AtFork<T> {}
+unsafe impl Send for AtFork {}
 
 impl<const RANK: u8, T: Send> HeldAtFork for Ranked<RANK, T> {
     fn rank(&self) -> u8 {
@@ -147,15 +180,15 @@ impl<const RANK: u8, T: Send> HeldAtFork for Ranked<RANK, T> {
     }
 
     fn try_hold(&'static self) -> bool {
-        let Some(guard) = without_poison(self.0.try_lock()) else { return false };
+        let Some(hold) = Hold::try_take(&self.mutex) else { return false };
         // SAFETY: this thread has the lock.
-        unsafe { *self.1.0.get() = Some(guard) };
+        unsafe { *self.at_fork.0.get() = Some(hold) };
         true
     }
 
     unsafe fn let_go(&'static self) {
-        // SAFETY: the caller's contract: this thread has the lock, until the guard is dropped.
-        drop(unsafe { (*self.1.0.get()).take() });
+        // SAFETY: the caller's contract: this thread has the lock, until the hold is dropped.
+        drop(unsafe { (*self.at_fork.0.get()).take() });
     }
 }
 
@@ -170,20 +203,23 @@ fn without_poison<T>(tried: Result<T, TryLockError<T>>) -> Option<T> {
 /// A lock that is held; dropping it lets the next thread have it.
 #[derive(Debug)]
 pub(crate) struct Locked<'a, const RANK: u8, T> {
-    guard: MutexGuard<'a, T>,
+    value: &'a UnsafeCell<T>,
+    _hold: Hold<'a>,
     _held: order::Held<RANK>,
 }
 
 impl<const RANK: u8, T> Deref for Locked<'_, RANK, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        &self.guard
+        // SAFETY: this thread has the lock of this value, for as long as `self` lives.
+        unsafe { &*self.value.get() }
     }
 }
 
 impl<const RANK: u8, T> DerefMut for Locked<'_, RANK, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.guard
+        // SAFETY: as above, and nobody else borrows from `self`.
+        unsafe { &mut *self.value.get() }
     }
 }
 
@@ -225,8 +261,8 @@ impl<const RANK: u8, T> Once<RANK, T> {
     }
 }
 
-/// The loader is about to be asked: to open or close something, or for a symbol. (A walk
-/// through what is loaded takes another lock of its, which nobody holds for long.)
+/// The loader is about to be asked: to open or close something, or for a symbol. (A walk through
+/// what is loaded takes another of the loader's locks, which nobody holds for long.)
 #[inline(always)]
 pub(crate) fn before_asking_the_loader() {
     order::check_none_held();

@@ -8,7 +8,9 @@ const LONGEST: usize = 400;
 
 static SAID: AtomicU32 = AtomicU32::new(0);
 
-/// Writes `ggprof: ` and the parts, cut to a line.
+/// Writes `ggprof: ` and the parts, cut to a line. Not inlined: every entry point has a use of it.
+#[cold]
+#[inline(never)]
 pub(crate) fn say(parts: &[&[u8]]) {
     if SAID.fetch_add(1, Ordering::Relaxed) >= MOST_SENTENCES {
         return;

@@ -9,6 +9,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use crate::signals;
+
 /// Enough for a handful of system calls.
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -48,26 +50,14 @@ pub(crate) fn run(
         started: false,
         code: -1,
     };
-    with_signals_blocked(|| {
+    // The children must not run the program's signal handlers on the program's memory.
+    signals::while_blocked(|| {
         let silent = start(wait_for_program, &silent_stack, 0, &mut job);
         if silent > 0 {
             reap(silent, libc::__WCLONE);
         }
     });
     if job.started { Ok(job.code) } else { Err(NotStarted) }
-}
-
-/// The children must not run the program's signal handlers on the program's memory.
-fn with_signals_blocked(work: impl FnOnce()) {
-    // SAFETY: all-zero is a valid set, both are ours; this thread's mask only, and it
-    // is put back.
-    unsafe {
-        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-    }
 }
 
 /// A child that borrows our memory and sends `signal` when it ends. Returns when it has

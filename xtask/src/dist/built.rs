@@ -36,7 +36,8 @@ fn agent(target: &str) -> anyhow::Result<PathBuf> {
     if !shell::has_library_for(target) {
         bail!("Rust's library for {target} is missing: `rustup target add {target}`");
     }
-    shell::run(cargo("build", target, LOADED, "ggprof-agent")?.arg("--lib"))?;
+    let mut library = cargo("rustc", target, LOADED, "ggprof-agent")?;
+    shell::run(library.args(["--lib", "--crate-type", "cdylib"]))?;
     let agent = place(target, LOADED).join("libggprof_agent.so");
     needs::check(&agent)?;
     Ok(agent)

@@ -20,7 +20,8 @@ const MODULES: &[&[&str]] = &[
     &["config", "unwinder"],
     &["patch"],
     &["clock"],
-    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "set_once", "spawn"],
+    &["spawn"],
+    &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "set_once", "signals"],
 ];
 
 /// Each crate of the project with those of the others that it may depend on.

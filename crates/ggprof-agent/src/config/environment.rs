@@ -1,6 +1,6 @@
 //! The environment, copied when the agent is loaded, because the program may change its variables
 //! and its working directory later. The values are parsed only when the program uses ggml, which
-//! most processes never do. Nor do they allocate for it: the copy has a place of its own (`room`).
+//! most processes never do. Copying does not allocate either: the copy has a place of its own (`room`).
 
 mod room;
 
@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use ggprof_ggml::{PROFILE_VARIABLE, PROFILE_VARIABLE_IN_C};
 use ggprof_spool::place;
@@ -154,7 +153,7 @@ impl Environment {
         })
     }
 
-    pub(super) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, String> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.get(name) else { return Ok(None) };
         let number = value.to_str().and_then(|text| text.parse().ok());
         number

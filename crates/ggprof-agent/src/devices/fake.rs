@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use crate::config::Environment;
 use crate::lock::{HeldAtFork, Ranked, rank};
-use crate::observe::backends::Adopted;
+use crate::observe::adopted::Adopted;
 use crate::observe::device_api::DeviceApi;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::loaded_object::LoadedObject;

@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::clock;
+use crate::{clock, signals};
 
 /// How long each child may take, in milliseconds. A child that waits for a lock which a thread of
 /// the program held when the child was made waits for ever; the next one may not. A rehearsal takes
@@ -84,7 +84,8 @@ fn run_once<T: Copy>(
     limit: Duration,
     work: &impl Fn(*mut Stage<T>) -> T,
 ) -> Result<T, Failure> {
-    let status = with_signals_blocked(|| {
+    // No handler of the program's runs in the child, or between the child's end and our wait for it.
+    let status = signals::while_blocked(|| {
         let pid = match clone(0) {
             // Emulators of programs (qemu-user) make only children whose end sends a signal.
             -1 if is_refused() && ends_of_children_are_ignored() => clone(libc::SIGCHLD),
@@ -224,20 +225,6 @@ pub(crate) fn end_child() -> ! {
         // By number: exit handlers and the function of this name are the program's.
         // SAFETY: ends this process.
         unsafe { libc::syscall(libc::SYS_exit_group, 0) };
-    }
-}
-
-/// Keeps the program's handlers from running in the child, and between the child's end and our
-/// wait for it.
-fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
-    // SAFETY: all-zero is a valid set, both are ours; this thread's mask only, and it is put back.
-    unsafe {
-        let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let result = work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
-        result
     }
 }
 

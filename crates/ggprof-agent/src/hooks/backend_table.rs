@@ -1,4 +1,4 @@
-//! Stand-ins for functions of a backend's own table. `observe::backends` keeps the real ones; a
+//! Stand-ins for functions of a backend's own table. `observe::adopted` keeps the real ones; a
 //! stand-in is installed only after its real function was stored.
 
 use std::ffi::c_int;
@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use crate::clock;
 use crate::ffi::api::{GGML_STATUS_FAILED, Pointer};
 use crate::ffi::backend_table::{CpyTensorAsync, Free, GraphCompute, More, Synchronize, original};
-use crate::observe::backends::{self, Adopted};
+use crate::observe::adopted::Adopted;
+use crate::observe::backends;
 use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::copies::{self, Copied, Underway};
 use crate::observe::fail_open::guard;

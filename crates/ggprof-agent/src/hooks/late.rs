@@ -6,8 +6,8 @@ use super::{entry, opened, unloading};
 use crate::ffi::which_ggml;
 use crate::patch::{exports, got, loaded_object};
 
-/// The same for `ggprof attach`, where the agent's symbols are not searched at all. So the slots that
-/// lead to the loader's functions are changed as well: the agent must learn what is opened and closed.
+/// The same for `ggprof attach`, where the loader never finds the agent's symbols. So the slots that lead to
+/// the loader's functions are changed as well: the agent must learn what is opened and closed.
 pub(crate) fn lead_all_calls_here() {
     lead_calls_here();
     for object in loaded_object::all() {

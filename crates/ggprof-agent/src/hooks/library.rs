@@ -79,8 +79,8 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> HookedOps {
     hooked
 }
 
-/// Hooks libraries whose backends may have computed already, where that takes changes of code: later it
-/// would be too late (`standing`). Where slots do, the first graph is soon enough.
+/// Hooks libraries whose backends may have computed already, if that takes changes of code: later it would
+/// be too late (`standing`). Where slots are enough, a library is hooked with its first graph.
 pub(crate) fn hook_running() {
     for object in loaded_object::all() {
         let has_ops = || {
@@ -203,7 +203,8 @@ fn is_forward(name: &CStr) -> bool {
     name.to_bytes().starts_with(FORWARD_PREFIX)
 }
 
-/// Keeps the real function, then puts the stand-in in its place. The slot is bound, if it can be.
+/// Keeps the real function, then puts the stand-in in its place. False if the slot is not bound, or cannot
+/// be changed.
 pub(crate) fn replace(
     object: &LoadedObject,
     slot: &Slot<'_>,

@@ -66,7 +66,7 @@ pub(super) fn stand_ins() -> [(&'static CStr, usize); 2] {
     ]
 }
 
-/// Returns what is to answer: the loader's function, or ours that asks it.
+/// Returns the function that is to answer: the loader's, or one of ours that asks the loader.
 extern "C-unwind" fn before_symbol(
     handle: usize,
     name: *const c_char,
@@ -74,11 +74,11 @@ extern "C-unwind" fn before_symbol(
     number: u32,
 ) -> usize {
     let own = before_answer(number);
-    // SAFETY: this is about the call that we stand in for.
+    // SAFETY: `stack` is that of the call that we stand in for, which has not returned.
     if loaded_object::is_ours(unsafe { arch::caller_of(stack) }) {
         return own;
     }
-    // SAFETY: it asks for this name.
+    // SAFETY: the call asks for this name.
     match unsafe { asked_for::answer_to(handle, name) } {
         AnsweredBy::Loader => own,
         AnsweredBy::Us(_) => ours_if_it_leads_there as *const () as usize,
@@ -146,10 +146,10 @@ fn loaders_own(number: u32) -> usize {
     own.load(Ordering::Relaxed)
 }
 
-/// How often something was opened. To ask the loader for its own count takes a lock of its, and a
-/// child that is forked meanwhile could never ask again.
+/// How often something was opened. The loader has a count of its own, but asking for it takes one of the
+/// loader's locks, and a child that is forked meanwhile could never ask again.
 static OPENINGS: AtomicU32 = AtomicU32::new(0);
-/// The loader's counts of what was loaded and unloaded, when it was looked at last.
+/// The loader's counts of what was loaded and unloaded, as of the last look.
 #[unsafe(link_section = ".data.asleep")]
 static LOADED: AtomicU64 = AtomicU64::new(0);
 #[unsafe(link_section = ".data.asleep")]
@@ -180,7 +180,7 @@ pub(crate) fn look() {
         }
     }
     device_api::all().iter().for_each(|api| api.note_loaded());
-    // What was loaded meanwhile is looked at the next time.
+    // What is loaded from here on is looked at the next time.
     LOADED.store(loaded, Ordering::Release);
     UNLOADED.store(unloaded, Ordering::Release);
 }
@@ -247,7 +247,7 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
     }
 }
 
-/// What a ggml shows that is from before backends existed, and others show as well.
+/// What a ggml from before backends existed shows. Later ones show these functions as well.
 const ALL_THERE_WAS: [&CStr; 2] = [c"ggml_init", c"ggml_graph_compute"];
 
 /// A ggml from before backends existed calls none of the functions that the agent knows.

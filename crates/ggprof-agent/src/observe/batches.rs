@@ -142,7 +142,7 @@ impl BatchCall {
 
 /// A graph run of this thread is about to be written down, and with it the call that it is part of.
 pub(crate) fn note_run(this: &ThisThread, lane: &HeldLane<'_>) {
-    // SAFETY: it is this thread's, and removed from here before it is freed (`Call::end`).
+    // SAFETY: it is this thread's, and removed from here before it is freed (`BatchCall::end`).
     let Some(call) = (unsafe { this.call.get().as_ref() }) else { return };
     if !call.is_written.replace(true) {
         fault_point!();

@@ -1,12 +1,13 @@
 //! What the hooks of this thread have begun and not ended, the newest first: a call of libllama, a graph
 //! run, a split. A hook ends it when the real function returns or an exception passes.
 //!
-//! But a program may also leave ggml by `longjmp`, from a callback of its own: R, Lua and Postgres tell
+//! But a program may also leave ggml by `longjmp`, from a callback of its own: R, Lua and Postgres report
 //! errors in that way. Then the hook never goes on, and its stack is used for something else. So what
-//! was begun is kept apart from the stack, with where the hook's frame is. While a hook is under way,
-//! every call from inside of it has a frame further down. A hook that is not further down than another
-//! proves that the program has left that one, and ends what it had begun. One that is further down where
-//! hooks are rarely inside of each other looks whether the other's frame is still as it was.
+//! was begun is kept apart from the stack, together with the address of the hook's frame. While a hook is
+//! under way, every call from inside of it has a frame further down the stack. So if a hook's frame is not
+//! further down than that of an earlier one, the program has left the earlier one, and what that one had
+//! begun is ended. If it is further down, but hooks of these two kinds are rarely inside of each other, the
+//! earlier frame is looked at: has it changed, the program has left it.
 //!
 //! A program with several stacks for one thread may seem to have left a hook that is still under way.
 //! Then the hook finds, when it goes on, that there is nothing to end any more.
@@ -23,7 +24,7 @@ pub(crate) enum Kind {
     Split,
 }
 
-/// Further than the frames of one function of a scheduler's and the other that it calls.
+/// More than the distance between the frames of two functions of a scheduler, one of which calls the other.
 const NEAR: usize = 4096;
 
 /// A local variable of a hook, whose frame it marks for as long as it is there.
@@ -52,7 +53,7 @@ impl Mark {
 }
 
 impl Drop for Mark {
-    /// By a write that counts, so that the variable is there until then.
+    /// A volatile write, so that the compiler keeps the variable in memory until then.
     fn drop(&mut self) {
         // SAFETY: a field of this value.
         unsafe { ptr::write_volatile(&raw mut self.number, 0) };
@@ -60,8 +61,8 @@ impl Drop for Mark {
 }
 
 impl Frame {
-    /// Whether a hook with another frame shows that this one's has been left. `looks` where one inside
-    /// of it was.
+    /// Whether a hook with another frame shows that this frame was left. `looks`: one inside of this frame
+    /// was left, so this one is looked at, however usual it would be to be inside of it.
     #[inline(always)]
     fn is_left_for(&self, other: Frame, looks: bool) -> bool {
         if self.at <= other.at {
@@ -89,18 +90,19 @@ impl Frame {
 
 /// Something that a hook begins.
 pub(crate) trait CanBeLeft {
-    /// Ends it. The program is out of ggml, and may have freed all that it is about. Outside any guard.
+    /// Ends it. The program has left ggml, and may have freed everything that this value refers to. Called
+    /// outside any guard.
     fn left(self);
 }
 
-/// What all have in common, and come first in.
+/// What all entries begin with.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Head {
     frame: Frame,
     number: u64,
     outer: *mut Head,
-    /// To be called with this very head, which is gone then.
+    /// Called with this very head; frees its entry.
     leave: unsafe fn(*mut Head),
 }
 
@@ -175,7 +177,7 @@ impl<T: CanBeLeft> Begun<T> {
     }
 }
 
-/// Ends what was begun in frames that the program has left, as a hook with this frame shows. Outside
+/// Ends what was begun in frames that the program has left, as a hook with this frame shows. Called outside
 /// any guard.
 #[inline(always)]
 pub(crate) fn end_left(frame: Frame) {
@@ -225,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Not as the one of a mark: where it is does not matter.
+    /// With a frame at any address: no mark is needed for that.
     fn begin(at: usize, value: u8) -> Begun<u8> {
         let frame = Frame { at, number: 0, kind: Kind::Run };
         end_left(frame);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_of_the_time_and_what_is_lent() {
+    fn a_share_of_the_time_and_an_advance() {
         let mut budget = Budget::new(10);
         assert!(!budget.allows(1, 0, 5000), "the time begins here");
         assert!(budget.allows(5, 5, 5000));

@@ -40,7 +40,7 @@ struct KnownBuffers {
 struct Buffer {
     at: usize,
     id: u32,
-    facts: Facts,
+    facts: BufferFacts,
     /// The name of the first tensor in it.
     tensor: Vec<u8>,
     born_ns: u64,
@@ -49,7 +49,7 @@ struct Buffer {
 }
 
 /// What ggml says of a buffer.
-pub(super) struct Facts {
+pub(super) struct BufferFacts {
     bytes: u64,
     /// Where it is, of the host's memory; 0 where that is not known.
     base: usize,
@@ -88,7 +88,7 @@ impl Making {
         }
         let Some(api) = api_behind(real) else { return };
         fault_point!();
-        let Some(facts) = Facts::of(&api, buffer) else { return };
+        let Some(facts) = BufferFacts::of(&api, buffer) else { return };
         self.made = 1;
         fault_point!();
         let others_were_made = this.buffers_made.get() > 0;
@@ -107,7 +107,7 @@ impl Drop for Making {
     }
 }
 
-fn take_in(at: usize, facts: Facts, others_were_made: bool) {
+fn take_in(at: usize, facts: BufferFacts, others_were_made: bool) {
     let mut known = KNOWN_BUFFERS.lock();
     if let Some(buffer) = known.live.iter_mut().find(|buffer| buffer.at == at) {
         (buffer.facts, buffer.is_described) = (facts, false);
@@ -163,7 +163,7 @@ pub(crate) fn note_placed(this: &ThisThread, tensor: Pointer, real: usize) -> Op
 /// is known.
 pub(super) fn memory_at(lane: &HeldLane<'_>, address: usize) -> u16 {
     let holds = |buffer: &&Buffer| {
-        let Facts { base, bytes, .. } = buffer.facts;
+        let BufferFacts { base, bytes, .. } = buffer.facts;
         base != 0 && (address.wrapping_sub(base) as u64) < bytes
     };
     let known = KNOWN_BUFFERS.lock();
@@ -217,7 +217,7 @@ impl Buffer {
     }
 
     fn record(&self, lane: &HeldLane<'_>, died_ns: u64) -> Vec<u8> {
-        let Facts { bytes, usage, is_on_host, type_name, device, .. } = &self.facts;
+        let BufferFacts { bytes, usage, is_on_host, type_name, device, .. } = &self.facts;
         let mut interner = lane.recorder.interner();
         let head = layout::Buffer {
             usage: *usage,
@@ -235,10 +235,10 @@ impl Buffer {
     }
 }
 
-impl Facts {
+impl BufferFacts {
     /// Of a live buffer; `None` for one without memory, which programs use to
     /// try out what they would need.
-    pub(super) fn of(api: &Api, buffer: Pointer) -> Option<Facts> {
+    pub(super) fn of(api: &Api, buffer: Pointer) -> Option<BufferFacts> {
         let (size, get_type) =
             (api.ggml_backend_buffer_get_size?, api.ggml_backend_buffer_get_type?);
         // SAFETY: here and below a live buffer, its type and the type's device, which live longer
@@ -260,7 +260,7 @@ impl Facts {
         let device = api.ggml_backend_buft_get_device.map(|ask| unsafe { ask(buffer_type) });
         let is_on_host = is_on_host.unwrap_or(false);
         let base = api.ggml_backend_buffer_get_base.filter(|_| is_on_host);
-        Some(Facts {
+        Some(BufferFacts {
             bytes,
             // SAFETY: as above.
             base: base.map_or(0, |base| unsafe { base(buffer) } as usize),
@@ -273,8 +273,8 @@ impl Facts {
     }
 }
 
-/// The functions of the ggml behind one that makes buffers or tells of memory. Asked for without `Instance`, which
-/// needs a recording.
+/// The functions of the ggml that holds a function which makes buffers or tells of memory. Found without
+/// `Instance`, which needs a recording.
 pub(super) fn api_behind(real: usize) -> Option<Api> {
     let object = LoadedObject::containing(which_ggml::of_ggml(real))?;
     let found = (object.place(), loaded_object::unloads());

@@ -80,29 +80,18 @@ pub(crate) fn note_embeddings_read(this: &ThisThread, context: Pointer) {
         let Some((id, Some(call))) = its.map(|live| (live.id, live.unread.take())) else { return };
         (id, call)
     };
-    let read = Change::of_all(layout::CONTEXT_EMBEDDINGS_READ);
-    write_change(this, id, Change { other: call as i32, ..read });
+    let read = of_all_sequences(layout::CONTEXT_EMBEDDINGS_READ);
+    write_change(this, id, ContextChange { other: call as i32, ..read });
 }
 
-/// What a program did to a context or its memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Change {
-    /// `layout::CONTEXT_*`.
-    pub(crate) what: u8,
-    pub(crate) sequence: i32,
-    pub(crate) first: i32,
-    pub(crate) last: i32,
-    pub(crate) other: i32,
+/// A change that concerns all of a context: `what` is one of `layout::CONTEXT_*`.
+pub(crate) fn of_all_sequences(what: u8) -> ContextChange {
+    ContextChange { what, sequence: -1, first: -1, last: -1, ..Default::default() }
 }
 
-impl Change {
-    pub(crate) fn of_all(what: u8) -> Change {
-        Change { what, sequence: -1, first: -1, last: -1, other: 0 }
-    }
-}
-
-/// `handle` is that of a context or of its memory.
-pub(crate) fn note_change(this: &ThisThread, handle: Pointer, change: Change) {
+/// The program changed a context. `handle` is that of the context or of its memory; which context it is, and
+/// when it was changed, is filled in.
+pub(crate) fn note_change(this: &ThisThread, handle: Pointer, change: ContextChange) {
     if current::recording().is_some() {
         write_change(this, number_behind(handle), change);
     }
@@ -114,14 +103,10 @@ fn number_behind(handle: Pointer) -> u32 {
     contexts.live.iter().find(is_its).map_or(NONE, |live| live.id)
 }
 
-fn write_change(this: &ThisThread, context: u32, change: Change) {
+fn write_change(this: &ThisThread, context: u32, change: ContextChange) {
     fault_point!();
     this.with_lane(|lane| {
-        let Change { what, sequence, first, last, other } = change;
-        let ticks = clock::ticks();
-        let record =
-            ContextChange { what, context, sequence, first, last, other, ticks, reserved: 0 };
-        lane.put(&record.encode());
+        lane.put(&ContextChange { context, ticks: clock::ticks(), ..change }.encode());
     });
 }
 
@@ -129,7 +114,7 @@ fn write_change(this: &ThisThread, context: u32, change: Change) {
 pub(crate) fn note_trial(this: &ThisThread, context: Pointer, what: u8) {
     if current::recording().is_some() {
         number(context);
-        note_change(this, context, Change::of_all(what));
+        note_change(this, context, of_all_sequences(what));
     }
 }
 
@@ -139,6 +124,6 @@ pub(crate) fn note_free(this: &ThisThread, context: Pointer) {
     let number = number_behind(context);
     CONTEXTS.lock().live.retain(|live| live.context != context as usize);
     if current::recording().is_some() {
-        write_change(this, number, Change::of_all(layout::CONTEXT_FREED));
+        write_change(this, number, of_all_sequences(layout::CONTEXT_FREED));
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct Copied {
     pub(crate) may_be_pending: bool,
 }
 
-/// `of` is asked for the ggml that made the copy.
+/// Writes a copy down. `of` finds the copy of ggml that made it.
 pub(crate) fn note(
     this: &ThisThread,
     of: impl FnOnce(&HeldLane<'_>) -> Option<&'static Instance>,

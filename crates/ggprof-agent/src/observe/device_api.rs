@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use ggprof_spool::layout::CoveredWhy;
 
-use super::backends::Adopted;
+use super::adopted::Adopted;
 use super::this_thread::ThisThread;
 use crate::config::Environment;
 use crate::lock::HeldAtFork;
@@ -114,8 +114,8 @@ pub(crate) fn register(known: &'static [&'static dyn DeviceApi]) {
     REGISTERED.set(known);
 }
 
-/// Locks of one API that are held while the process forks. Without a list of them: nothing is
-/// allocated there.
+/// Locks of one API that are held while the process forks. An iterator and not a list, because nothing may
+/// be allocated there.
 pub(crate) fn fork_locks(
     api: &'static dyn DeviceApi,
 ) -> impl Iterator<Item = &'static dyn HeldAtFork> {

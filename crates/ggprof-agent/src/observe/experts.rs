@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 
 use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, ExpertCount, Why};
 
-use super::backends::Adopted;
+use super::adopted::Adopted;
 use super::coverage::{self, Subject};
 use super::host_numbers::{has_numbers, readable};
 use super::instance::Instance;
@@ -56,8 +56,8 @@ pub(crate) struct Choices {
     next_position: Cell<u32>,
 }
 
-/// The hooks that this thread runs into find its choices, until this is dropped; none in a split that
-/// has none, also if it is computed in the middle of another.
+/// Makes a split's choices known to the hooks on this thread, until this is dropped. A split without any
+/// hides those of a split in the middle of which it is computed.
 #[derive(Debug)]
 pub(super) struct Choosing {
     choices: Option<NonNull<Choices>>,
@@ -65,7 +65,7 @@ pub(super) struct Choosing {
 }
 
 impl Choosing {
-    /// Of nothing where no experts are used, or their numbers cannot be read.
+    /// Nothing is read where no experts are used, or their numbers cannot be read.
     pub(super) fn begin(
         this: &ThisThread,
         lane: &HeldLane<'_>,
@@ -108,7 +108,7 @@ impl Drop for Choosing {
     }
 }
 
-/// Where the numbers are to be read; `None` where nowhere.
+/// Where the numbers are to be read; `None` if nothing is to be read.
 fn plan(
     lane: &HeldLane<'_>,
     adopted: &Adopted,

@@ -17,7 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::this_thread::ThisThread;
 use crate::lock;
-use crate::recorder::current::{self, count_fault};
+use crate::recorder::children;
+use crate::recorder::current::count_fault;
 
 /// Runs `work`, or gives `otherwise` when we are already inside a guard on this
 /// thread or `work` panics.
@@ -29,7 +30,7 @@ pub(crate) fn guard<R>(otherwise: R, work: impl FnOnce(&ThisThread) -> R) -> R {
         }
         if lock::are_abandoned() {
             // This thread stays inside: nothing of the agent's runs on it any more.
-            current::count_if_lost();
+            children::count_if_lost();
             return otherwise;
         }
         let result = caught(otherwise, || work(this));
@@ -81,8 +82,9 @@ fn caught<R>(otherwise: R, work: impl FnOnce() -> R) -> R {
 const CANCEL_ENABLE: c_int = 0;
 const CANCEL_DISABLE: c_int = 1;
 
-/// Whether other threads can cancel this one from now on; gives what was so before.
-#[inline(always)]
+/// Whether other threads can cancel this one from now on; gives what was so before. Not inlined: every hook
+/// has two calls of it.
+#[inline(never)]
 fn set_cancelling(state: c_int) -> c_int {
     // It may unwind: a thread can ask to be cancelled at any moment, and the end of a guard is one.
     unsafe extern "C-unwind" {

@@ -6,13 +6,11 @@
 //! same of its sources, and how many nodes before it the sources were computed. The address of its
 //! data is no part of it, nor is the offset of a view: the place in a cache moves with every token.
 
-use std::collections::{HashMap, HashSet};
-
 use ggprof_spool::layout::{self, Source};
 
 use super::instance::Instance;
 use super::node;
-use crate::digest::{digest, mix};
+use crate::digest::{NumberMap, NumberSet, mix};
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::lane::HeldLane;
 
@@ -31,20 +29,20 @@ const NAME_BYTES: usize = 64;
 /// The nodes a lane has seen.
 #[derive(Debug, Default)]
 pub(crate) struct KnownNodes {
-    by_address: HashMap<usize, u32, std::hash::BuildHasherDefault<AddressHasher>>,
+    by_address: NumberMap<usize, u32>,
     remembered: Vec<Remembered>,
     ids: Vec<u32>,
     last_recalled: u32,
     pass: u32,
     last_shape: (u64, u32),
-    fusions: HashSet<u64, std::hash::BuildHasherDefault<AddressHasher>>,
+    fusions: NumberSet<u64>,
     /// The shape folded last, whose fusions are all written.
     fusions_written: u32,
     /// The graphs last described, by ggml's own number.
     numbered: [(u64, Recent); NUMBERED],
     next_numbered: usize,
     /// Shapes by their graph's fingerprint.
-    shapes: HashMap<u64, Recent, std::hash::BuildHasherDefault<AddressHasher>>,
+    shapes: NumberMap<u64, Recent>,
 }
 
 /// A shape found lately, and how often it was taken on its fingerprint alone.
@@ -340,27 +338,4 @@ fn leaves(tensor: Tensor<'_>, slots: u8, made_in_graph: u16) -> u64 {
         }
     }
     state
-}
-
-/// Addresses are multiples of 16 and near each other: one multiplication
-/// spreads them well enough.
-#[derive(Debug, Default)]
-pub(crate) struct AddressHasher(u64);
-
-impl std::hash::Hasher for AddressHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = digest(bytes);
-    }
-    #[inline(always)]
-    fn write_usize(&mut self, address: usize) {
-        self.write_u64(address as u64);
-    }
-    #[inline(always)]
-    fn write_u64(&mut self, number: u64) {
-        let wide = u128::from(number) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (wide as u64) ^ ((wide >> 64) as u64);
-    }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Instance {
 #[derive(Debug)]
 struct KnownInstances {
     instances: Vec<&'static Instance>,
-    /// Of copies that were probed before anything is recorded.
+    /// What probing told of copies before anything is recorded.
     foreseen: Vec<(Place, Findings)>,
     asked: Vec<(usize, &'static Instance)>,
     /// The loader's count of unloads when they were asked for.
@@ -100,7 +100,7 @@ impl Instance {
             layouts: probed.layouts.ok(),
             place: object.place(),
         }));
-        // Described before it can be found: what computes later refers to it.
+        // Described before it can be found: later records refer to the description.
         instance.write(lane, &object, &probed, &names);
         fault_point!();
         known.instances.push(instance);
@@ -244,7 +244,7 @@ impl KnownInstances {
         Some(self.foreseen.swap_remove(at).1).filter(Findings::are_whole)
     }
 
-    /// The copy in an object, which the function leads to; remembered.
+    /// The copy in an object that the function leads to. Remembers that for the function.
     fn find(&mut self, object: &LoadedObject, function: usize) -> Option<&'static Instance> {
         let place = object.place();
         let same = |seen: &&&Instance| seen.place == place;
@@ -315,11 +315,11 @@ fn name_of_links_end(library: &LoadedObject) -> Vec<u8> {
     name.map_or_else(|| file_name(library), |name| name.as_encoded_bytes().to_vec())
 }
 
-/// Its function of this name, which newer ones have (2026).
+/// The function that tells its version. Newer ones have it (2026).
 fn llama_version(libllama: &LoadedObject) -> Says {
     let scope = Scope::of(&libllama.name)?;
     let [version, decode] = [c"llama_version", c"llama_decode"].map(|name| scope.find(name));
-    // A function of this name in another library is another one.
+    // Another library may have a function of this name, with another meaning.
     let is_its_own = libllama.holds_code(version) && libllama.holds_code(decode);
     // SAFETY: an address of code; whether the function is of this type is tried out (`versions`).
     is_its_own.then(|| unsafe { std::mem::transmute::<usize, Says>(version) })?
@@ -333,7 +333,7 @@ pub(crate) fn file_name(object: &LoadedObject) -> Vec<u8> {
     path.rsplit(|&b| b == b'/').next().unwrap_or_default().to_vec()
 }
 
-/// Where the file is that an object was loaded from; empty where nobody tells.
+/// Where the file is that an object was loaded from; empty if that is not known.
 pub(super) fn file_path(object: &LoadedObject) -> Vec<u8> {
     let Some(file) = object.file() else { return Vec::new() };
     // The kernel's link to the program leads to its name.

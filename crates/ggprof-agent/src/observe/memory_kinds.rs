@@ -3,7 +3,7 @@
 
 use ggprof_spool::layout::{self, MEMORY_ON_HOST};
 
-use super::buffers::Facts;
+use super::buffers::BufferFacts;
 use super::instance::Instance;
 use crate::digest::{digest, mix};
 use crate::fault::fault_point;
@@ -24,11 +24,11 @@ pub(super) fn of_buffer(lane: &HeldLane<'_>, instance: &Instance, buffer: Pointe
     if buffer.is_null() {
         return 0;
     }
-    Facts::of(&instance.api, buffer).map_or(0, |facts| number(lane, &facts))
+    BufferFacts::of(&instance.api, buffer).map_or(0, |facts| number(lane, &facts))
 }
 
-pub(super) fn number(lane: &HeldLane<'_>, facts: &Facts) -> u16 {
-    let Facts { usage, is_on_host, type_name, device, .. } = facts;
+pub(super) fn number(lane: &HeldLane<'_>, facts: &BufferFacts) -> u16 {
+    let BufferFacts { usage, is_on_host, type_name, device, .. } = facts;
     let flags = if *is_on_host { MEMORY_ON_HOST } else { 0 };
     let identity =
         mix(mix(digest(type_name), digest(device)), u64::from(*usage) << 8 | u64::from(flags));

@@ -3,7 +3,7 @@
 //! * `this_thread`, `fail_open`: what is kept per thread, and the guard around all that is done;
 //! * `lane_memory`: what is known of nodes and copies, kept per lane;
 //! * `instance`: a copy of ggml in this process;
-//! * `backends`, `backend_facts`, `schedulers`: its long-lived objects;
+//! * `backends`, `adopted`, `backend_facts`, `schedulers`: its long-lived objects;
 //! * `buffers`: the memory that tensors are in;
 //! * `backend_hooks`: what is put into them;
 //! * `batches`, `built_batches`, `contexts`: what the program hands to libllama, and its memory;
@@ -24,6 +24,7 @@
 //! * `serialize`: one node at a time, when asked for;
 //! * `transfers`: bytes to and from other machines.
 
+pub(crate) mod adopted;
 mod backend_facts;
 pub(crate) mod backend_hooks;
 pub(crate) mod backends;

@@ -1,9 +1,8 @@
 //! Where in a graph the nodes of one op are. Graphs repeat, so that is found out once for each shape.
 
-use std::collections::HashMap;
-
 use super::instance::Instance;
 use super::node;
+use crate::digest::NumberMap;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 
 /// Shapes that a lane remembers.
@@ -12,7 +11,7 @@ const MOST_SHAPES: usize = 1 << 12;
 /// Positions of the nodes of one op, by shape.
 #[derive(Debug, Default)]
 pub(super) struct NodesOfOp {
-    by_shape: HashMap<u32, Box<[u32]>>,
+    by_shape: NumberMap<u32, Box<[u32]>>,
     /// The shape that was asked for last, if it has no node of the op.
     without: u32,
 }

@@ -16,7 +16,6 @@
 //! pass the question on one day. A child shares the program's connections, so its question would be
 //! sent in the middle of what the program sends; and one of the program's own would wait for the network.
 
-use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{
@@ -24,7 +23,8 @@ use ggprof_spool::layout::{
     CoveredWhy, Why,
 };
 
-use super::backends::{self, Adopted};
+use super::adopted::Adopted;
+use super::backends;
 use super::coverage::{self, Subject};
 use super::devices;
 use super::instance::Instance;
@@ -32,6 +32,7 @@ use super::lane_memory::LaneMemory;
 use super::memory_kinds;
 use super::node;
 use super::this_thread::ThisThread;
+use crate::digest::NumberSet;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Pointer};
 use crate::ffi::probe;
@@ -53,7 +54,7 @@ pub(super) struct KnownPlacements {
     devices: Vec<&'static Adopted>,
     /// Shapes whose nodes are all written, by the backend that computed them, and the last of
     /// these.
-    written: HashSet<(u32, u32)>,
+    written: NumberSet<(u32, u32)>,
     last_written: (u32, u32),
 }
 
@@ -172,7 +173,7 @@ fn try_out(
     let api = &instance.api;
     let is_remote = || devices::is_remote(instance, devices::device_of(instance, asked.0));
     if is_same && is_remote() {
-        // Nothing is missing that could be had: coverage says nothing of it.
+        // Coverage says nothing about this: the answers could not be had in any way.
         device.asking().store(REFUSED, Ordering::Release);
         return false;
     }

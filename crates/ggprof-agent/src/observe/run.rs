@@ -14,6 +14,7 @@ use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::recorder::admission::Admission;
+use crate::recorder::children;
 use crate::recorder::current;
 use crate::recorder::gate::UNRECORDED;
 use crate::recorder::lane::HeldLane;
@@ -59,8 +60,8 @@ impl Drop for ThreadInRun {
 }
 
 impl Run {
-    /// `None` inside another run: then the call belongs to that. So it does inside an op of one, which
-    /// is another thread's where a worker computes it.
+    /// `None` inside another run: then the call belongs to that run. The same inside an op of a run, which
+    /// may be another thread's if this is a worker.
     pub(crate) fn begin(this: &ThisThread, frame: Frame, scheduler: Pointer) -> Option<Run> {
         let recorder = current::recording_or_forked()?;
         if this.is_in_run() || this.is_in_op() {
@@ -69,7 +70,7 @@ impl Run {
         let ticks = clock::ticks();
         let Some((admission, number)) = recorder.admit_run() else {
             // A child for which no fork handler ran.
-            return current::in_child().and(None);
+            return children::in_child().and(None);
         };
         fault_point!();
         this.scheduler.set(scheduler as usize);
@@ -116,7 +117,7 @@ impl Drop for Run {
 }
 
 impl CanBeLeft for InRun {
-    /// When is not known: it was still there when it was last seen.
+    /// When the program left it is not known. It counts as under way until it was last seen.
     fn left(self) {
         let ticks = ThisThread::with(|this| this.last_seen.get());
         self.end(UNWOUND, ticks);

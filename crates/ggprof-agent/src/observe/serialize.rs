@@ -9,7 +9,7 @@
 
 use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 
-use super::backends::Adopted;
+use super::adopted::Adopted;
 use super::fail_open;
 use super::node;
 use super::split::Split;

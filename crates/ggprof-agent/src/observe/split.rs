@@ -3,7 +3,7 @@
 
 use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
 
-use super::backends::Adopted;
+use super::adopted::Adopted;
 use super::begun::{Begun, CanBeLeft, Frame};
 use super::device_api::{self, DeviceSplit};
 use super::experts::Choosing;
@@ -155,7 +155,7 @@ impl CanBeLeft for Recorded {
             let seen = lane.slot().logs().map(ThreadLog::last_seen);
             let end = seen.fold(self.start, u64::max);
             this.last_seen.set(end);
-            let folded = fold::write_ops(lane, self.folded(UNWOUND, end), |_, _| {});
+            let folded = fold::write_ops(lane, self.folded(UNWOUND, end), &mut |_, _| {});
             fault_point!();
             self.put_end(UNWOUND, end, folded, self.begin_cost);
         });
@@ -275,9 +275,9 @@ impl Recorded {
         let folded = match (ticking, self.instance) {
             (Some(ticking), Some(instance)) => {
                 let (nodes, _) = nodes_of(instance, self.graph);
-                ticks::write_ops(lane, split, ticking.ticks(), instance, nodes, on_fused)
+                ticks::write_ops(lane, split, ticking.ticks(), instance, nodes, &mut on_fused)
             }
-            _ => fold::write_ops(lane, split, on_fused),
+            _ => fold::write_ops(lane, split, &mut on_fused),
         };
         fault_point!();
         if status == 0 {

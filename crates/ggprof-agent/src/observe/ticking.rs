@@ -12,7 +12,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::backends;
+use super::adopted;
 use super::this_thread::ThisThread;
 use super::ticks::Ticks;
 use crate::clock;
@@ -29,18 +29,19 @@ pub(crate) type Setter = unsafe extern "C-unwind" fn(Pointer, Option<AbortCallba
 
 /// The program's own callback for a backend.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Programs {
+pub(crate) struct ProgramCallback {
     backend: usize,
     callback: AbortCallback,
     data: usize,
 }
 
 /// The callbacks of live backends.
-static PROGRAMS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<Programs>> = Ranked::new(Vec::new());
+static PROGRAM_CALLBACKS: Ranked<{ rank::ABORT_CALLBACKS }, Vec<ProgramCallback>> =
+    Ranked::new(Vec::new());
 
 /// For holding it during a fork.
 pub(crate) fn fork_lock() -> &'static dyn HeldAtFork {
-    &PROGRAMS
+    &PROGRAM_CALLBACKS
 }
 /// How often a callback was set.
 static CALLBACK_CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -64,7 +65,7 @@ impl Ticking {
         backend: Pointer,
         nodes: usize,
     ) -> Ticking {
-        let ticks = Ticks::with_room_for(nodes, this, programs(backend as usize));
+        let ticks = Ticks::with_room_for(nodes, this, program_callback(backend as usize));
         let ticking = Ticking { setter, backend, ticks: NonNull::from(Box::leak(ticks)) };
         // SAFETY: the caller's contract; the ticks live until the callback is out again.
         unsafe { setter(backend, Some(tick), ticking.ticks.as_ptr().cast()) };
@@ -95,7 +96,7 @@ impl Ticking {
     fn put_back(&self) {
         loop {
             let changes = CALLBACK_CHANGES.load(Ordering::Acquire);
-            let own = programs(self.backend as usize);
+            let own = program_callback(self.backend as usize);
             let callback = own.map(|own| own.callback);
             let data = own.map_or(0, |own| own.data) as *mut c_void;
             // SAFETY: `begin`'s contract; what the program gave ggml before, or nothing.
@@ -122,31 +123,35 @@ unsafe extern "C-unwind" fn tick(ticks: *mut c_void) -> bool {
     // SAFETY: in ggml's hands for as long as `Ticking` lives.
     let ticks = unsafe { &*ticks.cast::<Ticks>() };
     ThisThread::with(|this| ticks.note(this, clock::ticks()));
-    match ticks.programs {
+    match ticks.program_callback {
         // SAFETY: what the program gave ggml to call, with its own data.
         Some(own) => unsafe { (own.callback)(own.data as *mut c_void) },
         None => false,
     }
 }
 
-fn programs(backend: usize) -> Option<Programs> {
-    let all = PROGRAMS.lock();
+fn program_callback(backend: usize) -> Option<ProgramCallback> {
+    let all = PROGRAM_CALLBACKS.lock();
     all.iter().find(|own| own.backend == backend).copied()
 }
 
 /// The program sets its callback; the caller then passes it on.
-pub(crate) fn note_programs(backend: Pointer, callback: Option<AbortCallback>, data: *mut c_void) {
-    let mut all = PROGRAMS.lock();
+pub(crate) fn note_program_callback(
+    backend: Pointer,
+    callback: Option<AbortCallback>,
+    data: *mut c_void,
+) {
+    let mut all = PROGRAM_CALLBACKS.lock();
     all.retain(|own| own.backend != backend as usize);
     if let Some(callback) = callback {
-        all.push(Programs { backend: backend as usize, callback, data: data as usize });
+        all.push(ProgramCallback { backend: backend as usize, callback, data: data as usize });
     }
     CALLBACK_CHANGES.fetch_add(1, Ordering::Release);
 }
 
 /// The program frees a backend: whatever is at its address later has no callback yet.
 pub(crate) fn forget(backend: Pointer) {
-    note_programs(backend, None, std::ptr::null_mut());
+    note_program_callback(backend, None, std::ptr::null_mut());
 }
 
 /// The real setter of the library that holds the backend's functions. It is found
@@ -156,7 +161,7 @@ pub(crate) fn setter_of(backend: Pointer) -> Option<Setter> {
     if backend.is_null() {
         return None;
     }
-    setter_in(&LoadedObject::containing(backends::get_name_of(backend))?)
+    setter_in(&LoadedObject::containing(adopted::get_name_of(backend))?)
 }
 
 pub(crate) fn setter_in(object: &LoadedObject) -> Option<Setter> {

@@ -10,7 +10,7 @@ use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
 use super::instance::Instance;
 use super::node;
 use super::this_thread::ThisThread;
-use super::ticking::Programs;
+use super::ticking::ProgramCallback;
 use crate::ffi::tensor::{Tensor, TensorLayout};
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
@@ -23,17 +23,17 @@ pub(crate) struct Ticks {
     count: Cell<usize>,
     thread: *const ThisThread,
     /// The callback that the program itself wants called.
-    pub(crate) programs: Option<Programs>,
+    pub(crate) program_callback: Option<ProgramCallback>,
 }
 
 impl Ticks {
     pub(crate) fn with_room_for(
         nodes: usize,
         thread: &ThisThread,
-        programs: Option<Programs>,
+        program_callback: Option<ProgramCallback>,
     ) -> Box<Ticks> {
         let moments = vec![Cell::new(0); nodes].into_boxed_slice();
-        Box::new(Ticks { moments, count: Cell::new(0), thread, programs })
+        Box::new(Ticks { moments, count: Cell::new(0), thread, program_callback })
     }
 
     /// Runs inside ggml's loop: never allocates.
@@ -73,7 +73,7 @@ pub(crate) fn write_ops(
     ticks: &Ticks,
     instance: &Instance,
     nodes: &[*const u8],
-    mut on_fused: impl FnMut(u32, u32),
+    on_fused: &mut dyn FnMut(u32, u32),
 ) -> Folded {
     let Some((layout, _)) = &instance.layouts else { return Folded::default() };
     let traits = traits_of(instance, layout, nodes);

@@ -15,7 +15,10 @@ use crate::recorder::lane::HeldLane;
 
 /// Connections at once; more are not followed. ggml has up to 16 servers.
 const CONNECTIONS: usize = 64;
-const FREE: i32 = -1;
+/// Nobody uses the entry, or it is being filled. (Zero for the first, so that the table takes no room in
+/// the library's file.)
+const FREE: i32 = 0;
+const CLAIMED: i32 = -1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
@@ -25,7 +28,8 @@ pub(crate) enum Way {
 
 /// An open connection of the program.
 struct Connection {
-    fd: AtomicI32,
+    /// The descriptor plus one, or one of the marks below.
+    holder: AtomicI32,
     id: AtomicU64,
     ports: AtomicU32,
     /// It was seen from its beginning, so the counts are those of the whole connection.
@@ -36,7 +40,7 @@ struct Connection {
 
 static ALL: [Connection; CONNECTIONS] = [const {
     Connection {
-        fd: AtomicI32::new(FREE),
+        holder: AtomicI32::new(FREE),
         id: AtomicU64::new(0),
         ports: AtomicU32::new(0),
         is_whole: AtomicBool::new(false),
@@ -55,36 +59,38 @@ pub(crate) fn begin(fd: c_int) {
 /// A descriptor is about to be closed.
 pub(crate) fn end(fd: c_int) {
     if let Some(known) = find(fd) {
-        known.fd.store(FREE, Ordering::Release);
+        known.holder.store(FREE, Ordering::Release);
     }
 }
 
-/// Numbers below zero are no descriptors, whatever the program passes: they mark places.
 fn find(fd: c_int) -> Option<&'static Connection> {
-    ALL.iter().filter(|_| fd >= 0).find(|it| it.fd.load(Ordering::Acquire) == fd)
+    let wanted = held_by(fd)?;
+    ALL.iter().find(|it| it.holder.load(Ordering::Acquire) == wanted)
 }
 
-/// Gives a connection a free place. It is used by one thread until it is shared.
+/// The mark of an entry for this descriptor. Numbers below zero are no descriptors, whatever the program
+/// passes.
+fn held_by(fd: c_int) -> Option<i32> {
+    (fd >= 0).then(|| fd.wrapping_add(1))
+}
+
+/// Gives a connection a free entry. Only this thread knows the entry until it has its descriptor.
 fn take(fd: c_int, is_whole: bool) -> Option<&'static Connection> {
-    let (id, ports) = identity(fd)?;
+    let ((id, ports), held) = (identity(fd)?, held_by(fd)?);
+    let order = Ordering::AcqRel;
     for place in &ALL {
-        let claimed =
-            place.fd.compare_exchange(FREE, CLAIMED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if claimed {
+        if place.holder.compare_exchange(FREE, CLAIMED, order, Ordering::Relaxed).is_ok() {
             place.id.store(id, Ordering::Relaxed);
             place.ports.store(ports, Ordering::Relaxed);
             place.is_whole.store(is_whole, Ordering::Relaxed);
             place.sent.store(0, Ordering::Relaxed);
             place.received.store(0, Ordering::Relaxed);
-            place.fd.store(fd, Ordering::Release);
+            place.holder.store(held, Ordering::Release);
             return Some(place);
         }
     }
     None
 }
-
-/// Being filled.
-const CLAIMED: i32 = -2;
 
 /// A call that moved bytes has returned; `moved` is what it returned.
 pub(crate) fn note(this: &ThisThread, fd: c_int, way: Way, moved: isize, start: u64) -> Option<()> {
@@ -195,6 +201,6 @@ mod tests {
             end(fd);
             assert!(find(fd).is_none());
         }
-        assert!(find(FREE).is_none() && find(CLAIMED).is_none());
+        assert!(find(-1).is_none() && find(-2).is_none());
     }
 }

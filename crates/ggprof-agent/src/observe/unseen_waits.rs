@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, Why};
 
-use super::backends::Adopted;
+use super::adopted::Adopted;
 use super::coverage::{self, Subject};
 use crate::recorder::lane::HeldLane;
 

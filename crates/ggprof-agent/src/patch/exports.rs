@@ -87,7 +87,7 @@ impl Listed<'_> {
     }
 }
 
-/// Shows all objects, until one is what was looked for; whether there is one. None is closed meanwhile.
+/// Whether one of the loaded objects is wanted. None is closed meanwhile.
 pub(crate) fn any(mut is_wanted: impl FnMut(Listed<'_>) -> bool) -> bool {
     let mut found = false;
     search(c"", |object| {

@@ -132,7 +132,8 @@ impl InlineHooks {
         Ok(())
     }
 
-    /// Whether they still wait for every thread to stand. They are to be dropped then: that will not be.
+    /// The changes of code will not be made. Whether these hooks still wait for them: then they are to be
+    /// dropped.
     pub(crate) fn give_up_waiting(&mut self) -> bool {
         let is_as_before = |jump: &Jump| {
             let object = LoadedObject::containing(jump.at);

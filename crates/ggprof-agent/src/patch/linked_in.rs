@@ -55,7 +55,7 @@ pub(crate) fn forget_closed() -> Vec<Place> {
     closed
 }
 
-/// Forgets hooks for which code would have to be changed and will not be.
+/// Forgets hooks that wait for changes of code: these will not be made.
 pub(crate) fn give_up_waiting() {
     WITH_GGML_LINKED_IN.lock().retain_mut(|hooked| !hooked.hooks.give_up_waiting());
 }

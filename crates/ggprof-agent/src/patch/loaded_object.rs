@@ -105,7 +105,7 @@ impl LoadedObject {
     }
 }
 
-/// The same of an object of which only this is known.
+/// The same for an object of which only its base and the addresses in it are known.
 pub(crate) fn is_of_the_system(base: usize, holds: impl FnOnce(usize) -> bool) -> bool {
     // SAFETY: questions to the system.
     let [loader, vdso] =
@@ -116,8 +116,8 @@ pub(crate) fn is_of_the_system(base: usize, holds: impl FnOnce(usize) -> bool) -
         || (vdso != 0 && base == vdso)
 }
 
-/// What the kernel started. Without /proc it is known by the path it was started with, if that
-/// means the same wherever the program has gone since.
+/// The file that the kernel started. Without /proc it is known by the path that it was started with, if
+/// that is absolute: the program may have changed its directory since.
 fn program_file() -> Option<PathBuf> {
     let known = PathBuf::from("/proc/self/exe");
     if known.exists() {

@@ -15,7 +15,7 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// The thread that collects changes; 0 for none.
 static COLLECTING: AtomicI32 = AtomicI32::new(0);
-/// All changes, as long as the hooks that they lead to exist.
+/// All changes whose hooks still exist.
 static COLLECTED: Ranked<{ rank::STANDING }, Vec<Change>> = Ranked::new(Vec::new());
 /// What was loaded when ggprof attached.
 static RUNNING: OnceLock<Vec<Place>> = OnceLock::new();

@@ -33,7 +33,7 @@ impl Drop for Admission<'_> {
     }
 }
 
-/// Records of admitted runs are still to come. There is one of these at a time.
+/// While this value lives, records of admitted runs are still to come. There is one at a time.
 #[derive(Debug)]
 pub(crate) struct Owed<'r>(&'r Recorder);
 

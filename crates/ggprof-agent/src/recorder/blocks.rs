@@ -6,7 +6,7 @@
 //! the next. The blocks of an epoch's descriptions are free when no block of events is left that
 //! was begun in this epoch or before.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::lane::LANES;
 
@@ -27,8 +27,8 @@ pub(crate) struct Ring {
     events: VecDeque<Taken>,
     /// Blocks of descriptions with their epochs, oldest first.
     definitions: VecDeque<(u32, u32)>,
-    /// How many blocks of events there are of each epoch.
-    users: BTreeMap<u32, usize>,
+    /// Epochs of which there are blocks of events, with how many. There are few.
+    users: Vec<(u32, usize)>,
     /// The block each lane writes to.
     current: [Option<u32>; LANES],
 }
@@ -47,7 +47,7 @@ impl Ring {
             free: Vec::new(),
             events: VecDeque::new(),
             definitions: VecDeque::new(),
-            users: BTreeMap::new(),
+            users: Vec::new(),
             current: [None; LANES],
         }
     }
@@ -103,8 +103,12 @@ impl Ring {
     }
 
     fn count(&mut self, wanted: BlockUse) {
-        if wanted.lane.is_some() {
-            *self.users.entry(wanted.epoch).or_default() += 1;
+        if wanted.lane.is_none() {
+            return;
+        }
+        match self.users.iter_mut().find(|(epoch, _)| *epoch == wanted.epoch) {
+            Some((_, blocks)) => *blocks += 1,
+            None => self.users.push((wanted.epoch, 1)),
         }
     }
 
@@ -115,10 +119,10 @@ impl Ring {
     }
 
     fn remove_user(&mut self, epoch: u32) {
-        if let Some(users) = self.users.get_mut(&epoch) {
-            *users -= 1;
-            if *users == 0 {
-                self.users.remove(&epoch);
+        if let Some(place) = self.users.iter().position(|(known, _)| *known == epoch) {
+            self.users[place].1 -= 1;
+            if self.users[place].1 == 0 {
+                self.users.swap_remove(place);
             }
         }
     }
@@ -127,7 +131,8 @@ impl Ring {
     fn leave(&mut self, epoch: u32) {
         self.remove_user(epoch);
         let Some(&(_, newest)) = self.definitions.back() else { return };
-        let needed = self.users.keys().next().map_or(newest, |&oldest| oldest.min(newest));
+        let oldest_used = self.users.iter().map(|(epoch, _)| *epoch).min();
+        let needed = oldest_used.map_or(newest, |oldest| oldest.min(newest));
         while let Some(&(index, epoch)) = self.definitions.front()
             && epoch < needed
         {

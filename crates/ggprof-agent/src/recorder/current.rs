@@ -12,10 +12,10 @@
 //!                                                     └──▶ Child ──▶ Recording, for itself
 //! ```
 //!
-//! What leads from one to the next is told in `lifecycle`. Within `Recording`, `gate` says whether
-//! anything is written just now.
+//! `lifecycle` says which events lead from one state to the next, and `children` what a forked child does.
+//! Within `Recording`, `gate` says whether anything is written just now.
 //!
-//! No state is ever left to the left again in one process, so a relaxed load suffices.
+//! A process never returns to an earlier state, so a relaxed load suffices.
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -24,35 +24,34 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, O
 use ggprof_spool::layout::{Control, LossKind, StopReason};
 
 use super::thread_log::ThreadLog;
-use super::{Recorder, toggle_signal};
+use super::{Recorder, children, toggle_signal};
 use crate::config::{Config, Environment, Purpose};
-use crate::ffi::loader;
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::set_once::SetOnce;
-use crate::{clock, lock, quiet_log, unwinder};
+use crate::{clock, quiet_log, unwinder};
 
 const INERT: u8 = 0;
-const ARMED: u8 = 1;
-const RECORDING: u8 = 2;
-const OFF: u8 = 3;
+pub(super) const ARMED: u8 = 1;
+pub(super) const RECORDING: u8 = 2;
+pub(super) const OFF: u8 = 3;
 const LATE: u8 = 4;
-const FORKED: u8 = 5;
-const CHILD: u8 = 6;
-const LOST: u8 = 7;
+pub(super) const FORKED: u8 = 5;
+pub(super) const CHILD: u8 = 6;
+pub(super) const LOST: u8 = 7;
 
 /// A single fault may be one odd graph; several are a fault of ours.
 const MOST_FAULTS: u32 = 3;
 
 #[unsafe(link_section = ".data.asleep")]
-static STATE: AtomicU8 = AtomicU8::new(INERT);
+pub(super) static STATE: AtomicU8 = AtomicU8::new(INERT);
 /// What the process was started with, where that asks for a recording.
 #[unsafe(link_section = ".data.asleep")]
 static ENVIRONMENT: SetOnce<Environment> = SetOnce::new();
 /// What it means; `None` where that could not be understood.
-static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
+pub(super) static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 #[unsafe(link_section = ".data.asleep")]
 static DUTIES: SetOnce<Duties> = SetOnce::new();
-/// That of this process, or of the parent that forked it; never freed.
+/// The recorder of this process, or of the parent that forked it; never freed.
 #[unsafe(link_section = ".data.asleep")]
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
 /// Held while a recorder is made.
@@ -62,7 +61,8 @@ static FAULTS: AtomicU32 = AtomicU32::new(0);
 /// The process for which a recording was asked; its forked children have another number.
 #[unsafe(link_section = ".data.asleep")]
 static ASKED_PROCESS: AtomicU32 = AtomicU32::new(0);
-/// When a program that ran already was to be recorded, by the system's clock; 0 for another one.
+/// When a recording of a program that was already running was asked for, by `CLOCK_MONOTONIC`; 0 in a
+/// program that was started with the agent.
 static UNDER_WAY_NS: AtomicU64 = AtomicU64::new(0);
 /// Whether the first recording waits until code is changed (`Recorder::hold`).
 static IS_HELD: AtomicBool = AtomicBool::new(false);
@@ -97,8 +97,8 @@ pub(crate) fn arm_with(config: Config, duties: Duties) {
     }
 }
 
-/// The same for `ggprof attach`: whichever thread makes the recording, it begins when that opens the
-/// gate, or is released.
+/// The same for `ggprof attach`. Whichever thread makes the recording, nothing is recorded until
+/// `ggprof attach` opens the gate or the recording is released.
 pub(crate) fn arm_held(config: Config, duties: Duties) {
     IS_HELD.store(true, Ordering::Relaxed);
     arm_with(config, duties);
@@ -124,7 +124,7 @@ pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// Begins no recording any more, where there is none.
+/// If there is no recording yet, there will be none.
 pub(crate) fn give_up() {
     let _alone = MAKING.lock();
     if STATE.load(Ordering::Relaxed) == ARMED {
@@ -188,21 +188,13 @@ pub(crate) fn is_understood_and_on() -> bool {
 
 /// Whether anything can be recorded, now or later.
 pub(crate) fn is_on() -> bool {
-    settle_in_child();
+    children::settle();
     matches!(STATE.load(Ordering::Relaxed), ARMED | RECORDING | CHILD)
 }
 
 /// Whether nothing of this process is recorded, as things stand: hooks have nothing to do then.
 pub(crate) fn is_out() -> bool {
     matches!(STATE.load(Ordering::Relaxed), INERT | LATE | OFF)
-}
-
-/// Whether a forked child can be recorded is decided when it first matters: most never use ggml.
-fn settle_in_child() {
-    if STATE.load(Ordering::Relaxed) == FORKED {
-        let next = if loader::can_be_asked() { CHILD } else { LOST };
-        STATE.store(next, Ordering::Relaxed);
-    }
 }
 
 /// Thousandths of the time that sampling a device may take.
@@ -230,47 +222,23 @@ pub(crate) fn recorder() -> Option<&'static Recorder> {
 pub(crate) fn start_recording() -> Option<&'static Recorder> {
     match STATE.load(Ordering::Relaxed) {
         ARMED | FORKED | CHILD => begin(),
-        LOST => count_lost(),
+        LOST => children::count_lost(),
         _ => {}
     }
     recording()
 }
 
-/// The same where only a forked child has something to start: the program computes.
+/// The recorder, where recording is going on; in a forked child that computes for the first time it is
+/// started now.
 pub(crate) fn recording_or_forked() -> Option<&'static Recorder> {
-    recording().or_else(in_child)
+    recording().or_else(children::in_child)
 }
 
 #[cold]
-pub(crate) fn in_child() -> Option<&'static Recorder> {
-    match STATE.load(Ordering::Relaxed) {
-        FORKED | CHILD => begin(),
-        LOST => count_lost(),
-        _ => {}
-    }
-    recording()
-}
-
-/// This child uses ggml and cannot be recorded, which it says once. It takes no lock for that: the
-/// locks may be held by threads of its parent's.
-#[cold]
-fn count_lost() {
-    if STATE.compare_exchange(LOST, OFF, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        return;
-    }
-    match recorder() {
-        Some(parent) => parent.count_child(),
-        None => quiet_log::say(&[
-            b"nothing is recorded of a process that was forked while another thread began to use ggml",
-        ]),
-    }
-}
-
-#[cold]
-fn begin() {
-    settle_in_child();
+pub(super) fn begin() {
+    children::settle();
     if STATE.load(Ordering::Relaxed) == LOST {
-        return count_lost();
+        return children::count_lost();
     }
     // Now, because a fault may come while a lock is held.
     if !unwinder::load() {
@@ -320,8 +288,8 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     }
 }
 
-/// A new recording in place of one that was stopped, for `ggprof attach`, held as well. It has all that
-/// is known of ggml, as that of a forked child does.
+/// A new recording for `ggprof attach` in place of one that was stopped; it is held as well. It takes over
+/// all that is known of ggml, as the recording of a forked child does.
 pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> {
     let _alone = MAKING.lock();
     let before = recorder().filter(|before| before.is_own_process());
@@ -341,39 +309,6 @@ pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> 
 /// The program has freed the last scheduler that we know of.
 pub(crate) fn after_last_scheduler() {
     DUTIES.get().inspect(|duties| (duties.after_last_scheduler)());
-}
-
-/// In a forked child: whether it may record for itself, if that is to be recorded. What a program
-/// records by itself it reads by itself. A child whose parent has no recording yet needs nothing but
-/// the locks.
-pub(crate) fn become_child(has_all_locks: bool, can_go_on: bool) {
-    if !has_all_locks {
-        lock::abandon();
-    }
-    let next = match STATE.load(Ordering::Relaxed) {
-        ARMED if has_all_locks => ARMED,
-        RECORDING | FORKED | CHILD if has_all_locks && can_go_on && can_have_own() => FORKED,
-        ARMED | RECORDING | FORKED | CHILD | LOST => LOST,
-        other => other,
-    };
-    STATE.store(next, Ordering::Relaxed);
-}
-
-/// Whether a child can have a recording of its own: not of what a program records by itself, and not
-/// where its code was about to be changed, which happens in its parent only.
-fn can_have_own() -> bool {
-    // Only what is known: another thread may have been finding it out when the process forked.
-    let config = CONFIG.get().and_then(Option::as_ref);
-    let is_for_itself = config.is_some_and(|config| matches!(config.purpose, Purpose::Library));
-    !is_for_itself && !recorder().is_some_and(Recorder::is_held)
-}
-
-/// This is a child whose locks are abandoned, and it uses ggml.
-#[cold]
-pub(crate) fn count_if_lost() {
-    if STATE.load(Ordering::Relaxed) == LOST {
-        count_lost();
-    }
 }
 
 /// Held during a fork: without it no thread can create a recorder.
@@ -400,13 +335,6 @@ pub(super) fn stop(recorder: &Recorder, reason: StopReason) {
         };
         quiet_log::say(&[b"recording stopped: ", why, b"; what was recorded until now is kept"]);
     }
-}
-
-/// This is a child for which no fork handler ran. Its parent's other threads may have held any
-/// lock: it leaves the recording alone.
-#[cold]
-pub(super) fn stop_in_child() {
-    STATE.store(LOST, Ordering::Relaxed);
 }
 
 /// Faults so far, for a recording that begins only now.

@@ -1,10 +1,10 @@
 //! What events refer to by number, in separate blocks: descriptions outlive the events of a
 //! recording of limited size (`blocks`).
 //!
-//! Most descriptions are written again when a new epoch needs them. Those of objects that the
-//! program creates once (copies of ggml, backends, schedulers, buffers) are kept in memory as
-//! long as the object lives, and written again when an epoch begins. So objects that were created while nothing
-//! was recorded are described, too, once recording begins.
+//! Most descriptions are written again when a new epoch needs them. Those of objects that the program
+//! creates once (copies of ggml, backends, schedulers, buffers) are kept in memory as long as the object
+//! lives, and written again when an epoch begins. So objects that were created while nothing was recorded
+//! are described, too, once recording begins.
 
 use ggprof_spool::layout::{DEFINITIONS_LANE, FIRST_LONG_KIND, LossKind, UNIT};
 use ggprof_spool::writer::{BlockFull, BlockWriter};

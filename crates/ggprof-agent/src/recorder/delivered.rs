@@ -8,8 +8,9 @@ use crate::lock::Tried;
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     pub(crate) busy: Tried<()>,
-    /// Graph runs there were the last time, and whether that time went wrong.
+    /// How many graph runs there were at the last delivery.
     pub(crate) runs: AtomicU32,
+    /// The last delivery failed.
     pub(crate) went_wrong: AtomicBool,
     pub(crate) finished_ns: AtomicU64,
     pub(crate) took_ns: AtomicU64,

@@ -42,7 +42,7 @@ pub(crate) struct Folded {
 pub(crate) fn write_ops(
     lane: &HeldLane<'_>,
     mut split: FoldedSplit,
-    on_fused: impl FnMut(u32, u32),
+    on_fused: &mut dyn FnMut(u32, u32),
 ) -> Folded {
     let logs = || lane.slot().logs();
     let has_company = logs().nth(1).is_some();
@@ -58,14 +58,14 @@ pub(crate) fn write_ops(
     Folded { ops, threads: cursors.len() as u16, waits_unseen }
 }
 
-/// Not part of its caller, which is large: the loop needs all registers there are. `CAREFUL` as
-/// for [`OpInTicks::of`].
+/// Not inlined into its caller, which is large: the loop needs every register. `CAREFUL` as for
+/// [`OpInTicks::of`].
 #[inline(never)]
 fn write_all<const CAREFUL: bool>(
     lane: &HeldLane<'_>,
     split: FoldedSplit,
     cursors: &mut [Cursor],
-    mut on_fused: impl FnMut(u32, u32),
+    on_fused: &mut dyn FnMut(u32, u32),
 ) -> u32 {
     let mut ops = 0;
     let mut position = cursors.iter().map(Cursor::position).min().unwrap_or(AT_END);

@@ -25,9 +25,9 @@ pub(crate) struct Gate {
     opened_ns: AtomicU64,
     /// Runs that were begun while the gate was shut and have not ended.
     unrecorded: AtomicU32,
-    /// Of the recording before this one, whose runs may not have ended either.
+    /// The gate of the recording before this one, whose runs may not have ended yet.
     before: Option<&'static Gate>,
-    /// A device's library still holds records of runs that were admitted.
+    /// A device's library still holds records of runs that were admitted: the recording is owed them.
     owed: AtomicBool,
 }
 

@@ -2,15 +2,12 @@
 //! 64-bit digests are: with a million distinct nodes, the odds of one clash are below one in ten
 //! million.
 
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hasher};
-
 use ggprof_spool::layout::{self, LossKind};
 
 use super::Recorder;
 use super::definitions::Definitions;
 use super::lane::HeldLane;
-use crate::digest::digest;
+use crate::digest::{NumberMap, NumberSet, digest};
 use crate::fault::fault_point;
 
 /// A program that makes new nodes for ever must not eat memory for ever: behind half as many
@@ -22,9 +19,9 @@ pub(crate) struct Interner {
     texts: Numbers,
     nodes: Numbers,
     shapes: Numbers,
-    types: HashSet<(u32, u32)>,
+    types: NumberSet<(u32, u32)>,
     /// Nodes by the backend that computed them, for which others were asked.
-    placements: HashSet<(u32, u32)>,
+    placements: NumberSet<(u32, u32)>,
     /// Digests of the kinds of memory; they last, so their places are their numbers.
     memory_kinds: Vec<u64>,
     /// Texts that lasting descriptions refer to, with their numbers.
@@ -34,7 +31,7 @@ pub(crate) struct Interner {
 /// Numbers by digest. A number is never given again, whatever was forgotten since.
 #[derive(Debug, Default)]
 struct Numbers {
-    known: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
+    known: NumberMap<u64, u32>,
     last: u32,
 }
 
@@ -75,10 +72,10 @@ impl Interner {
     /// Forgets everything but what lasts, and writes that again.
     pub(crate) fn begin_epoch(&mut self, recorder: &Recorder, definitions: &mut Definitions) {
         for numbers in [&mut self.texts, &mut self.nodes, &mut self.shapes] {
-            numbers.known = HashMap::default();
+            numbers.known = NumberMap::default();
         }
-        self.types = HashSet::new();
-        self.placements = HashSet::new();
+        self.types = NumberSet::default();
+        self.placements = NumberSet::default();
         for (id, text) in &self.lasting {
             self.texts.known.insert(digest(text), *id);
             definitions.put_long(recorder, &mut text_head(*id, text), text);
@@ -154,21 +151,5 @@ fn write_shape(lane: &HeldLane<'_>, shape: u32, nodes: &[u32]) {
         let head = layout::GraphShape { shape, first, count, ..Default::default() };
         let tail: Vec<u8> = nodes.iter().flat_map(|node| node.to_le_bytes()).collect();
         lane.define_long(&mut head.encode(), &tail);
-    }
-}
-
-/// The keys are digests: hashing them again gains nothing.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = digest(bytes);
-    }
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
     }
 }

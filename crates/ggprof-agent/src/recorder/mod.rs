@@ -1,6 +1,6 @@
 //! Keeping facts: per thread while a graph runs, in the file once it has run.
 //!
-//! * `current`: whether this process is recorded, and by whom;
+//! * `current`: whether this process is recorded, and by whom; `children`: the same in forked children;
 //! * `thread_log`: a thread's shares of the ops of the graph now running;
 //! * `share`: one of them;
 //! * `run_slot`: the running graph as the worker threads need it;
@@ -18,6 +18,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod blocks;
+pub(crate) mod children;
 pub(crate) mod current;
 pub(crate) mod definitions;
 pub(crate) mod delivered;
@@ -171,7 +172,7 @@ impl Recorder {
     /// What the gate says; `None` in a child, which has nothing to do with it.
     fn admission(&self, ask: impl FnOnce() -> Admitted) -> Option<Admission<'_>> {
         if self.fork_mark.is_in_child() {
-            current::stop_in_child();
+            children::stop_in_child();
             return None;
         }
         Some(Admission::new(self, ask()))

@@ -53,20 +53,13 @@ impl OpenFile {
     }
 
     fn write_zeros(&self, offset: usize, bytes: usize) -> Result<(), StopReason> {
-        // Each call writes them several times, so that the agent need not carry more of them.
-        static ZEROS: [u8; 4096] = [0; 4096];
-        const MOST_TIMES: usize = 16;
-        let page = libc::iovec { iov_base: ZEROS.as_ptr() as *mut _, iov_len: ZEROS.len() };
-        let mut pieces = [page; MOST_TIMES];
+        const AT_ONCE: usize = 64 << 10;
+        let zeros = vec![0_u8; AT_ONCE.min(bytes)];
         let mut done = 0;
         while done < bytes {
-            let left = bytes - done;
-            let times = left.div_ceil(ZEROS.len()).min(MOST_TIMES);
-            pieces[times - 1].iov_len = (left - (times - 1) * ZEROS.len()).min(ZEROS.len());
-            let at = (offset + done) as i64;
-            // SAFETY: each piece is in `ZEROS`, which is only read.
-            let wrote = unsafe { libc::pwritev(self.0, pieces.as_ptr(), times as libc::c_int, at) };
-            pieces[times - 1].iov_len = ZEROS.len();
+            let (length, at) = (zeros.len().min(bytes - done), (offset + done) as i64);
+            // SAFETY: as many bytes are there, and they are only read.
+            let wrote = unsafe { libc::pwrite(self.0, zeros.as_ptr().cast(), length, at) };
             if wrote <= 0 {
                 return Err(StopReason::NoSpace);
             }

@@ -126,7 +126,8 @@ impl ThreadLog {
         fault_point!();
         if log.0.shares.load(Relaxed).is_null() {
             let shares = mapped::array::<Share>(SHARES + STAGGERED)?;
-            // SAFETY: fewer than there are more of them: one is left for the mark at the end.
+            // SAFETY: the offset is smaller than `STAGGERED`, and there are as many shares more than
+            // `SHARES`: one is left for the mark at the end.
             let shares = unsafe { shares.add(number * STAGGER % STAGGERED) };
             log.0.end.store(shares.as_ptr(), Relaxed);
             log.0.shares.store(shares.as_ptr(), Relaxed);

@@ -2,7 +2,7 @@
 //! what they look like at another address. Anything unusual is refused; the caller has other ways
 //! to see the function's work.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind};
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP: usize = 5;
@@ -54,10 +54,7 @@ impl EntryCode {
             if instruction.op0_kind() == OpKind::NearBranch64 {
                 targets.push(instruction.near_branch64() as usize);
             }
-            entry.calls_others |= matches!(
-                instruction.flow_control(),
-                FlowControl::Call | FlowControl::IndirectCall | FlowControl::IndirectBranch
-            );
+            entry.calls_others |= leads_to_others(instruction.code());
             let start = instruction.ip() as usize;
             if start >= at && entry.length < JUMP {
                 let offset = start - address;
@@ -83,7 +80,7 @@ impl EntryCode {
         instruction: &Instruction,
         decoder: &Decoder<'_>,
     ) -> Result<(), &'static str> {
-        if instruction.flow_control() != FlowControl::Next {
+        if !goes_on(instruction) {
             return Err("the function's first instructions leave it");
         }
         let distance = instruction.is_ip_rel_memory_operand().then(|| {
@@ -127,6 +124,90 @@ impl EntryCode {
         let [a, b, c, d] = distance.to_le_bytes();
         Ok([0xe9, a, b, c, d])
     }
+}
+
+/// Whether control goes on behind the instruction, whatever happens.
+///
+/// The decoder knows this, too (`flow_control`), but by a table of all that it knows of each instruction:
+/// forty kilobytes. A test compares the two.
+fn goes_on(instruction: &Instruction) -> bool {
+    let branches = matches!(
+        instruction.op0_kind(),
+        OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+    );
+    !branches && !leads_to_others(instruction.code()) && !leaves(instruction.code())
+}
+
+/// Calls, jumps to what a register or memory says, and calls of the system.
+fn leads_to_others(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Call_rel16
+            | Code::Call_rel32_64
+            | Code::Call_rm16
+            | Code::Call_rm64
+            | Code::Call_m1616
+            | Code::Call_m1632
+            | Code::Call_m1664
+            | Code::Jmp_rm16
+            | Code::Jmp_rm64
+            | Code::Jmp_m1616
+            | Code::Jmp_m1632
+            | Code::Jmp_m1664
+            | Code::Syscall
+            | Code::Sysenter
+            | Code::Vmcall
+            | Code::Vmlaunch
+            | Code::Vmresume
+            | Code::Vmrund
+            | Code::Vmrunq
+            | Code::Vmmcall
+            | Code::Vmgexit
+            | Code::Vmgexit_F2
+            | Code::Tdcall
+            | Code::Seamret
+            | Code::Seamcall
+    )
+}
+
+/// Returns, interrupts, and what no processor executes.
+fn leaves(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Retnw_imm16
+            | Code::Retnq_imm16
+            | Code::Retnw
+            | Code::Retnq
+            | Code::Retfw_imm16
+            | Code::Retfd_imm16
+            | Code::Retfq_imm16
+            | Code::Retfw
+            | Code::Retfd
+            | Code::Retfq
+            | Code::Iretw
+            | Code::Iretd
+            | Code::Iretq
+            | Code::Uiret
+            | Code::Eretu
+            | Code::Erets
+            | Code::Sysretd
+            | Code::Sysretq
+            | Code::Sysexitd
+            | Code::Sysexitq
+            | Code::Skinit
+            | Code::Rsm
+            | Code::Int1
+            | Code::Int3
+            | Code::Int_imm8
+            | Code::Ud0
+            | Code::Ud0_r16_rm16
+            | Code::Ud0_r32_rm32
+            | Code::Ud0_r64_rm64
+            | Code::Ud1_r16_rm16
+            | Code::Ud1_r32_rm32
+            | Code::Ud1_r64_rm64
+            | Code::Ud2
+    )
 }
 
 /// A jump that passes on, in a register that holds no argument, where the replaced function
@@ -185,6 +266,43 @@ mod tests {
         assert!(calls_others(&[0xff, 0x67, 0x08]));
         // jmp far past the end of the function
         assert!(calls_others(&[0xe9, 0, 1, 0, 0]));
+    }
+
+    /// Of all instructions that there are in 64-bit code.
+    #[test]
+    fn where_control_goes_is_what_the_decoder_says() {
+        use iced_x86::{FlowControl, OpCodeOperandKind as Operand};
+        let exists = |code: &Code| {
+            let facts = code.op_code();
+            facts.is_instruction()
+                && facts.mode64()
+                && facts.decoder_option() == DecoderOptions::NONE
+        };
+        let mut compared = 0;
+        for code in Code::values().filter(exists) {
+            let to_a_known_place = matches!(
+                code.op_code().op0_kind(),
+                Operand::br16_1
+                    | Operand::br32_1
+                    | Operand::br64_1
+                    | Operand::br16_2
+                    | Operand::br32_4
+                    | Operand::br64_4
+                    | Operand::xbegin_2
+                    | Operand::xbegin_4
+            );
+            let flow = code.flow_control();
+            let leads_to_others = matches!(
+                flow,
+                FlowControl::Call | FlowControl::IndirectCall | FlowControl::IndirectBranch
+            );
+            let goes_on = flow == FlowControl::Next;
+            let found = !to_a_known_place && !super::leads_to_others(code) && !leaves(code);
+            assert_eq!(found, goes_on, "{code:?}");
+            assert_eq!(super::leads_to_others(code), leads_to_others, "{code:?}");
+            compared += 1;
+        }
+        assert!(compared > 4000, "{compared}");
     }
 
     #[test]

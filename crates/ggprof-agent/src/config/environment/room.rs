@@ -1,5 +1,5 @@
-//! Where the environment is copied to. Memory of the agent's own, because the program's heap would be made
-//! for it otherwise, in processes that may never need one.
+//! Where the environment is copied to: memory of the agent's own. Allocating would set up the heap, in
+//! processes that may never need one.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -13,7 +13,7 @@ struct Room {
     bytes: UnsafeCell<[u8; BYTES]>,
 }
 
-// SAFETY: who takes it first has the bytes for himself.
+// SAFETY: only the first caller of `filled` gets the bytes.
 unsafe impl Sync for Room {}
 
 #[unsafe(link_section = ".data.asleep")]

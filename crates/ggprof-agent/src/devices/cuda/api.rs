@@ -4,7 +4,7 @@ use super::settings::{self, CudaLevel, VARIABLES};
 use super::{calls, graph_length, process};
 use crate::config::Environment;
 use crate::lock::HeldAtFork;
-use crate::observe::backends::Adopted;
+use crate::observe::adopted::Adopted;
 use crate::observe::device_api::DeviceApi;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::loaded_object::LoadedObject;

@@ -108,7 +108,7 @@ fn stream_of(call: usize, first: usize, stack: *const usize) -> usize {
     }
 }
 
-/// Sixteen functions.
+/// A stand-in for each slot.
 static WORK_STAND_INS: [unsafe extern "C-unwind" fn(); SLOTS] = [
     work::<0>, work::<1>, work::<2>, work::<3>, work::<4>, work::<5>, work::<6>, work::<7>,
     work::<8>, work::<9>, work::<10>, work::<11>, work::<12>, work::<13>, work::<14>, work::<15>,

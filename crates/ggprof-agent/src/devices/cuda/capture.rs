@@ -46,7 +46,7 @@ impl Capture {
 #[derive(Debug, Default)]
 pub(crate) struct CapturedGraph {
     capture: Option<Capture>,
-    /// Of the graph captured last, until it is launched.
+    /// Of the graph captured last, until it is launched; `Some(None)` if its order identifies nothing.
     order: Option<Option<LaunchOrder>>,
     /// CUPTI has seen its nodes copied into an executable graph.
     pub(super) copied: bool,

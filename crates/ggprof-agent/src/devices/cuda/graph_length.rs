@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ggprof_spool::layout::CoveredWhy;
 
-use crate::observe::backends::Adopted;
+use crate::observe::adopted::Adopted;
 use crate::patch::symbols;
 
 const VARIABLE: &CStr = c"GGML_CUDA_GRAPH_CHUNK_SIZE";

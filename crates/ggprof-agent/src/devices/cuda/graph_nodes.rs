@@ -2,9 +2,8 @@
 //! launched many times. Its nodes are copied when it is made executable, and the copies are what
 //! runs. CUPTI reuses its node numbers for new graphs, so the latest entry for a number is valid.
 
-use std::collections::HashMap;
-
 use super::capture::LaunchOrder;
+use crate::digest::NumberMap;
 
 /// Nodes remembered before the older half is forgotten: a program that captures
 /// for ever must not eat memory for ever.
@@ -13,8 +12,8 @@ const MOST_YOUNG: usize = 1 << 18;
 /// Positions in ggml's graph, by CUPTI's number of the CUDA graph's node.
 #[derive(Debug, Default)]
 pub(crate) struct GraphNodes {
-    young: HashMap<u64, u32>,
-    old: HashMap<u64, u32>,
+    young: NumberMap<u64, u32>,
+    old: NumberMap<u64, u32>,
 }
 
 impl GraphNodes {
@@ -48,7 +47,7 @@ impl GraphNodes {
 /// Executable graphs in the order of their nodes, by CUDA's handle.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    known: HashMap<u64, KnownOrder>,
+    known: NumberMap<u64, KnownOrder>,
 }
 
 #[derive(Debug, Default)]

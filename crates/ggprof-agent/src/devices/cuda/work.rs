@@ -1,14 +1,13 @@
 //! Writes CUPTI's records into the recording: each piece of work with the split and node it belongs
 //! to. Work without a node or without times is kept too; its time is not spread over other work.
 
-use std::collections::HashMap;
-
 use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
 
 use super::clock_bound::ClockBound;
 use super::cupti::records::{Activity, HostMemory, What};
 use super::graph_nodes::{GraphNodes, Orders};
 use super::launches::{self, Launch};
+use crate::digest::NumberMap;
 use crate::fault::fault_point;
 use crate::recorder::lane::HeldLane;
 
@@ -27,8 +26,8 @@ pub(crate) struct WorkWriter {
     pub(crate) bound: ClockBound,
     /// Executable graphs whose nodes are identified by their order.
     pub(crate) orders: Orders,
-    /// Work of such a graph, until all of one launch is there.
-    waiting: HashMap<u32, Vec<DeviceWork>>,
+    /// Work of such a graph in the order of time, until all of one launch is there.
+    waiting: NumberMap<u32, Vec<DeviceWork>>,
 }
 
 impl WorkWriter {
@@ -74,12 +73,13 @@ impl WorkWriter {
     fn wait(&mut self, lane: &HeldLane<'_>, correlation: u32, executable: u64, work: DeviceWork) {
         let order = self.orders.order(executable);
         let waiting = self.waiting.entry(correlation).or_default();
-        waiting.push(work);
+        // In the order of time, as nearly all work arrives.
+        let place = waiting.partition_point(|other| other.start <= work.start);
+        waiting.insert(place, work);
         if waiting.len() < order.len() {
             return;
         }
         fault_point!();
-        waiting.sort_by_key(|work| work.start);
         for (at, work) in waiting.iter_mut().enumerate() {
             work.position = order.get(at).copied().unwrap_or(NO_NODE);
             put(lane, work);

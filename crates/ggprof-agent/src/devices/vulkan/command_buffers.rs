@@ -2,7 +2,6 @@
 //! buffer, so the data about it needs no lock. Finding it takes a lock, at its first command only.
 
 use std::cell::{Cell, UnsafeCell};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ash::vk::{self, Handle};
@@ -11,6 +10,7 @@ use super::ranks;
 use super::recording::Recording;
 use super::stamps::Stamps;
 use crate::arch;
+use crate::digest::NumberMap;
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Locked, Ranked};
 
@@ -86,8 +86,8 @@ pub(crate) struct CommandBuffers {
 #[derive(Debug, Default)]
 struct KnownCommandBuffers {
     /// The queue family of each pool.
-    families: BTreeMap<u64, u32>,
-    buffers: BTreeMap<u64, &'static CommandBuffer>,
+    families: NumberMap<u64, u32>,
+    buffers: NumberMap<u64, &'static CommandBuffer>,
 }
 
 /// Those that are not in use.

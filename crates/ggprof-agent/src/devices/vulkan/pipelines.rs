@@ -2,7 +2,6 @@
 //! compiles a pipeline when a node first needs it, while it records a graph, and names it right
 //! afterwards.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,6 +10,7 @@ use ggprof_spool::layout::{HostTask, NONE, TASK_PIPELINE_COMPILE};
 
 use super::ranks;
 use crate::clock;
+use crate::digest::NumberMap;
 use crate::fault::fault_point;
 use crate::lock::Ranked;
 use crate::observe::fail_open;
@@ -31,7 +31,7 @@ pub(crate) struct Pipeline {
 
 #[derive(Debug, Default)]
 pub(crate) struct Pipelines {
-    known: Ranked<{ ranks::PIPELINES }, HashMap<u64, Arc<Pipeline>>>,
+    known: Ranked<{ ranks::PIPELINES }, NumberMap<u64, Arc<Pipeline>>>,
 }
 
 impl Pipelines {

@@ -46,7 +46,7 @@ static LABELS_ARE_OURS: AtomicBool = AtomicBool::new(false);
 
 const PATH: &str = "VK_LAYER_PATH";
 const ADDITIONAL_PATH: &str = "VK_ADD_LAYER_PATH";
-/// What is looked at in every process.
+/// The variables that every process looks at.
 pub(super) const VARIABLES: &[&str] = &[PATH, ADDITIONAL_PATH, layer::NAME_PIPELINES];
 
 /// Tells the loader where the layer will be. Before `main`, no other code reads the environment.
@@ -65,7 +65,8 @@ pub(crate) fn announce(environment: &Environment) {
     LABELS_ARE_OURS.store(are_ours, Ordering::Relaxed);
 }
 
-/// Whether `ggprof run` has done it, as for most processes, which are asked nothing else then.
+/// Whether `ggprof run` has announced the layer, as it has for most processes. Then nothing else is looked
+/// at.
 #[unsafe(link_section = ".text.asleep")]
 fn is_announced(environment: &Environment, named: &OsStr) -> bool {
     let spool = environment.get("GGPROF_SPOOL").unwrap_or_default().as_bytes();
@@ -76,9 +77,9 @@ fn is_announced(environment: &Environment, named: &OsStr) -> bool {
     end > 0 && named.as_bytes().split(is_colon).any(is_it)
 }
 
-/// Chooses a directory for this process alone. Nobody can guess its name: others could make it
-/// before this process does. If this process has executed another program, that one has named it.
-/// Whether there is one.
+/// Chooses a directory for this process alone, and names it to the loader; false if there is none. Its name
+/// cannot be guessed: others could make it before this process does. If this process was another program
+/// before (`exec`), that one has already named it.
 fn name_directory(path: &str, recordings: &Path) -> bool {
     let mut start = recordings.join(layer::DIRECTORY).into_os_string().into_vec();
     start.extend_from_slice(format!("-{}-", std::process::id()).as_bytes());
@@ -168,7 +169,7 @@ fn provide(directory: &Path) -> io::Result<()> {
         LoadedObject::containing(provide as *const () as usize).ok_or(io::ErrorKind::NotFound)?;
     let library = Path::new(OsStr::from_bytes(library.name.to_bytes())).canonicalize()?;
     match DirBuilder::new().mode(OURS_ALONE).create(directory) {
-        // It exists already if this process has executed another program.
+        // It exists already if this process was another program before.
         Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
             is_ours_alone(directory).then_some(()).ok_or(problem)?;
         }

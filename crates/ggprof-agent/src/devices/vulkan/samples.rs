@@ -4,8 +4,6 @@
 //! each shape (the second one is warm), until the advance on the budget is spent. Of the other
 //! graphs, only beginning and end are timed.
 
-use std::collections::BTreeMap;
-
 use ggprof_spool::layout::{NO_NODE, WORK_WHOLE_SPLIT};
 
 use super::place::WorkPlace;
@@ -13,6 +11,7 @@ use super::ranks;
 use super::recording::{CommandWork, Name};
 use crate::clock;
 use crate::devices::vulkan::settings::Mode;
+use crate::digest::NumberMap;
 use crate::lock::{Locked, Ranked};
 use crate::observe::budget::Budget;
 use crate::observe::visits::{Timed, Visits};
@@ -36,7 +35,7 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 struct Sampling {
     budget: Budget,
-    shapes: BTreeMap<u32, Shape>,
+    shapes: NumberMap<u32, Shape>,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +61,7 @@ pub(crate) enum Sampled {
 impl Samples {
     pub(crate) fn new(budget_permille: u32) -> Samples {
         let budget = Budget::new(budget_permille);
-        Samples { state: Ranked::new(Sampling { budget, shapes: BTreeMap::new() }) }
+        Samples { state: Ranked::new(Sampling { budget, shapes: NumberMap::default() }) }
     }
 
     pub(crate) fn sampled(&self, mode: Mode, visits: &mut Visits) -> Sampled {
@@ -138,7 +137,7 @@ mod tests {
     /// Graphs of a millisecond each with 250 nodes, as many timestamps, and these shapes:
     /// the numbers, from 0 on, of those that are timed in their parts.
     fn timed(shapes: impl IntoIterator<Item = u32>) -> Vec<u64> {
-        let mut state = Sampling { budget: Budget::new(10), shapes: BTreeMap::new() };
+        let mut state = Sampling { budget: Budget::new(10), shapes: NumberMap::default() };
         let mut timed = Vec::new();
         for (number, shape) in (0..).zip(shapes) {
             if state.next(shape, 250, number * MS) {
@@ -157,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn new_shapes_are_timed_until_the_loan_is_spent() {
+    fn new_shapes_are_timed_until_the_advance_is_spent() {
         let timed = timed(0..2000);
         assert_eq!(timed[..5], [0, 1, 2, 3, 4]);
         assert!(timed[5..].is_sorted_by(|a, b| b - a == 50), "{timed:?}");
@@ -166,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_first_graph_of_all_is_timed_whatever_it_costs() {
-        let mut state = Sampling { budget: Budget::new(0), shapes: BTreeMap::new() };
+        let mut state = Sampling { budget: Budget::new(0), shapes: NumberMap::default() };
         assert!(state.next(1, 1_000_000, 0));
         assert!(!state.next(2, 1_000_000, MS));
     }

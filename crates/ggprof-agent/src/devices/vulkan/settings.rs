@@ -16,7 +16,7 @@ pub(crate) enum Mode {
     Pair,
     /// One command at a time.
     Serial,
-    /// As groups, but in some graphs only; of the others beginning and end.
+    /// As `Group`, but in some graphs only; of the others, the beginning and the end.
     #[default]
     Sample,
 }

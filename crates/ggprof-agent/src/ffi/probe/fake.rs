@@ -95,6 +95,8 @@ impl FakeBackend {
         (word < WORDS).then_some(word)
     }
 
+    /// Not inlined: there are many functions that call it.
+    #[inline(never)]
     fn note_call(&self, word: usize) {
         let calls = self.calls.get(self.function.load(Ordering::Relaxed));
         let free = calls.iter().flat_map(|calls| calls.iter());

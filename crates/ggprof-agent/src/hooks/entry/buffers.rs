@@ -10,21 +10,21 @@ use crate::observe::device_memory;
 use crate::observe::fail_open::guard;
 use crate::observe::instance;
 
-pub(super) static ENTRIES: [&Entry; 8] = [
-    &buft_alloc_buffer_real::ENTRY,
-    &alloc_buffer_real::ENTRY,
-    &buffer_from_host_ptr_real::ENTRY,
-    &cpu_buffer_from_ptr_real::ENTRY,
-    &buffer_free_real::ENTRY,
-    &buffer_set_usage_real::ENTRY,
-    &tallocr_alloc_real::ENTRY,
-    &dev_memory_real::ENTRY,
+pub(super) static ENTRIES: [Entry; 8] = [
+    buft_alloc_buffer_real::ENTRY,
+    alloc_buffer_real::ENTRY,
+    buffer_from_host_ptr_real::ENTRY,
+    cpu_buffer_from_ptr_real::ENTRY,
+    buffer_free_real::ENTRY,
+    buffer_set_usage_real::ENTRY,
+    tallocr_alloc_real::ENTRY,
+    dev_memory_real::ENTRY,
 ];
 
 passing_all_on!(ggml_backend_buft_alloc_buffer, buft_alloc_buffer_real:
     make() -> Pointer, otherwise std::ptr::null_mut());
 
-// A compiler may have put the function above into this one.
+// A compiler may have inlined the function above into this one.
 passing_all_on!(ggml_backend_alloc_buffer, alloc_buffer_real:
     make() -> Pointer, otherwise std::ptr::null_mut());
 

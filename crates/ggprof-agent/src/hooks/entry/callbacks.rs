@@ -8,8 +8,8 @@ use crate::hooks::abort_callback;
 use crate::observe::fail_open::guard;
 use crate::observe::ticking::{self, AbortCallback};
 
-pub(super) static ENTRIES: [&Entry; 2] =
-    [&get_proc_address_real::ENTRY, &set_abort_callback_real::ENTRY];
+pub(super) static ENTRIES: [Entry; 2] =
+    [get_proc_address_real::ENTRY, set_abort_callback_real::ENTRY];
 
 entry!(ggml_backend_reg_get_proc_address, get_proc_address_real:
     fn(Pointer, *const c_char) -> Pointer, get_proc_address);
@@ -30,7 +30,7 @@ pub(in crate::hooks) unsafe extern "C-unwind" fn set_abort_callback(
     data: Pointer,
 ) {
     let real = guard(None, |_| {
-        ticking::note_programs(backend, callback, data);
+        ticking::note_program_callback(backend, callback, data);
         ticking::setter_of(backend)
     });
     if let Some(real) = real.or_else(set_abort_callback_real::find) {

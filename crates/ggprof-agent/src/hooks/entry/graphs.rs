@@ -12,16 +12,16 @@ use crate::observe::run::Run;
 use crate::observe::{backends, schedulers, ticking};
 use crate::recorder::current;
 
-pub(super) static ENTRIES: [&Entry; 9] = [
-    &sched_new_real::ENTRY,
-    &sched_free_real::ENTRY,
-    &sched_synchronize_real::ENTRY,
-    &sched_graph_compute_real::ENTRY,
-    &sched_graph_compute_async_real::ENTRY,
-    &graph_compute_real::ENTRY,
-    &graph_compute_async_real::ENTRY,
-    &dev_init_real::ENTRY,
-    &backend_free_real::ENTRY,
+pub(super) static ENTRIES: [Entry; 9] = [
+    sched_new_real::ENTRY,
+    sched_free_real::ENTRY,
+    sched_synchronize_real::ENTRY,
+    sched_graph_compute_real::ENTRY,
+    sched_graph_compute_async_real::ENTRY,
+    graph_compute_real::ENTRY,
+    graph_compute_async_real::ENTRY,
+    dev_init_real::ENTRY,
+    backend_free_real::ENTRY,
 ];
 
 entry!(ggml_backend_sched_new, sched_new_real:

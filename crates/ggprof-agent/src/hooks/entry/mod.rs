@@ -57,7 +57,7 @@ macro_rules! entry {
 
             static REAL: RealFunction = RealFunction::new();
 
-            pub(super) static ENTRY: Entry = Entry { symbol: SYMBOL, called, at_entry: linked_in };
+            pub(super) const ENTRY: Entry = Entry { symbol: SYMBOL, called, at_entry: linked_in };
 
             $crate::arch::note_way_past_then_jump! {
                 /// The same for a call that arrived at the function itself: it notes the address
@@ -70,7 +70,7 @@ macro_rules! entry {
                 let caller = ThisThread::with(|this| this.caller.get());
                 let address = REAL.for_caller(SYMBOL, caller);
                 if address == 0 {
-                    quiet_log::say(&[b"cannot find ", stringify!($symbol).as_bytes()]);
+                    quiet_log::say(&[b"cannot find ", SYMBOL.to_bytes()]);
                 }
                 // SAFETY: the address of the symbol of this name in the caller's
                 // scope, which has this signature in ggml's headers.
@@ -137,22 +137,34 @@ macro_rules! passing_all_on {
 }
 
 // After the macros, which these modules use.
+mod batches;
 mod buffers;
 mod callbacks;
+mod contexts;
 mod graphs;
-mod llama;
 mod tensors;
 
 pub(super) use callbacks::set_abort_callback;
 
 /// All entry points.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> {
-    let groups: [&'static [&'static Entry]; 5] = [
+    let groups: [&'static [Entry]; 6] = [
         &graphs::ENTRIES,
         &callbacks::ENTRIES,
         &tensors::ENTRIES,
         &buffers::ENTRIES,
-        &llama::ENTRIES,
+        &batches::ENTRIES,
+        &contexts::ENTRIES,
     ];
-    groups.into_iter().flatten().copied()
+    groups.into_iter().flatten()
+}
+
+/// A number of 32 bits in a register.
+fn number(word: Word) -> i32 {
+    word as u32 as i32
+}
+
+/// A truth value in a register, of which only the lowest byte counts.
+fn is_true(word: Word) -> bool {
+    word as u8 != 0
 }

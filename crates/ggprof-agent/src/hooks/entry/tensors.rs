@@ -8,12 +8,12 @@ use crate::observe::fail_open::guard;
 use crate::observe::instance::Instance;
 use crate::recorder::current;
 
-pub(super) static ENTRIES: [&Entry; 5] = [
-    &tensor_copy_real::ENTRY,
-    &tensor_set_async_real::ENTRY,
-    &tensor_set_real::ENTRY,
-    &tensor_get_real::ENTRY,
-    &tensor_get_async_real::ENTRY,
+pub(super) static ENTRIES: [Entry; 5] = [
+    tensor_copy_real::ENTRY,
+    tensor_set_async_real::ENTRY,
+    tensor_set_real::ENTRY,
+    tensor_get_real::ENTRY,
+    tensor_get_async_real::ENTRY,
 ];
 
 passing_all_on!(ggml_backend_tensor_copy, tensor_copy_real:

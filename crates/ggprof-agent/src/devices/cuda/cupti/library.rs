@@ -102,14 +102,16 @@ fn majors(runtime: Option<&Path>) -> Vec<u32> {
     own.iter().copied().chain(others).collect()
 }
 
-/// `/usr/local/cuda`, `/usr/local/cuda-13.0` and so on.
+/// `/usr/local/cuda-13.0`, `/usr/local/cuda` and so on, the last one of the alphabet first.
 fn numbered_folders(parent: &str, prefix: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().as_bytes().starts_with(prefix.as_bytes()))
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort_unstable_by(|a, b| b.cmp(a));
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().as_bytes().starts_with(prefix.as_bytes()) {
+            let folder = entry.path();
+            let place = folders.partition_point(|other| *other > folder);
+            folders.insert(place, folder);
+        }
+    }
     folders
 }
 

@@ -1,56 +1,30 @@
-//! What programs ask of libllama: to compute batches, and to change the memory of a context. The
-//! functions for the latter were renamed twice, in spring and in summer 2025. Results pass through as
-//! the register they are in: some versions return nothing.
+//! Batches: how programs hand them to libllama, and how newer programs build them with libllama's functions.
 
 use std::ffi::c_int;
 
-use ggprof_spool::layout::{
-    CONTEXT_CLEARED, CONTEXT_COPIED, CONTEXT_REMOVED, CONTEXT_SHIFTED, CONTEXT_WARM_UP,
-    CONTEXT_WARMED_UP,
-};
-
-use super::{Entry, Real, Word};
+use super::{Entry, Real, Word, is_true, number};
 use crate::arch::{StructByValue, words_around_struct};
 use crate::ffi::api::Pointer;
 use crate::ffi::llama::{self, BatchFacts};
 use crate::observe::batches::{BatchFunction, ThreadInCall};
 use crate::observe::begun::{self, Kind, Mark};
 use crate::observe::built_batches;
-use crate::observe::contexts::{self, Change};
 use crate::observe::fail_open::guard;
 use crate::recorder::current;
 
-pub(super) static ENTRIES: [&Entry; 30] = [
-    &decode_real::ENTRY,
-    &encode_real::ENTRY,
-    &process_real::ENTRY,
-    &free_real::ENTRY,
-    &set_warmup_real::ENTRY,
-    &get_memory_real::ENTRY,
-    &memory_clear_real::ENTRY,
-    &memory_remove_real::ENTRY,
-    &memory_shift_real::ENTRY,
-    &memory_copy_real::ENTRY,
-    &self_clear_real::ENTRY,
-    &self_remove_real::ENTRY,
-    &self_shift_real::ENTRY,
-    &self_copy_real::ENTRY,
-    &cache_clear_real::ENTRY,
-    &cache_remove_real::ENTRY,
-    &cache_shift_real::ENTRY,
-    &cache_copy_real::ENTRY,
-    &embeddings_real::ENTRY,
-    &embeddings_of_row_real::ENTRY,
-    &embeddings_of_sequence_real::ENTRY,
-    &batch_add_real::ENTRY,
-    &batch_add_token_real::ENTRY,
-    &batch_add_embd_real::ENTRY,
-    &batch_add_seq_real::ENTRY,
-    &batch_set_pos_real::ENTRY,
-    &batch_set_logits_real::ENTRY,
-    &batch_set_embd_real::ENTRY,
-    &batch_clear_real::ENTRY,
-    &batch_free_real::ENTRY,
+pub(super) static ENTRIES: [Entry; 12] = [
+    decode_real::ENTRY,
+    encode_real::ENTRY,
+    process_real::ENTRY,
+    batch_add_real::ENTRY,
+    batch_add_token_real::ENTRY,
+    batch_add_embd_real::ENTRY,
+    batch_add_seq_real::ENTRY,
+    batch_set_pos_real::ENTRY,
+    batch_set_logits_real::ENTRY,
+    batch_set_embd_real::ENTRY,
+    batch_clear_real::ENTRY,
+    batch_free_real::ENTRY,
 ];
 
 /// What libllama gives back for a batch that it cannot compute.
@@ -128,119 +102,6 @@ fn compute(
     let status = real();
     call.into_iter().for_each(|call| call.finish(status));
     status
-}
-
-passing_all_on!(llama_free, free_real: free(context: Pointer));
-
-/// Noted first: afterwards the address may belong to another object.
-fn free(real: Real<impl FnOnce()>, context: Pointer) {
-    guard((), |this| contexts::note_free(this, context));
-    real.call();
-}
-
-passing_all_on!(llama_get_memory, get_memory_real:
-    get_memory(context: Pointer) -> Word, otherwise 0);
-
-fn get_memory(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word {
-    let memory = real.call();
-    if current::is_on() {
-        guard((), |_| contexts::note_memory(context, memory));
-    }
-    memory
-}
-
-passing_all_on!(llama_memory_clear, memory_clear_real: clear(of: Pointer) -> Word, otherwise 0);
-passing_all_on!(llama_kv_self_clear, self_clear_real: clear(of: Pointer) -> Word, otherwise 0);
-passing_all_on!(llama_kv_cache_clear, cache_clear_real: clear(of: Pointer) -> Word, otherwise 0);
-
-fn clear(real: Real<impl FnOnce() -> Word>, of: Pointer) -> Word {
-    changed(real, of, Change::of_all(CONTEXT_CLEARED))
-}
-
-passing_all_on!(llama_memory_seq_rm, memory_remove_real:
-    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_self_seq_rm, self_remove_real:
-    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_cache_seq_rm, cache_remove_real:
-    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
-
-fn remove(
-    real: Real<impl FnOnce() -> Word>,
-    of: Pointer,
-    sequence: Word,
-    first: Word,
-    last: Word,
-) -> Word {
-    let [sequence, first, last] = [sequence, first, last].map(number);
-    changed(real, of, Change { what: CONTEXT_REMOVED, sequence, first, last, other: 0 })
-}
-
-passing_all_on!(llama_memory_seq_add, memory_shift_real:
-    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_self_seq_add, self_shift_real:
-    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_cache_seq_add, cache_shift_real:
-    shift(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
-
-fn shift(
-    real: Real<impl FnOnce() -> Word>,
-    of: Pointer,
-    sequence: Word,
-    first: Word,
-    last: Word,
-    by: Word,
-) -> Word {
-    let [sequence, first, last, other] = [sequence, first, last, by].map(number);
-    changed(real, of, Change { what: CONTEXT_SHIFTED, sequence, first, last, other })
-}
-
-passing_all_on!(llama_memory_seq_cp, memory_copy_real:
-    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_self_seq_cp, self_copy_real:
-    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
-passing_all_on!(llama_kv_cache_seq_cp, cache_copy_real:
-    copy(of: Pointer, sequence: Word, to: Word, first: Word, last: Word) -> Word, otherwise 0);
-
-fn copy(
-    real: Real<impl FnOnce() -> Word>,
-    of: Pointer,
-    sequence: Word,
-    to: Word,
-    first: Word,
-    last: Word,
-) -> Word {
-    let [sequence, other, first, last] = [sequence, to, first, last].map(number);
-    changed(real, of, Change { what: CONTEXT_COPIED, sequence, first, last, other })
-}
-
-passing_all_on!(llama_set_warmup, set_warmup_real:
-    set_warmup(of: Pointer, is_on: Word) -> Word, otherwise 0);
-
-fn set_warmup(real: Real<impl FnOnce() -> Word>, of: Pointer, is_on: Word) -> Word {
-    let what = if is_true(is_on) { CONTEXT_WARM_UP } else { CONTEXT_WARMED_UP };
-    let result = real.call();
-    guard((), |this| contexts::note_trial(this, of, what));
-    result
-}
-
-passing_all_on!(llama_get_embeddings, embeddings_real:
-    read_embeddings(context: Pointer) -> Word, otherwise 0);
-passing_all_on!(llama_get_embeddings_ith, embeddings_of_row_real:
-    read_embeddings(context: Pointer) -> Word, otherwise 0);
-passing_all_on!(llama_get_embeddings_seq, embeddings_of_sequence_real:
-    read_embeddings(context: Pointer) -> Word, otherwise 0);
-
-/// The embeddings themselves are none of our business.
-fn read_embeddings(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word {
-    guard((), |this| contexts::note_embeddings_read(this, context));
-    real.call()
-}
-
-/// `of` is a context, or its memory.
-fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: Change) -> Word {
-    let result = real.call();
-    guard((), |this| contexts::note_change(this, of, change));
-    result
 }
 
 passing_all_on!(llama_batch_ext_add, batch_add_real:
@@ -362,14 +223,4 @@ fn built(note: impl FnOnce()) {
     if current::is_on() {
         guard((), |_| note());
     }
-}
-
-/// A number of 32 bits in a register.
-fn number(word: Word) -> i32 {
-    word as u32 as i32
-}
-
-/// A truth value in a register, of which only the lowest byte counts.
-fn is_true(word: Word) -> bool {
-    word as u8 != 0
 }
