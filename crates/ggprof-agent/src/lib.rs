@@ -41,6 +41,8 @@ mod quiet_log;
 mod recorder;
 mod set_once;
 mod spawn;
+#[cfg(target_env = "gnu")]
+mod thread_keys;
 mod unwinder;
 
 #[used]

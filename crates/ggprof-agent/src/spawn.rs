@@ -64,9 +64,9 @@ fn with_signals_blocked(work: impl FnOnce()) {
     unsafe {
         let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
         libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
         work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
     }
 }
 
@@ -107,7 +107,7 @@ extern "C" fn become_program(job: *mut c_void) -> c_int {
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::chdir(job.directory.as_ptr());
         libc::execve(job.program.as_ptr(), job.arguments, job.environment);
     }

@@ -36,9 +36,15 @@ fn agent(target: &str) -> anyhow::Result<PathBuf> {
     if !shell::has_library_for(target) {
         bail!("Rust's library for {target} is missing: `rustup target add {target}`");
     }
-    shell::run(cargo("build", target, LOADED, "ggprof-agent")?.arg("--lib"))?;
+    // As a library for Rust's programs as well, it could not be optimised as a whole.
+    shell::run(cargo("rustc", target, LOADED, "ggprof-agent")?.args([
+        "--lib",
+        "--crate-type",
+        "cdylib",
+    ]))?;
     let agent = place(target, LOADED).join("libggprof_agent.so");
     needs::check(&agent)?;
+    needs::check_alone(&agent)?;
     Ok(agent)
 }
 

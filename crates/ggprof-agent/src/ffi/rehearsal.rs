@@ -234,9 +234,9 @@ fn with_signals_blocked<R>(work: impl FnOnce() -> R) -> R {
     unsafe {
         let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
         libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
         let result = work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         result
     }
 }
