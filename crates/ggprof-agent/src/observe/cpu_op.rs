@@ -8,8 +8,8 @@ use super::fail_open;
 use super::this_thread::ThisThread;
 use crate::clock;
 use crate::fault::fault_point;
-use crate::recorder::current;
 use crate::recorder::thread_log::ThreadLog;
+use crate::recorder::{Recorder, current};
 
 /// The first fields of ggml's `ggml_compute_params`: a thread's number and how many there are;
 /// before mid-2024 a stage of the work came before them.
@@ -83,6 +83,9 @@ pub(crate) fn begin_unannounced(
     let now = clock::ticks();
     let known = this.log.get().and_then(|log| Some((log, log.position_of(tensor)?)));
     let joined = known.or_else(|| {
+        if is_at_rest() {
+            return None;
+        }
         let log = fail_open::guard(None, |_| join_run_of(this, params, tensor).ok())?;
         Some((log, log.position_of(tensor)?))
     });
@@ -107,7 +110,15 @@ fn begin_at(this: &ThisThread, log: &ThreadLog, tensor: usize, position: u32, no
 /// The first op of a run on this thread, or one far from the last.
 #[cold]
 fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
+    if is_at_rest() {
+        return;
+    }
     fail_open::guard((), |_| join_and_begin(this, params, tensor, now));
+}
+
+/// While nothing is recorded, hooks stay: then this is all that they do for an op.
+fn is_at_rest() -> bool {
+    current::recording().is_none_or(Recorder::is_at_rest)
 }
 
 fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {

@@ -94,6 +94,10 @@ impl Lanes {
     }
 
     /// The slots in which graphs run now, for a worker looking for its own.
+    pub(crate) fn have_running_slots(&self) -> bool {
+        self.running.load(Ordering::Acquire) != 0
+    }
+
     pub(crate) fn running_slots(&self) -> impl Iterator<Item = &'static RunSlot> + use<> {
         let lanes = self.lanes;
         let mut left = self.running.load(Ordering::Acquire);

@@ -317,6 +317,11 @@ impl Recorder {
         }
     }
 
+    /// Whether no graph is being recorded, nor should one be: the recording was stopped, or has not begun.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        !self.lanes.have_running_slots() && !self.gate.misses(&self.spool.header)
+    }
+
     /// Called before the end of each graph run is written: a clock sample now and then.
     ///
     /// The first run always brings one, because a rate needs two and the program may be
