@@ -1,7 +1,7 @@
 //! What differs between the C libraries that programs are linked to: glibc and musl. Everything else
 //! uses what both have.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 
 /// An address inside the C library: that of a function which no program replaces with its own.
 pub(crate) fn address_inside() -> usize {
@@ -19,11 +19,12 @@ pub(crate) fn begins_with_program(first_name: &[u8]) -> bool {
     cfg!(target_env = "musl") || first_name.is_empty()
 }
 
-/// Before glibc 2.34, the loader's functions are in a library of their own, which a program may do
-/// without. The agent asks for them while it runs, but the linker adds the library only for the sake
-/// of a function that is named.
-#[used]
-static NEEDS_LIBDL: unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int = libc::dladdr;
+/// What the loader's functions are in before glibc 2.34: a library of their own, which a program may do
+/// without. The C library itself opens libraries by a function that it has until then.
+pub(crate) const LIBRARY_OF_LOADER: &CStr = c"libdl.so.2";
+pub(crate) const OPENS_FOR_LIBC: &CStr = c"__libc_dlopen_mode";
+/// Says to that function that nothing is missing in the mode (`__RTLD_DLOPEN`).
+pub(crate) const MODE_OF_LIBC: c_int = c_int::MIN;
 
 /// The agent asked the loader for something, and `failed` says whether in vain. A program asks for the last
 /// error to find out whether its own question failed: glibc forgets an error at the next question, musl

@@ -42,6 +42,8 @@ mod recorder;
 mod set_once;
 mod signals;
 mod spawn;
+#[cfg(target_env = "gnu")]
+mod thread_keys;
 mod unwinder;
 
 #[used]

@@ -1,4 +1,5 @@
-//! This thread's signals.
+//! This thread's signals: on Linux, `sigprocmask` is about one thread, as `pthread_sigmask` is, which old
+//! systems have in another library than the C library.
 
 /// Does something while no handler of the program's can run on this thread.
 pub(crate) fn while_blocked<R>(work: impl FnOnce() -> R) -> R {
@@ -6,9 +7,9 @@ pub(crate) fn while_blocked<R>(work: impl FnOnce() -> R) -> R {
     unsafe {
         let (mut all, mut before) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
         libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        libc::sigprocmask(libc::SIG_SETMASK, &all, &mut before);
         let result = work();
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         result
     }
 }

@@ -97,7 +97,7 @@ extern "C" fn become_program(job: *mut c_void) -> c_int {
     unsafe {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut none);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
+        libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::chdir(job.directory.as_ptr());
         libc::execve(job.program.as_ptr(), job.arguments, job.environment);
     }

@@ -40,6 +40,7 @@ fn agent(target: &str) -> anyhow::Result<PathBuf> {
     shell::run(library.args(["--lib", "--crate-type", "cdylib"]))?;
     let agent = place(target, LOADED).join("libggprof_agent.so");
     needs::check(&agent)?;
+    needs::check_alone(&agent)?;
     Ok(agent)
 }
 

@@ -16,6 +16,8 @@ const NO_UNWIND_TABLES: &str = "SECTIONS { /DISCARD/ : { \
 } } INSERT AFTER .comment;\n";
 
 const ZIG: &str = "0.17.0";
+/// What programs are linked for, in the words of zig.
+pub(super) const OLDEST: &str = "x86_64-linux-gnu.2.17";
 
 /// What rustc is told to link a program without them.
 pub(super) fn without_unwind_tables() -> anyhow::Result<String> {

@@ -19,6 +19,25 @@ pub(super) fn check(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Every process that a recorded program starts loads the agent, and with it each library that it names:
+/// beside the C library there is none that all of them have.
+pub(super) fn check_alone(agent: &Path) -> anyhow::Result<()> {
+    let output = shell::command("readelf", &["--dynamic", "--wide"]).arg(agent).output()?;
+    let others = others(&String::from_utf8_lossy(&output.stdout));
+    if !others.is_empty() || !output.status.success() {
+        bail!("{} makes every process load {}", agent.display(), others.join(", "));
+    }
+    Ok(())
+}
+
+/// The libraries that a dynamic section names, but for the C library and the loader.
+fn others(dynamic: &str) -> Vec<String> {
+    let named = dynamic.lines().filter(|line| line.contains("(NEEDED)"));
+    let names = named.filter_map(|line| line.split_once('[')?.1.split_once(']').map(|it| it.0));
+    let is_other = |name: &&str| !name.starts_with("libc.so") && !name.starts_with("ld-linux");
+    names.filter(is_other).map(str::to_owned).collect()
+}
+
 /// Undefined symbols that an old system does not have. glibc's have versions: one without is too new
 /// for the linker to know.
 fn complaints(symbols: &str, is_for_musl: bool) -> Vec<String> {
@@ -42,6 +61,17 @@ fn number(version: &str) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_beside_that_of_c_are_named() {
+        let dynamic = "\
+ 0x0000000000000001 (NEEDED)             Shared library: [libc.so.6]
+ 0x0000000000000001 (NEEDED)             Shared library: [libdl.so.2]
+ 0x0000000000000001 (NEEDED)             Shared library: [ld-linux-x86-64.so.2]
+ 0x000000000000000e (SONAME)             Library soname: [libm.so.6]
+";
+        assert_eq!(others(dynamic), ["libdl.so.2"]);
+    }
 
     #[test]
     fn what_is_too_new_is_named() {

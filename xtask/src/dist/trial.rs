@@ -9,14 +9,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::built::Built;
-use super::{Packages, VERSION};
+use super::{Packages, VERSION, linker};
 use crate::{shell, system};
 
 const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
-/// The last also has llama.cpp.
+/// The first also has a compiler, the last llama.cpp.
+const WITH_COMPILER: &str = "bullseye";
 const WITH_LLAMA: &str = "sid";
+/// Throws an exception through ggml; compiled there, because it needs that system's unwinder.
+const THROWS: [&str; 2] = ["throws_through_hook.cpp", "tiny_ggml.h"];
 /// Of whisper.cpp, whose library and model are given to a script.
 const WHISPER: (&str, &str, &str) = ("pywhispercpp", "1.5.1", "manylinux_2_28_x86_64");
+/// An older one, which opens no libraries, and what programs link with.
+const OLDER: (&str, &str) = ("1.3.0", "older/pywhispercpp.libs/libwhisper-984b4859.so.1.6.2");
 
 pub(super) fn try_packages(packages: &Packages, built: &Built) -> anyhow::Result<()> {
     let mut hazards =
@@ -69,6 +74,18 @@ fn ways_to_install(packages: &Packages) -> [(&'static str, String); 3] {
     ]
 }
 
+/// A program for the oldest system that needs no library but that of whisper.cpp.
+fn build_listener(trial: &Path) -> anyhow::Result<()> {
+    let compiler = linker::for_target(linker::OLDEST)?;
+    let source = shell::root().join("tests/host-programs/listens.c");
+    let mut compile = shell::command(
+        &compiler.to_string_lossy(),
+        &["-Wl,-rpath,$ORIGIN/older/pywhispercpp.libs"],
+    );
+    compile.arg(source).arg(trial.join(OLDER.1)).args(["-lm", "-o"]);
+    shell::run(compile.arg(trial.join("listens")))
+}
+
 /// The directory of a clean system.
 struct Root(PathBuf);
 
@@ -81,8 +98,12 @@ impl Root {
             let part = root.with_extension("part");
             let _ = fs::remove_dir_all(&part);
             fs::create_dir_all(&part)?;
-            let llama = if suite == WITH_LLAMA { ",llama.cpp-tools" } else { "" };
-            let packages = format!("--include=python3,python3-venv{llama}");
+            let more = match suite {
+                WITH_COMPILER => ",g++",
+                WITH_LLAMA => ",llama.cpp-tools",
+                _ => "",
+            };
+            let packages = format!("--include=python3,python3-venv{more}");
             // A mirror may be a copy of some day, which apt takes for an attack after a while.
             let any_day = "--aptopt=Acquire::Check-Valid-Until \"false\"";
             let words = ["--variant=apt", "--mode=root", any_day, &packages, suite];
@@ -103,13 +124,19 @@ impl Root {
         let script = built_for_tests::application("old_whisper.py");
         let model = whisper_model::file()?;
         let llama = Model::TINY.file("tiny")?;
-        let files = [&packages.tarball, &packages.wheel, &packages.debian, &script, &model, &llama];
+        let mut files = vec![&packages.tarball, &packages.wheel, &packages.debian, &script, &model];
+        let throws = THROWS.map(|file| shell::root().join("tests/host-programs").join(file));
+        files.extend(throws.iter().chain([&llama]));
         for file in files {
             let name = file.file_name().context("a file has a name")?;
             fs::copy(file, trial.join(name))?;
         }
-        let mut copy = shell::command("cp", &["--recursive"]);
-        shell::run(copy.arg(wheel.join("pywhispercpp.libs")).arg(trial.join("libraries")))
+        let older = pypi::unpacked(WHISPER.0, OLDER.0).map_err(anyhow::Error::msg)?;
+        for (wheel, name) in [(wheel, "wheel"), (older, "older")] {
+            let mut copy = shell::command("cp", &["--recursive"]);
+            shell::run(copy.arg(wheel).arg(trial.join(name)))?;
+        }
+        build_listener(&trial)
     }
 
     /// Looks at the installed command from the inside, and records with it.
@@ -120,23 +147,33 @@ impl Root {
             bail!("the command of {suite} is another version");
         }
         self.run("/trial/ggprof doctor")?;
-        self.record("python3 old_whisper.py libraries/libwhisper*.so* whisper.bin 4 2")?;
+        let libraries = "wheel/pywhispercpp.libs/libwhisper*.so*";
+        self.record(&format!("python3 old_whisper.py {libraries} whisper.bin 4 2"), "MUL_MAT")?;
+        // Before glibc 2.34, nobody has loaded what the loader's functions are in.
+        self.run("! ldd /trial/listens | grep libdl")?;
+        self.record("./listens whisper.bin 4 2", "MUL_MAT")?;
+        if suite == WITH_COMPILER {
+            self.run("cd /trial && g++ -o throws throws_through_hook.cpp -ldl -lpthread")?;
+            self.record("./throws wheel", "ADD")?;
+        }
         if suite == WITH_LLAMA {
-            self.record("llama-bench --model tiny.gguf -p 16 -n 4 -r 1 -t 1")?;
+            let bench = "llama-bench --model tiny.gguf -p 16 -n 4 -r 1 -t 1";
+            self.record(bench, "MUL_MAT")?;
         }
         Ok(())
     }
 
-    fn record(&self, program: &str) -> anyhow::Result<()> {
+    /// The report of what it computes names this op.
+    fn record(&self, program: &str, op: &str) -> anyhow::Result<()> {
         let script = format!(
             "cd /trial && rm -f p.ggprof && ./ggprof run --strict -o p.ggprof -- {program} >out && \
              ./ggprof report p.ggprof --by op"
         );
         let report = self.run(&script)?;
-        if !report.contains("MUL_MAT") {
+        if !report.contains(op) {
             bail!("nothing was recorded of `{program}`: {report}");
         }
-        println!("  recorded {}", program.split(' ').next().unwrap_or_default());
+        println!("  recorded {program}");
         Ok(())
     }
 

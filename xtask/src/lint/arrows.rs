@@ -17,7 +17,7 @@ const MODULES: &[&[&str]] = &[
     &["observe"],
     &["recorder"],
     &["ffi"],
-    &["config", "unwinder"],
+    &["config", "thread_keys", "unwinder"],
     &["patch"],
     &["clock"],
     &["spawn"],

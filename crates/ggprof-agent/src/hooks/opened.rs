@@ -20,6 +20,7 @@ use crate::observe::fail_open::guard;
 use crate::observe::this_thread::ThisThread;
 use crate::patch::exports::Listed;
 use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone, is_of_the_system};
+use crate::patch::loader;
 use crate::patch::scope::Scope;
 use crate::patch::{self, exports, symbols};
 use crate::recorder::current;
@@ -140,10 +141,18 @@ fn loaders_own(number: u32) -> usize {
     static OWN: [AtomicUsize; NAMES.len()] = [const { AtomicUsize::new(0) }; NAMES.len()];
     let own = &OWN[number as usize];
     if own.load(Ordering::Relaxed) == 0 {
-        let found = exports::behind_us(NAMES[number as usize]);
+        let found = loader::own(NAMES[number as usize]);
         own.store(found.unwrap_or(0), Ordering::Relaxed);
     }
-    own.load(Ordering::Relaxed)
+    match own.load(Ordering::Relaxed) {
+        0 => nothing as *const () as usize,
+        own => own,
+    }
+}
+
+/// In place of a function of the loader that is not there.
+extern "C-unwind" fn nothing() -> usize {
+    0
 }
 
 /// How often something was opened. The loader has a count of its own, but asking for it takes one of the

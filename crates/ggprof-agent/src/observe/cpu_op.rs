@@ -83,7 +83,7 @@ pub(crate) fn begin_unannounced(
     let now = clock::ticks();
     let known = this.log.get().and_then(|log| Some((log, log.position_of(tensor)?)));
     let joined = known.or_else(|| {
-        if is_unrecorded() {
+        if is_at_rest() {
             return None;
         }
         let log = fail_open::guard(None, |_| join_run_of(this, params, tensor).ok())?;
@@ -110,16 +110,15 @@ fn begin_at(this: &ThisThread, log: &ThreadLog, tensor: usize, position: u32, no
 /// The first op of a run on this thread, or one far from the last.
 #[cold]
 fn begin_elsewhere(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
-    if !is_unrecorded() {
-        fail_open::guard((), |_| join_and_begin(this, params, tensor, now));
+    if is_at_rest() {
+        return;
     }
+    fail_open::guard((), |_| join_and_begin(this, params, tensor, now));
 }
 
-/// No recorded graph runs, and none is to be: every op of a program comes here while its recording is
-/// paused.
-#[inline(always)]
-fn is_unrecorded() -> bool {
-    current::recording().is_some_and(Recorder::is_at_rest)
+/// While nothing is recorded, hooks stay: then this is all that they do for an op.
+fn is_at_rest() -> bool {
+    current::recording().is_none_or(Recorder::is_at_rest)
 }
 
 fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {

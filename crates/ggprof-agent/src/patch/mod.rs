@@ -9,6 +9,7 @@ pub(crate) mod inline;
 pub(crate) mod linked_in;
 pub(crate) mod load_order;
 pub(crate) mod loaded_object;
+pub(crate) mod loader;
 mod near_page;
 pub(crate) mod scope;
 pub(crate) mod standing;

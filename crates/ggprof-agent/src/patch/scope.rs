@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::exports;
+use super::loader;
 use crate::{c_library, lock};
 
 /// A loaded object's view of symbols: itself, then what it links to.
@@ -50,7 +50,7 @@ pub(crate) unsafe fn close(handle: *mut c_void) -> c_int {
     lock::before_asking_the_loader();
     static REAL: AtomicUsize = AtomicUsize::new(0);
     if REAL.load(Ordering::Relaxed) == 0 {
-        REAL.store(exports::behind_us(c"dlclose").unwrap_or(0), Ordering::Relaxed);
+        REAL.store(loader::own(c"dlclose").unwrap_or(0), Ordering::Relaxed);
     }
     type CloseLibrary = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
     // SAFETY: libc's function of this name has this signature.

@@ -93,9 +93,8 @@ impl Lanes {
         true
     }
 
-    /// Whether no recorded graph runs now.
-    pub(crate) fn are_idle(&self) -> bool {
-        self.running.load(Ordering::Relaxed) == 0
+    pub(crate) fn have_running_slots(&self) -> bool {
+        self.running.load(Ordering::Acquire) != 0
     }
 
     /// The slots in which graphs run now, for a worker looking for its own.

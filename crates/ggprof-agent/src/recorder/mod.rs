@@ -320,7 +320,7 @@ impl Recorder {
 
     /// Whether no recorded graph runs, and what else is computed is not to be recorded.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.lanes.are_idle() && !self.gate.misses(&self.spool.header)
+        !self.lanes.have_running_slots() && !self.gate.misses(&self.spool.header)
     }
 
     /// Called before the end of each graph run is written: a clock sample now and then.

@@ -1,0 +1,27 @@
+//! The loader's own functions, `dlsym` among them: the symbols of these names are the agent's
+//! (`hooks::opened`, `hooks::unloading`).
+//!
+//! The agent does not name the library that they are in on old systems, because on others it is empty,
+//! and every process would load it in vain. Programs with ggml have mostly loaded it.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use super::exports;
+use crate::c_library::{LIBRARY_OF_LOADER, MODE_OF_LIBC, OPENS_FOR_LIBC};
+
+/// The function behind ours. Whoever asks may call the loader.
+pub(crate) fn own(name: &CStr) -> Option<usize> {
+    exports::behind_us(name).or_else(|| {
+        load_its_library();
+        exports::behind_us(name)
+    })
+}
+
+fn load_its_library() {
+    type Open = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
+    let Some(open) = exports::first(OPENS_FOR_LIBC) else { return };
+    // SAFETY: every glibc that has the function has it with these arguments.
+    let open = unsafe { std::mem::transmute::<usize, Open>(open) };
+    // SAFETY: a C string; the library does nothing when it is loaded, and is never closed.
+    unsafe { open(LIBRARY_OF_LOADER.as_ptr(), libc::RTLD_LAZY | MODE_OF_LIBC) };
+}
