@@ -273,8 +273,8 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
             "please report the program",
         ),
         Dropped::UnclearOps => (
-            "ops are missing: this ggml shows only the end of each op, and it is not known which ops \
-             these were, mostly because the program aborted the graph",
+            "ends of ops were seen, but not of which ops: their number does not fit the graph, as \
+             where ggml computes several ops together or the program aborts the graph",
             "the times of these graph runs and of the backend in them are right",
         ),
         Dropped::Faults => (
