@@ -51,7 +51,7 @@ pub(crate) fn prepared(program: &str, backends: &[&str]) -> Result<Command, Stri
     let directory = target_directory().join("debian-sid").join(backends.join("+"));
     let loader = beside_backends(&root, &directory, program, backends)
         .map_err(|error| format!("{} cannot be prepared: {error}", directory.display()))?;
-    let libraries = ["", "llama", "openblas-pthread"].map(|part| root.join(LIBRARIES).join(part));
+    let libraries = [root.join(LIBRARIES), root.join(LIBRARIES).join("llama"), directory];
     let mut libraries = libraries.map(|path| path.to_string_lossy().into_owned()).to_vec();
     if backends.contains(&"vulkan") {
         // The driver is this system's.
@@ -77,7 +77,8 @@ pub fn with_newer_libc(program: &Path, libraries: &Path) -> Result<Command, Stri
     Ok(command)
 }
 
-/// The loader's copy under the program's name, in a directory with the backends.
+/// The loader's copy under the program's name, in a directory with the backends and with links to the
+/// BLAS that was chosen, as distributions have it.
 fn beside_backends(
     root: &Path,
     directory: &Path,
@@ -96,6 +97,12 @@ fn beside_backends(
         }
     }
     let directory = directory.canonicalize()?;
+    for name in ["libblas.so.3", "libopenblas.so.0"] {
+        let link = directory.join(name);
+        if !link.exists() {
+            symlink(root.join(LIBRARIES).join("openblas-pthread").join(name), link)?;
+        }
+    }
     let loader = directory.join(program);
     if !loader.is_file() {
         fs::copy(root.join(LOADER), &loader)?;

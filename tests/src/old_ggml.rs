@@ -1,5 +1,5 @@
-//! ggml of the years before 2025, as published programs contain it: it is recorded as far as
-//! possible, and coverage says why the rest is not.
+//! ggml of the years before 2025 and of a fork that went its own way since, as published programs contain
+//! it: it is recorded as far as possible, and coverage says why the rest is not.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -36,6 +36,18 @@ pub fn quick() -> Vec<Trial> {
             Expected::Because("computed without being seen"),
             WHISPERS,
             || whisper("1.2.0"),
+        ),
+        // Stripped, and it computes several ops together.
+        trial(
+            "ik-llama-cpp-python 0.1.5",
+            Expected::Because("their number does not fit the graph"),
+            TOKENS,
+            || {
+                let (name, version) = ("ik-llama-cpp-python", "0.1.5");
+                let package = pypi::unpacked_for(name, version, "manylinux_2_28_x86_64")?;
+                let library = package.join("ik_llama_cpp/lib/libllama.so");
+                Ok(python("any_llama.py", [library, tiny()?]))
+            },
         ),
         trial("ctransformers 0.2.27", no_backends, TOKENS, || {
             let library = "ctransformers/lib/avx2/libctransformers.so";

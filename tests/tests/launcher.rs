@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ggprof_e2e::ran::{Ran, names_in};
+use ggprof_e2e::source_ggml::{self, Compiler};
 use ggprof_e2e::{built, published_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -427,6 +428,53 @@ fn nothing_is_left_behind_for_those_who_outlive_the_program() {
     run.command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::null());
     assert_eq!(run.command.status().unwrap().code(), Some(0));
     assert_eq!(names_in(temporary.path()), Vec::<String>::new());
+}
+
+/// The recording of a daemon ends with the command that started it, and says so.
+#[test]
+fn a_program_that_goes_on_is_told() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let workload = format!("'{}' '{}'", path(&built::workload()), path(&libraries));
+    let recorded = "until grep -q MUL_MAT \"$spools\"/*.ggprof; do sleep 0.01; done 2>/dev/null";
+    let line = format!(
+        "spools=$(dirname \"$GGPROF_SPOOL\"); {workload} --graphs 100000000 >/dev/null 2>&1 & \
+         echo $!; {recorded}"
+    );
+    let options = ["-o", "p.ggprof", "--max-size", "8MB"];
+    let mut run = Launcher::new(&options).program(&["sh", "-c", &line]);
+    let ran = run.run();
+    let pid = ran.out.trim().to_owned();
+    // It ends it only if it is still there.
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success(), "{ran:?}");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let sentence = format!("(process {pid}), which it started, goes on: what it does from now on");
+    assert!(ran.err.contains(&sentence), "{ran:?}");
+    let mut report = Command::new(built::ggprof());
+    let report = Ran::of(report.arg("report").arg(run.file("p.ggprof")).output().unwrap());
+    assert!(report.out.contains("! Recording was stopped"), "{report:?}");
+    assert!(!report.out.contains("ended without a normal exit"), "{report:?}");
+}
+
+#[test]
+fn of_a_program_that_goes_on_nothing_is_recorded_later() {
+    let line = "sleep 100 >/dev/null 2>&1 & echo $!";
+    let ran = Launcher::new(&[]).program(&["sh", "-c", line]).run();
+    let pid = ran.out.trim().to_owned();
+    assert!(Command::new("kill").arg(&pid).status().unwrap().success(), "{ran:?}");
+    let sentence = format!("sleep (process {pid}), which it started, goes on");
+    assert!(ran.err.contains(&sentence), "{ran:?}");
+}
+
+/// It calls ggml in a library to give up, as its macro for assertions does, and was stripped.
+#[test]
+fn a_program_with_words_of_ggml_does_not_hide_it() {
+    let Some(libraries) = source_ggml::libraries(Compiler::Gcc, &[]) else { return };
+    let [place, at_run_time] = ["-L", "-Wl,-rpath,"].map(|word| word.to_owned() + path(&libraries));
+    let options = ["-s", &place, &at_run_time, "-lggml-base"];
+    let program = built::linked_program("gives_up.c", "stripped", &options);
+    let ran = Launcher::new(&[]).program(&[path(&program)]).run();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("did not compute with ggml"), "{ran:?}");
 }
 
 #[test]

@@ -253,7 +253,8 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
     let (lost, advice) = match what {
         Dropped::Records => ("records had no room in the file", "see why recording stopped"),
         Dropped::GraphRuns => (
-            "graph runs are missing: too many were computed at once",
+            "times there was no room to record a graph run, its end or its ops: too many were \
+             computed at once",
             "record with fewer parallel requests",
         ),
         Dropped::ThreadShares => (
@@ -270,11 +271,12 @@ fn dropped_sentence(what: Dropped, count: u64) -> String {
         }
         Dropped::StrayOps => (
             "ops ran outside of any graph run that was seen and are not counted",
-            "please report the program",
+            "they are of graph runs that are missing, if there are any; otherwise please report the \
+             program",
         ),
         Dropped::UnclearOps => (
-            "ops are missing: this ggml shows only the end of each op, and it is not known which ops \
-             these were, mostly because the program aborted the graph",
+            "ends of ops were seen, but not of which ops: their number does not fit the graph, as \
+             where ggml computes several ops together or the program aborts the graph",
             "the times of these graph runs and of the backend in them are right",
         ),
         Dropped::Faults => (

@@ -206,6 +206,24 @@ fn a_whole_split_by_the_devices_clock() {
     assert_eq!(events(&file.read()), [("SPLIT", 1000, 100, Measured::Device)]);
 }
 
+/// Ops of a processor that only ticks may be unknown; the time that the split took is not.
+#[test]
+fn a_split_of_ops_that_cannot_be_told_apart_has_its_time() {
+    use layout::{Covered, CoveredHow};
+    for (device_type, how, expected) in [
+        (0, CoveredHow::AbortCallback, vec![("SPLIT", 900, 50, Measured::Host)]),
+        (0, CoveredHow::Not, vec![("SPLIT", 900, 50, Measured::Host)]),
+        (1, CoveredHow::Not, vec![("SPLIT", 900, 50, Measured::HostCall)]),
+        (0, CoveredHow::GotSlot, vec![]),
+    ] {
+        let mut file = recording();
+        let backend = layout::Backend { device_type, backend: 1, ..Default::default() };
+        file.put(&backend.encode(), &[]);
+        file.put(&covered(Covered::Ops, how), &[]);
+        assert_eq!(events(&file.read()), expected, "{device_type} {how:?}");
+    }
+}
+
 #[test]
 fn work_without_times_is_a_loss() {
     let mut file = recording();

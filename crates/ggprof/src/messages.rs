@@ -171,7 +171,7 @@ pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
 pub(crate) fn without_agent(program: &str, pid: &str) -> String {
     format!(
         "{program} (process {pid}) used ggml and was not recorded: the program that started it \
-         removed LD_PRELOAD from its environment, and with it the agent. Put `ggprof run --` in \
+         removed LD_PRELOAD from its environment or set its own, so the agent was not loaded. Put `ggprof run --` in \
          front of {program} instead."
     )
 }
@@ -181,7 +181,26 @@ pub(crate) const NOTHING_RECORDED: &str = "\
 nothing was recorded. If the program's error output has a line \"ggprof: nothing is recorded\", that \
 line says why. Otherwise the program did not compute with ggml, or ggprof cannot reach its ggml \
 (linked statically, stripped of its symbols, or started by another program that clears its \
-environment). `ggprof doctor -- COMMAND` says more.";
+environment or sets LD_PRELOAD). `ggprof doctor -- COMMAND` says more.";
+
+/// A process that is recorded goes on after the command that started it has ended.
+pub(crate) fn goes_on(name: &str, pid: u32) -> String {
+    format!(
+        "the command has ended and {name} (process {pid}), which it started, goes on: what it does \
+         from now on is not recorded. {HOW_TO_RECORD_A_DAEMON}"
+    )
+}
+
+/// The same of one that computed nothing yet.
+pub(crate) fn goes_on_unrecorded(name: &str, pid: u32) -> String {
+    format!(
+        "nothing was recorded until the command ended. {name} (process {pid}), which it started, goes \
+         on and is not recorded any more. {HOW_TO_RECORD_A_DAEMON}"
+    )
+}
+
+const HOW_TO_RECORD_A_DAEMON: &str = "Recordings end with the command: start the program in the \
+foreground, or use `ggprof attach`.";
 
 /// A program contains a ggml that cannot be found.
 pub(crate) fn stripped(program: &Path) -> String {

@@ -69,11 +69,12 @@ pub(super) fn is_remote(instance: &Instance, device: Pointer) -> bool {
     !registry.is_null() && text(unsafe { name(registry) }) == b"RPC"
 }
 
-/// The library behind the one that calls a BLAS, with the directory it is in:
-/// distributions give all of them the same name.
+/// The library behind the one that calls a BLAS, with the directory it is in: distributions give all of
+/// them the same name, under which a link leads to the one that was chosen.
 pub(super) fn blas_behind(library: &LoadedObject) -> Option<String> {
     let function = Scope::of(&library.name)?.find(c"cblas_sgemm");
     let path = LoadedObject::containing(function)?.file()?;
+    let path = path.canonicalize().unwrap_or(path);
     let parts = path.iter().rev().take(2).map(|part| part.to_string_lossy());
     let [file, directory] = parts.collect::<Vec<_>>().try_into().ok()?;
     Some(format!("{directory}/{file}"))

@@ -36,7 +36,7 @@ pub enum LossKind {
 pub enum Dropped {
     /// Records for which the file had no room.
     Records,
-    /// Graph runs, because too many were computed at once.
+    /// Graph runs, their ends or their ops, because too many were computed at once.
     GraphRuns,
     /// Shares of threads in ops, because a graph was too large.
     ThreadShares,

@@ -83,6 +83,9 @@ fn once(
     if let Some(signal) = ended.crash() {
         messages::warning(&messages::crashed(signal));
     }
+    for process in launch::outliving::stop_recordings(&spools) {
+        messages::warning(&messages::goes_on(&process.name, process.pid));
+    }
     let program = program.map(|program| program.path);
     let recorded = deliver_all(plan, spools, &samples, program, take);
     Ok(outcome(ended, recorded, arguments.strict))
@@ -121,7 +124,7 @@ pub(super) fn deliver_all(
     let without_agent = spools.without_agent();
     without_agent.iter().for_each(|sentence| messages::warning(sentence));
     if files.is_empty() && without_agent.is_empty() {
-        messages::error(&anyhow::anyhow!(why_nothing(program.as_deref())));
+        messages::error(&anyhow::anyhow!(why_nothing(program.as_deref(), &spools)));
     }
     let (mut any_events, mut any_losses) = (false, !without_agent.is_empty());
     for file in &files {
@@ -157,7 +160,10 @@ fn shown_together(plan: &Plan, spools: &[PathBuf]) -> String {
 }
 
 /// Of a program that ran and was not recorded at all.
-fn why_nothing(program: Option<&Path>) -> String {
+fn why_nothing(program: Option<&Path>, spools: &Spools) -> String {
+    if let Some(process) = launch::outliving::any(spools) {
+        return messages::goes_on_unrecorded(&process.name, process.pid);
+    }
     match program.filter(|program| launch::hides_ggml(program)) {
         Some(program) => messages::stripped(program),
         None => messages::NOTHING_RECORDED.to_owned(),

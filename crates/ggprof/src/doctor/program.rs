@@ -130,7 +130,7 @@ fn processes(document: &mut Document, processes: &[Process]) {
     {
         document.blocks.push(Block::Warning(format!(
             "{} uses {} but was started without the agent: a program that clears the \
-             environment of what it starts, or changes rights. Put `ggprof run --` in front of \
+             environment of what it starts, sets LD_PRELOAD in it, or changes rights. Put `ggprof run --` in front of \
              that command instead.",
             process.program.display(),
             process.ggml[0].display(),

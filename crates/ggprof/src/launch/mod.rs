@@ -17,6 +17,7 @@ mod listed;
 mod look;
 mod machine;
 mod observer;
+pub(crate) mod outliving;
 mod preload;
 mod program;
 mod recorded;

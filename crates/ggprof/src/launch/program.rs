@@ -135,19 +135,26 @@ pub(crate) fn is_of_ggml(command: &OsStr) -> bool {
 }
 
 /// Whether a program has ggml inside and was stripped of its symbols, by which its functions would
-/// be found: what ggml says when it gives up is there, and a table of symbols is not.
+/// be found: what ggml says when it gives up is there, and a table of symbols is not. Programs that use
+/// ggml's words and not its code call a function of a library when they give up.
 pub(crate) fn hides_ggml(program: &Path) -> bool {
     const ITS_WORDS: &[u8] = b"GGML_ASSERT(";
     let bytes = std::fs::read(program).unwrap_or_default();
     let has_words = || bytes.windows(ITS_WORDS.len()).any(|window| window == ITS_WORDS);
-    is_stripped(&bytes).unwrap_or(false) && has_words()
+    names_no_function(&bytes).unwrap_or(false) && has_words()
 }
 
-fn is_stripped(file: &[u8]) -> Option<bool> {
+/// Whether a file has no table of symbols and neither shows nor needs a function of ggml.
+fn names_no_function(file: &[u8]) -> Option<bool> {
     let header = FileHeader64::<Endianness>::parse(file).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, file).ok()?;
-    Some(!sections.iter().any(|section| section.sh_type(endian) == elf::SHT_SYMTAB))
+    if sections.iter().any(|section| section.sh_type(endian) == elf::SHT_SYMTAB) {
+        return Some(false);
+    }
+    let dynamic = sections.symbols(endian, file, elf::SHT_DYNSYM).ok()?;
+    let mut names = dynamic.iter().filter_map(|symbol| dynamic.symbol_name(endian, symbol).ok());
+    Some(!names.any(|name| name.starts_with(b"ggml_")))
 }
 
 fn head_of(program: &Path) -> Option<Vec<u8>> {

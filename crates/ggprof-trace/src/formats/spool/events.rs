@@ -12,8 +12,9 @@ use super::placement::{self, Memories};
 use super::tables::{Split, Tables};
 use super::unseen;
 use crate::model::{
-    BackendIndex, EventId, EventKind, GraphRun, GraphRunId, LossKind, Measured, NewEvent,
-    NewInStretch, Signature, Source, Stretch, Tensor, ThreadFold, ThreadShare, Trace,
+    Backend, BackendIndex, DeviceType, EventId, EventKind, GraphRun, GraphRunId, LossKind,
+    Measured, NewEvent, NewInStretch, Signature, Source, Stretch, Tensor, ThreadFold, ThreadShare,
+    Trace,
 };
 use ggprof_ggml::computes;
 use ggprof_spool::bytes::Bytes;
@@ -132,20 +133,23 @@ impl Builder<'_> {
             } else if let Some(whole) = self.device.whole_splits.get(&begin.split) {
                 let times = device::extent(whole);
                 whole_split(trace, self.kind_of(begin), &place, times, Measured::Device);
-            } else if begin.nodes > 0 && !self.sees_all_ops(begin.backend) {
-                let times = (start_ns, end_ns);
-                whole_split(trace, self.kind_of(begin), &place, times, Measured::HostCall);
+            } else if begin.nodes > 0 && !self.sees_all_ops(begin) {
+                let measured = measured_by_host(trace.backend(backend));
+                whole_split(trace, self.kind_of(begin), &place, (start_ns, end_ns), measured);
             }
         }
         Ok(())
     }
 
     /// Where all ops are seen, a split without any had nothing to compute. Of devices they may be
-    /// seen now and then only.
-    fn sees_all_ops(&self, backend: u32) -> bool {
-        use CoveredHow::{ActivityRecords, DeviceTimestamps, Not};
-        let how = self.tables.coverage.how(backend, Covered::Ops);
-        how.is_some_and(|how| !matches!(how, Not | DeviceTimestamps | ActivityRecords))
+    /// seen now and then only, and which ops ticked may be unknown.
+    fn sees_all_ops(&self, begin: &layout::SplitBegin) -> bool {
+        use CoveredHow::{AbortCallback, ActivityRecords, DeviceTimestamps, Not};
+        match self.tables.coverage.how(begin.backend, Covered::Ops) {
+            None | Some(Not | DeviceTimestamps | ActivityRecords) => false,
+            Some(AbortCallback) => self.kind_of(begin).is_none(),
+            Some(_) => true,
+        }
     }
 
     /// Whether its threads were seen to wait. Otherwise it is not known how long they worked.
@@ -341,6 +345,14 @@ impl Place {
 }
 
 /// One event for a split whose ops were not told apart.
+/// The processor has computed when it returns; devices may only have begun.
+fn measured_by_host(backend: &Backend) -> Measured {
+    match backend.device_type {
+        DeviceType::Cpu => Measured::Host,
+        _ => Measured::HostCall,
+    }
+}
+
 fn whole_split(
     trace: &mut Trace,
     kind: Option<(Tensor, Tensor)>,
