@@ -210,6 +210,37 @@ fn times(request: &Value, timings: &Value) -> [Pair; 2] {
     ]
 }
 
+/// Two at once, whose pieces of prompts and tokens share batches.
+#[test]
+fn requests_side_by_side_measure_the_same() {
+    check(side_by_side);
+}
+
+fn side_by_side() -> Option<Vec<Pair>> {
+    let found = served(&["-b", "64", "-ub", "64"], |server| {
+        let first = server.ask("/completion", &completion("the first", 2, 0));
+        let long = "many words ".repeat(40);
+        let asked = [completion(&long, 24, 0), completion("Once upon a time", 48, 1)];
+        let others = std::thread::scope(|scope| {
+            let asked = asked.each_ref();
+            let asking = asked.map(|body| scope.spawn(|| server.ask("/completion", body)));
+            asking.map(|client| client.join().unwrap())
+        });
+        [vec![first], others.to_vec()].concat()
+    });
+    let (_directory, session, answers) = found?;
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    let requests = rows(&report, "requests");
+    let pairs = answers.iter().skip(1).flat_map(|answer| {
+        let timings = &answer["timings"];
+        let is_its = |it: &&Value| it["prompt_tokens"] == timings["prompt_n"];
+        let request = requests.iter().find(is_its).expect("its request");
+        assert_eq!(request["generated_tokens"], timings["predicted_n"], "{request} {timings}");
+        times(request, timings)
+    });
+    Some(pairs.collect())
+}
+
 #[test]
 fn a_stall_is_found_and_its_cause_named() {
     let found = served(&["-b", "512", "-ub", "512"], |server| {
