@@ -3,6 +3,7 @@
 //! gigabytes is needed.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -12,21 +13,26 @@ use serde_json::{Map, json};
 use crate::built::{self, target_directory};
 use crate::tool;
 
+pub(crate) const NAME: &str = "@qvac/diffusion-cpp 0.25.0";
 const PROGRAM: (&str, &str) = ("@qvac/diffusion-cpp", "0.25.0");
 const RUNTIME: (&str, &str) = ("bare-runtime-linux-x64", "1.31.0");
 /// The archive also has the addon for ten other systems.
 const WANTED: &str = "package/prebuilds/linux-x64";
 
-/// A command that enlarges an image of so many pixels a side.
+/// A command that enlarges an image of so many pixels a side, twice.
 pub fn command(threads: u32, side: u32) -> Option<Command> {
     tool::fetched("stable-diffusion.cpp", prepared(threads, side))
 }
 
-fn prepared(threads: u32, side: u32) -> Result<Command, String> {
+pub(crate) fn prepared(threads: u32, side: u32) -> Result<Command, String> {
     let program = unpacked(PROGRAM, &[WANTED, "package/binding.js", "package/package.json"])?;
     let runtime = unpacked(RUNTIME, &["package"])?;
     let model = model().map_err(|error| error.to_string())?;
-    let mut command = Command::new(runtime.join("bin/bare"));
+    let bare = runtime.join("bin/bare");
+    // Archives of npm know no programs.
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&bare, executable).map_err(|error| error.to_string())?;
+    let mut command = Command::new(bare);
     command.arg(built::application("upscales.js")).arg(program).arg(model);
     command.args([threads.to_string(), side.to_string()]);
     Ok(command)

