@@ -1,15 +1,16 @@
 //! Programs that are watched while they run: `ggprof top`, metrics, snapshots when something happens.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ggprof_e2e::controlled::{Running, Session, endless};
+use ggprof_e2e::debian_sid;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, debian_sid};
 use serde_json::Value;
+use tempfile::TempDir;
 
 const CLIENTS: u32 = 2;
 /// Of each request; the first one comes out of the prompt.
@@ -50,7 +51,9 @@ fn number(frame: &Value, key: &str) -> f64 {
 #[test]
 fn top_counts_the_tokens_that_clients_get() {
     let model = Model::TINY.file("tiny").unwrap();
-    let Some((command, port)) = llama_server::command(&model, CLIENTS) else { return };
+    let Some((mut command, port)) = llama_server::command(&model, CLIENTS) else { return };
+    // Besides the trial of the memory.
+    command.arg("--warmup");
     let (_directory, session) = Session::in_new_place();
     let server = LlamaServer::start(session.recorded(&["-o", "p.ggprof"], &command), port);
     // Counted from here on.
@@ -85,7 +88,7 @@ fn top_counts_the_tokens_that_clients_get() {
     assert!(busy > 0.0 && busy <= 1.0, "{last}");
     assert!(last["ops"].as_array().unwrap().iter().any(|op| op["op"] == "MUL_MAT"), "{last}");
 
-    // All that was asked of it, and not the server's own trial.
+    // All that was asked of it, and not the server's own trials.
     let metrics = session.ctl_well(&["metrics"]);
     check_metrics(&metrics);
     let all = answered.load(Ordering::Relaxed);
@@ -128,9 +131,25 @@ fn check_metrics(text: &str) {
     let output = tool.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}\n{text}");
+    check_import(text);
 }
 
-/// The tool reads the older format, which calls a counter by the name of its samples.
+/// As OpenMetrics, Prometheus's tool only imports what it reads, with the times at which it was so.
+fn check_import(text: &str) {
+    let Some(mut tool) = debian_sid::command("promtool", &["cpu"]) else { return };
+    let directory = TempDir::new().unwrap();
+    let samples = text.lines().map(|line| match line.starts_with('#') {
+        true => format!("{line}\n"),
+        false => format!("{line} 1790000000\n"),
+    });
+    let file = directory.path().join("metrics");
+    std::fs::write(&file, samples.collect::<String>()).unwrap();
+    tool.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(file).arg(directory.path());
+    let output = tool.output().expect("it starts");
+    assert!(output.status.success(), "{output:?}\n{text}");
+}
+
+/// The check reads the older format, which calls a counter by the name of its samples.
 fn in_prometheus_format(text: &str) -> String {
     let counters: Vec<&str> = text
         .lines()
@@ -223,55 +242,6 @@ fn top_ends_with_a_program_that_is_killed() {
     }
 }
 
-#[test]
-fn the_terminal_is_as_before_however_top_ends() {
-    let Some(program) = endless() else { return };
-    let (_directory, session) = Session::in_new_place();
-    let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
-    session.wait_for(1);
-    std::thread::scope(|scope| {
-        for end in ["q", "INT", "TERM", "HUP", "QUIT"] {
-            let session = &session;
-            scope.spawn(move || check_terminal_after(session, end));
-        }
-    });
-    running.end();
-}
-
-/// Ends `top` by the key `q` or by a signal.
-fn check_terminal_after(session: &Session, end: &str) {
-    let commands = format!(
-        "stty -a > before-{end}; timeout --foreground -s {signal} {seconds} {ggprof} top; \
-         stty -a > after-{end}",
-        signal = if end == "q" { "KILL" } else { end },
-        seconds = if end == "q" { 60 } else { 2 },
-        ggprof = built::ggprof().display(),
-    );
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &commands, "/dev/null"]).current_dir(session.file(""));
-    for (name, value) in session.ggprof(&[]).get_envs() {
-        terminal.env(name, value.unwrap_or_default());
-    }
-    terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut running = terminal.spawn().expect("script is in bsdutils");
-    let mut shown = running.stdout.take().unwrap();
-    let (mut screen, mut bytes) = (Vec::new(), [0; 4096]);
-    let mut keyboard = running.stdin.take();
-    while let Ok(count @ 1..) = shown.read(&mut bytes) {
-        screen.extend_from_slice(&bytes[..count]);
-        let is_open = String::from_utf8_lossy(&screen).contains("\x1b[?1049h");
-        if let Some(mut keyboard) = (end == "q" && is_open).then(|| keyboard.take()).flatten() {
-            keyboard.write_all(b"q").unwrap();
-        }
-    }
-    running.wait().unwrap();
-    let screen = String::from_utf8_lossy(&screen);
-    let left = screen.rfind("\x1b[?25h\x1b[?1049l").expect("it left the second screen");
-    assert!(screen.find("\x1b[?1049h").is_some_and(|entered| entered < left), "{end}: {screen:?}");
-    let modes = |when: &str| std::fs::read_to_string(session.file(&format!("{when}-{end}")));
-    assert_eq!(modes("before").unwrap(), modes("after").unwrap(), "{end}");
-}
-
 /// The program goes on, and is not said to be gone.
 #[test]
 fn top_says_that_the_disk_is_full() {
@@ -330,5 +300,25 @@ fn a_pause_leaves_a_snapshot() {
     let (code, said) = running.end();
     assert_eq!(code, Some(143), "{said}");
     assert!(said.contains(">500ms happened"), "{said}");
+    assert!(!session.file("p.snapshot-2.ggprof").exists());
+}
+
+/// No model is as fast as was wanted here.
+#[test]
+fn slow_generation_leaves_a_snapshot() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some((command, port)) = llama_server::command(&model, CLIENTS) else { return };
+    let (_directory, session) = Session::in_new_place();
+    let options = ["--snapshot-when", "tg<1000000", "--snapshots", "1", "-o", "p.ggprof"];
+    let server = LlamaServer::start(session.recorded(&options, &command), port);
+    let snapshot = session.file("p.snapshot-1.ggprof");
+    let started = Instant::now();
+    while !snapshot.exists() {
+        server.complete("once upon a time", 200).expect("an answer");
+        assert!(started.elapsed() < Duration::from_secs(120), "no snapshot");
+    }
+    let report = session.ggprof(&["report", "p.snapshot-1.ggprof"]).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    server.end();
     assert!(!session.file("p.snapshot-2.ggprof").exists());
 }

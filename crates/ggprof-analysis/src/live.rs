@@ -3,7 +3,7 @@
 
 use crate::drafts::{Evidence, follows};
 use crate::percentiles::median_and_p95;
-use crate::sequences::{Role, Sequences};
+use crate::sequences::{Role, Sequences, Turn};
 use crate::steps::{Part, StepKind, Stream, goes_on, is_embedding, kind_of};
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
@@ -34,8 +34,8 @@ pub struct Watch {
     open: HashMap<u32, Step>,
     /// Contexts that were seen.
     contexts: Vec<u32>,
-    /// By context: a first step that may turn out to be a trial, and when it ended. `None` once there
-    /// were others.
+    /// By context: a step that may turn out to be a trial, because trials alone came before it, and when
+    /// it ended. `None` once there were others.
     first: HashMap<u32, Option<(Step, u64)>>,
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
@@ -120,7 +120,8 @@ impl Sum {
     }
 }
 
-/// What a program does: the time between two looks, about a second, unless something else is said.
+/// What a program does: the time between two looks, about a second, unless something else is said. The
+/// first one is of the last minute, or of as much of it as there is, and its ops of all that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     pub standing: Standing,
@@ -204,6 +205,15 @@ impl OpNow {
     }
 }
 
+/// From when on the first look is: that of the first thing that was seen, if it is not long ago.
+fn seen_since(news: &News, now_ns: u64) -> u64 {
+    let runs = news.runs.first().map(|(start_ns, _)| *start_ns);
+    let batches = news.begun.first().map(|batch| batch.start_ns);
+    let first = [runs, news.run_since_ns, batches].into_iter().flatten().min();
+    let before = |ns: u64| now_ns.saturating_sub(ns);
+    first.map_or(before(SECOND_NS), |first| first.max(before(WINDOW_NS)))
+}
+
 impl Watch {
     /// What was done since the first look.
     pub fn counters(&self) -> &Counters {
@@ -212,7 +222,8 @@ impl Watch {
 
     /// Takes what is new at `now_ns` of the same clock; what the program does now.
     pub fn take(&mut self, descriptions: &Trace, news: News, now_ns: u64) -> Frame {
-        let before_ns = self.last_look_ns.unwrap_or(now_ns.saturating_sub(SECOND_NS));
+        let is_first = self.last_look_ns.is_none();
+        let before_ns = self.last_look_ns.unwrap_or_else(|| seen_since(&news, now_ns));
         let interval_ns = now_ns.saturating_sub(before_ns).max(1);
         self.last_look_ns = Some(now_ns);
         self.note_embeddings(descriptions, &news);
@@ -227,8 +238,11 @@ impl Watch {
         let since = |done: &&Done| done.end_ns > before_ns;
         let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
         let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
+        let is_of_it = |end_ns: u64| !is_first || end_ns > before_ns;
+        let ended = news.runs.iter().copied().filter(|(_, end)| is_of_it(*end));
+        let copies = news.copies.iter().filter(|copy| is_of_it(copy.end_ns));
         let under_way = news.run_since_ns.map(|since| (since, now_ns));
-        let runs = news.runs.iter().copied().chain(under_way);
+        let runs = ended.clone().chain(under_way);
         let longest = runs.map(|(start, end)| (end.saturating_sub(start), start)).max();
         self.counters.missed_blocks = news.standing.missed_blocks;
         self.counters.graph_runs = news.standing.graph_runs;
@@ -239,7 +253,7 @@ impl Watch {
             knows_tokens,
             prompt_speed: speed(&recent, |step| step.prompt, now_ns, interval_ns),
             generation_speed: speed(&recent, |step| step.generated, now_ns, interval_ns),
-            runs: news.runs.len() as u64,
+            runs: ended.count() as u64,
             longest_run_ns: longest.map_or(0, |(ns, _)| ns),
             longest_run_start_ns: longest.map(|(_, start_ns)| start_ns),
             requests: self.requests_under_way(now_ns),
@@ -251,7 +265,7 @@ impl Watch {
             longest_gap_ns: if knows_tokens { longest_gap_ns } else { run_gap_ns },
             backends,
             ops,
-            copied_bytes: news.copies.iter().map(|copy| copy.bytes).sum(),
+            copied_bytes: copies.map(|copy| copy.bytes).sum(),
             readings: Vec::new(),
             standing: news.standing,
         }
@@ -328,10 +342,7 @@ impl Watch {
             self.contexts.push(batch.context);
         }
         let turn = self.sequences.take(batch, is_partial && !is_known);
-        let first = self.first.get_mut(&batch.context).and_then(Option::take);
-        if let Some((step, end_ns)) = first.filter(|_| !turn.is_after_clear) {
-            self.account(step, end_ns);
-        }
+        self.conclude_first(batch.context, &turn);
         let tokens = batch.tokens.map_or(0, u64::from);
         let encodes = batch.function == BatchFunction::Encode;
         let kind = match encodes {
@@ -372,6 +383,20 @@ impl Watch {
         self.being_read.extend(read.map(|(read, _)| (batch.call, read)));
         self.open.insert(batch.call, step);
         self.nobody_reads()
+    }
+
+    /// The memory is cleared behind a trial.
+    fn conclude_first(&mut self, context: u32, turn: &Turn) {
+        if turn.is_untried {
+            self.first.insert(context, None);
+        }
+        let first = self.first.get_mut(&context).and_then(Option::take);
+        match first {
+            // What follows may be another one.
+            Some(_) if turn.is_after_clear => _ = self.first.remove(&context),
+            Some((step, end_ns)) => _ = self.account(step, end_ns),
+            None => {}
+        }
     }
 
     /// The last step is over as it is.

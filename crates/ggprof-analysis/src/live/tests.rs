@@ -134,3 +134,45 @@ fn what_began_before_it_is_watched_has_no_first_token() {
     assert_eq!(watch.counters().first_token.count, 1);
     assert_eq!(watch.counters().between_tokens.count, 1);
 }
+
+/// A server tries a new context, and then warms up.
+#[test]
+fn trials_are_no_requests_however_many_there_are() {
+    let text = "backend 0 CPU cpu
+        batch 0..10 0:0+2!1
+        change 11 cleared
+        batch 20..30 0:0+2!1
+        change 31 cleared
+        batch 40..50 0:0+8!1
+        batch 60..70 0:8+1!1";
+    let watch = watched(text, |_| None);
+    assert_eq!(watch.counters().first_token.count, 1);
+    assert_eq!((watch.counters().prompt_tokens, watch.counters().generated_tokens), (8, 1));
+    // What was no trial is counted when something goes on from there.
+    let text = "backend 0 CPU cpu
+        batch 0..10 0:0+2!1
+        batch 20..30 0:2+1!1";
+    assert_eq!(watched(text, |_| None).counters().first_token.count, 1);
+}
+
+/// It sees all that was recorded so far, which may have taken longer than a second.
+#[test]
+fn the_first_look_is_of_as_long_as_it_says() {
+    let trace = text_fixture::parse("backend 0 CPU cpu\n");
+    let (backend, second) = (BackendIndex(0), SECOND_NS);
+    // Ten seconds, half of each computing; and once, an hour before.
+    let runs: Vec<(u64, u64)> =
+        (3600..3610).map(|at| (at * second, at * second + second / 2)).collect();
+    let look = |runs: Vec<(u64, u64)>| {
+        let busy = runs.iter().map(|&(start, end)| (backend, start, end)).collect();
+        let news = News { runs, busy, ..News::default() };
+        let mut watch = Watch::default();
+        watch.take(&trace, news, 3610 * second)
+    };
+    let frame = look(runs.clone());
+    assert_eq!((frame.interval_ns, frame.runs), (10 * second, 10));
+    assert_eq!((frame.backends[0].busy, frame.backends[0].idle.outside), (Some(0.5), 0.5));
+    let frame = look([vec![(0, second)], runs].concat());
+    assert_eq!((frame.interval_ns, frame.runs), (60 * second, 10));
+    assert_eq!(frame.backends[0].busy, Some(5.0 / 60.0));
+}
