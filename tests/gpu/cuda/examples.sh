@@ -29,6 +29,6 @@ model experts-q4_0
 "$ggprof" peaks -o "$directory/peaks-h200.json"
 record llama-8b-ngl32-h200.ggprof.gz -m "$models/8b-q8_0.gguf" -ngl 32 -p 0 -n 0 -pg 512,32
 record llama-moe-cpu-h200.ggprof.gz -m "$models/experts-q4_0.gguf" -ngl 99 -ncmoe 8 -p 0 -n 0 \
-    -pg 512,48
+    -pg 512,32
 rm "$directory/log"
 ls -l "$directory"
