@@ -38,6 +38,29 @@ export const sides = {
       assert.ok(faint.length < ofOps.length / 2, `${backend}: ${faint.length} of ${ofOps.length}`);
     }
   },
+  "no time on the ruler is cut off": async (page) => {
+    await watchCanvases(page);
+    const { width } = await stage(page);
+    for (const span of ["Fit", "100 ms", "10 ms", "1 ms"]) {
+      await page.locator(".buttons").getByText(span, { exact: true }).click();
+      await drawn(page);
+      const texts = await textsOn(page, ".stage canvas.under");
+      const cut = texts.filter((text) => text.left + text.width > width + 1);
+      assert.ok(texts.length > 10, span);
+      assert.deepEqual(cut, [], span);
+    }
+  },
+  "tables stand close below the findings": async (page) => {
+    await page.setViewportSize({ width: 1440, height: 2600 });
+    await drawn(page);
+    const titles = await page.locator(".overview h2").allInnerTexts();
+    assert.ok(titles.includes("Copies by tensors and memory"), titles.join());
+    assert.ok((await page.locator(".overview .words tbody tr").count()) > 3);
+    const boxes = await Promise.all((await page.locator(".overview > section").all()).map((section) => section.boundingBox()));
+    const [above, below] = [boxes.slice(0, 2), boxes.slice(2)];
+    const end = Math.max(...above.map((box) => box.y + box.height));
+    assert.ok(below.length >= 2 && below[0].y - end < 40, JSON.stringify(boxes));
+  },
   "names of roofs do not cover each other": async (page) => {
     await watchCanvases(page);
     await page.getByRole("tab", { name: "Roofline" }).click();
