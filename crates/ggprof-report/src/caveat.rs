@@ -187,9 +187,8 @@ impl Caveat {
                 coverage_words::why(coverage)
             ),
             Self::EveryKernel(devices) => format!(
-                "Every kernel of {} was recorded (--cuda full), which makes launching them slower: \
-                 without ggprof, a device waits less for the host to launch work. The default, \
-                 --cuda sample, tells how long.",
+                "Every kernel of {} was recorded (--cuda full), which makes launches slower: without \
+                 that, devices wait less for the host. --cuda sample tells how long.",
                 devices.join(", ")
             ),
             Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(

@@ -26,7 +26,7 @@ const COPIES: [Column; 22] = [
     Column::right("timed_bytes", "", 9),
     Column::right("gb_per_s", "rate", 0),
     Column::right("best_gb_per_s", "best seen", 3),
-    Column::right("share_of_link", "of link", 2),
+    Column::right("share_of_link", "of link", 1),
     Column::right("exposed_ns", "exposed", 1),
     Column::right("exposed_share_of_phase", "% phase", 0),
     Column::left("waiting_op", "waits for it", 1),

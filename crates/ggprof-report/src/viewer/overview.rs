@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 const FINDINGS: usize = 8;
 
 /// Of columns that fit beside each other.
-const MOST_RANK: u8 = 2;
+const MOST_RANK: u8 = 1;
 
 pub(super) fn overview(
     trace: &Trace,
