@@ -68,8 +68,7 @@ fn advised_options_are_those_of_llama_cpp() {
     let Some(mut server) = debian_sid::command("llama-server", &["cpu"]) else { return };
     let help = server.arg("--help").output().unwrap().stdout;
     let known = options(&String::from_utf8_lossy(&help));
-    let words =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ggprof-report/src/findings");
+    let words = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ggprof-report/src/findings");
     let files = std::fs::read_dir(words).unwrap().flatten().map(|file| file.path());
     let mut advised = BTreeSet::new();
     for file in files.filter(|file| !file.ends_with("tests.rs")) {

@@ -235,9 +235,11 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
         }
         let named = trace.node(copy.node).tensor_name.zip(copy.graph_run);
         if let (TensorClass::Weights | TensorClass::Experts, Some((name, run))) = (class, named) {
-            let weight = weights
-                .entry((name, copy.backend))
-                .or_insert_with(|| CopiedWeight { class, bytes: 0, runs: HashSet::new() });
+            let weight = weights.entry((name, copy.backend)).or_insert_with(|| CopiedWeight {
+                class,
+                bytes: 0,
+                runs: HashSet::new(),
+            });
             weight.bytes = weight.bytes.saturating_add(copy.bytes);
             weight.runs.insert(run);
         }
@@ -307,9 +309,9 @@ fn repeated(
 
 fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> Key {
     let phase = match copy.graph_run {
-        Some(run) => phases.phase_of_run.get(run.0 as usize).map(|&phase| {
-            phases.phases[phase as usize].kind
-        }),
+        Some(run) => {
+            phases.phase_of_run.get(run.0 as usize).map(|&phase| phases.phases[phase as usize].kind)
+        }
         // Results are read when their graph run is over.
         None => phases.kind_at(trace.backend(copy.backend).process, copy.start_ns),
     };
@@ -409,7 +411,10 @@ mod tests {
         assert_eq!([waits(&found.rows[1]), waits(&found.rows[2])], [None, Some("MUL_MAT")]);
         assert_eq!(found.repeated.len(), 1);
         let weight = &found.repeated[0];
-        assert_eq!((weight.tensor.as_str(), &weight.layers[..]), ("blk.0.ffn_up.weight", &[Layer(0)][..]));
+        assert_eq!(
+            (weight.tensor.as_str(), &weight.layers[..]),
+            ("blk.0.ffn_up.weight", &[Layer(0)][..])
+        );
         assert_eq!((weight.graph_runs, weight.bytes), (2, 8192));
     }
 

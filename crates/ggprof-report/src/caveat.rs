@@ -5,8 +5,8 @@ use crate::documents::processes::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped, EventKind, Extent, Loss, LossKind,
-    Measured, Provenance, Stopped, Stretch, Trace,
+    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped,
+    EventKind, Extent, Loss, LossKind, Measured, Provenance, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]

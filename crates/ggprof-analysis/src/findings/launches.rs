@@ -30,7 +30,9 @@ pub enum WhyNoGraphs {
     SwitchedOff,
     /// Experts were chosen for so many tokens at once. Some ways to compute that wait for the device in the
     /// middle, which a CUDA graph cannot contain.
-    Experts { tokens: u64 },
+    Experts {
+        tokens: u64,
+    },
     Unknown,
 }
 

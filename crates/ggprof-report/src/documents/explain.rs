@@ -4,7 +4,8 @@ use super::{budget, copies, phases, placement, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
-    Explained, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks, phases as find_phases, places,
+    Explained, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
+    phases as find_phases, places,
 };
 use ggprof_trace::Trace;
 

@@ -16,7 +16,10 @@ impl InWords for ManySplits {
             1 => "one device".to_owned(),
             _ => format!("{devices} devices"),
         };
-        format!("{} splits a graph run, where {usual} are usual with {devices}", units::times(*per_run))
+        format!(
+            "{} splits a graph run, where {usual} are usual with {devices}",
+            units::times(*per_run)
+        )
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
