@@ -40,7 +40,14 @@ type Budget = { title: string; unit: string; units: number; wall: number; spans:
 type Finding = { text: string; lines: [string, string][]; share: number; spans: [number, number][]; example: [number, number] | null };
 /** Layer, part of the model, backend, nanoseconds, calls. */
 type MapCell = [number | null, number, number, number, number];
-type Overview = { budgets: Budget[]; findings: Finding[]; healthy: string | null; placement: { kind: number | null; cells: MapCell[] }[] };
+/** A table as people read it. */
+type WordTable = { columns: { title: string; right: boolean }[]; rows: string[][] };
+type Overview = {
+  budgets: Budget[]; findings: Finding[]; healthy: string | null; placement: { kind: number | null; cells: MapCell[] }[];
+  /** What costs too little to be a finding, and how far phases are from what their devices can do. */
+  small: { text: string; lines: [string, string][] }[]; limits: string[];
+  tables: { title: string; table: WordTable | null; notes: string[] }[];
+};
 /** Op, backend, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
 type Estimate = [string, number, number, number | null, number, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };

@@ -1,15 +1,17 @@
 //! Whether what `ggprof explain` says of a recording adds up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::built;
+use crate::explained::{ask, list};
 
 /// The budgets of a recording's phases, whatever state it is in: the rows of each add up to its wall
-/// time. Panics where they do not.
+/// time. Panics where they do not. With `GGPROF_SUMS=1`, the sums of its events are compared as well.
 pub fn check(recording: &Path) {
     let mut command = Command::new(built::ggprof());
     let output = command.arg("explain").arg(recording).args(["--format", "json"]).output();
@@ -18,13 +20,17 @@ pub fn check(recording: &Path) {
     assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{output:?}");
     if let Ok(explained) = serde_json::from_slice(&output.stdout) {
         check_rows(&explained);
+        let wants_sums = std::env::var("GGPROF_SUMS").is_ok_and(|value| value == "1");
+        if wants_sums && output.status.code() == Some(0) {
+            check_events(recording);
+        }
     }
 }
 
 /// The same of an answer in JSON; how many phases there are.
 pub fn check_rows(explained: &Value) -> usize {
     let mut phases: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for row in explained["budget"].as_array().into_iter().flatten() {
+    for row in list(explained, "budget") {
         let number = |key: &str| row[key].as_u64().unwrap_or_else(|| panic!("no {key}: {row}"));
         let phase = phases.entry(row["phase"].as_str().unwrap_or_default()).or_default();
         *phase = (phase.0 + number("ns"), number("wall_ns"));
@@ -33,4 +39,116 @@ pub fn check_rows(explained: &Value) -> usize {
         assert_eq!(sum_ns, wall_ns, "{phase} in {explained:#}");
     }
     phases.len()
+}
+
+type Spans = Vec<(u64, u64)>;
+
+/// Somebody else's sum of what was computed in each phase: the time in which a kernel ran, or an op
+/// without kernels, as the exported events have it. On devices first; then on the host, where no device
+/// computed. `false` where graph runs overlap, of which each phase has its own time.
+pub fn check_events(recording: &Path) -> bool {
+    let directory = TempDir::new().expect("a directory");
+    let json = directory.path().join("events.json");
+    let mut convert = Command::new(built::ggprof());
+    let output = convert.arg("convert").arg(recording).arg("-o").arg(&json).output();
+    assert!(output.expect("ggprof starts").status.success());
+    let exported = std::fs::read(&json).expect("events");
+    let exported: Value = serde_json::from_slice(&exported).expect("JSON");
+    let by_run = ask(&[recording], &["report", "--by", "run"]);
+    if is_overlapping(&exported) {
+        return false;
+    }
+    let explained = ask(&[recording], &["explain"]);
+    for (label, budget) in by_phase(&explained) {
+        let [on_devices, on_host] = computed(&exported, &runs_of(&by_run, label));
+        let devices = covered(on_devices.clone());
+        let both = covered([on_devices, on_host].concat());
+        let sum = |wanted: &dyn Fn(&Value) -> bool, key: &str| -> u64 {
+            let rows = budget.iter().filter(|row| wanted(row));
+            rows.filter_map(|row| row[key].as_u64()).sum()
+        };
+        let is_device = |row: &Value| row["spent"] == "computing" && row["backend"] != "CPU";
+        let is_host = |row: &Value| {
+            row["spent"] == "unequal_threads"
+                || (row["spent"] == "computing" && row["backend"] == "CPU")
+        };
+        // Of splits that were timed as a whole, the part in which the device waits is estimated; and what
+        // a kernel's first use took longer than later ones is not computing.
+        let waiting = sum(&|row| row["spent"] == "launching", "estimated_ns");
+        let loading = sum(&|row| row["spent"] == "first_use", "ns");
+        let least = sum(&is_device, "ns") + waiting;
+        assert!((least..=least + loading).contains(&devices), "{label}: {devices}, {least}");
+        assert_eq!(sum(&is_host, "ns"), both - devices, "the host in {label}");
+    }
+    true
+}
+
+fn by_phase(explained: &Value) -> BTreeMap<&str, Vec<&Value>> {
+    let mut phases: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for row in list(explained, "budget") {
+        phases.entry(row["phase"].as_str().expect("its phase")).or_default().push(row);
+    }
+    phases
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
+fn is_overlapping(exported: &Value) -> bool {
+    let runs = list(&exported["ggprof"], "graph_runs").iter();
+    let mut runs: Spans = runs.map(|run| (number(&run[1]), number(&run[2]))).collect();
+    runs.sort_unstable();
+    runs.windows(2).any(|pair| pair[1].0 < pair[0].1)
+}
+
+/// The places of a phase's graph runs.
+fn runs_of(by_run: &Value, label: &str) -> BTreeSet<u64> {
+    let runs = (0..).zip(list(by_run, "runs"));
+    let runs: BTreeSet<u64> =
+        runs.filter(|(_, run)| run["phase"] == label).map(|(place, _)| place).collect();
+    assert!(!runs.is_empty(), "{label} in {by_run:#}");
+    runs
+}
+
+/// What computed in these runs, on devices and on the host.
+fn computed(exported: &Value, runs: &BTreeSet<u64>) -> [Spans; 2] {
+    let is_host = |backend: &Value| {
+        let backend = list(exported, "backends").iter().find(|it| it["id"] == *backend);
+        backend.expect("its backend")["device_type"] == 0
+    };
+    let (mut with_kernels, mut spans) = (BTreeSet::new(), [Spans::new(), Spans::new()]);
+    let records = list(exported, "records");
+    let is_wanted = |record: &Value| {
+        let run = record["graph_run"].as_u64();
+        record["type"] == 0
+            && record["measured"] != "host_call"
+            && run.is_some_and(|run| runs.contains(&run))
+    };
+    for work in list(&exported["ggprof"], "device_work") {
+        let (record, start, duration) = (number(&work[0]), number(&work[4]), number(&work[5]));
+        with_kernels.insert(record);
+        if is_wanted(&records[record as usize]) {
+            spans[0].push((start, start + duration));
+        }
+    }
+    for (place, record) in (0..).zip(records) {
+        if is_wanted(record) && !with_kernels.contains(&place) {
+            let start = number(&record["start_ns"]);
+            let side = usize::from(is_host(&record["backend_id"]));
+            spans[side].push((start, start + number(&record["duration_ns"])));
+        }
+    }
+    spans
+}
+
+/// How long at least one of them was going on.
+fn covered(mut spans: Spans) -> u64 {
+    spans.sort_unstable();
+    let (mut sum, mut until) = (0, 0);
+    for (start, end) in spans {
+        sum += end.saturating_sub(start.max(until));
+        until = until.max(end);
+    }
+    sum
 }

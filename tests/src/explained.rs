@@ -30,10 +30,11 @@ impl Recorded {
         ask(&[&self.file], words)
     }
 
-    /// Its explanation, whose budgets add up.
+    /// Its explanation, whose budgets add up, also by the events.
     pub fn explained(&self) -> Value {
         let explained = self.ask(&["explain"]);
         assert_ne!(budget::check_rows(&explained), 0, "{explained:#}");
+        budget::check_events(&self.file);
         explained
     }
 }

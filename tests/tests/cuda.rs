@@ -11,7 +11,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{self, CoveredHow, CoveredWhy, DeviceWork, LossKind, NO_NODE};
+use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, DeviceWork, LossKind, NO_NODE};
 
 /// Kernels of one run of the graph: a product takes two.
 const KERNELS: usize = 9;
@@ -167,6 +167,23 @@ fn shorter_graphs_are_told_unless_the_user_chose_their_length() {
     let unknown = "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set, but this ggml does not know it";
     assert_eq!(told("full", &[older]).as_deref(), Some(unknown));
     assert_eq!(told("full", &[older, (variable, "512")]).as_deref(), Some(""));
+}
+
+#[test]
+fn that_graphs_are_off_is_told() {
+    let told = |level, environment: &[(&str, &str)]| {
+        let mut program = program(level, "direct", environment)?;
+        program.run_well();
+        let is_it = |it: &layout::Coverage| it.what == Covered::Kernels as u16;
+        let recording = program.recording();
+        let last = recording.coverage.iter().rev().find(|it| is_it(it));
+        last.and_then(|it| CoveredWhy::of(it.why))
+    };
+    for level in ["full", "sample"] {
+        let Some(off) = told(level, &[("GGML_CUDA_DISABLE_GRAPHS", "")]) else { return };
+        assert_eq!(off, CoveredWhy::GraphsOff, "{level}");
+        assert_ne!(told(level, &[]), Some(CoveredWhy::GraphsOff), "{level}");
+    }
 }
 
 /// The first window has forty runs, and later ones wait for their budget.

@@ -39,7 +39,6 @@ fn a_healthy_run_and_the_sum_of_its_events() {
     let recorded = Recorded::of(command);
     let explained = recorded.explained();
     check_healthy(&explained);
-    check_sums(&recorded.file);
 }
 
 /// Of an H200 and a CPU: kernels count on one side, and what the CPU does under them counts once.
@@ -54,93 +53,43 @@ fn the_sum_of_events_of_all_recordings_that_are_kept() {
             path.extension().is_some_and(|ending| ending == "gz" || ending == "zst")
         };
         for recording in files.filter(is_packed) {
-            check_sums(&recording);
+            assert!(budget::check_events(&recording), "{}", recording.display());
             checked += 1;
         }
     }
     assert!(checked >= 4);
 }
 
-type Spans = Vec<(u64, u64)>;
-
-/// Somebody else's sum of what was computed in each phase: the time in which a kernel ran, or an op
-/// without kernels, as the exported events have it. On devices first; then on the host, where no device
-/// computed.
-fn check_sums(recording: &Path) {
-    let directory = TempDir::new().unwrap();
-    let json = directory.path().join("events.json");
-    let mut convert = Command::new(built::ggprof());
-    assert!(convert.arg("convert").arg(recording).arg("-o").arg(&json).status().unwrap().success());
-    let exported: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
-    let explained = ask(&[recording], &["explain"]);
-    assert_ne!(budget::check_rows(&explained), 0);
-    let by_run = ask(&[recording], &["report", "--by", "run"]);
-    let labels: BTreeSet<&str> =
-        list(&explained, "budget").iter().filter_map(|row| row["phase"].as_str()).collect();
-    for label in labels {
-        let [on_devices, on_host] = computed(&exported, &runs_of(&by_run, label));
-        let devices = covered(on_devices.clone());
-        let both = covered([on_devices, on_host].concat());
-        let is_host = |row: &Value| row["backend"] == "CPU" || row["spent"] == "unequal_threads";
-        let sum = |wanted: &dyn Fn(&Value) -> bool| -> u64 {
-            let rows = list(&explained, "budget").iter().filter(|row| row["phase"] == label);
-            let computing =
-                rows.filter(|row| row["spent"] == "computing" || row["spent"] == "unequal_threads");
-            computing.filter(|row| wanted(row)).map(|row| row["ns"].as_u64().unwrap()).sum()
-        };
-        assert_eq!(sum(&|row| !is_host(row)), devices, "devices in {label}");
-        assert_eq!(sum(&is_host), both - devices, "the host in {label}");
+/// Their names change now and then; advice has the newest.
+#[test]
+fn advised_options_are_those_of_llama_cpp() {
+    // Of ggprof, of nvidia-smi, and of builds before the summer of 2026.
+    const OTHERS: [&str; 4] = ["--by", "-d", "-q", "--no-mmap"];
+    let Some(mut server) = debian_sid::command("llama-server", &["cpu"]) else { return };
+    let help = server.arg("--help").output().unwrap().stdout;
+    let known = options(&String::from_utf8_lossy(&help));
+    let words = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ggprof-report/src/findings");
+    let files = std::fs::read_dir(words).unwrap().flatten().map(|file| file.path());
+    let mut advised = BTreeSet::new();
+    for file in files.filter(|file| !file.ends_with("tests.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        // Every second piece is a literal.
+        advised.extend(text.split('"').skip(1).step_by(2).flat_map(options));
     }
+    assert!(advised.len() > 20, "{advised:?}");
+    let is_unknown = |it: &&String| !known.contains(*it) && !OTHERS.contains(&it.as_str());
+    let unknown: Vec<&String> = advised.iter().filter(is_unknown).collect();
+    assert!(unknown.is_empty(), "{unknown:?} of {advised:?}");
 }
 
-/// The places of a phase's graph runs.
-fn runs_of(by_run: &Value, label: &str) -> BTreeSet<u64> {
-    let runs = (0..).zip(list(by_run, "runs"));
-    let runs: BTreeSet<u64> =
-        runs.filter(|(_, run)| run["phase"] == label).map(|(place, _)| place).collect();
-    assert!(!runs.is_empty(), "{label} in {by_run:#}");
-    runs
-}
-
-/// What computed in these runs, on devices and on the host.
-fn computed(exported: &Value, runs: &BTreeSet<u64>) -> [Spans; 2] {
-    let number = |value: &Value| value.as_u64().expect("a number");
-    let is_host = |backend: &Value| {
-        let backend = list(exported, "backends").iter().find(|it| it["id"] == *backend);
-        backend.expect("its backend")["device_type"] == 0
+/// Such as `-ngl` and `--no-op-offload`.
+fn options(text: &str) -> BTreeSet<String> {
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+    let is_option = |word: &&str| {
+        let name = word.strip_prefix("--").or(word.strip_prefix('-'));
+        name.is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_alphabetic()))
     };
-    let (mut with_kernels, mut spans) = (BTreeSet::new(), [Spans::new(), Spans::new()]);
-    let records = list(exported, "records");
-    let is_wanted = |record: &Value| {
-        let run = record["graph_run"].as_u64();
-        record["type"] == 0 && run.is_some_and(|run| runs.contains(&run))
-    };
-    for work in list(&exported["ggprof"], "device_work") {
-        let (record, start, duration) = (number(&work[0]), number(&work[4]), number(&work[5]));
-        with_kernels.insert(record);
-        if is_wanted(&records[record as usize]) {
-            spans[0].push((start, start + duration));
-        }
-    }
-    for (place, record) in (0..).zip(records) {
-        if is_wanted(record) && !with_kernels.contains(&place) {
-            let start = number(&record["start_ns"]);
-            let side = usize::from(is_host(&record["backend_id"]));
-            spans[side].push((start, start + number(&record["duration_ns"])));
-        }
-    }
-    spans
-}
-
-/// How long at least one of them was going on.
-fn covered(mut spans: Spans) -> u64 {
-    spans.sort_unstable();
-    let (mut sum, mut until) = (0, 0);
-    for (start, end) in spans {
-        sum += end.saturating_sub(start.max(until));
-        until = until.max(end);
-    }
-    sum
+    words.filter(is_option).map(str::to_owned).collect()
 }
 
 #[test]

@@ -23,7 +23,12 @@ export function drawRuler(context, size, view, clock, colours) {
   context.stroke();
   context.fillStyle = colours.faint;
   context.textAlign = "left";
-  for (const { time, label } of list) context.fillText(label, toX(time) + 4, RULER / 2);
+  for (const { time, label } of list) {
+    const left = toX(time) + 4;
+    const own = context.measureText(label).width;
+    // At the right edge it stands on the other side of its line.
+    context.fillText(label, left + own <= size.width ? left : left - own - 8, RULER / 2);
+  }
   // What time it was at the left edge.
   if (clock === null) return;
   context.fillStyle = colours.panel;

@@ -3,6 +3,7 @@
 import { unpacked } from "../data/embedded.js";
 import { backendColour } from "../layout/colours.js";
 import { element } from "../panels/element.js";
+import { wordTable } from "../panels/table.js";
 import { drawHistory } from "./chart.js";
 import { charts, commitsByTime, isWanted } from "./series.js";
 
@@ -35,7 +36,7 @@ async function main() {
       element("div", { class: "facts" }, ...history.facts.map(([title, text]) => element("span", { class: "fact" }, element("b", {}, title), " ", text)))),
     element("div", { class: "toolbar" }, filter, axis, told),
     shown,
-    element("section", { class: "history" }, ...history.notes.map((note) => element("p", { class: "faint" }, note)), table(history.table)));
+    element("section", { class: "history" }, ...history.notes.map((note) => element("p", { class: "faint" }, note)), history.table && wordTable(history.table)));
   update();
   performance.mark("ggprof-drawn");
 }
@@ -62,13 +63,6 @@ function section({ model, phase, lines }, commits, byTime) {
   return element("section", {},
     element("h2", {}, phase, " ", element("span", { class: "faint" }, model)),
     element("div", { class: "key" }, ...key), canvas, told);
-}
-
-/** @param {History["table"]} table */
-function table({ columns, rows }) {
-  /** @param {"th" | "td"} tag @param {string[]} cells */
-  const row = (tag, cells) => element("tr", {}, ...cells.map((cell, at) => element(tag, { class: columns[at].right ? undefined : "name" }, cell)));
-  return element("table", {}, element("thead", {}, row("th", columns.map(({ title }) => title))), element("tbody", {}, ...rows.map((cells) => row("td", cells))));
 }
 
 main();

@@ -3,7 +3,7 @@
 /** @typedef {{ file: string, at: number | null, speed: number }} HistoryRun */
 /** @typedef {{ commit: string | null, median: number, lowest: number, highest: number, change: { share: number, certain: boolean } | null, runs: HistoryRun[] }} HistoryPoint */
 /** @typedef {{ model: string, phase: string, name: string, points: HistoryPoint[] }} HistorySeries */
-/** @typedef {{ title: string, facts: [string, string][], notes: string[], series: HistorySeries[], table: { columns: { title: string, right: boolean }[], rows: string[][] } }} History */
+/** @typedef {{ title: string, facts: [string, string][], notes: string[], series: HistorySeries[], table: WordTable | null }} History */
 /** @typedef {{ model: string, phase: string, lines: HistorySeries[] }} Chart */
 
 /** @param {HistorySeries[]} series @returns {Chart[]} */

@@ -42,9 +42,17 @@ export function depthPanel(scene, store, actions) {
   });
   // Its size is also told when it is hidden, and then it need not be drawn.
   new ResizeObserver(() => canvas.clientWidth > 0 && update()).observe(canvas);
-  const controls = element("div", { class: "peaks" }, choice);
-  controls.hidden = depth.length < 2;
+  choice.hidden = depth.length < 2;
+  const controls = element("div", { class: "bar" }, choice, element("div", { class: "key" }, key("token"), key("attention")));
+  controls.hidden = depth.length === 0;
   return { panel: element("div", {}, controls, told, canvas), update, dependsOn: [] };
+}
+
+/** @param {"token" | "attention"} what */
+function key(what) {
+  const swatch = element("i", { class: "swatch" });
+  swatch.style.background = colour(what);
+  return element("span", {}, swatch, WHAT[what]);
 }
 
 /** @param {Depth} depth @param {import("../draw/depth.js").DepthDot[]} dots */

@@ -5,6 +5,7 @@ import { duration, percent } from "../data/units.js";
 import { backendColour, PHASE_COLOURS, spentColour } from "../layout/colours.js";
 import { lowerBound } from "../layout/visible.js";
 import { element } from "./element.js";
+import { wordTable } from "./table.js";
 
 // Rows below this are drawn, and named only by pointing at them.
 const NAMED = 0.01;
@@ -17,9 +18,15 @@ export function overviewPanel(scene, store, actions) {
   const { overview } = scene.recording;
   const go = new Places(scene.recording, store, actions);
   return element("div", { class: "overview" },
-    element("section", {}, element("h2", {}, "What costs time, and what to change"), findings(overview, go)),
+    element("section", {}, element("h2", {}, "What costs time, and what to change"), findings(overview, go), ...besideFindings(overview)),
     element("section", {}, element("h2", {}, "Where the time went"), ...overview.budgets.map((budget) => budgetBar(budget, go))),
-    placement(scene.recording, go));
+    placement(scene.recording, go),
+    ...overview.tables.map(({ title, table, notes }) => element("section", {}, element("h2", {}, title), table && wordTable(table), ...notes.map(sentence))));
+}
+
+/** @param {string} text */
+function sentence(text) {
+  return element("p", { class: "faint" }, text);
 }
 
 // Places on the timeline to go to.
@@ -70,8 +77,21 @@ function findings({ findings, healthy }, go) {
     bar.style.width = `${Math.min(finding.share, 1) * 100}%`;
     return element("li", {},
       element("button", { type: "button", class: "finding", title: "Show where", onclick }, bar, element("b", {}, finding.text)),
-      element("dl", {}, ...finding.lines.flatMap(([title, text]) => [element("dt", {}, title), element("dd", {}, text)])));
+      lines(finding));
   }));
+}
+
+/** @param {{ lines: [string, string][] }} point */
+function lines({ lines }) {
+  return element("dl", {}, ...lines.flatMap(([title, text]) => [element("dt", {}, title), element("dd", {}, text)]));
+}
+
+// How far phases are from what is possible, and what costs little.
+/** @param {Overview} overview */
+function besideFindings({ limits, small }) {
+  const points = small.map((point) => element("li", {}, element("b", {}, point.text), lines(point)));
+  const folded = element("details", {}, element("summary", {}, "Below 5% of a phase"), element("ol", { class: "findings" }, ...points));
+  return [...limits.map(sentence), small.length > 0 ? folded : null];
 }
 
 /** @param {Budget} budget @param {Places} go */
@@ -124,7 +144,7 @@ function strip(recording, kind, backend, cells, go) {
     const what = own.map(([, module, , ns]) => `${recording.modules[module]} ${duration(ns)}`).join(", ");
     const name = layer === null ? "outside of layers" : `layer ${layer}`;
     const box = element("button", { type: "button", class: "cell", title: `${name} on ${label}: ${what || "nothing"}`, "aria-label": `${name} on ${label}`, onclick: () => own.length > 0 && go.layer(layer, backend, kind) },
-      layers.length <= NUMBERED ? (layer === null ? "·" : String(layer)) : "");
+      layers.length <= NUMBERED ? (layer === null ? "in/out" : String(layer)) : "");
     box.style.setProperty("--full", `${Math.round(share * 100)}%`);
     box.style.setProperty("--own", backendColour(backend));
     return box;

@@ -70,7 +70,8 @@ function peakInputs(store, { backend, label, seen }) {
     });
     return element("label", {}, field, ` ${unit}`);
   };
-  return [element("span", {}, `Peaks of ${label}: `), input("bandwidth", "GB/s"), input("compute", "GFLOP/s")];
+  const words = `${bandwidth(seen.bandwidth)}, ${compute(seen.compute)}`;
+  return [element("span", {}, `Peaks of ${label}: `), input("bandwidth", "GB/s"), input("compute", "GFLOP/s"), element("span", { class: "faint" }, words)];
 }
 
 /** @param {Peaks} peaks @param {number} backend @param {keyof Roof} what @param {number} value @returns {Peaks} */

@@ -38,6 +38,37 @@ export const sides = {
       assert.ok(faint.length < ofOps.length / 2, `${backend}: ${faint.length} of ${ofOps.length}`);
     }
   },
+  "no time on the ruler is cut off": async (page) => {
+    await watchCanvases(page);
+    const { width } = await stage(page);
+    for (const span of ["Fit", "100 ms", "10 ms", "1 ms"]) {
+      await page.locator(".buttons").getByText(span, { exact: true }).click();
+      await drawn(page);
+      const texts = await textsOn(page, ".stage canvas.under");
+      const cut = texts.filter((text) => text.left + text.width > width + 1);
+      assert.ok(texts.length > 10, span);
+      assert.deepEqual(cut, [], span);
+    }
+  },
+  "tables stand close below the findings, and nothing covers another": async (page) => {
+    const titles = await page.locator(".overview h2").allInnerTexts();
+    assert.ok(titles.includes("Copies by tensors and memory"), titles.join());
+    for (const height of [700, 2600]) {
+      await page.setViewportSize({ width: 1440, height });
+      await drawn(page);
+      const boxes = await page.locator(".overview > section").evaluateAll((sections) => sections.map((section) => {
+        const { top, height } = section.getBoundingClientRect();
+        return { top, bottom: top + height, hidden: section.scrollHeight - section.clientHeight };
+      }));
+      // Findings and budgets stand side by side.
+      let end = Math.max(...boxes.slice(0, 2).map(({ bottom }) => bottom));
+      assert.ok(boxes.length >= 4);
+      for (const { top, bottom, hidden } of boxes.slice(2)) {
+        assert.ok(top >= end && top - end < 40 && hidden <= 0, JSON.stringify(boxes));
+        end = bottom;
+      }
+    }
+  },
   "names of roofs do not cover each other": async (page) => {
     await watchCanvases(page);
     await page.getByRole("tab", { name: "Roofline" }).click();

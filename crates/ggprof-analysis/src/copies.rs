@@ -3,6 +3,7 @@
 
 use crate::copy_consumers::copy_consumers;
 use crate::estimates::CopyTimes;
+use crate::layers::{Layer, layer_of_name};
 use crate::peaks::{self, Peaks};
 use crate::phases::{PhaseKind, Phases};
 use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
@@ -148,13 +149,17 @@ pub fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostMemory {
     }
 }
 
-/// A weight that was copied in more than one graph run.
+/// A weight that was copied in more than one graph run, in all layers where it was copied as often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepeatedWeight {
-    pub tensor: StringId,
+    /// `blk.*.ffn_up.weight` where there are several layers.
+    pub tensor: String,
+    /// In order; none for a weight that belongs to no layer.
+    pub layers: Vec<Layer>,
     pub backend: BackendIndex,
     pub class: TensorClass,
     pub graph_runs: u64,
+    /// Of all layers.
     pub bytes: u64,
 }
 
@@ -210,8 +215,7 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
     let consumers: HashMap<EventId, EventId> = copy_consumers(trace).into_iter().collect();
     let mut waiting: HashMap<(Key, StringId), u64> = HashMap::new();
     let mut rows: HashMap<Key, (CopyRow, HashSet<GraphRunId>)> = HashMap::new();
-    let mut weights: HashMap<(StringId, BackendIndex), (TensorClass, u64, HashSet<GraphRunId>)> =
-        HashMap::new();
+    let mut weights: HashMap<(StringId, BackendIndex), CopiedWeight> = HashMap::new();
     for copy in trace.events.copies() {
         let class = class_of(trace, &copy);
         let key = key_of(trace, phases, &copy, class);
@@ -231,10 +235,13 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
         }
         let named = trace.node(copy.node).tensor_name.zip(copy.graph_run);
         if let (TensorClass::Weights | TensorClass::Experts, Some((name, run))) = (class, named) {
-            let (_, bytes, runs) =
-                weights.entry((name, copy.backend)).or_insert_with(|| (class, 0, HashSet::new()));
-            *bytes = bytes.saturating_add(copy.bytes);
-            runs.insert(run);
+            let weight = weights.entry((name, copy.backend)).or_insert_with(|| CopiedWeight {
+                class,
+                bytes: 0,
+                runs: HashSet::new(),
+            });
+            weight.bytes = weight.bytes.saturating_add(copy.bytes);
+            weight.runs.insert(run);
         }
     }
     let mut most: HashMap<Key, (u64, Reverse<StringId>)> = HashMap::new();
@@ -250,25 +257,64 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
         let ends = (row.direction, row.source_backend, row.backend, row.source, row.target);
         (row.phase, Reverse(row.bytes), row.class, ends)
     });
-    let repeated = weights.into_iter().filter(|(_, (_, _, runs))| runs.len() > 1);
-    let mut repeated: Vec<RepeatedWeight> = repeated
-        .map(|((tensor, backend), (class, bytes, runs))| RepeatedWeight {
-            tensor,
-            backend,
-            class,
-            graph_runs: runs.len() as u64,
-            bytes,
-        })
-        .collect();
-    repeated.sort_by_key(|weight| (Reverse(weight.bytes), weight.tensor, weight.backend));
+    let repeated = repeated(trace, weights);
     Copies { rows, repeated }
 }
 
-fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> Key {
-    let phase = copy.graph_run.and_then(|run| {
-        let phase = *phases.phase_of_run.get(run.0 as usize)?;
-        Some(phases.phases.get(phase as usize)?.kind)
+/// What was copied of one weight.
+struct CopiedWeight {
+    class: TensorClass,
+    bytes: u64,
+    runs: HashSet<GraphRunId>,
+}
+
+/// Those of several runs, layers together.
+fn repeated(
+    trace: &Trace,
+    weights: HashMap<(StringId, BackendIndex), CopiedWeight>,
+) -> Vec<RepeatedWeight> {
+    let mut groups: HashMap<_, RepeatedWeight> = HashMap::new();
+    for ((name, backend), CopiedWeight { class, bytes, runs }) in weights {
+        if runs.len() < 2 {
+            continue;
+        }
+        let (name, graph_runs) = (trace.text(name), runs.len() as u64);
+        let (stem, layer) = match name.starts_with("blk.") {
+            true => layer_of_name(name),
+            false => (name, None),
+        };
+        let key = (stem, layer.is_some(), backend, class, graph_runs);
+        let group = groups.entry(key).or_insert_with(|| RepeatedWeight {
+            tensor: name.to_owned(),
+            layers: Vec::new(),
+            backend,
+            class,
+            graph_runs,
+            bytes: 0,
+        });
+        if !group.layers.is_empty() {
+            group.tensor = format!("blk.*.{stem}");
+        }
+        group.layers.extend(layer);
+        group.bytes = group.bytes.saturating_add(bytes);
+    }
+    let mut repeated: Vec<RepeatedWeight> = groups.into_values().collect();
+    repeated.iter_mut().for_each(|weight| weight.layers.sort_unstable());
+    repeated.sort_by(|one, other| {
+        let order = |it: &RepeatedWeight| (Reverse(it.bytes), it.backend, it.graph_runs);
+        order(one).cmp(&order(other)).then_with(|| one.tensor.cmp(&other.tensor))
     });
+    repeated
+}
+
+fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> Key {
+    let phase = match copy.graph_run {
+        Some(run) => {
+            phases.phase_of_run.get(run.0 as usize).map(|&phase| phases.phases[phase as usize].kind)
+        }
+        // Results are read when their graph run is over.
+        None => phases.kind_at(trace.backend(copy.backend).process, copy.start_ns),
+    };
     let ends = trace.ends_of(copy.id);
     let ends = ends.map_or([None; 2], |ends| [ends.source, ends.target]);
     let direction = trace.signature(copy.node).op;
@@ -336,7 +382,7 @@ mod tests {
              copy CPU D2H 110..120 64 cache_k_l0 run=1 measured=host
              copy CPU D2H 120..121 64 ffn_out-0 run=1 measured=host
              ends d c
-             copy CPU D2H 130..131 16 state measured=host",
+             copy CPU D2H 330..331 16 state measured=host",
         );
         let found = copies(&trace, &phases(&trace));
         let rows: Vec<_> = found
@@ -365,8 +411,45 @@ mod tests {
         assert_eq!([waits(&found.rows[1]), waits(&found.rows[2])], [None, Some("MUL_MAT")]);
         assert_eq!(found.repeated.len(), 1);
         let weight = &found.repeated[0];
-        assert_eq!(trace.text(weight.tensor), "blk.0.ffn_up.weight");
+        assert_eq!(
+            (weight.tensor.as_str(), &weight.layers[..]),
+            ("blk.0.ffn_up.weight", &[Layer(0)][..])
+        );
         assert_eq!((weight.graph_runs, weight.bytes), (2, 8192));
+    }
+
+    #[test]
+    fn the_same_weight_of_several_layers_is_named_once() {
+        let copied = |run: u32, layers: std::ops::Range<u32>| -> String {
+            let line = |layer| {
+                format!("copy GPU H2D 0..5 64 blk.{layer}.ffn_up.weight run={run} measured=host\n")
+            };
+            layers.map(line).collect()
+        };
+        let (first, second) = (copied(0, 1..5), copied(1, 1..4));
+        let trace = text_fixture::parse(&format!(
+            "backend 0 GPU gpu\nrun 0..100\nrun 100..200\n{first}{second}"
+        ));
+        let [weight] = &copies(&trace, &phases(&trace)).repeated[..] else { panic!() };
+        assert_eq!(weight.tensor, "blk.*.ffn_up.weight");
+        assert_eq!(weight.layers, [1, 2, 3].map(Layer));
+        assert_eq!((weight.graph_runs, weight.bytes), (2, 3 * 2 * 64));
+    }
+
+    #[test]
+    fn results_are_read_in_the_phase_that_computes_them() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             batch 0..100 0:10+1!1
+             batch 100..200 0:11+1!1
+             run 0..60 batch=0
+             run 100..160 batch=1
+             op GPU MUL_MAT 0..60 result_output run=0
+             op GPU MUL_MAT 100..160 result_output run=1
+             copy GPU D2H 70..80 512 measured=device",
+        );
+        let [row] = &copies(&trace, &phases(&trace)).rows[..] else { panic!() };
+        assert_eq!((row.phase, row.graph_runs), (Some(PhaseKind::Generation), 0));
     }
 
     #[test]

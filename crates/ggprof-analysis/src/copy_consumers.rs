@@ -17,7 +17,7 @@ pub fn copy_consumers(trace: &Trace) -> Vec<(EventId, EventId)> {
     let copies: Vec<Event> = trace.events.copies().collect();
     let wanted: HashSet<SplitKey> = copies.iter().map(split_key).collect();
     let mut ops: HashMap<SplitKey, Vec<Event>> = HashMap::new();
-    for event in trace.events.iter().filter(Event::is_op) {
+    for event in trace.events.iter().filter(|event| event.is_op() && is_of_node(trace, event)) {
         if wanted.contains(&split_key(&event)) {
             ops.entry(split_key(&event)).or_default().push(event);
         }
@@ -29,6 +29,11 @@ pub fn copy_consumers(trace: &Trace) -> Vec<(EventId, EventId)> {
         .iter()
         .filter_map(|copy| Some((copy.id, consumer(trace, copy, ops.get(&split_key(copy))?)?)))
         .collect()
+}
+
+/// What a device does for no node, such as filling memory, takes nothing in.
+fn is_of_node(trace: &Trace, op: &Event) -> bool {
+    trace.tensor_name(op.node).is_some() || !trace.signature(op.node).sources.is_empty()
 }
 
 fn split_key(event: &Event) -> SplitKey {
@@ -86,6 +91,11 @@ mod tests {
              copy GPU H2D 5..9 32 embd <- f32[8]",
             &[(2, 1)],
         );
+    }
+
+    #[test]
+    fn filling_memory_is_no_op_that_waits() {
+        check("copy GPU D2H 0..5 32 <- f32[8]\nop GPU memset 20..30", &[]);
     }
 
     #[test]

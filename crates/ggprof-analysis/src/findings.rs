@@ -44,7 +44,7 @@ pub use draft::Draft;
 pub use exposed_copies::ExposedCopies;
 pub use first_use::FirstUse;
 pub use host_ops::{HostOp, HostOps, WhichHostOps};
-pub use launches::{GraphsOff, SmallKernels};
+pub use launches::{GraphsOff, SmallKernels, WhyNoGraphs};
 pub use limit::Rate;
 pub use program::Program;
 pub use prompt_again::PromptAgain;

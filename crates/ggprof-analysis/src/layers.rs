@@ -214,7 +214,7 @@ fn place_of_name(name: &str) -> Option<Place> {
 }
 
 /// Splits the layer's number off: `ffn_out-3`, `blk.3.ffn_up`, `cache_k_l3`.
-fn layer_of_name(name: &str) -> (&str, Option<Layer>) {
+pub(crate) fn layer_of_name(name: &str) -> (&str, Option<Layer>) {
     if let Some((number, stem)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'))
         && let Ok(number) = number.parse()
     {

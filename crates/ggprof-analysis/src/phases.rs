@@ -134,6 +134,13 @@ impl Phases {
         (!of_kind.is_empty()).then(|| group(&of_kind))
     }
 
+    /// What a process was doing at a time; for what belongs to no graph run.
+    pub(crate) fn kind_at(&self, process: Option<ProcessIndex>, ns: u64) -> Option<PhaseKind> {
+        let begun = self.phases.partition_point(|phase| phase.start_ns <= ns);
+        let is_it = |phase: &&Phase| phase.process == process && ns < phase.end_ns;
+        self.phases[..begun].iter().rev().find(is_it).map(|phase| phase.kind)
+    }
+
     /// The tokens of a process's phases of a kind.
     pub(crate) fn tokens_of(&self, process: Option<ProcessIndex>, kind: PhaseKind) -> u64 {
         let phases = self.phases.iter().filter(|it| it.process == process && it.kind == kind);

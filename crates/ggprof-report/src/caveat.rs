@@ -5,8 +5,8 @@ use crate::documents::processes::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, BackendIndex, Coverage, DeviceType, Dropped, EventKind, Extent, Loss, LossKind,
-    Measured, Provenance, Stopped, Stretch, Trace,
+    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped,
+    EventKind, Extent, Loss, LossKind, Measured, Provenance, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Caveat {
     Part(Extent),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
+    /// Devices of which every kernel was recorded, one by one.
+    EveryKernel(Vec<String>),
     /// Ops that start before their inputs were computed.
     EffectBeforeCause(Causality),
     NoEvents,
@@ -58,6 +60,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     }
     let not_observed = trace.coverage.iter().filter(|coverage| !coverage.is_observed());
     caveats.extend(not_observed.cloned().map(Caveat::NotObserved));
+    caveats.extend(of_every_kernel(trace));
     caveats.extend(of_host_calls(trace));
     let launched = ops_by_backend(trace, |measured| measured == Measured::Unknown)
         .filter(|(backend, found, _)| *found > 0 && backend.device_type == DeviceType::Gpu);
@@ -80,6 +83,16 @@ fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
         caveats.push(Caveat::Part(provenance.extent));
     }
     caveats
+}
+
+fn of_every_kernel(trace: &Trace) -> Option<Caveat> {
+    let is_it = |it: &&Coverage| {
+        (it.what, it.how) == (Covered::Ops, CoveredHow::ActivityRecords)
+            && it.why != CoveredWhy::InSamples
+    };
+    let devices: Vec<String> =
+        trace.coverage.iter().filter(is_it).map(|it| it.subject.clone()).collect();
+    (!devices.is_empty()).then_some(Caveat::EveryKernel(devices))
 }
 
 fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
@@ -172,6 +185,11 @@ impl Caveat {
                 coverage.subject,
                 coverage_words::what(coverage.what),
                 coverage_words::why(coverage)
+            ),
+            Self::EveryKernel(devices) => format!(
+                "Every kernel of {} was recorded (--cuda full), which makes launches slower: without \
+                 that, devices wait less for the host. --cuda sample tells how long.",
+                devices.join(", ")
             ),
             Self::EffectBeforeCause(Causality { checked, violations, worst_ns }) => format!(
                 "{violations} of {checked} ops start before their inputs were computed, by up to {}: \

@@ -46,6 +46,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
             "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set, but this ggml does not know it"
         }
         CoveredWhy::GraphsPerhapsShortened => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set",
+        CoveredWhy::GraphsOff => "GGML_CUDA_DISABLE_GRAPHS is set",
         CoveredWhy::Untold
         | CoveredWhy::EntryRefused
         | CoveredWhy::LayoutNotFound

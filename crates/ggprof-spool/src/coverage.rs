@@ -128,6 +128,8 @@ numbered! {
         LeftToLibrary = 23,
         /// The compiler put the barrier after each op in line.
         BarrierInlined = 24,
+        /// Seen; the program's user has switched CUDA graphs off.
+        GraphsOff = 25,
         /// ggml makes its own buffers by direct calls.
         BuffersMadeDirectly = 30,
         /// Seen as they are made; ggml frees its own by direct calls.

@@ -6,6 +6,7 @@ as with real ones.
 """
 
 import os
+import random
 import struct
 import sys
 
@@ -20,7 +21,7 @@ EXPERTS = {"experts-q4_0": (32, 4)}
 VOCABULARY = 32000
 ALIGNMENT = 32
 # GGUF's number of the type, bytes of a block of 32 weights, its scale (F16 of 0.01).
-TYPES = {"f32": (0, 128), "q4_0": (2, 18), "q8_0": (8, 34)}
+TYPES = {"f32": (0, 128), "router": (0, 128), "q4_0": (2, 18), "q8_0": (8, 34)}
 SCALE = struct.pack("<H", 0x211F)
 U32, I32, F32, TEXT, LIST = 4, 5, 6, 8, 9
 
@@ -85,7 +86,7 @@ def tensors(name):
         experts, suffix = (), ""
         if name in EXPERTS:
             experts, suffix = EXPERTS[name][:1], "_exps"
-            yield f"blk.{layer}.ffn_gate_inp.weight", (embedding, *experts), "f32"
+            yield f"blk.{layer}.ffn_gate_inp.weight", (embedding, *experts), "router"
         into, out = (embedding, feed_forward, *experts), (feed_forward, embedding, *experts)
         yield f"blk.{layer}.ffn_gate{suffix}.weight", into, kind
         yield f"blk.{layer}.ffn_up{suffix}.weight", into, kind
@@ -103,6 +104,11 @@ def weights(kind, bytes_wanted):
     """Pieces of random blocks; the same piece comes again and again."""
     if kind == "f32":
         yield struct.pack("<f", 1.0) * (bytes_wanted // 4)
+        return
+    if kind == "router":
+        # Tokens that differ go to experts that differ: what all of them have in common adds up to nothing.
+        values = (random.uniform(-1, 1) for _ in range(bytes_wanted // 8))
+        yield b"".join(struct.pack("<2f", value, -value) for value in values)
         return
     block = TYPES[kind][1]
     noise = os.urandom(4096 * block)

@@ -98,7 +98,8 @@ fn two_recordings_on_one_page_are_linked() {
     let page = place.path().join("pair.html");
     let mut diff = Command::new(built::ggprof());
     diff.arg("diff").args([example(), example()]).arg("--html").arg(&page);
-    assert!(diff.output().expect("ggprof runs").status.success());
+    let output = diff.output().expect("ggprof runs");
+    assert!(output.status.success(), "{output:?}");
     let output = checks.arg(page).output().expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));

@@ -5,7 +5,7 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
-use ggprof_trace::BackendIndex;
+use ggprof_trace::{BackendIndex, Coverage, CoveredWhy};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmallKernels {
@@ -20,6 +20,20 @@ pub struct GraphsOff {
     pub backend: BackendIndex,
     pub kernels_per_run: u64,
     pub gap_ns: u64,
+    pub why: WhyNoGraphs,
+}
+
+/// Why ggml launches kernels one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyNoGraphs {
+    /// By the variable that is there for it.
+    SwitchedOff,
+    /// Experts were chosen for so many tokens at once. Some ways to compute that wait for the device in the
+    /// middle, which a CUDA graph cannot contain.
+    Experts {
+        tokens: u64,
+    },
+    Unknown,
 }
 
 pub(super) const SMALL_KERNELS: Rule = Rule(11);
@@ -76,22 +90,42 @@ fn of_backend(
         return None;
     }
     let (rule, what) = if has_graphs && gap_ns >= GRAPH_GAP_NS {
-        (GRAPHS_OFF, What::GraphsOff(GraphsOff { backend, kernels_per_run, gap_ns }))
+        let why = why_no_graphs(scene, place, backend);
+        (GRAPHS_OFF, What::GraphsOff(GraphsOff { backend, kernels_per_run, gap_ns, why }))
     } else {
         (
             SMALL_KERNELS,
             What::SmallKernels(SmallKernels { backend, kernels_per_run, kernel_ns, gap_ns }),
         )
     };
-    let certainty = Certainty::Likely;
+    let certainty = match &what {
+        What::GraphsOff(GraphsOff { why: WhyNoGraphs::SwitchedOff, .. }) => Certainty::Certain,
+        _ => Certainty::Likely,
+    };
     Some(Finding { rule, budget: place, cost_ns, is_estimate: false, certainty, what })
+}
+
+fn why_no_graphs(scene: &Scene<'_>, place: usize, backend: BackendIndex) -> WhyNoGraphs {
+    let trace = scene.trace;
+    let label = trace.backend(backend).label();
+    let is_off = |it: &Coverage| it.subject == label && it.why == CoveredWhy::GraphsOff;
+    if trace.coverage.iter().any(is_off) {
+        return WhyNoGraphs::SwitchedOff;
+    }
+    let ops = scene.tallies[place].ops.keys().filter(|key| key.backend == backend);
+    let experts = ops.filter(|key| scene.op(key) == "MUL_MAT_ID");
+    // [rows, experts of a token, tokens]
+    match experts.map(|key| scene.signature(key).output.ne[2]).max() {
+        Some(tokens) if tokens > 1 => WhyNoGraphs::Experts { tokens: tokens as u64 },
+        _ => WhyNoGraphs::Unknown,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::findings::staged::{check, found_in, tokens};
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{Covered, CoveredHow, Trace, text_fixture};
 
     /// Forty kernels a token.
     fn kernels(each_ns: u64, gap_ns: u64, splits: u64) -> String {
@@ -116,11 +150,40 @@ mod tests {
         check(SMALL_KERNELS, &waits, 3 * 39 * 4_000, &kernels(4_000, 4_000, 8));
     }
 
+    fn cuda(gap_ns: u64) -> Trace {
+        let text = format!("backend 0 GPU gpu\n{}", kernels(4_000, gap_ns, 1));
+        text_fixture::parse(&text.replace("GPU", "CUDA0"))
+    }
+
+    #[test]
+    fn why_there_are_no_graphs() {
+        let why = |trace: &Trace| {
+            let found = found_in(trace);
+            let What::GraphsOff(GraphsOff { why, .. }) = found[0].what else { panic!() };
+            (why, found[0].certainty)
+        };
+        let mut trace = cuda(4_000);
+        assert_eq!(why(&trace), (WhyNoGraphs::Unknown, Certainty::Likely));
+        trace.coverage.push(Coverage {
+            subject: "CUDA0".to_owned(),
+            what: Covered::Kernels,
+            how: CoveredHow::ActivityRecords,
+            why: CoveredWhy::GraphsOff,
+            detail: String::new(),
+        });
+        assert_eq!(why(&trace), (WhyNoGraphs::SwitchedOff, Certainty::Certain));
+        let text = kernels(4_000, 4_000, 1)
+            .replace("MUL_MAT", "MUL_MAT_ID")
+            .replace(" run=", " f32[8,2,16] <- f32[8,8,4] f32[8,2,16] i32[2,16] run=");
+        let text = format!("backend 0 GPU gpu\n{text}").replace("GPU", "CUDA0");
+        let experts = WhyNoGraphs::Experts { tokens: 16 };
+        assert_eq!(why(&text_fixture::parse(&text)), (experts, Certainty::Likely));
+    }
+
     #[test]
     fn gaps_are_shorter_in_a_cuda_graph() {
         let on_cuda = |gap_ns: u64| {
-            let text = format!("backend 0 GPU gpu\n{}", kernels(4_000, gap_ns, 1));
-            let found = found_in(&text_fixture::parse(&text.replace("GPU", "CUDA0")));
+            let found = found_in(&cuda(gap_ns));
             found.iter().map(|finding| finding.rule).collect::<Vec<_>>()
         };
         assert_eq!(on_cuda(4_000), [GRAPHS_OFF]);

@@ -1,9 +1,10 @@
 //! What was copied between backends.
 
 use super::phases::kind_name;
+use super::placement::ranges;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::copies::{Copies, CopyRow, HostMemory, RepeatedWeight, TensorClass, copies};
-use ggprof_analysis::{Peaks, Phases, phases};
+use ggprof_analysis::{Peaks, PhaseKind, Phases, phases};
 use ggprof_trace::{MemoryIndex, Trace};
 
 const COPIES: [Column; 22] = [
@@ -25,14 +26,15 @@ const COPIES: [Column; 22] = [
     Column::right("timed_bytes", "", 9),
     Column::right("gb_per_s", "rate", 0),
     Column::right("best_gb_per_s", "best seen", 3),
-    Column::right("share_of_link", "of link", 2),
+    Column::right("share_of_link", "of link", 1),
     Column::right("exposed_ns", "exposed", 1),
     Column::right("exposed_share_of_phase", "% phase", 0),
-    Column::left("waiting_op", "waits for it", 2),
+    Column::left("waiting_op", "waits for it", 1),
 ];
 
-const REPEATED: [Column; 5] = [
+const REPEATED: [Column; 6] = [
     Column::left("tensor", "tensor", 0),
+    Column::left("layers", "layers", 0),
     Column::left("backend", "to", 0),
     Column::left("tensors", "is", 1),
     Column::right("graph_runs", "graph runs", 0),
@@ -41,19 +43,21 @@ const REPEATED: [Column; 5] = [
 
 /// Names are enough to know which weights; programs get all of them.
 pub(super) fn all(document: &mut Document, trace: &Trace, peaks: Option<&Peaks>) {
-    of_phases(document, trace, &phases(trace), peaks);
+    of_phases(document, trace, &phases(trace), peaks, |_| true);
 }
 
-/// Rates are held against the link where that was measured.
+/// In phases that are wanted. Rates are held against the link where that was measured.
 pub(super) fn of_phases(
     document: &mut Document,
     trace: &Trace,
     phases: &Phases,
     peaks: Option<&Peaks>,
+    is_wanted: impl Fn(Option<PhaseKind>) -> bool,
 ) {
     let Copies { rows, repeated } = copies(trace, phases);
     document.heading("copies", "Copies by tensors and memory");
-    let rows = rows.iter().map(|row| copy_row(trace, phases, peaks, row)).collect();
+    let rows = rows.iter().filter(|row| is_wanted(row.phase));
+    let rows = rows.map(|row| copy_row(trace, phases, peaks, row)).collect();
     document.table(Table { key: "copies", columns: COPIES.to_vec(), rows });
     if !repeated.is_empty() {
         document.heading("repeated_weights", "Weights copied in more than one graph run");
@@ -104,7 +108,8 @@ fn copy_row(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>, row: &CopyRow
 
 fn repeated_row(trace: &Trace, weight: &RepeatedWeight) -> Vec<Cell> {
     vec![
-        Cell::text(trace.text(weight.tensor)),
+        Cell::text(&weight.tensor),
+        Cell::text(ranges(&weight.layers)),
         Cell::text(trace.backend(weight.backend).label()),
         Cell::text(class(weight.class)),
         Cell::Count(weight.graph_runs.into()),

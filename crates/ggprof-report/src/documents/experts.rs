@@ -10,10 +10,10 @@ use ggprof_trace::Trace;
 const EXPERTS: [Column; 16] = [
     Column::left("phase", "phase", 0),
     Column::right("layer", "layer", 0),
-    Column::left("seen_by", "seen by", 2),
-    Column::right("graph_runs", "graph runs", 3),
+    Column::left("seen_by", "seen by", 3),
+    Column::right("graph_runs", "graph runs", 4),
     Column::right("tokens", "tokens", 2),
-    Column::right("tokens_read", "of them read", 3),
+    Column::right("tokens_read", "of them read", 4),
     Column::right("experts", "experts", 1),
     Column::right("used", "used", 0),
     Column::right("evenness", "evenness", 1),
@@ -22,7 +22,7 @@ const EXPERTS: [Column; 16] = [
     Column::right("hottest_quarter_share", "hottest quarter", 1),
     Column::right("copied_bytes", "copied", 3),
     Column::right("expert_bytes", "", 9),
-    Column::left("heat", "uses by expert", 4),
+    Column::left("heat", "uses by expert", 2),
     Column::left("uses_by_expert", "", 9),
 ];
 

@@ -1,15 +1,19 @@
 //! Why a recording is as slow as it is: where each token's time goes, and what to change.
 
-use super::{budget, copies, phases, summary, what_if};
+use super::{budget, copies, phases, placement, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
-    Explained, NodeSums, Phases, divided, explained, peaks::Peaks, phases as find_phases, places,
+    Explained, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
+    phases as find_phases, places,
 };
 use ggprof_trace::Trace;
 
 /// In the summary; all of them are in the explanation.
 const IN_SUMMARY: usize = 5;
+
+/// Of a phase; less reads as 0.0%.
+const LEAST_NOTED: f64 = 0.0005;
 
 /// The explanation of a recording that people know as `name`, held against what the machine can do
 /// where that was measured.
@@ -22,13 +26,38 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     let explained = explain_phases(trace, &phases, &sums, peaks);
     phases::overview(&mut document, trace, &phases);
     budget::tables(&mut document, trace, &explained.budgets);
-    if trace.events.copies().next().is_some() {
-        copies::of_phases(&mut document, trace, &phases, peaks);
-    }
+    placement_and_copies(&mut document, trace, &phases, peaks);
     list(&mut document, trace, &explained, usize::MAX);
-    limits(&mut document, trace, &explained);
     what_if::table(&mut document, trace, &explained);
     document
+}
+
+/// The tables behind the findings, for a page that has the rest in another form.
+pub(crate) fn tables(
+    trace: &Trace,
+    phases: &Phases,
+    explained: &Explained,
+    peaks: Option<&Peaks>,
+) -> Document {
+    let mut document = Document::default();
+    placement_and_copies(&mut document, trace, phases, peaks);
+    what_if::table(&mut document, trace, explained);
+    document
+}
+
+/// A trial is of interest only where there is nothing else.
+fn placement_and_copies(
+    document: &mut Document,
+    trace: &Trace,
+    phases: &Phases,
+    peaks: Option<&Peaks>,
+) {
+    let are_trials = phases.phases.iter().all(|phase| phase.kind == PhaseKind::WarmUp);
+    let is_wanted = |kind| are_trials || kind != Some(PhaseKind::WarmUp);
+    placement::why(document, trace, phases, is_wanted);
+    if trace.events.copies().next().is_some() {
+        copies::of_phases(document, trace, phases, peaks, is_wanted);
+    }
 }
 
 /// What the summary says of it.
@@ -55,6 +84,22 @@ pub(crate) fn explain_phases(
     explained(trace, phases, &places, sums, &divided(trace, phases, &places), peaks)
 }
 
+/// What costs too little to be worth a change, in words, and how far each phase is from what its device can do.
+pub(crate) fn beside_findings(trace: &Trace, explained: &Explained) -> (Vec<Point>, Vec<String>) {
+    let limits = explained.rates.iter().map(|rate| findings::limit(trace, explained, rate));
+    let is_healthy = explained.worth_a_change().next().is_none();
+    (small(trace, explained), if is_healthy { Vec::new() } else { limits.collect() })
+}
+
+fn small(trace: &Trace, explained: &Explained) -> Vec<Point> {
+    let is_small = |finding: &&ggprof_analysis::Finding| {
+        let share = explained.share(finding);
+        (LEAST_NOTED..ggprof_analysis::findings::LEAST_SHARE).contains(&share)
+    };
+    let small = explained.findings.iter().filter(is_small);
+    small.map(|finding| findings::point(trace, explained, finding)).collect()
+}
+
 /// The findings that are worth a change, or that there are none; all others below, where all are
 /// wanted.
 fn list(document: &mut Document, trace: &Trace, explained: &Explained, most: usize) {
@@ -65,21 +110,38 @@ fn list(document: &mut Document, trace: &Trace, explained: &Explained, most: usi
         true => document.note("healthy", findings::healthy(trace, explained)),
         false => document.points("findings", worth),
     }
-    let is_small = |finding: &&ggprof_analysis::Finding| {
-        explained.share(finding) < ggprof_analysis::findings::LEAST_SHARE
-    };
-    let notes: Vec<Point> = explained.findings.iter().filter(is_small).map(point).collect();
-    if most == usize::MAX && !notes.is_empty() {
-        document.heading("notes", "Below 5% of a phase");
-        document.points("notes", notes);
+    if most == usize::MAX {
+        let (notes, limits) = beside_findings(trace, explained);
+        if !notes.is_empty() {
+            document.heading("notes", "Below 5% of a phase");
+            document.points("notes", notes);
+        }
+        limits.into_iter().for_each(|limit| document.note("limit", limit));
     }
 }
 
-fn limits(document: &mut Document, trace: &Trace, explained: &Explained) {
-    if explained.worth_a_change().next().is_none() {
-        return;
-    }
-    for rate in &explained.rates {
-        document.note("limit", findings::limit(trace, explained, rate));
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::{Style, console};
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn why_ops_are_on_the_host_stands_before_what_to_change() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             memory w CPU_Mapped weights host
+             memory c CPU compute host
+             batch 0..1000 0:3+1!1
+             run 0..1000 batch=0
+             op GPU MUL_MAT 0..200 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+             op CPU MUL_MAT 200..1000 Qcur-1 f32[8] <- q4_0[32,8] f32[32] run=0 split=1
+             placed w,c out=c GPU=yes",
+        );
+        let text = console(&explain(&trace, "p", None), &Style::PLAIN);
+        let (_, behind) = text.split_once("Why on the host although there is a device").unwrap();
+        let (table, _) = behind.split_once("What costs time").unwrap();
+        assert!(table.contains("weight in host memory; batch too small to offload (CPU_Mapped)"));
     }
 }

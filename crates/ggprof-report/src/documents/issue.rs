@@ -297,8 +297,8 @@ mod tests {
         );
         let text = markdown(&issue(&trace, None));
         for line in [
-            "- on the host: generation 80.0%: layer 1: weight in host memory (CPU\\_Mapped); \
-             batch too small to offload",
+            "- on the host: generation 80.0%: layer 1: weight in host memory; batch too \
+             small to offload (CPU\\_Mapped)",
             "| tg1 | 800 ns | 80.0% | computing on CPU: attention |",
             "| tg1 | 200 ns | 20.0% | computing on GPU: attention |",
         ] {

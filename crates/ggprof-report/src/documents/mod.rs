@@ -38,7 +38,7 @@ pub(crate) use depth::depth_label;
 pub use diff::{Compared, diff};
 pub use diff_words::phase as compared_phase;
 pub use explain::explain;
-pub(crate) use explain::explain_phases;
+pub(crate) use explain::{beside_findings, explain_phases, tables as tables_behind_findings};
 pub use index::{Catalogued, index};
 pub use issue::issue;
 pub use observation::observation;

@@ -70,12 +70,34 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.heading("placement", "What was computed where");
     document.table(table_of_places(trace, &phases, &found));
     if found.has_device {
-        document.heading("reasons", "Why on the host although there is a device");
-        document.table(table_of_reasons(trace, &phases, &found));
+        reasons(document, trace, &phases, &found);
         document.heading("on_host", "Ops on the host, by cost");
         let rows = found.on_host(trace).map(|row| why_row(trace, &phases, row)).collect();
         document.table(Table { key: "on_host", columns: WHY.to_vec(), rows });
     }
+}
+
+/// Why the processor computes what it does beside a device, where that is known, in phases that are
+/// wanted.
+pub(super) fn why(
+    document: &mut Document,
+    trace: &Trace,
+    phases: &Phases,
+    is_wanted: impl Fn(Option<PhaseKind>) -> bool,
+) {
+    if trace.placements.is_empty() {
+        return;
+    }
+    let mut found = placement(trace, phases);
+    found.rows.retain(|row| is_wanted(row.phase));
+    if found.on_host(trace).next().is_some() {
+        reasons(document, trace, phases, &found);
+    }
+}
+
+fn reasons(document: &mut Document, trace: &Trace, phases: &Phases, found: &Placements) {
+    document.heading("reasons", "Why on the host although there is a device");
+    document.table(table_of_reasons(trace, phases, found));
 }
 
 /// Rows of the same part and backend together.
@@ -223,7 +245,7 @@ fn in_phase(phases: &Phases, phase: Option<PhaseKind>, ns: u64) -> (Cell, Cell) 
 }
 
 /// `0–3, 7`.
-fn ranges(layers: &[Layer]) -> String {
+pub(super) fn ranges(layers: &[Layer]) -> String {
     let runs = layers.chunk_by(|a, b| a.0 + 1 == b.0);
     let runs = runs.map(|run| match run {
         [only] => only.0.to_string(),
@@ -265,7 +287,7 @@ fn words_of(trace: &Trace, row: &PlacementRow) -> String {
                 Offload::SwitchedOff => "; offloading is off",
                 Offload::Unknown => "",
             };
-            format!("weight in host memory ({}){beside}", type_name(memory))
+            format!("weight in host memory{beside} ({})", type_name(memory))
         }
         Reason::CacheOnHost { memory } => format!("cache in host memory ({})", type_name(memory)),
         Reason::Neighbours => "stays with its neighbours".to_owned(),

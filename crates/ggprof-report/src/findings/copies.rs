@@ -7,6 +7,9 @@ use ggprof_analysis::copies::{HostMemory, TensorClass};
 use ggprof_analysis::findings::{CopiedWeights, CopyRow, ExposedCopies, RateFrom, SlowCopies};
 use ggprof_analysis::phases::PhaseKind;
 
+/// llama.cpp has had both names.
+const NO_MMAP: &str = "-lm none (older builds: --no-mmap)";
+
 /// A CPU of 1 TFLOP/s takes as long for so many tokens as copying a weight of one byte at 6 GB/s.
 const MOST_TOKENS_FOR_CPU: u64 = 64;
 
@@ -44,7 +47,14 @@ impl InWords for SlowCopies {
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        "pinned memory: --no-mmap, and do not set GGML_CUDA_NO_PINNED".to_owned()
+        // Only weights are read from a mapped file.
+        let is_weight =
+            |row: &CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
+        let no_mmap = match self.copies.iter().any(is_weight) {
+            true => format!("{NO_MMAP}, and "),
+            false => String::new(),
+        };
+        format!("pinned memory: {no_mmap}do not set GGML_CUDA_NO_PINNED")
     }
 }
 
@@ -66,7 +76,10 @@ impl InWords for CopiedWeights {
         let is_experts = self.copies.iter().any(|row| row.class == TensorClass::Experts);
         let more = if is_experts { "a smaller -ncmoe" } else { "a larger -ngl" };
         let is_pageable = self.copies.iter().any(|row| row.memory == HostMemory::Pageable);
-        let pinned = if is_pageable { "; --no-mmap to copy from pinned memory" } else { "" };
+        let pinned = match is_pageable {
+            true => format!("; {NO_MMAP} to copy from pinned memory"),
+            false => String::new(),
+        };
         let less =
             if budget.kind == PhaseKind::Prompt { "; -ub 2048 to copy less often" } else { "" };
         // Of many tokens, the CPU's products take longer than copying the weights; few of them meet

@@ -18,6 +18,6 @@ impl InWords for Draft {
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        "no draft model, fewer drafted tokens (--draft-max), or a smaller draft model".to_owned()
+        "no draft model, fewer drafted tokens (--spec-draft-n-max, older builds: --draft-max), or a smaller draft model".to_owned()
     }
 }

@@ -11,17 +11,21 @@ impl InWords for FirstUse {
 
     fn evidence(&self, told: &Told<'_>) -> String {
         let named = |(name, ns): (StringId, u64)| (told.trace.text(name), time(ns));
-        let compiled = self.longest.map(named).map(|(name, time)| {
-            format!("{} pipelines were compiled, {name} the longest ({time})", self.pipelines)
+        let compiled = self.longest.map(named).map(|(name, time)| match self.pipelines {
+            1 => format!("the pipeline {name} was compiled ({time})"),
+            pipelines => {
+                format!("{pipelines} pipelines were compiled, {name} the longest ({time})")
+            }
         });
         let slower = self.slowest.map(named).map(|(name, time)| {
             let first_uses = if self.kernels == 1 { "first use" } else { "first uses" };
             format!("{} {first_uses} took longer than later ones, {name} by {time}", self.kernels)
         });
-        let waited = self.longest_wait.map(named).map(|(name, time)| {
-            let kernels = if self.loaded == 1 { "kernel" } else { "kernels" };
-            let loaded = self.loaded;
-            format!("the device waited for {loaded} new {kernels}, longest for {name} ({time})")
+        let waited = self.longest_wait.map(named).map(|(name, time)| match self.loaded {
+            1 => format!("the device waited for {name}, a new kernel ({time})"),
+            loaded => {
+                format!("the device waited for {loaded} new kernels, longest for {name} ({time})")
+            }
         });
         let seen: Vec<String> = [compiled, waited, slower].into_iter().flatten().collect();
         match seen.is_empty() {

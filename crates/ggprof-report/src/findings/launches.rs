@@ -1,7 +1,7 @@
 //! Kernels that are small beside what it takes to launch them.
 
 use super::{InWords, Told, time};
-use ggprof_analysis::findings::{GraphsOff, SmallKernels};
+use ggprof_analysis::findings::{GraphsOff, SmallKernels, WhyNoGraphs};
 
 impl InWords for SmallKernels {
     fn sentence(&self, told: &Told<'_>) -> String {
@@ -29,14 +29,31 @@ impl InWords for GraphsOff {
     }
 
     fn evidence(&self, _: &Told<'_>) -> String {
+        let why = match self.why {
+            WhyNoGraphs::SwitchedOff => "; GGML_CUDA_DISABLE_GRAPHS is set".to_owned(),
+            WhyNoGraphs::Experts { tokens } => format!(
+                "; MUL_MAT_ID of {tokens} tokens at once may wait for the device, which no CUDA graph can"
+            ),
+            WhyNoGraphs::Unknown => String::new(),
+        };
         format!(
-            "{} kernels a graph run with {} between two; in a CUDA graph it is one microsecond",
+            "{} kernels a graph run with {} between two; in a CUDA graph it is one microsecond{why}",
             self.kernels_per_run,
             time(self.gap_ns)
         )
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        "unset GGML_CUDA_DISABLE_GRAPHS, and build with GGML_CUDA_GRAPHS=ON".to_owned()
+        match self.why {
+            WhyNoGraphs::SwitchedOff => "unset GGML_CUDA_DISABLE_GRAPHS",
+            WhyNoGraphs::Experts { .. } => {
+                "experts of a quantised type, fewer tokens at once, or a newer build; look also at \
+                 GGML_CUDA_DISABLE_GRAPHS"
+            }
+            WhyNoGraphs::Unknown => {
+                "unset GGML_CUDA_DISABLE_GRAPHS, and build with GGML_CUDA_GRAPHS=ON"
+            }
+        }
+        .to_owned()
     }
 }

@@ -1,6 +1,7 @@
 //! Graphs that are cut into many pieces.
 
 use super::{InWords, Told};
+use crate::units;
 use ggprof_analysis::findings::ManySplits;
 
 impl InWords for ManySplits {
@@ -11,7 +12,14 @@ impl InWords for ManySplits {
     fn evidence(&self, _: &Told<'_>) -> String {
         let Self { per_run, devices } = self;
         let usual = devices + 2;
-        format!("{per_run:.1} splits a graph run, where {usual} are usual with {devices} device(s)")
+        let devices = match devices {
+            1 => "one device".to_owned(),
+            _ => format!("{devices} devices"),
+        };
+        format!(
+            "{} splits a graph run, where {usual} are usual with {devices}",
+            units::times(*per_run)
+        )
     }
 
     fn advice(&self, _: &Told<'_>) -> String {

@@ -1,9 +1,9 @@
 //! The page of many recordings: how fast the same was from commit to commit. It holds the answer and its
 //! table, not the recordings.
 
-use super::{bundle, page};
+use super::{bundle, page, table_words};
 use crate::document::sentence;
-use crate::{Align, Block, Cell, Document};
+use crate::{Block, Document};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
@@ -43,7 +43,7 @@ fn history(series: &[Series], document: &Document) -> Value {
         "facts": facts,
         "notes": notes,
         "series": series.iter().map(one).collect::<Vec<_>>(),
-        "table": table(document),
+        "table": document.tables().next().map(|table| table_words::table(table, u8::MAX)),
     })
 }
 
@@ -72,26 +72,4 @@ fn point(point: &Point) -> Value {
 fn run(run: &Run) -> Value {
     let at = run.at_unix_ns.map(|ns| ns / 1_000_000);
     json!({"file": run.file, "at": at, "speed": run.tokens_per_s})
-}
-
-/// As people read it.
-fn table(document: &Document) -> Value {
-    let Some(table) = document.tables().next() else { return json!({"columns": [], "rows": []}) };
-    let words: Vec<Vec<String>> =
-        table.rows.iter().map(|row| row.iter().map(Cell::words).collect()).collect();
-    let is_shown = |at: &usize| {
-        !table.columns[*at].title.is_empty() && words.iter().any(|row| !row[*at].is_empty())
-    };
-    let shown: Vec<usize> = (0..table.columns.len()).filter(is_shown).collect();
-    let column = |&at: &usize| {
-        let column = &table.columns[at];
-        json!({"title": column.title, "right": column.align == Align::Right})
-    };
-    let row = |words: &Vec<String>| -> Vec<String> {
-        shown.iter().map(|&at| words[at].clone()).collect()
-    };
-    json!({
-        "columns": shown.iter().map(column).collect::<Vec<_>>(),
-        "rows": words.iter().map(row).collect::<Vec<_>>(),
-    })
 }

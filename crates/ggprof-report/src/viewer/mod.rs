@@ -18,6 +18,7 @@ mod overview;
 mod page;
 mod pair;
 mod requests;
+mod table_words;
 mod tables;
 
 pub use history::write_history;

@@ -1,9 +1,10 @@
 //! What the page opens on: where each phase's time went, what costs time and what to change, and
 //! which layers ran where.
 
+use super::table_words;
 use super::tables::since;
-use crate::documents::budget as budget_words;
-use crate::findings;
+use crate::documents::{beside_findings, budget as budget_words, tables_behind_findings};
+use crate::{Block, Document, findings};
 use ggprof_analysis::findings::What;
 use ggprof_analysis::placement::MapCell;
 use ggprof_analysis::{
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 
 /// As many as a screen holds; all of them are in `ggprof explain`.
 const FINDINGS: usize = 8;
+
+/// Of columns that fit beside each other.
+const MOST_RANK: u8 = 1;
 
 pub(super) fn overview(
     trace: &Trace,
@@ -30,12 +34,37 @@ pub(super) fn overview(
     let budgets = explained.budgets.iter().filter(is_shown);
     let worth = explained.worth_a_change().take(FINDINGS);
     let is_healthy = explained.worth_a_change().next().is_none();
+    let (small, limits) = beside_findings(trace, &explained);
+    let small: Vec<Value> =
+        small.iter().map(|point| json!({ "text": point.text, "lines": point.lines })).collect();
     json!({
         "budgets": budgets.map(|one| budget(trace, phases, one, start_ns)).collect::<Vec<_>>(),
         "findings": worth.map(|it| finding(trace, phases, &explained, it, start_ns)).collect::<Vec<_>>(),
         "healthy": is_healthy.then(|| findings::healthy(trace, &explained)),
         "placement": map(trace, phases),
+        "small": small,
+        "limits": limits,
+        "tables": sections(&tables_behind_findings(trace, phases, &explained, peaks)),
     })
+}
+
+/// Tables below their titles, with the sentences that follow them.
+fn sections(document: &Document) -> Vec<Value> {
+    let mut sections: Vec<Value> = Vec::new();
+    for block in &document.blocks {
+        if let Block::Heading { text, .. } = block {
+            sections.push(json!({ "title": text, "table": null, "notes": [] }));
+        }
+        let Some(section) = sections.last_mut() else { continue };
+        match block {
+            Block::Table(table) => section["table"] = table_words::table(table, MOST_RANK),
+            Block::Note { text, .. } => {
+                section["notes"].as_array_mut().expect("made above").push(json!(text));
+            }
+            _ => {}
+        }
+    }
+    sections
 }
 
 fn budget(trace: &Trace, phases: &Phases, budget: &Budget, start_ns: u64) -> Value {

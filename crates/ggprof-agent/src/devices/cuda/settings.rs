@@ -28,6 +28,8 @@ pub(crate) struct CudaConfig {
     pub(crate) homes: Vec<PathBuf>,
     /// Where Pythons may be installed.
     pub(crate) python_prefixes: Vec<PathBuf>,
+    /// ggml is to launch its kernels one by one. It asks only whether the variable is there.
+    pub(crate) graphs_are_off: bool,
 }
 
 impl CudaLevel {
@@ -57,12 +59,17 @@ impl CudaConfig {
                 .flatten()
                 .chain(system)
                 .collect(),
+            graphs_are_off: environment.get_even_empty(GRAPHS_OFF).is_some(),
         })
     }
 }
 
 /// What is looked at besides our own variables.
-pub(super) const VARIABLES: &[&str] = &["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
+pub(super) const VARIABLES: &[&str] =
+    &["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX", GRAPHS_OFF];
+
+/// Of ggml.
+const GRAPHS_OFF: &str = "GGML_CUDA_DISABLE_GRAPHS";
 
 static SETTINGS: OnceLock<CudaConfig> = OnceLock::new();
 

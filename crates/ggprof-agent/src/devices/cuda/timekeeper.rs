@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ggprof_spool::layout::{CoveredHow, CoveredWhy, Why};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, Why};
 
 use super::api::NAME;
 use super::callbacks::CALLBACKS;
@@ -17,7 +17,7 @@ use super::{launches, note_waited};
 use crate::fault::fault_point;
 use crate::observe::adopted::Adopted;
 use crate::observe::backends;
-use crate::observe::coverage;
+use crate::observe::coverage::{self, Subject};
 use crate::recorder::admission::Owed;
 use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
@@ -144,6 +144,10 @@ impl Timekeeper {
             (None, _) => (CoveredHow::Not, Why::plain(CoveredWhy::WholeSplitsOnly)),
         };
         coverage::say_of_kernels(lane, backend, told);
+        if told.0 != CoveredHow::Not && settings::settings().is_some_and(|it| it.graphs_are_off) {
+            let told = (told.0, Why::plain(CoveredWhy::GraphsOff));
+            coverage::say(lane, Subject::Backend(backend), Covered::Kernels, told);
+        }
     }
 }
 
