@@ -20,7 +20,7 @@ pub(crate) use record::{AttachArgs, RunArgs};
 pub(crate) use record::{HowArgs, SummaryTo, VulkanArg};
 
 use crate::format::Output;
-use crate::version;
+use crate::{quantity, version};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::ContextKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -107,7 +107,7 @@ impl DeliverArgs {
 }
 
 impl Command {
-    /// Whether it reads recordings and starts no programs.
+    /// Whether it reads recordings and starts no programs of the user.
     pub(crate) fn reads_recordings(&self) -> bool {
         matches!(
             self,
@@ -116,6 +116,8 @@ impl Command {
                 | Self::Diff(_)
                 | Self::Convert(_)
                 | Self::Index(_)
+                | Self::Export(_)
+                | Self::Ops(_)
                 | Self::Merge(_)
                 | Self::View(_)
         )
@@ -200,7 +202,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// End after so many looks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::some::<u64>)]
     pub(crate) count: Option<u64>,
 }
 

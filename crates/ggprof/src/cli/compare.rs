@@ -14,10 +14,22 @@ use std::time::Duration;
 #[command(after_help = texts::BENCH)]
 pub(crate) struct BenchArgs {
     /// Pairs of runs to make at least (default: 5)
-    #[arg(long, value_name = "N", default_value_t = 5, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) pairs: usize,
     /// Pairs of runs to make at most (default: 20)
-    #[arg(long, value_name = "N", default_value_t = 20, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) max_pairs: usize,
     /// Begin no further pair after this time: 10min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
@@ -88,7 +100,13 @@ pub(crate) struct ShownArgs {
     pub(crate) by: DepthArg,
     /// Show the N largest rows of each phase, and the sum of the others; JSON and CSV have all
     /// (default: 15)
-    #[arg(long, value_name = "N", default_value_t = 15, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 15,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) top: usize,
 }
 

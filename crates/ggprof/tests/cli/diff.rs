@@ -118,6 +118,10 @@ fn sides_that_cannot_be_compared() {
         place.run(arguments).failed_with_a_sentence();
     }
     place.run(&["diff", "a.json.gz", "c.json"]).failed_with_a_sentence();
+    // A recording that counts twice would make chance look like certainty.
+    let twice = place.run(&["diff", "a.json.gz", "b.json", "./a.json.gz", "--vs", "b.json"]);
+    twice.failed_with_a_sentence();
+    assert!(twice.err.contains("is named twice"), "{twice:?}");
     place.run(&["diff", "a.json.gz", "b.json", "--phase", "pp"]).failed_with_a_sentence();
 }
 
