@@ -15,7 +15,7 @@ const PHASES: [Column; 14] = [
     Column::right("b_ns", "B", 0),
     Column::right("change_ns", "change", 0),
     Column::right("change_share", "%", 0),
-    Column::left("noise", "?", 1),
+    Column::left("noise", "?", 0),
     Column::right("low_ns", "95% from", 2),
     Column::right("high_ns", "to", 2),
     Column::right("chance", "p", 4),
@@ -175,6 +175,16 @@ fn difference(difference: &Difference) -> Vec<Cell> {
     vec![Cell::Text(what), Cell::text(phase), value(&difference.a), value(&difference.b)]
 }
 
+/// Which of so many rows are shown: the first ones, which are the surest, and the largest ones, which
+/// must not be hidden in a sum.
+fn shown(rows: &[Row], most: usize) -> Vec<bool> {
+    let size = |row: &Row| row.change.ns().abs();
+    let mut sizes: Vec<f64> = rows.iter().map(size).collect();
+    sizes.sort_unstable_by(|a, b| b.total_cmp(a));
+    let least = sizes.get(most.saturating_sub(1)).copied().unwrap_or(0.0);
+    rows.iter().enumerate().map(|(at, row)| at < most || size(row) >= least).collect()
+}
+
 /// The rows of a phase. Those that are not shown one by one are added up, so that all of them
 /// together are the change of the phase.
 fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
@@ -184,11 +194,12 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
     let (both, alone) = phase.rows.split_at(alone);
     let mut rows = Vec::new();
     for part in [both, alone] {
-        let (large, small): (Vec<&Row>, Vec<&Row>) =
-            part.iter().partition(|row| most.is_none() || is_large(row));
-        let (shown, rest) = large.split_at(most.map_or(large.len(), |most| most.min(large.len())));
-        let rest = [rest, &small].concat();
-        rows.extend(shown.iter().map(|row| contribution(phase, row)));
+        let shown = most.map_or(vec![true; part.len()], |most| shown(part, most));
+        let is_shown =
+            |(row, is_shown): &(&Row, bool)| *is_shown && (most.is_none() || is_large(row));
+        let (shown, rest): (Vec<_>, Vec<_>) = part.iter().zip(shown).partition(is_shown);
+        rows.extend(shown.iter().map(|(row, _)| contribution(phase, row)));
+        let rest: Vec<&Row> = rest.into_iter().map(|(row, _)| row).collect();
         if !rest.is_empty() {
             let sum = |value: &dyn Fn(&Row) -> f64| rest.iter().map(|row| value(row)).sum::<f64>();
             let alone = if rest[0].how >= Match::OnlyA { " of one side only" } else { "" };

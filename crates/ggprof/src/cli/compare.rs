@@ -98,7 +98,7 @@ pub(crate) struct ShownArgs {
     /// How finely rows are told apart (default: kernel)
     #[arg(long, value_name = "WHAT", default_value = "kernel", hide_default_value = true)]
     pub(crate) by: DepthArg,
-    /// Show the N largest rows of each phase, and the sum of the others; JSON and CSV have all
+    /// Show the N surest and the N largest rows of each phase, and the sum of the others; JSON and CSV have all
     /// (default: 15)
     #[arg(
         long,
