@@ -132,7 +132,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) seconds: u64,
     /// Command to look at, with its arguments. It runs without input until it has computed its
     /// first graph; then it and all it started are ended (SIGTERM, after five seconds SIGKILL)
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -362,6 +362,32 @@ mod tests {
             let words = words(&line).into_iter().map(OsString::from).collect();
             let parsed = Cli::try_parse_from(with_default_command(words));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    /// What stands before the command is ggprof's, what stands behind it the command's.
+    #[test]
+    fn options_of_a_command_are_its_own() {
+        let parsed = |line: &str| Cli::try_parse_from(line.split(' ').map(OsString::from));
+        for (line, command) in [
+            ("ggprof run --strict x -m y --threads 3", "x -m y --threads 3"),
+            ("ggprof run -- x -- --strict", "x -- --strict"),
+            ("ggprof run x -- -y", "x -- -y"),
+            ("ggprof run -- -x", "-x"),
+            ("ggprof bench x -a --vs -- y -b", "x -a --vs -- y -b"),
+            ("ggprof bench -- x --vs -- A=1", "x --vs -- A=1"),
+            ("ggprof doctor x --seconds 3", "x --seconds 3"),
+        ] {
+            let found = match parsed(line).expect(line).command {
+                Command::Run(it) => it.command,
+                Command::Bench(it) => it.command,
+                Command::Doctor(it) => it.command,
+                _ => unreachable!(),
+            };
+            assert_eq!(found.join(" ".as_ref()), command, "{line}");
+        }
+        for line in ["run --strickt x", "bench --pair 3 -- x", "doctor --second 3 x", "run -x y"] {
+            assert!(parsed(&format!("ggprof {line}")).is_err(), "{line}");
         }
     }
 

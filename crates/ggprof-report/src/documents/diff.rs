@@ -215,7 +215,9 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
         ("all operations alike", phase.alike_ns),
         ("what medians do not add up to", phase.rest_ns),
     ];
-    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > 0.0) {
+    // People see no parts of a nanosecond.
+    let least_ns = if most.is_some() { 0.5 } else { 0.0 };
+    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > least_ns) {
         rows.push(sum_row(phase, text.to_owned(), ns, None));
     }
     rows

@@ -47,12 +47,7 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     /// The first command with its arguments, `--vs --`, and the second
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -119,12 +119,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 3, hide_default_value = true)]
     pub(crate) snapshots: u32,
     /// Command to run, with its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
