@@ -136,6 +136,8 @@ for packet in trace.packet:
             if kinds:
                 totals[kinds[0]][name] += noted.get("charged_ns", packet.timestamp - start)
                 of_machines[packet.machine_id][kinds[0]] += 1
+        elif event.type == TrackEvent.TYPE_COUNTER:
+            of_machines[packet.machine_id]["counters"] += 1
 for number, machine in machines.items():
     of_machines[number]["pids"] = sorted(machine.processes)
 assert not open_slices and flows == ended_flows

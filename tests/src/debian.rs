@@ -11,7 +11,7 @@ use crate::tool;
 
 /// The directory with the contents of these packages for x86-64 and of all that they depend on, and of
 /// those that are wanted alone. It is kept under `name` in the target directory.
-pub(crate) fn unpacked(
+pub fn unpacked(
     name: &str,
     suite: &str,
     packages: &[&str],

@@ -82,6 +82,11 @@ fn commands_that_fail_or_are_repeated() {
     let fails = bench(&[], &["false".to_owned()], &["true".to_owned()]);
     assert_eq!(fails.status.code(), Some(1), "{fails:?}");
     assert!(String::from_utf8_lossy(&fails.stderr).contains("false failed"), "{fails:?}");
+    let nothing =
+        Command::new(built::ggprof()).args(["run", "--repeat", "2", "--", "false"]).output();
+    let nothing = nothing.unwrap();
+    assert_eq!(nothing.status.code(), Some(1), "{nothing:?}");
+    assert!(!String::from_utf8_lossy(&nothing.stderr).contains("Time per token"), "{nothing:?}");
 
     let directory = TempDir::new().unwrap();
     let mut run = Command::new(built::ggprof());

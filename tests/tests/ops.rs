@@ -126,6 +126,8 @@ fn bench(program: &UnderAgent, arguments: &[&str], environment: &[(&str, PathBuf
     let output = command.envs(environment.iter().cloned()).output().expect("ggprof starts");
     assert!(output.status.success(), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let least = report["op_bench_least"].as_array().expect("what any op takes");
+    assert!(least.iter().all(|row| row["least_ns"].as_f64() > Some(0.0)) && !least.is_empty());
     report["op_bench"].as_array().expect("a table").clone()
 }
 

@@ -234,27 +234,41 @@ fn bytes_per_token_are_those_of_the_socket() {
 /// The bytes of a token's logits, which nothing else that a server answers with comes up to.
 const LOGITS: usize = 4 * Model::TINY.vocabulary as usize;
 
-#[test]
-fn tokens_per_second_are_those_of_the_socket() {
-    let directory = TempDir::new().unwrap();
-    let path = directory.path();
-    let Some(server) = RpcServer::start(path, "server.ggprof", &[]) else { return };
+/// Tokens a second of a generation: by the report, by a proxy's clock, and by the client itself.
+fn speeds_of_generation(server: &RpcServer, directory: &Path) -> [f64; 3] {
     let proxy = CountingProxy::before(server.endpoint());
-    let recording = path.join("client.ggprof");
-    let arguments = ["--n-prompt", "0", "--n-gen", "96", "--no-warmup"];
+    let recording = directory.join("client.ggprof");
+    let arguments = ["--n-prompt", "0", "--n-gen", "96", "--no-warmup", "-o", "json"];
     let output = client(&recording, &[proxy.endpoint()], &arguments).output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    let said: Value = serde_json::from_slice(&output.stdout).expect("llama-bench's JSON");
     let answer = report(&[&recording]);
     let [phase] = rows(&answer, "phases") else { panic!("{answer:#}") };
     let mut tokens: Vec<_> = proxy.counted().iter().flat_map(|it| it.answers_of(LOGITS)).collect();
     tokens.sort_unstable();
     assert_eq!(number(phase, "tokens"), tokens.len() as u64, "{phase:#}");
-    // From the first token to the last by the proxy's clock, and from the first one's start by ours.
+    // From the first token to the last by the proxy's clock, and from the first one's start by the others.
     let seconds = tokens[tokens.len() - 1].duration_since(tokens[0]).as_secs_f64();
     let counted = (tokens.len() - 1) as f64 / seconds;
-    let reported = phase["tokens_per_s"].as_f64().unwrap();
-    println!("tokens/s: {reported} reported, {counted} by the proxy");
-    assert!((0.8..1.25).contains(&(reported / counted)), "{reported} {counted}");
+    [phase["tokens_per_s"].as_f64().unwrap(), counted, said[0]["avg_ts"].as_f64().unwrap()]
+}
+
+/// Within five percent; again where a busy machine put one of them aside between two looks at the clock.
+#[test]
+fn tokens_per_second_are_those_of_the_socket() {
+    const ATTEMPTS: usize = 5;
+    let directory = TempDir::new().unwrap();
+    let path = directory.path();
+    let Some(server) = RpcServer::start(path, "server.ggprof", &[]) else { return };
+    let agree = |[reported, counted, own]: &[f64; 3]| {
+        [counted, own].into_iter().all(|other| (reported / other - 1.0).abs() <= 0.05)
+    };
+    let mut found = Vec::new();
+    while found.len() < ATTEMPTS && !found.last().is_some_and(agree) {
+        found.push(speeds_of_generation(&server, path));
+    }
+    println!("tokens/s by the report, a proxy and the client: {found:?}");
+    assert!(found.last().is_some_and(agree), "{found:?}");
 }
 
 #[test]

@@ -119,13 +119,13 @@ pub fn device_name(trace: &Trace, sensor: &Sensor) -> String {
         Kind::Package(number) if sensor.name.is_empty() => format!("package-{number}"),
         Kind::Package(_) => sensor.name.clone(),
     };
-    on_machine(trace, sensor, name)
+    on_machine(trace, sensor.machine, name)
 }
 
 /// A device's name, with its machine where there are several. Machines have no names, so one is called
 /// after the first process that ran there.
-pub fn on_machine(trace: &Trace, sensor: &Sensor, name: String) -> String {
-    let is_on_it = |process: &&Process| process.machine == sensor.machine;
+pub fn on_machine(trace: &Trace, machine: u16, name: String) -> String {
+    let is_on_it = |process: &&Process| process.machine == machine;
     match trace.processes.iter().find(is_on_it).filter(|_| trace.has_machines()) {
         Some(process) => format!("{name}, machine of {}", process.label()),
         None => name,

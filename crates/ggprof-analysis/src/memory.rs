@@ -1,7 +1,7 @@
 //! How much memory the program had for tensors: whose, what for, and when it was most.
 
 use ggprof_ggml::is_of_cache;
-use ggprof_trace::{Buffer, BufferUsage, Trace};
+use ggprof_trace::{Backend, Buffer, BufferUsage, FreeMemory, Trace};
 
 /// What memory is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,12 +17,14 @@ pub enum Purpose {
 #[derive(Debug)]
 pub struct Memory {
     pub devices: Vec<DeviceMemory>,
-    /// By device, kind of memory and purpose.
+    /// By machine, device, kind of memory and purpose.
     pub uses: Vec<MemoryUse>,
 }
 
 #[derive(Debug)]
 pub struct DeviceMemory {
+    /// The number of the machine that the device is in.
+    pub machine: u16,
     pub device: String,
     pub amount: Amount,
     /// How much there was from each of these moments on.
@@ -31,6 +33,7 @@ pub struct DeviceMemory {
 
 #[derive(Debug)]
 pub struct MemoryUse {
+    pub machine: u16,
     pub device: String,
     pub type_name: String,
     pub purpose: Purpose,
@@ -59,11 +62,14 @@ pub struct Left {
     pub total_bytes: u64,
 }
 
-/// What was free when the program asked, less what it has had since. `None` where it did not ask.
-pub fn left(trace: &Trace, device: &str) -> Option<Left> {
-    let told = trace.free_memory.iter().rfind(|told| told.device == device)?;
+/// What was free of a backend's device when a program last asked, less what programs have had since.
+/// `None` where none asked.
+pub fn left(trace: &Trace, backend: &Backend) -> Option<Left> {
+    let device = (trace.machine_of(backend.process), backend.device_label());
+    let is_its = |told: &&FreeMemory| (trace.machine_of(told.process), &*told.device) == device;
+    let told = trace.free_memory.iter().filter(is_its).max_by_key(|told| told.at_ns)?;
     let had_at = |ns: u64| -> u128 {
-        let there = |buffer: &&Buffer| buffer.device == device && buffer.lives_at(ns);
+        let there = |buffer: &&Buffer| device_of(trace, buffer) == device && buffer.lives_at(ns);
         trace.buffers.iter().filter(there).map(|buffer| u128::from(buffer.bytes)).sum()
     };
     let free = u128::from(told.free_bytes) + had_at(told.at_ns);
@@ -88,18 +94,27 @@ pub fn purpose(buffer: &Buffer) -> Purpose {
 
 pub fn memory(trace: &Trace) -> Memory {
     let end_ns = end_ns(trace);
-    let by_device = grouped(&trace.buffers, |buffer| buffer.device.as_str());
-    let key = |buffer: &Buffer| (buffer.device.clone(), buffer.type_name.clone(), purpose(buffer));
-    let uses =
-        grouped(&trace.buffers, key).into_iter().map(|((device, type_name, purpose), of)| {
-            let amount = amount(&of, &steps(&of), end_ns);
-            MemoryUse { device, type_name, purpose, amount }
-        });
-    let devices = by_device.into_iter().map(|(device, of)| {
+    let by_device = grouped(&trace.buffers, |buffer| device_of(trace, buffer));
+    let devices = by_device.into_iter().map(|((machine, device), of)| {
         let steps = steps(&of);
-        DeviceMemory { device: device.to_owned(), amount: amount(&of, &steps, end_ns), steps }
+        let amount = amount(&of, &steps, end_ns);
+        DeviceMemory { machine, device: device.to_owned(), amount, steps }
+    });
+    let key = |buffer: &Buffer| {
+        let (machine, device) = device_of(trace, buffer);
+        (machine, device.to_owned(), buffer.type_name.clone(), purpose(buffer))
+    };
+    let by_use = grouped(&trace.buffers, key);
+    let uses = by_use.into_iter().map(|((machine, device, type_name, purpose), of)| {
+        let amount = amount(&of, &steps(&of), end_ns);
+        MemoryUse { machine, device, type_name, purpose, amount }
     });
     Memory { devices: devices.collect(), uses: uses.collect() }
+}
+
+/// The machine and the name of the device that a buffer is in.
+fn device_of<'b>(trace: &Trace, buffer: &'b Buffer) -> (u16, &'b str) {
+    (trace.machine_of(buffer.process), &buffer.device)
 }
 
 /// Buffers with the same key, in the order of the keys.
@@ -148,7 +163,7 @@ fn steps(buffers: &[&Buffer]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::FreeMemory;
+    use ggprof_trace::{Process, ProcessIndex};
 
     fn buffer(usage: BufferUsage, tensor: &str, bytes: u64, life: (u64, Option<u64>)) -> Buffer {
         Buffer {
@@ -159,6 +174,7 @@ mod tests {
             tensor: tensor.into(),
             born_ns: life.0,
             died_ns: life.1,
+            process: None,
         }
     }
 
@@ -170,14 +186,18 @@ mod tests {
             buffer(BufferUsage::Compute, "", 30, (5, Some(40))),
             buffer(BufferUsage::Weights, "", 220, (20, Some(95))),
         ];
-        assert_eq!(left(&trace, "CPU"), None);
+        assert_eq!(left(&trace, &trace.backends[0]), None);
         trace.free_memory = vec![FreeMemory {
             device: "CPU".into(),
             free_bytes: 900,
             total_bytes: 1000,
             at_ns: 10,
+            process: None,
         }];
-        assert_eq!(left(&trace, "CPU"), Some(Left { free_bytes: 710, total_bytes: 1000 }));
+        assert_eq!(
+            left(&trace, &trace.backends[0]),
+            Some(Left { free_bytes: 710, total_bytes: 1000 })
+        );
     }
 
     #[test]
@@ -209,6 +229,40 @@ mod tests {
             steps,
             [(10, 100), (20, 130), (40, 120), (60, 127), (80, 120), (92, 125), (95, 105)]
         );
+    }
+
+    /// A device of the same name is another one there; processes of one machine share it.
+    #[test]
+    fn each_machine_has_its_own_memory() {
+        let mut trace = ggprof_trace::text_fixture::parse("backend 0 CPU cpu\nop CPU ADD 50..90");
+        let machines = [0, 1, 1];
+        trace.processes =
+            machines.map(|machine| Process { machine, ..Process::default() }).to_vec();
+        let of = |process: u16, bytes| Buffer {
+            process: Some(ProcessIndex(process)),
+            ..buffer(BufferUsage::Weights, "", bytes, (10, None))
+        };
+        trace.buffers = vec![of(0, 100), of(1, 30), of(2, 7)];
+        let told = |process, free_bytes| FreeMemory {
+            device: "CPU".into(),
+            free_bytes,
+            total_bytes: 1000,
+            at_ns: 5,
+            process: Some(ProcessIndex(process)),
+        };
+        trace.free_memory = vec![told(0, 500), told(1, 800)];
+        let memory = memory(&trace);
+        let peaks = |(machine, amount): (u16, Amount)| (machine, amount.peak.bytes);
+        let devices: Vec<_> =
+            memory.devices.iter().map(|it| peaks((it.machine, it.amount))).collect();
+        let uses: Vec<_> = memory.uses.iter().map(|it| peaks((it.machine, it.amount))).collect();
+        assert_eq!(devices, [(0, 100), (1, 37)]);
+        assert_eq!(uses, devices);
+        let left_of = |process| {
+            let process = Some(ProcessIndex(process));
+            left(&trace, &Backend { process, ..trace.backends[0].clone() }).unwrap().free_bytes
+        };
+        assert_eq!([0, 1, 2].map(left_of), [400, 763, 763]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::device::{self, Device};
 use crate::plan::{Plan, Prepared};
-use crate::trial::{From, Measured, Node, Shape, Source, Trial};
+use crate::trial::{Measured, Node, Trial};
 use std::time::{Duration, Instant};
 
 /// A call takes so long at least, so that beginning and ending it is little against it. On the
@@ -82,18 +82,7 @@ fn cold(
 fn flushing(trial: &Trial) -> Trial {
     const ROW: i64 = 1024;
     let rows = (trial.cold_bytes as i64 / (4 * ROW)).max(1);
-    let shape = Shape { type_id: 0, type_name: "f32".to_owned(), ne: [ROW, rows, 1, 1] };
-    let source = Source { slot: 0, shape: shape.clone(), nb: [0; 4], from: From::Outside(0) };
-    let mut params = [0; 16];
-    params[0] = 1.0_f32.to_bits() as i32;
-    let node = Node {
-        op: "SCALE".to_owned(),
-        function: None,
-        params,
-        output: shape,
-        sources: vec![source],
-        attended: None,
-    };
+    let node = Node::scale([ROW, rows, 1, 1]);
     Trial { nodes: vec![node], weight_memory: Vec::new(), ..trial.clone() }
 }
 

@@ -66,6 +66,7 @@ fn rich_trace() -> Trace {
         tensor: "\"cache\"".into(),
         born_ns: 3,
         died_ns: Some(3),
+        process: Some(ProcessIndex(1)),
     };
     trace.buffers.push(Buffer { died_ns: None, ..buffer.clone() });
     trace.buffers.push(buffer);

@@ -20,7 +20,7 @@ pub(crate) use record::{AttachArgs, RunArgs};
 pub(crate) use record::{HowArgs, SummaryTo, VulkanArg};
 
 use crate::format::Output;
-use crate::version;
+use crate::{quantity, version};
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::error::ContextKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
@@ -107,7 +107,7 @@ impl DeliverArgs {
 }
 
 impl Command {
-    /// Whether it reads recordings and starts no programs.
+    /// Whether it reads recordings and starts no programs of the user.
     pub(crate) fn reads_recordings(&self) -> bool {
         matches!(
             self,
@@ -116,6 +116,8 @@ impl Command {
                 | Self::Diff(_)
                 | Self::Convert(_)
                 | Self::Index(_)
+                | Self::Export(_)
+                | Self::Ops(_)
                 | Self::Merge(_)
                 | Self::View(_)
         )
@@ -130,7 +132,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) seconds: u64,
     /// Command to look at, with its arguments. It runs without input until it has computed its
     /// first graph; then it and all it started are ended (SIGTERM, after five seconds SIGKILL)
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -200,7 +202,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     pub(crate) json: bool,
     /// End after so many looks
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::some::<u64>)]
     pub(crate) count: Option<u64>,
 }
 
@@ -360,6 +362,32 @@ mod tests {
             let words = words(&line).into_iter().map(OsString::from).collect();
             let parsed = Cli::try_parse_from(with_default_command(words));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+        }
+    }
+
+    /// What stands before the command is ggprof's, what stands behind it the command's.
+    #[test]
+    fn options_of_a_command_are_its_own() {
+        let parsed = |line: &str| Cli::try_parse_from(line.split(' ').map(OsString::from));
+        for (line, command) in [
+            ("ggprof run --strict x -m y --threads 3", "x -m y --threads 3"),
+            ("ggprof run -- x -- --strict", "x -- --strict"),
+            ("ggprof run x -- -y", "x -- -y"),
+            ("ggprof run -- -x", "-x"),
+            ("ggprof bench x -a --vs -- y -b", "x -a --vs -- y -b"),
+            ("ggprof bench -- x --vs -- A=1", "x --vs -- A=1"),
+            ("ggprof doctor x --seconds 3", "x --seconds 3"),
+        ] {
+            let found = match parsed(line).expect(line).command {
+                Command::Run(it) => it.command,
+                Command::Bench(it) => it.command,
+                Command::Doctor(it) => it.command,
+                _ => unreachable!(),
+            };
+            assert_eq!(found.join(" ".as_ref()), command, "{line}");
+        }
+        for line in ["run --strickt x", "bench --pair 3 -- x", "doctor --second 3 x", "run -x y"] {
+            assert!(parsed(&format!("ggprof {line}")).is_err(), "{line}");
         }
     }
 

@@ -4,6 +4,7 @@
 use crate::format::is_called_recording;
 use crate::input::read_one_of_many;
 use crate::{messages, output};
+use anyhow::bail;
 use ggprof_analysis::catalogue::{self, Entry, Found, KnownFile};
 use ggprof_report::tables::recording_id;
 use ggprof_trace::formats::ReadError;
@@ -185,6 +186,9 @@ fn files_below(directory: &Path) -> anyhow::Result<Vec<File>> {
     let cannot_read = |path: &Path, error: io::Error| {
         messages::cannot_read(&path.display().to_string(), &ReadError::Io(error))
     };
+    if directory.is_file() {
+        bail!("{} is a file. Name the directory that it is in.", directory.display());
+    }
     let first = directory.read_dir();
     let first = first.map_err(|error| anyhow::anyhow!(cannot_read(directory, error)))?;
     let (mut files, mut folders) = (Vec::new(), Vec::new());

@@ -170,7 +170,7 @@ impl Recording {
 }
 
 /// A file that was already named before it, by whatever path.
-fn named_twice(files: &[PathBuf]) -> Option<&Path> {
+pub(crate) fn named_twice(files: &[PathBuf]) -> Option<&Path> {
     let mut known = HashSet::new();
     let is_known = |file: &&PathBuf| {
         let same = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
@@ -188,9 +188,12 @@ pub(crate) fn files_of(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
             anyhow!(messages::cannot_read(&path.display().to_string(), &ReadError::Io(error)))
         })?;
         match inside {
-            Some(inside) if !inside.is_empty() => files.extend(inside),
-            // Whoever opens it says what is wrong.
-            _ => files.push(path.clone()),
+            Some(inside) if inside.is_empty() => bail!(
+                "{} has no recordings (*.ggprof, also .gz or .zst). Name the files that are meant.",
+                path.display()
+            ),
+            Some(inside) => files.extend(inside),
+            None => files.push(path.clone()),
         }
     }
     Ok(files)

@@ -1,9 +1,11 @@
 //! The files with what machines can do: one for each machine that was measured, in the user's cache
 //! directory. They are plain JSON, and may be copied to where recordings are read.
 
+use crate::messages;
 use anyhow::{Context, anyhow};
 use ggprof_analysis::Peaks;
 use ggprof_trace::Trace;
+use ggprof_trace::formats::ReadError;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,9 +31,10 @@ pub(crate) fn kept(trace: &Trace) -> Option<Peaks> {
 }
 
 fn read(file: &Path) -> anyhow::Result<Peaks> {
-    let text = fs::read_to_string(file)
-        .with_context(|| format!("{} could not be read", file.display()))?;
-    serde_json::from_str(&text).map_err(|error| {
+    let text = fs::read(file).map_err(|error| {
+        anyhow!(messages::cannot_read(&file.display().to_string(), &ReadError::Io(error)))
+    })?;
+    serde_json::from_slice(&text).map_err(|error| {
         anyhow!(
             "{} does not say what a machine can do: {error}. Name a file that `ggprof peaks` wrote.",
             file.display()

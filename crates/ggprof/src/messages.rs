@@ -51,8 +51,8 @@ pub(crate) fn note_styled(report: &str) {
 /// A process cannot run beside itself.
 pub(crate) fn named_twice(file: &Path) -> String {
     format!(
-        "{} is named twice, also if it is in a directory that is named: its times would count twice. \
-         Name each recording once.",
+        "{} is named twice, by itself or as part of a directory: its times would count twice. Name each \
+         recording once.",
         file.display()
     )
 }
@@ -84,6 +84,10 @@ pub(crate) fn cannot_merge(names: &[String], error: CannotMerge) -> String {
              Recordings of ggprof itself say so; look at this file alone.",
             names[at]
         ),
+        CannotMerge::IsMerged(at) => format!(
+            "{} was made of several recordings already. Name those, and the others, at once.",
+            names[at]
+        ),
         CannotMerge::TooManyBackends(at) => format!(
             "with {} there are more backends than ggprof can tell apart. Name fewer recordings.",
             names[at]
@@ -99,8 +103,8 @@ pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
              before it computed anything; record it again."
         ),
         ReadError::NotAProfile(what) => format!(
-            "{name} is not a ggml profile: {what}. ggprof reads the JSON of ggml's profiler, also \
-             as .gz or .zst; check that this is the file you meant."
+            "{name} is no recording: {what}. ggprof reads its own recordings and the JSON of ggml's \
+             profiler, also as .gz or .zst; check that this is the file you meant."
         ),
         ReadError::TooManyEvents(most) => format!(
             "{name} has more than {most} events, which is more than ggprof can hold. Record a \

@@ -30,7 +30,8 @@ pub(crate) fn write(
     }
     if output.as_os_str() != "-" {
         messages::note(&format!(
-            "{} operations written to {}; read them with `test-backend-ops perf --test-file`.",
+            "{} operations written to {}; read them with `test-backend-ops perf -b CPU --test-file`, or \
+             another backend: without -b, it leaves the CPU out.",
             written.lines.len(),
             output.display()
         ));

@@ -30,6 +30,13 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "write a whole number, or 0 for all".to_owned())
 }
 
+/// How many of something that there must be.
+pub(crate) fn some<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let number = text.parse().ok().filter(|&number: &u64| number > 0);
+    let number = number.and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| "write a whole number from 1 on".to_owned())
+}
+
 /// A moment of a recording, as people say when it was.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Moment {
@@ -211,6 +218,14 @@ mod tests {
             assert!(percent(text).is_err(), "{text}");
         }
         assert!(some_time("1us").is_ok() && some_time("0s").is_err() && some_time("x").is_err());
+    }
+
+    #[test]
+    fn numbers_of_what_there_must_be() {
+        assert_eq!((some("1"), some("4294967295")), (Ok(1_u32), Ok(u32::MAX)));
+        for text in ["", "0", "-1", "2.5", "ten", "4294967296"] {
+            assert!(some::<u32>(text).is_err(), "{text}");
+        }
     }
 
     #[test]

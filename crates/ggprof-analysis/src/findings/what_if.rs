@@ -71,7 +71,7 @@ fn of_budget(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<LayerCo
         (layers, u64::try_from(ns).unwrap_or(0))
     };
     let all = on_device + on_host;
-    let left = memory::left(scene.trace, scene.trace.backend(device).device_label());
+    let left = memory::left(scene.trace, scene.trace.backend(device));
     let fitting = left.and_then(|left| left.free_bytes.checked_div(of_host.bytes));
     let fitting = fitting.map_or(0, |layers| layers.min(on_host));
     let mut tried = vec![0, on_device + 1, on_device + on_host / 2, on_device + fitting, all];
@@ -153,7 +153,8 @@ mod tests {
         let weights = costs.bytes;
         for (free_bytes, fitting) in [(weights - 1, 0), (2 * weights, 2)] {
             let (device, total_bytes, at_ns) = ("GPU".to_owned(), u64::MAX, 0);
-            trace.free_memory = vec![FreeMemory { device, free_bytes, total_bytes, at_ns }];
+            let told = FreeMemory { device, free_bytes, total_bytes, at_ns, process: None };
+            trace.free_memory = vec![told];
             assert_eq!(explain(&trace).layer_costs[0].fitting(), Some(fitting));
         }
     }

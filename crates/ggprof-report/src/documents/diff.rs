@@ -15,7 +15,7 @@ const PHASES: [Column; 14] = [
     Column::right("b_ns", "B", 0),
     Column::right("change_ns", "change", 0),
     Column::right("change_share", "%", 0),
-    Column::left("noise", "?", 1),
+    Column::left("noise", "?", 0),
     Column::right("low_ns", "95% from", 2),
     Column::right("high_ns", "to", 2),
     Column::right("chance", "p", 4),
@@ -23,31 +23,32 @@ const PHASES: [Column; 14] = [
     Column::right("usual_share", "usual here", 2),
 ];
 
+/// In a narrow terminal, what a row is about stays longer than how much it was.
 const ROWS: [Column; 24] = [
     Column::left("phase", "phase", 0),
     Column::right("change_ns", "change", 0),
-    Column::right("change_share", "% of A", 0),
-    Column::left("noise", "?", 1),
-    Column::right("a_ns", "A", 0),
-    Column::right("b_ns", "B", 0),
-    Column::right("low_ns", "95% from", 4),
-    Column::right("high_ns", "to", 4),
+    Column::right("change_share", "% of A", 1),
+    Column::left("noise", "?", 0),
+    Column::right("a_ns", "A", 2),
+    Column::right("b_ns", "B", 2),
+    Column::right("low_ns", "95% from", 5),
+    Column::right("high_ns", "to", 5),
     Column::right("false_discovery_rate", "", 9),
     Column::right("smallest_seen_ns", "", 9),
-    Column::right("calls_a", "calls A", 3),
-    Column::right("calls_b", "B", 3),
+    Column::right("calls_a", "calls A", 4),
+    Column::right("calls_b", "B", 4),
     Column::right("call_a_ns", "", 9),
     Column::right("call_b_ns", "", 9),
-    Column::right("by_calls_ns", "by calls", 5),
-    Column::right("by_time_ns", "by time", 5),
+    Column::right("by_calls_ns", "by calls", 6),
+    Column::right("by_time_ns", "by time", 6),
     Column::right("interrupted_a", "interrupted A", 7),
     Column::right("interrupted_b", "B", 7),
-    Column::left("module", "part", 2),
+    Column::left("module", "part", 3),
     Column::left("op", "operation", 0),
     Column::left("backend", "backend", 1),
-    Column::left("matched", "matched", 2),
+    Column::left("matched", "matched", 3),
     Column::left("kernel", "kernel", 6),
-    Column::left("shape", "sources and result", 1),
+    Column::left("shape", "sources and result", 0),
 ];
 
 const DIFFERENCES: [Column; 4] = [
@@ -174,6 +175,16 @@ fn difference(difference: &Difference) -> Vec<Cell> {
     vec![Cell::Text(what), Cell::text(phase), value(&difference.a), value(&difference.b)]
 }
 
+/// Which of so many rows are shown: the first ones, which are the surest, and the largest ones, which
+/// must not be hidden in a sum.
+fn shown(rows: &[Row], most: usize) -> Vec<bool> {
+    let size = |row: &Row| row.change.ns().abs();
+    let mut sizes: Vec<f64> = rows.iter().map(size).collect();
+    sizes.sort_unstable_by(|a, b| b.total_cmp(a));
+    let least = sizes.get(most.saturating_sub(1)).copied().unwrap_or(0.0);
+    rows.iter().enumerate().map(|(at, row)| at < most || size(row) >= least).collect()
+}
+
 /// The rows of a phase. Those that are not shown one by one are added up, so that all of them
 /// together are the change of the phase.
 fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
@@ -183,11 +194,12 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
     let (both, alone) = phase.rows.split_at(alone);
     let mut rows = Vec::new();
     for part in [both, alone] {
-        let (large, small): (Vec<&Row>, Vec<&Row>) =
-            part.iter().partition(|row| most.is_none() || is_large(row));
-        let (shown, rest) = large.split_at(most.map_or(large.len(), |most| most.min(large.len())));
-        let rest = [rest, &small].concat();
-        rows.extend(shown.iter().map(|row| contribution(phase, row)));
+        let shown = most.map_or(vec![true; part.len()], |most| shown(part, most));
+        let is_shown =
+            |(row, is_shown): &(&Row, bool)| *is_shown && (most.is_none() || is_large(row));
+        let (shown, rest): (Vec<_>, Vec<_>) = part.iter().zip(shown).partition(is_shown);
+        rows.extend(shown.iter().map(|(row, _)| contribution(phase, row)));
+        let rest: Vec<&Row> = rest.into_iter().map(|(row, _)| row).collect();
         if !rest.is_empty() {
             let sum = |value: &dyn Fn(&Row) -> f64| rest.iter().map(|row| value(row)).sum::<f64>();
             let alone = if rest[0].how >= Match::OnlyA { " of one side only" } else { "" };
@@ -203,7 +215,9 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
         ("all operations alike", phase.alike_ns),
         ("what medians do not add up to", phase.rest_ns),
     ];
-    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > 0.0) {
+    // People see no parts of a nanosecond.
+    let least_ns = if most.is_some() { 0.5 } else { 0.0 };
+    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > least_ns) {
         rows.push(sum_row(phase, text.to_owned(), ns, None));
     }
     rows

@@ -2,6 +2,7 @@
 
 use crate::document::Block;
 use crate::{Cell, Column, Document, Table};
+use ggprof_analysis::energy::on_machine;
 use ggprof_analysis::memory::{Amount, Memory, Purpose, memory};
 use ggprof_trace::{Coverage, CoveredWhy, Trace};
 
@@ -23,10 +24,9 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
         document.blocks.push(Block::Warning(NONE.to_owned()));
     }
     let memory = memory(trace);
-    let rows = memory
-        .devices
-        .iter()
-        .map(|one| [vec![Cell::text(&one.device)], amount(trace, &one.amount)].concat());
+    let rows = memory.devices.iter().map(|one| {
+        [vec![device(trace, one.machine, &one.device)], amount(trace, &one.amount)].concat()
+    });
     document.heading("memory_by_device", "Memory by device");
     let columns = [&DEVICE[..], &AMOUNT].concat();
     document.table(Table { key: "memory_by_device", columns, rows: rows.collect() });
@@ -42,8 +42,9 @@ pub(super) fn overview(document: &mut Document, trace: &Trace) {
 
 fn uses(document: &mut Document, trace: &Trace, memory: &Memory) {
     let rows = memory.uses.iter().map(|one| {
-        let key = [one.device.as_str(), &one.type_name, purpose(one.purpose)].map(Cell::text);
-        [key.to_vec(), amount(trace, &one.amount)].concat()
+        let device = device(trace, one.machine, &one.device);
+        let key = vec![device, Cell::text(&one.type_name), Cell::text(purpose(one.purpose))];
+        [key, amount(trace, &one.amount)].concat()
     });
     document.heading("memory", "Memory by device and use");
     let columns = [&DEVICE[..], &USE, &AMOUNT].concat();
@@ -57,6 +58,10 @@ fn uses(document: &mut Document, trace: &Trace, memory: &Memory) {
         );
         document.blocks.push(Block::Warning(sentence));
     }
+}
+
+fn device(trace: &Trace, machine: u16, name: &str) -> Cell {
+    Cell::text(on_machine(trace, machine, name.to_owned()))
 }
 
 fn amount(trace: &Trace, amount: &Amount) -> Vec<Cell> {

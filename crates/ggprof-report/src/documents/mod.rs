@@ -42,7 +42,7 @@ pub(crate) use explain::{beside_findings, explain_phases, tables as tables_behin
 pub use index::{Catalogued, index};
 pub use issue::issue;
 pub use observation::observation;
-pub use op_bench::{OpBenchRow, op_bench};
+pub use op_bench::{LeastOp, OpBenchRow, op_bench};
 pub use peaks::peaks;
 pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};

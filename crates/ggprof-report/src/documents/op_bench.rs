@@ -4,7 +4,7 @@ use super::columns;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::roofs::Basis;
 use ggprof_analysis::{Attended, DistinctOp, Roofs, work_of};
-use ggprof_trace::Trace;
+use ggprof_trace::{BackendIndex, Trace};
 
 /// One op on one ggml.
 #[derive(Debug, Clone)]
@@ -16,6 +16,21 @@ pub struct OpBenchRow {
     /// were in; or why there are none.
     pub outcome: Result<(f64, f64, Option<String>), String>,
 }
+
+/// An op of a single number: no other can take less there.
+#[derive(Debug, Clone)]
+pub struct LeastOp {
+    pub backend: BackendIndex,
+    pub ggml: String,
+    /// `None` where it could not be computed.
+    pub ns: Option<f64>,
+}
+
+const LEAST: [Column; 3] = [
+    Column::left("backend", "backend", 0),
+    Column::left("ggml", "ggml", 0),
+    Column::right("least_ns", "takes at least", 0),
+];
 
 const COLUMNS: [Column; 14] = [
     Column::left("op", "operation", 0),
@@ -34,7 +49,7 @@ const COLUMNS: [Column; 14] = [
     Column::left("problem", "why not", 0),
 ];
 
-pub fn op_bench(trace: &Trace, rows: &[OpBenchRow], roofs: &Roofs) -> Document {
+pub fn op_bench(trace: &Trace, rows: &[OpBenchRow], least: &[LeastOp], roofs: &Roofs) -> Document {
     let mut document = Document::default();
     document.heading("op_bench", "Operations alone: what one call takes");
     let attended = Attended::of(trace);
@@ -45,7 +60,22 @@ pub fn op_bench(trace: &Trace, rows: &[OpBenchRow], roofs: &Roofs) -> Document {
         "In the model: the median of all calls. Warm: what it reads is in the cache, as far as it fits; \
          cold: none of it is. Roof: at the peak rates of this machine (`ggprof peaks`).",
     );
+    let known = least.iter().filter_map(|it| Some((it, it.ns?)));
+    let least: Vec<Vec<Cell>> = known.map(|(it, ns)| least_cells(trace, it, ns)).collect();
+    if !least.is_empty() {
+        document.heading("op_bench_least", "An op of a single number: no op alone takes less");
+        document.table(Table { key: "op_bench_least", columns: LEAST.to_vec(), rows: least });
+    }
     document
+}
+
+fn least_cells(trace: &Trace, of: &LeastOp, ns: f64) -> Vec<Cell> {
+    vec![Cell::text(trace.backend(of.backend).label()), ggml(&of.ggml), Cell::Nanos(ns)]
+}
+
+/// Empty for that of the recorded program.
+fn ggml(name: &str) -> Cell {
+    if name.is_empty() { Cell::Nothing } else { Cell::text(name) }
 }
 
 fn cells(trace: &Trace, row: &OpBenchRow, roofs: &Roofs, attended: &Attended) -> Vec<Cell> {
@@ -64,7 +94,7 @@ fn cells(trace: &Trace, row: &OpBenchRow, roofs: &Roofs, attended: &Attended) ->
         Cell::or_nothing(trace.tensor_name(op.node), Cell::text),
         Cell::Number(backend.id.into()),
         Cell::text(backend.label()),
-        Cell::or_nothing(Some(&row.ggml).filter(|name| !name.is_empty()), Cell::text),
+        ggml(&row.ggml),
         Cell::Count(op.count as u128),
         Cell::Nanos(op.total_ns as f64),
         Cell::Nanos(op.median_ns),

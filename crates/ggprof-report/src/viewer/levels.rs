@@ -3,7 +3,7 @@
 
 use super::tables::since;
 use ggprof_analysis::energy::{device_name, on_machine, watts_of_counter};
-use ggprof_analysis::memory;
+use ggprof_analysis::memory::{DeviceMemory, memory};
 use ggprof_trace::{Quantity, Sensor, Trace};
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const MEGABYTE: f64 = 1e6;
 pub(crate) struct Level {
     pub(crate) group: &'static str,
     pub(crate) label: String,
-    /// Of the machine with this number. Buffers are not told apart by machine: they count for the first.
+    /// Of the machine with this number.
     pub(crate) machine: u16,
     pub(crate) unit: &'static str,
     /// When it became what, in its unit.
@@ -26,13 +26,15 @@ pub(super) fn rows(trace: &Trace, start_ns: u64) -> Vec<Value> {
 }
 
 pub(crate) fn levels(trace: &Trace) -> Vec<Level> {
-    let machine = trace.processes.first().map_or(0, |process| process.machine);
-    let memory = memory(trace).devices.into_iter().map(|device| {
-        let steps = device.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEGABYTE));
-        Level { group: "Memory", label: device.device, machine, unit: "MB", steps: steps.collect() }
-    });
+    let memory = memory(trace).devices.into_iter().map(|device| of_memory(trace, device));
     let sensors = trace.sensors.iter().filter_map(|sensor| of_sensor(trace, sensor));
     memory.chain(sensors).collect()
+}
+
+fn of_memory(trace: &Trace, of: DeviceMemory) -> Level {
+    let label = on_machine(trace, of.machine, of.device);
+    let steps = of.steps.iter().map(|step| (step.ns, step.bytes as f64 / MEGABYTE)).collect();
+    Level { group: "Memory", label, machine: of.machine, unit: "MB", steps }
 }
 
 fn row(level: Level, start_ns: u64) -> Value {
@@ -67,7 +69,7 @@ fn of_sensor(trace: &Trace, sensor: &Sensor) -> Option<Level> {
     steps.push((last.saturating_add(sensor.every_ns), 0.0));
     let device = match sensor.quantity {
         Quantity::ProcessorClock | Quantity::PackageEnergy => device_name(trace, sensor),
-        _ => on_machine(trace, sensor, format!("GPU {}", sensor.device)),
+        _ => on_machine(trace, sensor.machine, format!("GPU {}", sensor.device)),
     };
     let label = format!("{device} {unit}");
     Some(Level { group: "Sensors", label, machine: sensor.machine, unit, steps })

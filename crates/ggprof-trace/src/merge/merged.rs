@@ -5,9 +5,9 @@ use super::exchanges::{Exchanges, Part};
 use super::host_clocks::ClockShift;
 use super::renumbering::Maps;
 use crate::model::{
-    BackendIndex, Batch, BatchId, CopyEnds, Covered, DeviceWork, EventId, Extent, FreeMemory, Gap,
-    GraphRun, GraphRunId, HostTask, MemoryIndex, NewEvent, Placement, Process, ProcessIndex,
-    Provenance, Quantity, RemoteRun, Sensor, ThreadShare, Trace, Transfer,
+    BackendIndex, Batch, BatchId, Buffer, CopyEnds, Covered, DeviceWork, EventId, Extent,
+    FreeMemory, Gap, GraphRun, GraphRunId, HostTask, MemoryIndex, NewEvent, Placement, Process,
+    ProcessIndex, Provenance, Quantity, RemoteRun, Sensor, ThreadShare, Trace, Transfer,
 };
 
 /// More backends than any machine has.
@@ -223,19 +223,28 @@ impl Merged {
             end_ns: maps.ns(transfer.end_ns),
             ..*transfer
         }));
-        for buffer in &from.buffers {
-            let mut buffer = buffer.clone();
-            buffer.born_ns = maps.ns(buffer.born_ns);
-            buffer.died_ns = buffer.died_ns.map(|ns| maps.ns(ns));
-            self.trace.buffers.push(buffer);
-        }
-        for told in &from.free_memory {
-            self.trace.free_memory.push(FreeMemory { at_ns: maps.ns(told.at_ns), ..told.clone() });
-        }
+        self.take_memory(from, maps);
         // Of one program only, which all of them together are not.
         let of_all = |sensor: &&Sensor| sensor.quantity != Quantity::ProgramTime;
         for sensor in from.sensors.iter().filter(of_all) {
             self.take_sensor(sensor, maps);
+        }
+    }
+
+    /// What a process did not free is there until it is over.
+    fn take_memory(&mut self, from: &Trace, maps: &Maps) {
+        let process = Some(maps.index);
+        let there = self.trace.processes[usize::from(maps.index.0)].there_ns;
+        let over_ns = there.map(|(_, last_ns)| last_ns).filter(|&ns| ns < u64::MAX);
+        for buffer in &from.buffers {
+            let born_ns = maps.ns(buffer.born_ns);
+            let freed_ns = buffer.died_ns.map(|ns| maps.ns(ns));
+            let died_ns = freed_ns.or(over_ns.map(|ns| born_ns.max(ns).saturating_add(1)));
+            self.trace.buffers.push(Buffer { born_ns, died_ns, process, ..buffer.clone() });
+        }
+        for told in &from.free_memory {
+            let at_ns = maps.ns(told.at_ns);
+            self.trace.free_memory.push(FreeMemory { at_ns, process, ..told.clone() });
         }
     }
 

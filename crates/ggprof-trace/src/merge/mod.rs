@@ -23,6 +23,8 @@ pub enum CannotMerge {
     /// It does not say when it was made.
     NoTimes(usize),
     TooManyBackends(usize),
+    /// It is several already, which would become one process.
+    IsMerged(usize),
 }
 
 /// Puts recordings together, whose device work is charged.
@@ -30,6 +32,9 @@ pub fn merge(recordings: Vec<Trace>) -> Result<Trace, CannotMerge> {
     let mut recordings = recordings;
     if recordings.len() == 1 {
         return Ok(recordings.remove(0));
+    }
+    if let Some(at) = recordings.iter().position(|trace| !trace.processes.is_empty()) {
+        return Err(CannotMerge::IsMerged(at));
     }
     let mut clocks = clocks(&recordings, &machines(&recordings)?, |_| true)?;
     let exchanges = exchanges::find(&recordings, &mut clocks);

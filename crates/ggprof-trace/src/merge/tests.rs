@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::{
-    BackendIndex, DayClock, Gap, GraphCall, GraphRunId, NewEvent, ProcessClock, Provenance,
-    Quantity, Sensor, Transfer,
+    BackendIndex, Buffer, BufferUsage, DayClock, Extent, Gap, GraphCall, GraphRunId, NewEvent,
+    ProcessClock, Provenance, Quantity, Sensor, Transfer,
 };
 use crate::text_fixture;
 
@@ -103,6 +103,14 @@ fn what_does_not_say_when_it_was_made_stays_alone() {
     let alone = text_fixture::parse(OTHER);
     let found = merge(vec![process(ONE, "a", 1, STARTED), alone]);
     assert_eq!(found.unwrap_err(), CannotMerge::NoTimes(1));
+}
+
+#[test]
+fn what_was_merged_is_no_process() {
+    let [one, other] = [process(ONE, "a", 1, STARTED), process(OTHER, "b", 2, STARTED)];
+    let merged = merge(vec![one, other]).unwrap();
+    let found = merge(vec![process(ONE, "c", 3, STARTED), merged]);
+    assert_eq!(found.unwrap_err(), CannotMerge::IsMerged(1));
 }
 
 fn machines(trace: &Trace) -> Vec<u16> {
@@ -250,4 +258,33 @@ fn numbers_of_damaged_files_do_no_harm() {
     let merged = merge(vec![hostile(1), hostile(2), hostile(3), late]).unwrap();
     assert!(merged.events.iter().any(|event| event.end_ns() == u64::MAX));
     assert_eq!(merged.provenance.unwrap().unfinished_runs, u64::MAX);
+}
+
+#[test]
+fn memory_belongs_to_its_process_and_goes_with_it() {
+    let with_memory = |mut trace: Trace, died_ns: Option<u64>| {
+        trace.buffers.push(Buffer {
+            device: "CPU".to_owned(),
+            type_name: "CPU".to_owned(),
+            usage: BufferUsage::Weights,
+            bytes: 100,
+            tensor: String::new(),
+            born_ns: 12,
+            died_ns,
+            process: None,
+        });
+        trace
+    };
+    let went_on = |mut trace: Trace| {
+        trace.provenance.as_mut().unwrap().extent = Extent::Stopped;
+        trace
+    };
+    let merged = merge(vec![
+        with_memory(process(OTHER, "a", 1, STARTED), None),
+        with_memory(process(ONE, "b", 2, STARTED), Some(15)),
+        went_on(with_memory(process(ONE, "c", 3, STARTED), None)),
+    ]);
+    let of = |buffer: &Buffer| (buffer.process.unwrap().0, buffer.died_ns);
+    let lives: Vec<_> = merged.unwrap().buffers.iter().map(of).collect();
+    assert_eq!(lives, [(0, Some(41)), (1, Some(15)), (2, None)]);
 }

@@ -1,5 +1,6 @@
 //! The memory that tensors are in.
 
+use super::ProcessIndex;
 use serde::{Deserialize, Serialize};
 
 /// A buffer of ggml's.
@@ -16,6 +17,9 @@ pub struct Buffer {
     pub born_ns: u64,
     /// `None` while it lives.
     pub died_ns: Option<u64>,
+    /// Who had it; `None` where there is one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIndex>,
 }
 
 /// How much memory a device said was free, when the program asked.
@@ -25,6 +29,9 @@ pub struct FreeMemory {
     pub free_bytes: u64,
     pub total_bytes: u64,
     pub at_ns: u64,
+    /// Whom it was told; `None` where there is one process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIndex>,
 }
 
 /// What the program told ggml that a buffer is for.

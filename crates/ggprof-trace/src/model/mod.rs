@@ -231,6 +231,12 @@ impl Trace {
         is_on_it(process) || links.any(|link| link.client == process && is_on_it(link.server))
     }
 
+    /// The machine of a process, or the first one's where there is no process or one that is not known.
+    pub fn machine_of(&self, process: Option<ProcessIndex>) -> u16 {
+        let known = process.and_then(|process| self.processes.get(usize::from(process.0)));
+        known.or(self.processes.first()).map_or(0, |process| process.machine)
+    }
+
     /// Whether its recordings were made on several machines.
     pub fn has_machines(&self) -> bool {
         self.processes.iter().any(|process| process.machine != self.processes[0].machine)

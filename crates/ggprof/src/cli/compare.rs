@@ -14,10 +14,22 @@ use std::time::Duration;
 #[command(after_help = texts::BENCH)]
 pub(crate) struct BenchArgs {
     /// Pairs of runs to make at least (default: 5)
-    #[arg(long, value_name = "N", default_value_t = 5, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 5,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) pairs: usize,
     /// Pairs of runs to make at most (default: 20)
-    #[arg(long, value_name = "N", default_value_t = 20, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) max_pairs: usize,
     /// Begin no further pair after this time: 10min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
@@ -35,12 +47,7 @@ pub(crate) struct BenchArgs {
     #[command(flatten)]
     pub(crate) print: PrintArgs,
     /// The first command with its arguments, `--vs --`, and the second
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -86,9 +93,15 @@ pub(crate) struct ShownArgs {
     /// How finely rows are told apart (default: kernel)
     #[arg(long, value_name = "WHAT", default_value = "kernel", hide_default_value = true)]
     pub(crate) by: DepthArg,
-    /// Show the N largest rows of each phase, and the sum of the others; JSON and CSV have all
+    /// Show the N surest and the N largest rows of each phase, and the sum of the others; JSON and CSV have all
     /// (default: 15)
-    #[arg(long, value_name = "N", default_value_t = 15, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 15,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) top: usize,
 }
 

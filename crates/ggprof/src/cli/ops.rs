@@ -23,7 +23,7 @@ pub(crate) struct ExportOpsArgs {
     pub(crate) file: PathBuf,
     /// Only the N operations that took longest in all; a fusion counts once, and each of its parts gets
     /// a line
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::some::<usize>)]
     pub(crate) top: Option<usize>,
     #[command(flatten)]
     pub(crate) numbers: NumbersArgs,
@@ -59,7 +59,13 @@ pub(crate) struct OpBenchArgs {
     /// Recording of ggprof, also as .gz or .zst; `-` reads standard input
     pub(crate) file: PathBuf,
     /// The N operations that took longest in all (default: 10)
-    #[arg(long, value_name = "N", default_value_t = 10, hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        hide_default_value = true,
+        value_parser = quantity::some::<usize>
+    )]
     pub(crate) top: usize,
     /// Only operations of this backend or device: CPU, CUDA0, Vulkan0
     #[arg(long, value_name = "BACKEND")]
@@ -69,7 +75,7 @@ pub(crate) struct OpBenchArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) ggml: Vec<PathBuf>,
     /// Threads of the CPU (default: as many as in the recording)
-    #[arg(short, long, value_name = "N")]
+    #[arg(short, long, value_name = "N", value_parser = quantity::some::<u32>)]
     pub(crate) threads: Option<u32>,
     /// End an operation that takes longer than this in all: 500ms, 30s, 2min (default: 60s)
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]

@@ -16,10 +16,10 @@ pub(crate) struct ReportArgs {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Show the N operations with the longest total time
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::some::<usize>)]
     pub(crate) top_ops: Option<usize>,
     /// Show the N longest single calls
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = quantity::some::<usize>)]
     pub(crate) top_kernels: Option<usize>,
     /// Rank operations by time per byte, worst first
     #[arg(long)]
@@ -30,7 +30,12 @@ pub(crate) struct ReportArgs {
     /// Print what maintainers ask for, as markdown of at most 60 lines to paste into an issue: versions,
     /// devices, the model, speeds, where the time goes, the longest operations. Without paths,
     /// arguments and names of hosts or users
-    #[arg(long)]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "by", "top_ops", "top_kernels", "inefficiency", "chrome_trace", "html_viewer", "export_ops"
+        ]
+    )]
     pub(crate) issue: bool,
     /// With --issue: what changed since this recording
     #[arg(long, value_name = "FILE", requires = "issue")]

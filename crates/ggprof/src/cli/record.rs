@@ -79,7 +79,7 @@ pub(crate) struct RunArgs {
         value_name = "N",
         default_value_t = 1,
         hide_default_value = true,
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = quantity::some::<u32>
     )]
     pub(crate) repeat: u32,
     /// Exit with 3 if the recording is damaged, cut off or empty, and with 1 if it could not be
@@ -119,12 +119,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 3, hide_default_value = true)]
     pub(crate) snapshots: u32,
     /// Command to run, with its arguments
-    #[arg(
-        required = true,
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND"
-    )]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 

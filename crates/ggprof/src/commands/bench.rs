@@ -24,9 +24,6 @@ const GROWTH: f64 = 1.4;
 pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
     let commands = commands(&arguments.command)?;
     arguments.print.check(&[])?;
-    if arguments.pairs == 0 {
-        bail!("--pairs 0 compares nothing. Make at least one pair; five tell a change from noise.");
-    }
     let place = Place::new(arguments.keep.as_deref())?;
     let looks = looks(arguments.pairs, arguments.max_pairs);
     let mut bench = Bench { arguments, commands, place, began: Instant::now(), took: Vec::new() };

@@ -6,7 +6,7 @@ use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::fail_if::{FailIf, Found};
 use crate::format::Output;
-use crate::input::Recording;
+use crate::input::{Recording, named_twice};
 use crate::{messages, printing};
 use anyhow::bail;
 use ggprof_analysis::diff::Diff;
@@ -16,6 +16,11 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     let (a, b) = sides(arguments)?;
+    for side in [a, b] {
+        if let Some(twice) = named_twice(side) {
+            bail!(messages::named_twice(twice));
+        }
+    }
     let recordings = a.iter().chain(b).map(PathBuf::as_path);
     let inputs: Vec<&Path> = recordings.chain(arguments.part.peaks.as_deref()).collect();
     arguments.print.check(&inputs)?;
@@ -54,6 +59,9 @@ fn sides(arguments: &DiffArgs) -> anyhow::Result<(&[PathBuf], &[PathBuf])> {
     match (&arguments.files[..], &arguments.vs[..]) {
         ([a, b], []) => Ok((std::slice::from_ref(a), std::slice::from_ref(b))),
         (a, b @ [_, ..]) => Ok((a, b)),
+        ([_], []) => bail!(
+            "One recording has nothing to be compared with. Name a second one: ggprof diff A B."
+        ),
         (files, []) => bail!(
             "{} recordings do not make two sides. Name two, or put `--vs` between the sides: \
              ggprof diff A1 A2 --vs B1 B2.",

@@ -35,9 +35,9 @@ fn bench(arguments: &OpBenchArgs) -> anyhow::Result<Outcome> {
             names.join(", ")
         );
     }
-    let rows = op_bench::run(trace, &ops, arguments)?;
+    let (rows, least) = op_bench::run(trace, &ops, arguments)?;
     let roofs = roofs(trace, &node_sums(trace), recording.peaks.as_ref());
-    let document = documents::op_bench(trace, &rows, &roofs);
+    let document = documents::op_bench(trace, &rows, &least, &roofs);
     printing::print(&arguments.print, &[document])?;
     recording.warn_of_losses();
     match rows.iter().any(|row| row.outcome.is_ok()) {

@@ -44,7 +44,10 @@ fn repeated(arguments: &RunArgs, plan: &Plan, runs: u32) -> anyhow::Result<Outco
         }
     }
     messages::progress_is_over();
-    print_document(plan.summary_to, &documents::repeated(&ledgers))?;
+    // Why there is nothing was said.
+    if !ledgers.is_empty() {
+        print_document(plan.summary_to, &documents::repeated(&ledgers))?;
+    }
     Ok(outcome)
 }
 

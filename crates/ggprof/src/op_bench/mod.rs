@@ -7,8 +7,8 @@ mod worker;
 use crate::cli::OpBenchArgs;
 use crate::messages;
 use ggprof_analysis::DistinctOp;
-use ggprof_ops::Trial;
-use ggprof_report::documents::OpBenchRow;
+use ggprof_ops::{Libraries, Node, Trial};
+use ggprof_report::documents::{LeastOp, OpBenchRow};
 use ggprof_trace::{Backend, Trace};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -21,44 +21,54 @@ const COLD_BYTES_OF_DEVICES: u64 = 256 << 20;
 /// Processors that do not say what theirs hold get as much.
 const COLD_BYTES: u64 = 128 << 20;
 
+/// All ops on every ggml that was named, and what the least op takes on each of their backends.
 pub(crate) fn run(
     trace: &Trace,
     ops: &[DistinctOp],
     arguments: &OpBenchArgs,
-) -> anyhow::Result<Vec<OpBenchRow>> {
-    let mut rows = Vec::new();
+) -> anyhow::Result<(Vec<OpBenchRow>, Vec<LeastOp>)> {
+    let (mut rows, mut least): (Vec<OpBenchRow>, Vec<LeastOp>) = Default::default();
     let limit = arguments.limit.unwrap_or(LIMIT);
     for (at, op) in ops.iter().enumerate() {
         let backend = trace.backend(op.backend);
         for (ggml, libraries) in libraries::choices(trace, backend, &arguments.ggml)? {
-            messages::progress(&format!(
-                "operation {} of {}: {}",
-                at + 1,
-                ops.len(),
-                trace.op_name(op.node)
-            ));
-            let nodes = nodes::of(trace, op);
-            let outcome = match (libraries, nodes) {
-                (Ok(libraries), Ok(nodes)) => worker::measured(
-                    &Trial {
-                        libraries,
-                        device: backend.label().to_owned(),
-                        threads: arguments.threads.or(op.threads),
-                        weight_memory: weight_memory(trace),
-                        nodes,
-                        cold_bytes: cold_bytes(backend),
-                        measure_ms: MEASURE_MS,
-                    },
-                    limit,
-                ),
-                (Err(problem), _) | (_, Err(problem)) => Err(problem),
+            let (number, name) = (at + 1, trace.op_name(op.node));
+            messages::progress(&format!("operation {number} of {}: {name}", ops.len()));
+            let measured = |nodes: Vec<Node>| {
+                let libraries = libraries.clone()?;
+                let threads = arguments.threads.or(op.threads);
+                worker::measured(&trial(trace, backend, libraries, threads, nodes), limit)
             };
+            let outcome = nodes::of(trace, op).and_then(&measured);
+            let is_known = |it: &LeastOp| it.backend == op.backend && it.ggml == ggml;
+            if outcome.is_ok() && !least.iter().any(is_known) {
+                let ns = measured(vec![Node::scale([1; 4])]).ok().map(|it| it.warm_ns);
+                least.push(LeastOp { backend: op.backend, ggml: ggml.clone(), ns });
+            }
             let outcome = outcome.map(|it| (it.warm_ns, it.cold_ns, it.weight_memory));
             rows.push(OpBenchRow { op: op.clone(), ggml, outcome });
         }
     }
     messages::progress_is_over();
-    Ok(rows)
+    Ok((rows, least))
+}
+
+fn trial(
+    trace: &Trace,
+    backend: &Backend,
+    libraries: Libraries,
+    threads: Option<u32>,
+    nodes: Vec<Node>,
+) -> Trial {
+    Trial {
+        libraries,
+        device: backend.label().to_owned(),
+        threads,
+        weight_memory: weight_memory(trace),
+        nodes,
+        cold_bytes: cold_bytes(backend),
+        measure_ms: MEASURE_MS,
+    }
 }
 
 /// The kinds of memory that the program had weights in.

@@ -172,14 +172,14 @@ fn input_that_gives_nothing() {
     );
     expect![[r#"
         ggprof: empty.json is empty, so there is nothing to report. The recorded program may have ended before it computed anything; record it again.
-        ggprof: page.html is not a ggml profile: at byte 0 stands `<!DOCTYPE html>`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: text.json is not a ggml profile: at byte 0 stands `\u{1b}[31mhello`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: numbers.json is not a ggml profile: at byte 0 stands `[1, 2, 3]`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: other.json is not a ggml profile: it is JSON, but without a list "records". ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: cut.json is not a ggml profile: it ends before its list "records". ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: bad.gz is not a ggml profile: its compressed data is damaged from the start. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: bad.zst is not a ggml profile: its compressed data is damaged from the start. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
-        ggprof: directory is a directory. Name the recording inside it.
+        ggprof: page.html is no recording: at byte 0 stands `<!DOCTYPE html>`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: text.json is no recording: at byte 0 stands `\u{1b}[31mhello`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: numbers.json is no recording: at byte 0 stands `[1, 2, 3]`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: other.json is no recording: it is JSON, but without a list "records". ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: cut.json is no recording: it ends before its list "records". ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: bad.gz is no recording: its compressed data is damaged from the start. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: bad.zst is no recording: its compressed data is damaged from the start. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: directory has no recordings (*.ggprof, also .gz or .zst). Name the files that are meant.
         ggprof: missing.json does not exist. Check the path.
         ggprof: empty.json/x does not exist: a part of its path is a file. Check the path.
     "#]].assert_eq(&sentences);

@@ -85,6 +85,20 @@ fn the_contribution_is_what_was_added_and_all_of_them_are_the_change() {
     assert!((all - change(&diff["phases"][0])).abs() < 1e-3, "{all}");
 }
 
+/// One call that took 20 ms more tells nothing for certain, but is most of the change.
+#[test]
+fn the_largest_row_is_shown_wherever_it_stands() {
+    let (profile, _) = slower(|ns, number| if number == 40 { 20_000_000 } else { ns / 5 });
+    let place = place_with("b.json", &profile);
+    let words = ["diff", "a.json.gz", "b.json", "--top", "1", "--format", "markdown"];
+    let table = place.run(&words).succeeded().out;
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| tg24 |")).collect();
+    let at = |text: &str| rows.iter().position(|row| row.contains(text));
+    let (surest, largest) = (at("MUL\\_MAT |"), at("calls that were interrupted"));
+    assert!(surest.is_some() && surest < largest, "{table}");
+    assert!(rows.iter().any(|row| row.contains("more rows")), "{table}");
+}
+
 /// Five recordings a side, and the recordings of each side differ by more than the sides do, or not.
 #[test]
 fn several_recordings_a_side() {
@@ -118,6 +132,10 @@ fn sides_that_cannot_be_compared() {
         place.run(arguments).failed_with_a_sentence();
     }
     place.run(&["diff", "a.json.gz", "c.json"]).failed_with_a_sentence();
+    // A recording that counts twice would make chance look like certainty.
+    let twice = place.run(&["diff", "a.json.gz", "b.json", "./a.json.gz", "--vs", "b.json"]);
+    twice.failed_with_a_sentence();
+    assert!(twice.err.contains("is named twice"), "{twice:?}");
     place.run(&["diff", "a.json.gz", "b.json", "--phase", "pp"]).failed_with_a_sentence();
 }
 

@@ -96,7 +96,7 @@ fn one_of_many_that_cannot_be_read_does_not_keep_the_others_from_being_written()
     let ran = place.run(&["convert", "many", "--to", "parquet", "-o", "tables"]);
     assert_eq!((ran.code, files_of(&place.path("tables")).len()), (Some(3), 7), "{ran:?}");
     expect![[r#"
-        ggprof: warning: many/a.ggprof is not a ggml profile: at byte 0 stands `no recording`, which does not belong there. ggprof reads the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
+        ggprof: warning: many/a.ggprof is no recording: at byte 0 stands `no recording`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
     "#]].assert_eq(&ran.err);
     // None of them is a failure.
     place.file("many/b.ggprof.gz", "no recording");

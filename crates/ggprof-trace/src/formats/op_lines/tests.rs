@@ -114,6 +114,7 @@ fn an_op_fits_into_the_programs_buffers() {
         tensor: String::new(),
         born_ns: 0,
         died_ns: None,
+        process: None,
     };
     trace.buffers.push(buffer(1 << 30));
     assert!(!written(&trace));

@@ -59,7 +59,7 @@ fn machines(trace: &Trace) -> Vec<u16> {
 
 /// What belongs to no process belongs to its machine.
 fn host(trace: &Trace) -> u16 {
-    trace.processes.first().map_or(0, |process| process.machine)
+    trace.machine_of(None)
 }
 
 /// As reports number machines; the host has none.

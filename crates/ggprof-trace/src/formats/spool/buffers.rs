@@ -22,6 +22,7 @@ pub(super) fn take(tables: &Tables, trace: &mut Trace) {
             tensor: tensor.clone(),
             born_ns: buffer.born_ns,
             died_ns,
+            process: None,
         });
     }
     trace.free_memory =
@@ -34,6 +35,7 @@ fn free_memory(tables: &Tables, told: &layout::DeviceMemory) -> FreeMemory {
         free_bytes: told.free,
         total_bytes: told.total,
         at_ns: told.at_ns,
+        process: None,
     }
 }
 
