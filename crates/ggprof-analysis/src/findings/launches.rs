@@ -89,8 +89,10 @@ fn of_backend(
     if scene.tallies[place].splits > MOST_SPLITS * budget.runs {
         return None;
     }
-    let (rule, what) = if has_graphs && gap_ns >= GRAPH_GAP_NS {
-        let why = why_no_graphs(scene, place, backend);
+    let why = why_no_graphs(scene, place, backend);
+    // However short the pauses are, where somebody switched graphs off.
+    let lacks_graphs = gap_ns >= GRAPH_GAP_NS || why == WhyNoGraphs::SwitchedOff;
+    let (rule, what) = if has_graphs && lacks_graphs {
         (GRAPHS_OFF, What::GraphsOff(GraphsOff { backend, kernels_per_run, gap_ns, why }))
     } else {
         (
@@ -164,14 +166,18 @@ mod tests {
         };
         let mut trace = cuda(4_000);
         assert_eq!(why(&trace), (WhyNoGraphs::Unknown, Certainty::Likely));
-        trace.coverage.push(Coverage {
+        let switched_off = Coverage {
             subject: "CUDA0".to_owned(),
             what: Covered::Kernels,
             how: CoveredHow::ActivityRecords,
             why: CoveredWhy::GraphsOff,
             detail: String::new(),
-        });
+        };
+        trace.coverage.push(switched_off.clone());
         assert_eq!(why(&trace), (WhyNoGraphs::SwitchedOff, Certainty::Certain));
+        let mut short = cuda(1_000);
+        short.coverage.push(switched_off);
+        assert_eq!(why(&short), (WhyNoGraphs::SwitchedOff, Certainty::Certain));
         let text = kernels(4_000, 4_000, 1)
             .replace("MUL_MAT", "MUL_MAT_ID")
             .replace(" run=", " f32[8,2,16] <- f32[8,8,4] f32[8,2,16] i32[2,16] run=");

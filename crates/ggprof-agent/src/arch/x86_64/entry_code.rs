@@ -2,7 +2,7 @@
 //! what they look like at another address. Anything unusual is refused; the caller has other ways
 //! to see the function's work.
 
-use iced_x86::{Code, ConditionCode, Decoder, DecoderOptions, Instruction, OpKind};
+use iced_x86::{Code, Decoder, DecoderOptions, Instruction, OpKind};
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP: usize = 5;
@@ -83,8 +83,8 @@ impl EntryCode {
         instruction: &Instruction,
         decoder: &Decoder<'_>,
     ) -> Result<(), &'static str> {
-        let moved = if instruction.is_jcc_short_or_near() {
-            far_jump_under_condition(instruction)
+        let moved = if let Some(condition) = condition_of_jump(bytes) {
+            far_jump_under_condition(condition, instruction.near_branch64() as usize)
         } else if goes_on(instruction) {
             let distance = instruction.is_ip_rel_memory_operand().then(|| {
                 let offset = decoder.get_constant_offsets(instruction).displacement_offset();
@@ -215,12 +215,18 @@ fn leaves(code: Code) -> bool {
     )
 }
 
+/// The four bits that say when an instruction jumps, if it is a jump under a condition: a short one, or one
+/// that reaches far.
+fn condition_of_jump(bytes: &[u8]) -> Option<u8> {
+    match bytes {
+        [code @ 0x70..=0x7f, _] | [0x0f, code @ 0x80..=0x8f, _, _, _, _] => Some(code & 0x0f),
+        _ => None,
+    }
+}
+
 /// `jcc rel32`, whichever form the jump has: a short one reaches only its neighbourhood.
-fn far_jump_under_condition(jump: &Instruction) -> Moved {
-    // Both forms have the condition in four bits. The crate numbers conditions from 1 on, in their order.
-    let condition = jump.condition_code() as u8 - ConditionCode::o as u8;
-    let bytes = vec![0x0f, 0x80 | condition, 0, 0, 0, 0];
-    Moved { bytes, distance: Some((2, jump.near_branch64() as usize)) }
+fn far_jump_under_condition(condition: u8, target: usize) -> Moved {
+    Moved { bytes: vec![0x0f, 0x80 | condition, 0, 0, 0, 0], distance: Some((2, target)) }
 }
 
 /// A jump that passes on, in a register that holds no argument, where the replaced function
