@@ -22,6 +22,7 @@ pub mod debian;
 pub mod debian_sid;
 pub mod ended;
 pub mod explained;
+pub mod image_program;
 mod initramfs;
 pub mod llama_cpp_python;
 pub mod llama_node;

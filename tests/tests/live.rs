@@ -1,6 +1,6 @@
 //! Programs that are watched while they run: `ggprof top`, metrics, snapshots when something happens.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ggprof_e2e::controlled::{Running, Session, endless};
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::{built, debian_sid};
+use ggprof_e2e::debian_sid;
 use serde_json::Value;
 
 const CLIENTS: u32 = 2;
@@ -221,55 +221,6 @@ fn top_ends_with_a_program_that_is_killed() {
         assert_eq!(top.wait().unwrap().code(), Some(0));
         launcher.wait().unwrap();
     }
-}
-
-#[test]
-fn the_terminal_is_as_before_however_top_ends() {
-    let Some(program) = endless() else { return };
-    let (_directory, session) = Session::in_new_place();
-    let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &program));
-    session.wait_for(1);
-    std::thread::scope(|scope| {
-        for end in ["q", "INT", "TERM", "HUP", "QUIT"] {
-            let session = &session;
-            scope.spawn(move || check_terminal_after(session, end));
-        }
-    });
-    running.end();
-}
-
-/// Ends `top` by the key `q` or by a signal.
-fn check_terminal_after(session: &Session, end: &str) {
-    let commands = format!(
-        "stty -a > before-{end}; timeout --foreground -s {signal} {seconds} {ggprof} top; \
-         stty -a > after-{end}",
-        signal = if end == "q" { "KILL" } else { end },
-        seconds = if end == "q" { 60 } else { 2 },
-        ggprof = built::ggprof().display(),
-    );
-    let mut terminal = Command::new("script");
-    terminal.args(["-qec", &commands, "/dev/null"]).current_dir(session.file(""));
-    for (name, value) in session.ggprof(&[]).get_envs() {
-        terminal.env(name, value.unwrap_or_default());
-    }
-    terminal.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut running = terminal.spawn().expect("script is in bsdutils");
-    let mut shown = running.stdout.take().unwrap();
-    let (mut screen, mut bytes) = (Vec::new(), [0; 4096]);
-    let mut keyboard = running.stdin.take();
-    while let Ok(count @ 1..) = shown.read(&mut bytes) {
-        screen.extend_from_slice(&bytes[..count]);
-        let is_open = String::from_utf8_lossy(&screen).contains("\x1b[?1049h");
-        if let Some(mut keyboard) = (end == "q" && is_open).then(|| keyboard.take()).flatten() {
-            keyboard.write_all(b"q").unwrap();
-        }
-    }
-    running.wait().unwrap();
-    let screen = String::from_utf8_lossy(&screen);
-    let left = screen.rfind("\x1b[?25h\x1b[?1049l").expect("it left the second screen");
-    assert!(screen.find("\x1b[?1049h").is_some_and(|entered| entered < left), "{end}: {screen:?}");
-    let modes = |when: &str| std::fs::read_to_string(session.file(&format!("{when}-{end}")));
-    assert_eq!(modes("before").unwrap(), modes("after").unwrap(), "{end}");
 }
 
 /// The program goes on, and is not said to be gone.

@@ -8,7 +8,8 @@ use ggprof_e2e::controlled::Session;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::{
-    built, debian_sid, llama_cpp_python, llama_node, python_bindings, tool, whisper_model,
+    built, debian_sid, image_program, llama_cpp_python, llama_node, python_bindings, tool,
+    whisper_model,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -208,6 +209,37 @@ fn times(request: &Value, timings: &Value) -> [Pair; 2] {
         Pair::new("prompt", &request["first_token_ns"], ms("prompt_ms")),
         Pair::new("generation", &json!(generated_ns), ms("predicted_ms")),
     ]
+}
+
+/// Two at once, whose pieces of prompts and tokens share batches.
+#[test]
+fn requests_side_by_side_measure_the_same() {
+    check(side_by_side);
+}
+
+fn side_by_side() -> Option<Vec<Pair>> {
+    let found = served(&["-b", "64", "-ub", "64"], |server| {
+        let first = server.ask("/completion", &completion("the first", 2, 0));
+        let long = "many words ".repeat(40);
+        let asked = [completion(&long, 24, 0), completion("Once upon a time", 48, 1)];
+        let others = std::thread::scope(|scope| {
+            let asked = asked.each_ref();
+            let asking = asked.map(|body| scope.spawn(|| server.ask("/completion", body)));
+            asking.map(|client| client.join().unwrap())
+        });
+        [vec![first], others.to_vec()].concat()
+    });
+    let (_directory, session, answers) = found?;
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    let requests = rows(&report, "requests");
+    let pairs = answers.iter().skip(1).flat_map(|answer| {
+        let timings = &answer["timings"];
+        let is_its = |it: &&Value| it["prompt_tokens"] == timings["prompt_n"];
+        let request = requests.iter().find(is_its).expect("its request");
+        assert_eq!(request["generated_tokens"], timings["predicted_n"], "{request} {timings}");
+        times(request, timings)
+    });
+    Some(pairs.collect())
 }
 
 #[test]
@@ -458,4 +490,28 @@ fn whisper() -> Option<Vec<Pair>> {
     let ours = phases.iter().find(|phase| phase["phase"] == "pp4096").expect("its prompts");
     assert_eq!(report["phases_from"]["source"], "shapes");
     Some(vec![Pair::new("prompts", &ours["wall_ns"], theirs)])
+}
+
+#[test]
+fn an_image_program_has_graphs_without_tokens_and_measures_the_same() {
+    check(image);
+}
+
+fn image() -> Option<Vec<Pair>> {
+    let mut command = image_program::command(1, 48)?;
+    let directory = TempDir::new().unwrap();
+    let (file, text) = recorded(&command, directory.path());
+    let alone = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let image = |text: &str| text.lines().find(|line| line.starts_with("image=")).map(str::to_owned);
+    assert!(image(&text).is_some() && image(&text) == image(&alone), "{text} {alone}");
+    let found = report(&file, &["--by", "phase"]);
+    let phases = rows(&found, "phases");
+    assert!(phases.iter().all(|phase| phase["kind"] == "graph"), "{phases:#?}");
+    assert!(phases.iter().all(|phase| phase["tokens_per_s"].is_null()), "{phases:#?}");
+    let runs = report(&file, &["--by", "run"]);
+    let [_, second] = &rows(&runs, "runs")[..] else { panic!("{runs:#}") };
+    let theirs = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    // During the first one, some is spent on finding out about ggml.
+    let theirs = theirs.last().expect("its timings")["upscaleMs"].as_f64().unwrap();
+    Some(vec![Pair::new("image", &second["wall_ns"], theirs)])
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::model::Model;
 use crate::node_llama::Generation;
 use crate::source_ggml::{self, Compiler, Kept};
-use crate::{built, debian_sid, llama_node, published_ggml, whisper_model};
+use crate::{built, debian_sid, image_program, llama_node, published_ggml, whisper_model};
 
 mod finding;
 
@@ -46,7 +46,7 @@ const TOKENS: u32 = 128;
 pub fn all() -> Vec<Row> {
     let mut rows: Vec<Row> = NODE_LLAMA.into_iter().map(node_llama).collect();
     rows.extend(["3.14.5", "3.22.1"].map(node_llama_vulkan));
-    rows.extend([fugood(), sid_bench(), sid_server(), sid_whisper()]);
+    rows.extend([fugood(), sid_bench(), sid_server(), sid_whisper(), image()]);
     let symbolic = source_ggml::SYMBOLIC;
     rows.push(from_source("gcc, -Bsymbolic-functions", "C", Compiler::Gcc, symbolic));
     rows.push(from_source("clang", "A", Compiler::Clang, &[]));
@@ -118,6 +118,11 @@ fn sid_whisper() -> Row {
         command.args(["-t", "1", "-m"]).arg(whisper_model::file().map_err(|e| e.to_string())?);
         Ok(command)
     })
+}
+
+fn image() -> Row {
+    let name = format!("stable-diffusion.cpp of {} (clang)", image_program::NAME);
+    row(name, "C", Speed::Time("\"upscaleMs\":"), true, || image_program::prepared(1, 48))
 }
 
 fn from_source(

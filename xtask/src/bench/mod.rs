@@ -2,6 +2,7 @@
 
 mod analysis;
 mod asleep;
+mod batches;
 mod index;
 pub(crate) mod measure;
 mod peaks;
@@ -9,6 +10,7 @@ mod profiles;
 mod reading;
 mod recording;
 mod recordings;
+mod repeated;
 mod snapshot;
 mod tables;
 mod threads;
@@ -17,7 +19,7 @@ mod viewer;
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|snapshot|index|tables|viewer|recording|threads|asleep|peaks] [--more] \
+const USAGE: &str = "cargo xtask bench [analysis|reading|snapshot|index|tables|viewer|recording|batches|threads|asleep|peaks] [--more] \
 [--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
@@ -46,6 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         "tables" => tables::run(),
         "viewer" => viewer::run(),
         "recording" => recording::run(),
+        "batches" => batches::run(),
         "threads" => threads::run(),
         "asleep" => asleep::run(),
         "peaks" => peaks::run(),
@@ -56,6 +59,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             index::run()?;
             viewer::run()?;
             recording::run()?;
+            batches::run()?;
             threads::run()?;
             asleep::run()?;
             peaks::run()

@@ -4,12 +4,12 @@
 //! neighbours: the load of the machine changes slowly, so it affects both runs of a pair alike.
 
 use super::measure::{median_and_range, pairs, value};
+use super::repeated::{Agent, Bench, Repeated};
 use crate::shell;
 use anyhow::{Context, anyhow};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
 use ggprof_e2e::{built, published_ggml};
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Pairs of short runs of the workload.
@@ -47,100 +47,30 @@ pub(super) fn run() -> anyhow::Result<()> {
             times: COPIES,
         },
     ] {
-        bench.instructions(&repeated)?;
-        bench.nanoseconds(&repeated)?;
+        bench.print_instructions(&repeated);
+        bench.print_nanoseconds(&repeated)?;
     }
     bench.generation()
 }
 
-/// A program that does the same again and again.
-struct Repeated<'a> {
-    what: &'a str,
-    program: &'a Path,
-    /// Behind the libraries, and before the number of times.
-    arguments: &'a [&'a str],
-    /// Instructions are counted between the first two numbers of times, nanoseconds over the
-    /// third.
-    times: [u32; 3],
-}
-
-impl Repeated<'_> {
-    /// Adds what to run to a command, which is the program itself or a tool that runs it.
-    fn arguments(&self, command: &mut Command, libraries: &Path, times: u32) {
-        command.arg(libraries).args(self.arguments).arg(times.to_string());
-    }
-}
-
-/// How the agent takes part.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Agent {
-    Absent,
-    Idle,
-    Recording,
-}
-
-struct Bench {
-    libraries: PathBuf,
-    agent: PathBuf,
-    spools: PathBuf,
-}
-
 impl Bench {
-    /// Instructions, as valgrind counts them, which no other program disturbs.
-    fn instructions(&self, repeated: &Repeated<'_>) -> anyhow::Result<()> {
+    fn print_instructions(&self, repeated: &Repeated<'_>) {
         let what = repeated.what;
-        let each = |agent| -> anyhow::Result<f64> {
-            // Late enough that the agent has taken out the hooks it does not need.
-            let [few, many, _] = repeated.times;
-            let (few, many) =
-                (self.count(repeated, agent, few)?, self.count(repeated, agent, many)?);
-            Ok((many.0 - few.0) as f64 / (many.1 - few.1) as f64)
-        };
-        let (without, with) = match (each(Agent::Absent), each(Agent::Recording)) {
-            (Ok(without), Ok(with)) => (without, with),
+        let each = |agent| self.instructions(repeated, agent);
+        match (each(Agent::Absent), each(Agent::Recording)) {
+            (Ok(without), Ok(with)) => {
+                let added = with - without;
+                println!("| instructions per {what} | {without:.0} | {with:.0} | +{added:.0} |");
+            }
             (Err(error), _) | (_, Err(error)) => {
                 println!("| instructions per {what} | - | - | not measured: {error:#} |");
-                return Ok(());
             }
-        };
-        let added = with - without;
-        println!("| instructions per {what} | {without:.0} | {with:.0} | +{added:.0} |");
-        Ok(())
+        }
     }
 
-    /// All instructions, and what was computed by them.
-    fn count(
-        &self,
-        repeated: &Repeated<'_>,
-        agent: Agent,
-        times: u32,
-    ) -> anyhow::Result<(u64, u64)> {
-        let mut command = Command::new("valgrind");
-        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(repeated.program);
-        repeated.arguments(&mut command, &self.libraries, times);
-        self.with_agent(&mut command, agent);
-        let output = command.output().context("valgrind cannot be started")?;
-        let errors = String::from_utf8_lossy(&output.stderr);
-        // The agent's short-lived children are counted too, each by itself; the program ends last.
-        let mut counts = errors.lines().filter_map(|line| line.split_once("refs:"));
-        let refs = counts.next_back().context("no count")?.1;
-        let refs = refs.trim().replace(',', "").parse()?;
-        Ok((refs, value(&String::from_utf8_lossy(&output.stdout), "computed=")? as u64))
-    }
-
-    /// Nanoseconds, from the median time.
-    fn nanoseconds(&self, repeated: &Repeated<'_>) -> anyhow::Result<()> {
+    fn print_nanoseconds(&self, repeated: &Repeated<'_>) -> anyhow::Result<()> {
         let what = repeated.what;
-        let times = repeated.times[2];
-        let once = |agent| -> anyhow::Result<f64> {
-            let mut command = Command::new(repeated.program);
-            repeated.arguments(&mut command, &self.libraries, times);
-            self.with_agent(&mut command, agent);
-            let output = command.output()?;
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let each = value(&text, "computed=")? / f64::from(times);
-            Ok(value(&text, "median_ns=")? / each)
-        };
+        let once = |agent| self.nanoseconds(repeated, agent);
         for (how, agent) in [("", Agent::Recording), (", agent loaded and idle", Agent::Idle)] {
             let pairs = pairs(WORKLOAD_PAIRS, || once(Agent::Absent), || once(agent))?;
             let [without, with] = medians(&pairs);
@@ -191,19 +121,6 @@ impl Bench {
         command.arg("run").arg("-o").arg(self.spools.join("generation.ggprof")).arg("--");
         command.arg(program.get_program()).args(program.get_args());
         command
-    }
-
-    fn with_agent(&self, command: &mut Command, agent: Agent) {
-        let spool = self.spools.join("recording.ggprof");
-        // The agent never writes over a recording.
-        let _ = std::fs::remove_file(&spool);
-        command.env_remove("LD_PRELOAD").env_remove("GGPROF_SPOOL");
-        if agent != Agent::Absent {
-            command.env("LD_PRELOAD", &self.agent);
-        }
-        if agent == Agent::Recording {
-            command.env("GGPROF_SPOOL", spool);
-        }
     }
 }
 

@@ -48,6 +48,8 @@ enum Moved {
     /// `ldr` of a constant beside the code: the register, the instruction that loads it from where
     /// the register points to, and the constant's address.
     Constant(u32, u32, usize),
+    /// A branch under a condition: the instruction, leading past the next one, and where it leads.
+    Perhaps(u32, usize),
 }
 
 /// Where an instruction may lead, other than to the next one.
@@ -126,8 +128,14 @@ impl EntryCode {
     /// The instruction as it must be at another address, followed by a jump to the rest of the
     /// function.
     pub(crate) fn moved_to(&self, address: usize) -> Result<Vec<u8>, &'static str> {
+        let far = "the function is out of reach of its moved instruction";
+        let mut elsewhere = None;
         let mut code = match self.moved {
             Moved::AsItIs => vec![self.overwritten],
+            Moved::Perhaps(instruction, to) => {
+                elsewhere = Some(to);
+                vec![instruction]
+            }
             Moved::Address(register, value) => load_address(register, value),
             Moved::Constant(register, load, place) => {
                 let mut code = load_address(register, place);
@@ -135,8 +143,9 @@ impl EntryCode {
                 code
             }
         };
-        let jump = jump(address + code.len() * JUMP, self.at + JUMP);
-        code.push(jump.ok_or("the function is out of reach of its moved instruction")?);
+        for to in [Some(self.at + JUMP), elsewhere].into_iter().flatten() {
+            code.push(jump(address + code.len() * JUMP, to).ok_or(far)?);
+        }
         Ok(code.into_iter().flat_map(u32::to_le_bytes).collect())
     }
 
@@ -154,8 +163,10 @@ impl EntryCode {
 
 impl Moved {
     fn of(instruction: u32, at: usize) -> Result<Moved, &'static str> {
-        if branch(instruction, at).is_some() {
-            return Err("the function's first instructions leave it");
+        match branch(instruction, at) {
+            Some(Branch::Perhaps(to)) => return Ok(Moved::Perhaps(past_the_next(instruction), to)),
+            Some(_) => return Err("the function's first instructions leave it"),
+            None => {}
         }
         let register = instruction & REGISTER;
         let distance = signed(instruction, 5, 19);
@@ -186,6 +197,13 @@ impl Moved {
             _ => Ok(Moved::AsItIs),
         }
     }
+}
+
+/// A branch under a condition with another distance, of two instructions.
+fn past_the_next(branch: u32) -> u32 {
+    let tests_a_bit = branch >> 24 & 0b111 >= 0b110;
+    let distance = if tests_a_bit { 0x3fff << 5 } else { 0x7_ffff << 5 };
+    branch & !distance | 2 << 5
 }
 
 /// `movz` and `movk`: any address, piece by piece.
@@ -309,10 +327,27 @@ mod tests {
         assert_eq!(moved[4], 0xf940_0063);
     }
 
+    /// As compilers begin a function that checks its argument.
+    #[test]
+    fn branches_under_a_condition_reach_as_far_as_before() {
+        // b.eq, cbz x0, cbnz w3 and tbnz x2, #37: 0x40 bytes ahead, and moved, past the next one.
+        for (instruction, past_the_next) in [
+            (0x5400_0200, 0x5400_0040),
+            (0xb400_0200, 0xb400_0040),
+            (0x3500_0203, 0x3500_0043),
+            (0xb728_0202, 0xb728_0042),
+        ] {
+            let moved = read(&[instruction, RET]).expect("an ordinary entry").moved_to(AT + 0x1000);
+            // To the instruction behind it, and to what it led to.
+            let expected = [past_the_next, 0x17ff_fc00, 0x17ff_fc0e];
+            assert_eq!(words(&moved.expect("near")), expected, "{instruction:x}");
+        }
+    }
+
     #[test]
     fn odd_entries_are_refused() {
         let refused = |code: &[u32]| read(code).expect_err("to be refused");
-        for leaves in [0x9400_0004, 0x1400_0004, 0x5400_0040, 0xb400_0040, 0x3600_0040, RET] {
+        for leaves in [0x9400_0004, 0x1400_0004, 0xd63f_0020, RET] {
             assert!(refused(&[leaves, RET]).contains("leave it"), "{leaves:x}");
         }
         // svc 0; ldr q0, +8; udf

@@ -2,7 +2,7 @@
 //! what they look like at another address. Anything unusual is refused; the caller has other ways
 //! to see the function's work.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 /// Length of `jmp rel32`.
 pub(crate) const JUMP: usize = 5;
@@ -22,8 +22,9 @@ pub(crate) const MOST_CHANGED: usize = ENDBR64.len() + JUMP;
 pub(crate) struct EntryCode {
     /// Where the jump is placed: at the entry, or after its `endbr64`.
     pub(crate) at: usize,
-    /// The instructions that it overwrites.
+    /// The instructions that it overwrites, as they are at another address.
     instructions: Vec<Moved>,
+    overwritten: [u8; JUMP],
     pub(crate) length: usize,
     /// It calls other functions, or ends by jumping to one.
     pub(crate) calls_others: bool,
@@ -32,7 +33,7 @@ pub(crate) struct EntryCode {
 #[derive(Debug, PartialEq, Eq)]
 struct Moved {
     bytes: Vec<u8>,
-    /// The offset of a distance to data, and the data's address.
+    /// The offset of a distance to data or code, and the address of that.
     distance: Option<(usize, usize)>,
 }
 
@@ -42,7 +43,9 @@ impl EntryCode {
     pub(crate) fn read(code: &[u8], address: usize) -> Result<EntryCode, &'static str> {
         let skipped = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
         let at = address + skipped;
-        let mut entry = EntryCode { at, instructions: Vec::new(), length: 0, calls_others: false };
+        let (instructions, overwritten) = (Vec::new(), [0; JUMP]);
+        let mut entry =
+            EntryCode { at, instructions, overwritten, length: 0, calls_others: false };
         let mut decoder = Decoder::with_ip(64, code, address as u64, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut targets = Vec::new();
@@ -68,6 +71,7 @@ impl EntryCode {
         if entry.length < JUMP {
             return Err("the function is shorter than a jump");
         }
+        entry.overwritten.copy_from_slice(&code[skipped..skipped + JUMP]);
         let whole = address..address + code.len();
         entry.calls_others |= targets.iter().any(|target| !whole.contains(target));
         let overwritten = at..at + entry.length;
@@ -83,14 +87,18 @@ impl EntryCode {
         instruction: &Instruction,
         decoder: &Decoder<'_>,
     ) -> Result<(), &'static str> {
-        if instruction.flow_control() != FlowControl::Next {
+        let moved = if instruction.is_jcc_short_or_near() {
+            far_jump_under_condition(instruction)
+        } else if instruction.flow_control() == FlowControl::Next {
+            let distance = instruction.is_ip_rel_memory_operand().then(|| {
+                let offset = decoder.get_constant_offsets(instruction).displacement_offset();
+                (offset, instruction.ip_rel_memory_address() as usize)
+            });
+            Moved { bytes: bytes.to_vec(), distance }
+        } else {
             return Err("the function's first instructions leave it");
-        }
-        let distance = instruction.is_ip_rel_memory_operand().then(|| {
-            let offset = decoder.get_constant_offsets(instruction).displacement_offset();
-            (offset, instruction.ip_rel_memory_address() as usize)
-        });
-        self.instructions.push(Moved { bytes: bytes.to_vec(), distance });
+        };
+        self.instructions.push(moved);
         self.length += bytes.len();
         Ok(())
     }
@@ -104,7 +112,7 @@ impl EntryCode {
             if let Some((offset, target)) = moved.distance {
                 let next = address + code.len() + bytes.len();
                 let distance = i32::try_from(target.wrapping_sub(next) as isize)
-                    .map_err(|_| "the function's data is out of reach")?;
+                    .map_err(|_| "what the function refers to is out of reach")?;
                 bytes[offset..offset + 4].copy_from_slice(&distance.to_le_bytes());
             }
             code.extend(bytes);
@@ -115,9 +123,7 @@ impl EntryCode {
 
     /// The bytes that a jump replaces.
     pub(crate) fn overwritten(&self) -> [u8; JUMP] {
-        let mut bytes = self.instructions.iter().flat_map(|moved| moved.bytes.iter().copied());
-        // There are at least as many (`read`).
-        std::array::from_fn(|_| bytes.next().unwrap_or_default())
+        self.overwritten
     }
 
     /// What the entry's bytes are overwritten with.
@@ -127,6 +133,14 @@ impl EntryCode {
         let [a, b, c, d] = distance.to_le_bytes();
         Ok([0xe9, a, b, c, d])
     }
+}
+
+/// `jcc rel32`, whichever form the jump has: a short one reaches only its neighbourhood.
+fn far_jump_under_condition(jump: &Instruction) -> Moved {
+    // Both forms have the condition in four bits. The crate numbers conditions from 1 on, in their order.
+    let condition = jump.condition_code() as u8 - ConditionCode::o as u8;
+    let bytes = vec![0x0f, 0x80 | condition, 0, 0, 0, 0];
+    Moved { bytes, distance: Some((2, jump.near_branch64() as usize)) }
 }
 
 /// A jump that passes on, in a register that holds no argument, where the replaced function
@@ -198,6 +212,28 @@ mod tests {
         assert!(entry.moved_to(AT + (5 << 30)).is_err());
     }
 
+    /// As clang begins a function that checks its argument.
+    #[test]
+    fn jumps_under_a_condition_reach_as_far_as_before() {
+        // push rbx; test rdi, rdi; je +0x1a; mov rbx, rdi; ret
+        let mut code = vec![0x53, 0x48, 0x85, 0xff, 0x74, 0x1a, 0x48, 0x89, 0xfb, RETURN];
+        code.resize(0x30, 0x90);
+        let entry = EntryCode::read(&code, AT).expect("an ordinary entry");
+        assert_eq!((entry.length, entry.overwritten()), (6, [0x53, 0x48, 0x85, 0xff, 0x74]));
+        let moved = entry.moved_to(AT + 0x1000).expect("near");
+        // endbr64 and the two instructions as they are, and je in its long form, to AT + 0x20.
+        assert_eq!(moved[4..10], [0x53, 0x48, 0x85, 0xff, 0x0f, 0x84]);
+        assert_eq!(moved[10..14], (0x20 - (0x1000 + 14_i32)).to_le_bytes());
+        assert_eq!(moved[14..], jump_anywhere(AT + 6));
+        assert!(entry.moved_to(AT + (5 << 30)).is_err());
+        // test rdi, rdi; jg in its long form; ret
+        let code = [&[0x48, 0x85, 0xff, 0x0f, 0x8f, 1, 0, 0, 0][..], &[RETURN; 3]].concat();
+        let moved = EntryCode::read(&code, AT).expect("an ordinary entry").moved_to(AT + 0x40);
+        let moved = moved.expect("near");
+        assert_eq!(moved[7..9], [0x0f, 0x8f]);
+        assert_eq!(moved[9..13], (10 - (0x40 + 13_i32)).to_le_bytes());
+    }
+
     #[test]
     fn odd_entries_are_refused() {
         let refused = |code: &[u8]| EntryCode::read(code, AT).expect_err("to be refused");
@@ -205,6 +241,10 @@ mod tests {
         assert!(refused(&[0xe8, 0, 0, 0, 0, RETURN]).contains("leave it"));
         // jmp [rip]
         assert!(refused(&[0xff, 0x25, 0, 0, 0, 0]).contains("leave it"));
+        // push rbp; jrcxz over the ret
+        assert!(refused(&[0x55, 0xe3, 0x01, RETURN, 0x90, RETURN]).contains("leave it"));
+        // test rdi, rdi; je to the test
+        assert!(refused(&[0x48, 0x85, 0xff, 0x74, 0xfb, RETURN]).contains("back"));
         // xor eax, eax; ret
         assert!(refused(&[0x31, 0xc0, RETURN]).contains("leave it"));
         assert!(refused(&[0x31, 0xc0]).contains("shorter"));
