@@ -10,6 +10,7 @@ use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::debian_sid;
 use serde_json::Value;
+use tempfile::TempDir;
 
 const CLIENTS: u32 = 2;
 /// Of each request; the first one comes out of the prompt.
@@ -128,9 +129,25 @@ fn check_metrics(text: &str) {
     let output = tool.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}\n{text}");
+    check_import(text);
 }
 
-/// The tool reads the older format, which calls a counter by the name of its samples.
+/// As OpenMetrics, Prometheus's tool only imports what it reads, with the times at which it was so.
+fn check_import(text: &str) {
+    let Some(mut tool) = debian_sid::command("promtool", &["cpu"]) else { return };
+    let directory = TempDir::new().unwrap();
+    let samples = text.lines().map(|line| match line.starts_with('#') {
+        true => format!("{line}\n"),
+        false => format!("{line} 1790000000\n"),
+    });
+    let file = directory.path().join("metrics");
+    std::fs::write(&file, samples.collect::<String>()).unwrap();
+    tool.args(["tsdb", "create-blocks-from", "openmetrics"]).arg(file).arg(directory.path());
+    let output = tool.output().expect("it starts");
+    assert!(output.status.success(), "{output:?}\n{text}");
+}
+
+/// The check reads the older format, which calls a counter by the name of its samples.
 fn in_prometheus_format(text: &str) -> String {
     let counters: Vec<&str> = text
         .lines()

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ggprof_e2e::built;
@@ -18,6 +19,7 @@ struct OnScreen<'s> {
     terminal: Child,
     keyboard: ChildStdin,
     shown: Arc<Mutex<Vec<u8>>>,
+    reading: JoinHandle<()>,
 }
 
 impl<'s> OnScreen<'s> {
@@ -39,14 +41,14 @@ impl<'s> OnScreen<'s> {
         let mut terminal = terminal.spawn().expect("script is in bsdutils");
         let shown = Arc::new(Mutex::new(Vec::new()));
         let (mut screen, kept) = (terminal.stdout.take().unwrap(), Arc::clone(&shown));
-        std::thread::spawn(move || {
+        let reading = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = screen.read(&mut bytes) {
                 kept.lock().unwrap().extend_from_slice(&bytes[..count]);
             }
         });
         let keyboard = terminal.stdin.take().unwrap();
-        let this = OnScreen { session, name: name.to_owned(), terminal, keyboard, shown };
+        let this = OnScreen { session, name: name.to_owned(), terminal, keyboard, shown, reading };
         let started = Instant::now();
         this.wait_until(|shown| shown.contains("graph runs"));
         println!("the first look of top came after {:.0?}", started.elapsed());
@@ -90,11 +92,13 @@ impl<'s> OnScreen<'s> {
     /// Waits for its end, by whatever was done; its exit code.
     fn ended(mut self) -> String {
         let code = self.written("code");
+        let (before, after) = (self.written("before"), self.written("after"));
+        assert_eq!(before, after, "{}", self.name);
         self.terminal.wait().unwrap();
-        let shown = self.shown();
+        self.reading.join().unwrap();
+        let shown = String::from_utf8_lossy(&self.shown.lock().unwrap()).into_owned();
         let left = shown.rfind(LEFT).expect("it left the second screen");
         assert!(shown.find(ENTERED).is_some_and(|entered| entered < left), "{shown:?}");
-        assert_eq!(self.written("before"), self.written("after"), "{}", self.name);
         code
     }
 }

@@ -66,14 +66,14 @@ impl Shown {
             None => "all steps",
             Some(StepKind::Prompt) => "prompts",
             Some(StepKind::Generation) => "generation",
-            Some(_) => "mixed batches",
+            Some(_) => "mixed steps",
         }
     }
 }
 
 /// At most so many lines, none wider than so many characters; nothing in them is obeyed by a terminal.
 pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> Vec<String> {
-    let mut lines = vec![head(frame, shown), String::new()];
+    let mut lines = vec![head(frame, shown.is_frozen), String::new()];
     lines.extend(tokens(frame));
     lines.push(format!(
         "graph runs   {:>8.0} /s   longest {}   copies {:.1} MB/s",
@@ -82,10 +82,11 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
         frame.copied_bytes as f64 * 1e3 / frame.interval_ns as f64,
     ));
     lines.push(String::new());
-    lines.extend(frame.backends.iter().flat_map(backend));
+    lines.extend(frame.backends.iter().flat_map(|it| backend(it, width)));
     lines.extend(sensors(frame));
     lines.push(String::new());
-    lines.push(format!("{:<28} {:<10} {:>8} {:>7} {:>8}", "op", "on", "calls", "share", "GB/s"));
+    let ops = format!("ops of {} by {}", shown.kind_word(), shown.sort.word());
+    lines.push(format!("{ops:<28} {:<10} {:>8} {:>7} {:>8}", "on", "calls", "share", "GB/s"));
     let footer = "q quit   s sort   f freeze   p phase   w write a snapshot".to_owned();
     let mut ops = ops_of(frame, shown.kind);
     let sum_ns: u64 = ops.iter().map(|op| op.total_ns).sum();
@@ -99,21 +100,15 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
     lines.iter().map(|line| printable(line).chars().take(width).collect()).collect()
 }
 
-fn head(frame: &Frame, shown: &Shown) -> String {
+fn head(frame: &Frame, is_frozen: bool) -> String {
     let standing = &frame.standing;
     let state = match standing.is_recording {
-        true if shown.is_frozen => "frozen",
+        true if is_frozen => "frozen",
         true => "recording",
         false => "not recording",
     };
-    format!(
-        "{} (process {})   {state}   {} graph runs   ops of {} by {}",
-        standing.program,
-        standing.pid,
-        standing.graph_runs,
-        shown.kind_word(),
-        shown.sort.word(),
-    )
+    let (program, pid, runs) = (&standing.program, standing.pid, standing.graph_runs);
+    format!("{program} (process {pid})   {state}   {runs} graph runs")
 }
 
 fn tokens(frame: &Frame) -> Vec<String> {
@@ -143,20 +138,20 @@ fn percentiles(values: Option<(u64, u64)>) -> String {
 }
 
 /// Below the backend's bar: what idle time was.
-fn backend(backend: &BackendNow) -> Vec<String> {
+fn backend(backend: &BackendNow, width: usize) -> Vec<String> {
     let Idle { elsewhere, between_ops, outside } = backend.idle;
     let causes = [
-        (elsewhere, "another backend works"),
+        (elsewhere, "another backend"),
         (between_ops, "between ops"),
-        (outside, "the program does something else"),
+        (outside, "the program itself"),
     ];
     let causes: Vec<String> = causes
         .iter()
         .filter(|(share, _)| *share >= 0.01 && backend.busy.is_some())
         .map(|(share, what)| format!("{:.0} % {what}", share * 100.0))
         .collect();
-    let idle = (!causes.is_empty()).then(|| format!("{:<12} idle: {}", "", causes.join(", ")));
-    [bar(backend)].into_iter().chain(idle).collect()
+    let idle = (!causes.is_empty()).then(|| format!("{:<12} {}", "  idle", causes.join(", ")));
+    [bar(backend, width)].into_iter().chain(idle).collect()
 }
 
 /// Clock, power and memory of each device.
@@ -182,12 +177,14 @@ fn sensors(frame: &Frame) -> Vec<String> {
     devices.iter().map(|(name, texts)| format!("{name:<12} {}", texts.join("   "))).collect()
 }
 
-fn bar(backend: &BackendNow) -> String {
-    const BAR: usize = 40;
-    let cells = |share: f64| (share * BAR as f64).round() as usize;
+fn bar(backend: &BackendNow, width: usize) -> String {
+    /// The name, and shares of all of the time.
+    const BESIDE: usize = "CUDA0         ".len() + "  busy 100 %   copying 100 %   idle 100 %".len();
+    let length = width.saturating_sub(BESIDE).min(40);
+    let cells = |share: f64| (share * length as f64).round() as usize;
     let busy = backend.busy.unwrap_or(0.0);
-    let (computing, occupied) = (cells(busy), cells(busy + backend.copying).min(BAR));
-    let bar: String = (0..BAR)
+    let (computing, occupied) = (cells(busy), cells(busy + backend.copying).min(length));
+    let bar: String = (0..length)
         .map(|at| {
             if at < computing {
                 '#'
@@ -232,4 +229,52 @@ fn losses(frame: &Frame) -> Vec<String> {
 
 fn time(ns: u64) -> String {
     units::duration(ns as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_analysis::live::Watch;
+    use ggprof_trace::Trace;
+
+    const USUAL: (usize, usize) = (80, 24);
+
+    fn frame() -> Frame {
+        let mut frame = Watch::default().take(&Trace::default(), Default::default(), 1_000_000_000);
+        frame.knows_tokens = true;
+        frame.standing.program = "llama-server".to_owned();
+        frame.standing.graph_runs = 12_345_678;
+        frame.standing.is_recording = true;
+        frame.depth = Some(131_072);
+        frame.batch_tokens = Some(2048.0);
+        frame.first_token_ns = Some((123_400_000, 12_340_000_000));
+        frame.between_tokens_ns = frame.first_token_ns;
+        let idle = Idle { elsewhere: 0.111, between_ops: 0.222, outside: 0.333 };
+        let (name, busy) = ("CUDA0".to_owned(), Some(0.222));
+        frame.backends = vec![BackendNow { name, busy, copying: 0.112, idle }];
+        frame
+    }
+
+    #[test]
+    fn everything_fits_a_usual_terminal() {
+        let mut shown = Shown { sort: Sort::Calls, ..Default::default() };
+        for kind in ["all steps", "prompts", "generation", "mixed steps"] {
+            let wide = screen(&frame(), &shown, (usize::MAX, usize::MAX));
+            assert!(wide.iter().any(|line| line.contains(&format!("ops of {kind} by calls"))));
+            let cut: Vec<&String> =
+                wide.iter().filter(|line| line.chars().count() > USUAL.0).collect();
+            // Only the bar is longer where there is room.
+            let [bar] = &cut[..] else { panic!("{cut:#?}") };
+            assert!(bar.starts_with("CUDA0"), "{bar}");
+            shown.next_kind();
+        }
+        let usual = screen(&frame(), &shown, USUAL);
+        assert!(usual.len() <= USUAL.1);
+        for words in [
+            "busy 22 %   copying 11 %   idle 67 %",
+            "11 % another backend, 22 % between ops, 33 % the program itself",
+        ] {
+            assert!(usual.iter().any(|line| line.ends_with(words)), "{words}: {usual:#?}");
+        }
+    }
 }
