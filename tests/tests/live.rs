@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ggprof_e2e::controlled::{Running, Session, endless};
+use ggprof_e2e::debian_sid;
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
-use ggprof_e2e::debian_sid;
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -502,7 +502,8 @@ fn image() -> Option<Vec<Pair>> {
     let directory = TempDir::new().unwrap();
     let (file, text) = recorded(&command, directory.path());
     let alone = String::from_utf8(command.output().unwrap().stdout).unwrap();
-    let image = |text: &str| text.lines().find(|line| line.starts_with("image=")).map(str::to_owned);
+    let image =
+        |text: &str| text.lines().find(|line| line.starts_with("image=")).map(str::to_owned);
     assert!(image(&text).is_some() && image(&text) == image(&alone), "{text} {alone}");
     let found = report(&file, &["--by", "phase"]);
     let phases = rows(&found, "phases");

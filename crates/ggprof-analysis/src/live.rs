@@ -120,7 +120,8 @@ impl Sum {
     }
 }
 
-/// What a program does: the time between two looks, about a second, unless something else is said.
+/// What a program does: the time between two looks, about a second, unless something else is said. The
+/// first one is of the last minute, or of as much of it as there is, and its ops of all that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     pub standing: Standing,
@@ -204,6 +205,15 @@ impl OpNow {
     }
 }
 
+/// From when on the first look is: that of the first thing that was seen, if it is not long ago.
+fn seen_since(news: &News, now_ns: u64) -> u64 {
+    let runs = news.runs.first().map(|(start_ns, _)| *start_ns);
+    let batches = news.begun.first().map(|batch| batch.start_ns);
+    let first = [runs, news.run_since_ns, batches].into_iter().flatten().min();
+    let before = |ns: u64| now_ns.saturating_sub(ns);
+    first.map_or(before(SECOND_NS), |first| first.max(before(WINDOW_NS)))
+}
+
 impl Watch {
     /// What was done since the first look.
     pub fn counters(&self) -> &Counters {
@@ -212,7 +222,8 @@ impl Watch {
 
     /// Takes what is new at `now_ns` of the same clock; what the program does now.
     pub fn take(&mut self, descriptions: &Trace, news: News, now_ns: u64) -> Frame {
-        let before_ns = self.last_look_ns.unwrap_or(now_ns.saturating_sub(SECOND_NS));
+        let is_first = self.last_look_ns.is_none();
+        let before_ns = self.last_look_ns.unwrap_or_else(|| seen_since(&news, now_ns));
         let interval_ns = now_ns.saturating_sub(before_ns).max(1);
         self.last_look_ns = Some(now_ns);
         self.note_embeddings(descriptions, &news);
@@ -227,8 +238,11 @@ impl Watch {
         let since = |done: &&Done| done.end_ns > before_ns;
         let recent: Vec<Done> = self.done.iter().filter(since).copied().collect();
         let tokens: u64 = recent.iter().map(|step| step.prompt + step.generated).sum();
+        let is_of_it = |end_ns: u64| !is_first || end_ns > before_ns;
+        let ended = news.runs.iter().copied().filter(|(_, end)| is_of_it(*end));
+        let copies = news.copies.iter().filter(|copy| is_of_it(copy.end_ns));
         let under_way = news.run_since_ns.map(|since| (since, now_ns));
-        let runs = news.runs.iter().copied().chain(under_way);
+        let runs = ended.clone().chain(under_way);
         let longest = runs.map(|(start, end)| (end.saturating_sub(start), start)).max();
         self.counters.missed_blocks = news.standing.missed_blocks;
         self.counters.graph_runs = news.standing.graph_runs;
@@ -239,7 +253,7 @@ impl Watch {
             knows_tokens,
             prompt_speed: speed(&recent, |step| step.prompt, now_ns, interval_ns),
             generation_speed: speed(&recent, |step| step.generated, now_ns, interval_ns),
-            runs: news.runs.len() as u64,
+            runs: ended.count() as u64,
             longest_run_ns: longest.map_or(0, |(ns, _)| ns),
             longest_run_start_ns: longest.map(|(_, start_ns)| start_ns),
             requests: self.requests_under_way(now_ns),
@@ -251,7 +265,7 @@ impl Watch {
             longest_gap_ns: if knows_tokens { longest_gap_ns } else { run_gap_ns },
             backends,
             ops,
-            copied_bytes: news.copies.iter().map(|copy| copy.bytes).sum(),
+            copied_bytes: copies.map(|copy| copy.bytes).sum(),
             readings: Vec::new(),
             standing: news.standing,
         }

@@ -9,6 +9,7 @@ use hashbrown::HashMap;
 #[derive(Debug, Default)]
 pub(super) struct Busy {
     backends: HashMap<BackendIndex, Backend>,
+    has_looked: bool,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +65,8 @@ impl Busy {
         for &backend in spans.keys() {
             self.backends.entry(backend).or_default();
         }
+        // There is more to see at the first look than the window.
+        let is_first = !std::mem::replace(&mut self.has_looked, true);
         let work: Vec<(BackendIndex, (u64, u64))> = spans
             .iter()
             .flat_map(|(&backend, of_it)| of_it.iter().flatten().map(move |span| (backend, *span)))
@@ -73,10 +76,16 @@ impl Busy {
             let described = descriptions.backend(index);
             let [busy, copies] = spans.remove(&index).unwrap_or_default();
             backend.is_timed |= !busy.is_empty();
+            let inside_window = is_first.then(|| {
+                let occupied = covered([&busy[..], &copies].concat(), window);
+                let busy = covered(busy.clone(), window);
+                (busy, occupied - busy)
+            });
             let (busy_ns, copying_ns) = backend.take(busy, copies);
             let of_it = counters.of_backend(&described.name);
             of_it.busy_ns += busy_ns;
             of_it.copying_ns += copying_ns;
+            let (busy_ns, copying_ns) = inside_window.unwrap_or((busy_ns, copying_ns));
             let share = |ns: u64| (ns as f64 / interval_ns as f64).min(1.0);
             let is_known = backend.is_timed || described.device_type == DeviceType::Cpu;
             let busy = is_known.then(|| share(busy_ns));

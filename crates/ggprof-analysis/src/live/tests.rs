@@ -134,3 +134,25 @@ fn what_began_before_it_is_watched_has_no_first_token() {
     assert_eq!(watch.counters().first_token.count, 1);
     assert_eq!(watch.counters().between_tokens.count, 1);
 }
+
+/// It sees all that was recorded so far, which may have taken longer than a second.
+#[test]
+fn the_first_look_is_of_as_long_as_it_says() {
+    let trace = text_fixture::parse("backend 0 CPU cpu\n");
+    let (backend, second) = (BackendIndex(0), SECOND_NS);
+    // Ten seconds, half of each computing; and once, an hour before.
+    let runs: Vec<(u64, u64)> =
+        (3600..3610).map(|at| (at * second, at * second + second / 2)).collect();
+    let look = |runs: Vec<(u64, u64)>| {
+        let busy = runs.iter().map(|&(start, end)| (backend, start, end)).collect();
+        let news = News { runs, busy, ..News::default() };
+        let mut watch = Watch::default();
+        watch.take(&trace, news, 3610 * second)
+    };
+    let frame = look(runs.clone());
+    assert_eq!((frame.interval_ns, frame.runs), (10 * second, 10));
+    assert_eq!((frame.backends[0].busy, frame.backends[0].idle.outside), (Some(0.5), 0.5));
+    let frame = look([vec![(0, second)], runs].concat());
+    assert_eq!((frame.interval_ns, frame.runs), (60 * second, 10));
+    assert_eq!(frame.backends[0].busy, Some(5.0 / 60.0));
+}

@@ -108,7 +108,11 @@ fn head(frame: &Frame, is_frozen: bool) -> String {
         false => "not recording",
     };
     let (program, pid, runs) = (&standing.program, standing.pid, standing.graph_runs);
-    format!("{program} (process {pid})   {state}   {runs} graph runs")
+    let over = match frame.interval_ns {
+        0..=1_500_000_000 => String::new(),
+        long => format!("   over {}", time(long)),
+    };
+    format!("{program} (process {pid})   {state}   {runs} graph runs{over}")
 }
 
 fn tokens(frame: &Frame) -> Vec<String> {
@@ -179,7 +183,8 @@ fn sensors(frame: &Frame) -> Vec<String> {
 
 fn bar(backend: &BackendNow, width: usize) -> String {
     /// The name, and shares of all of the time.
-    const BESIDE: usize = "CUDA0         ".len() + "  busy 100 %   copying 100 %   idle 100 %".len();
+    const BESIDE: usize =
+        "CUDA0         ".len() + "  busy 100 %   copying 100 %   idle 100 %".len();
     let length = width.saturating_sub(BESIDE).min(40);
     let cells = |share: f64| (share * length as f64).round() as usize;
     let busy = backend.busy.unwrap_or(0.0);

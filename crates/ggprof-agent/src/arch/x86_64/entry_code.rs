@@ -44,8 +44,7 @@ impl EntryCode {
         let skipped = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
         let at = address + skipped;
         let (instructions, overwritten) = (Vec::new(), [0; JUMP]);
-        let mut entry =
-            EntryCode { at, instructions, overwritten, length: 0, calls_others: false };
+        let mut entry = EntryCode { at, instructions, overwritten, length: 0, calls_others: false };
         let mut decoder = Decoder::with_ip(64, code, address as u64, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut targets = Vec::new();
