@@ -300,3 +300,23 @@ fn a_pause_leaves_a_snapshot() {
     assert!(said.contains(">500ms happened"), "{said}");
     assert!(!session.file("p.snapshot-2.ggprof").exists());
 }
+
+/// No model is as fast as was wanted here.
+#[test]
+fn slow_generation_leaves_a_snapshot() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some((command, port)) = llama_server::command(&model, CLIENTS) else { return };
+    let (_directory, session) = Session::in_new_place();
+    let options = ["--snapshot-when", "tg<1000000", "--snapshots", "1", "-o", "p.ggprof"];
+    let server = LlamaServer::start(session.recorded(&options, &command), port);
+    let snapshot = session.file("p.snapshot-1.ggprof");
+    let started = Instant::now();
+    while !snapshot.exists() {
+        server.complete("once upon a time", 200).expect("an answer");
+        assert!(started.elapsed() < Duration::from_secs(120), "no snapshot");
+    }
+    let report = session.ggprof(&["report", "p.snapshot-1.ggprof"]).output().unwrap();
+    assert_eq!(report.status.code(), Some(0), "{report:?}");
+    server.end();
+    assert!(!session.file("p.snapshot-2.ggprof").exists());
+}
