@@ -3,7 +3,7 @@
 
 use crate::drafts::{Evidence, follows};
 use crate::percentiles::median_and_p95;
-use crate::sequences::{Role, Sequences};
+use crate::sequences::{Role, Sequences, Turn};
 use crate::steps::{Part, StepKind, Stream, goes_on, is_embedding, kind_of};
 use crate::warm_up::WARM_UP_TOKENS;
 use crate::work::work_of;
@@ -34,8 +34,8 @@ pub struct Watch {
     open: HashMap<u32, Step>,
     /// Contexts that were seen.
     contexts: Vec<u32>,
-    /// By context: a first step that may turn out to be a trial, and when it ended. `None` once there
-    /// were others.
+    /// By context: a step that may turn out to be a trial, because trials alone came before it, and when
+    /// it ended. `None` once there were others.
     first: HashMap<u32, Option<(Step, u64)>>,
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
@@ -342,10 +342,7 @@ impl Watch {
             self.contexts.push(batch.context);
         }
         let turn = self.sequences.take(batch, is_partial && !is_known);
-        let first = self.first.get_mut(&batch.context).and_then(Option::take);
-        if let Some((step, end_ns)) = first.filter(|_| !turn.is_after_clear) {
-            self.account(step, end_ns);
-        }
+        self.conclude_first(batch.context, &turn);
         let tokens = batch.tokens.map_or(0, u64::from);
         let encodes = batch.function == BatchFunction::Encode;
         let kind = match encodes {
@@ -386,6 +383,20 @@ impl Watch {
         self.being_read.extend(read.map(|(read, _)| (batch.call, read)));
         self.open.insert(batch.call, step);
         self.nobody_reads()
+    }
+
+    /// The memory is cleared behind a trial.
+    fn conclude_first(&mut self, context: u32, turn: &Turn) {
+        if turn.is_untried {
+            self.first.insert(context, None);
+        }
+        let first = self.first.get_mut(&context).and_then(Option::take);
+        match first {
+            // What follows may be another one.
+            Some(_) if turn.is_after_clear => _ = self.first.remove(&context),
+            Some((step, end_ns)) => _ = self.account(step, end_ns),
+            None => {}
+        }
     }
 
     /// The last step is over as it is.

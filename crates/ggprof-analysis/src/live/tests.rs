@@ -135,6 +135,26 @@ fn what_began_before_it_is_watched_has_no_first_token() {
     assert_eq!(watch.counters().between_tokens.count, 1);
 }
 
+/// A server tries a new context, and then warms up.
+#[test]
+fn trials_are_no_requests_however_many_there_are() {
+    let text = "backend 0 CPU cpu
+        batch 0..10 0:0+2!1
+        change 11 cleared
+        batch 20..30 0:0+2!1
+        change 31 cleared
+        batch 40..50 0:0+8!1
+        batch 60..70 0:8+1!1";
+    let watch = watched(text, |_| None);
+    assert_eq!(watch.counters().first_token.count, 1);
+    assert_eq!((watch.counters().prompt_tokens, watch.counters().generated_tokens), (8, 1));
+    // What was no trial is counted when something goes on from there.
+    let text = "backend 0 CPU cpu
+        batch 0..10 0:0+2!1
+        batch 20..30 0:2+1!1";
+    assert_eq!(watched(text, |_| None).counters().first_token.count, 1);
+}
+
 /// It sees all that was recorded so far, which may have taken longer than a second.
 #[test]
 fn the_first_look_is_of_as_long_as_it_says() {
