@@ -1,6 +1,6 @@
 //! By an emulator of programs (qemu-user), which runs them as processes of this system.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use ggprof_e2e::arm64::{self, Arm64};
 use ggprof_e2e::built;
@@ -134,4 +134,20 @@ fn small_programs_do_the_same_and_are_recorded() {
         found.sort_unstable();
         assert_eq!(found, runs, "{source}");
     }
+}
+
+/// The system knows the emulator only.
+#[test]
+fn what_is_emulated_cannot_be_attached_to() {
+    let Some(arm64) = Arm64::new() else { return };
+    let Some(libraries) = arm64::published(NEWEST) else { return };
+    let mut program = arm64.host_program("keeps_registers_arm64.c");
+    let mut program = program.arg(&libraries).stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut attach = Command::new(built::ggprof());
+    attach.args(["attach", &program.id().to_string()]);
+    let ran = Ran::of(attach.output().expect("ggprof starts"));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("runs in an emulator (qemu-aarch64)"), "{ran:?}");
+    program.kill().expect("it is ours");
+    program.wait().expect("it ends");
 }

@@ -22,7 +22,7 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let agent = launch::find_agent()?;
     let process = Running::examine(arguments.pid, &agent)?;
     process.unseen.iter().for_each(|sentence| messages::note(sentence));
-    let alive = Alive::watch(arguments.pid)?;
+    let alive = Alive::watch(arguments.pid).map_err(|error| process.or_ended(error))?;
     let spools = Spools::new()?;
     let samples = Arc::<Mutex<Samples>>::default();
     let ahead = Ahead::of(spools.path());

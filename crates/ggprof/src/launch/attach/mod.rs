@@ -54,7 +54,7 @@ pub(crate) fn attach(
     agent: &Agent,
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Attached> {
-    load_and_ask(process, agent, settings).map_err(|error| process::or_ended(process.pid, error))
+    load_and_ask(process, agent, settings).map_err(|error| process.or_ended(error))
 }
 
 fn load_and_ask(

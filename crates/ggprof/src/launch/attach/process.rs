@@ -5,7 +5,7 @@ use crate::launch::{Agent, examine};
 use anyhow::{Context, anyhow, bail};
 use ggprof_agents::Libc;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Functions of ggml that programs use. A program that has loaded none cannot be computing.
@@ -36,6 +36,11 @@ impl Process {
         Process::look_into(pid, agent, &directory, &status).map_err(|error| or_ended(pid, error))
     }
 
+    /// What went wrong with it: that it has ended, if it has.
+    pub(crate) fn or_ended(&self, error: anyhow::Error) -> anyhow::Error {
+        or_ended(self.pid, error)
+    }
+
     fn look_into(
         pid: u32,
         agent: &Agent,
@@ -64,10 +69,18 @@ impl Process {
 }
 
 /// What went wrong with a process: that it has ended, if it has.
-pub(super) fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
-    let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status"));
+fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
+    let directory = Path::new("/proc").join(pid.to_string());
+    let status = std::fs::read_to_string(directory.join("status"));
     let is_over = status.map_or(true, |status| is_over(&status));
-    if is_over { anyhow!("process {pid} ended before ggprof was attached to it") } else { error }
+    // While it ends it gives up its memory first, and then is no program any more.
+    let program = directory.join("exe").read_link();
+    let is_ending = program.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    if is_over || is_ending {
+        anyhow!("process {pid} ended before ggprof was attached to it")
+    } else {
+        error
+    }
 }
 
 fn is_over(status: &str) -> bool {
@@ -137,9 +150,22 @@ fn same_files(pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A program for another processor runs inside an emulator, which is what the system knows.
+fn emulator_allows(program: &Path) -> anyhow::Result<()> {
+    let name = program.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("qemu-") {
+        bail!(
+            "the program runs in an emulator ({name}), because it is built for another processor: it \
+             cannot be attached to. Start it with `ggprof run`."
+        );
+    }
+    Ok(())
+}
+
 fn program_allows(directory: &Path, agent: &Agent) -> anyhow::Result<Libc> {
     let file = directory.join("exe");
     let path = file.read_link().unwrap_or_else(|_| file.clone());
+    emulator_allows(&path)?;
     let program = examine(file.as_os_str(), agent)
         .with_context(|| format!("{} cannot be read", path.display()))?;
     if let Some(obstacle) = program.obstacle {
@@ -214,6 +240,8 @@ mod tests {
         );
         assert!(stacks_allow(1, "x86_Thread_features:\tshstk\n").is_err());
         assert!(same_files(std::process::id()).is_ok());
+        assert!(emulator_allows(Path::new("/usr/bin/llama-server")).is_ok());
+        assert!(emulator_allows(Path::new("/usr/bin/qemu-aarch64-static")).is_err());
     }
 
     #[test]

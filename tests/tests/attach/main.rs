@@ -1,5 +1,8 @@
 //! Programs that were started without ggprof, and that it attaches to while they compute.
 
+mod meanwhile;
+mod refused;
+
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::{Deref, DerefMut};
@@ -533,63 +536,6 @@ fn an_idle_server_is_left_as_it_was() {
     assert_eq!(Recording::read(&session.file("p.ggprof")).completed_runs().count(), 3);
     let said = std::fs::read_to_string(log).expect("it can be read");
     assert!(!said.contains("ggprof"), "{said}");
-}
-
-#[test]
-fn what_cannot_be_attached_to_is_said() {
-    let (_directory, session) = Session::in_new_place();
-    let refused = |pid: u32, why: &str| {
-        let output = attach(&session, pid, &["--duration", "1s"]);
-        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
-        assert!(said(&output).contains(why), "{}", said(&output));
-    };
-    refused(u32::MAX >> 1, "there is no process");
-    let mut sleeping = Command::new("sleep").arg("60").spawn().expect("it starts");
-    refused(sleeping.id(), "has not loaded ggml");
-    let stop = ["-STOP", &sleeping.id().to_string()].map(str::to_owned);
-    let _ = Command::new("kill").args(stop).status();
-    while !state_of(sleeping.id()).contains("T (stopped)") {}
-    refused(sleeping.id(), "is stopped");
-    let _ = sleeping.kill();
-    while !state_of(sleeping.id()).contains("Z (zombie)") {}
-    refused(sleeping.id(), "has ended");
-    let _ = sleeping.wait();
-    // Each starts a program in a way that stands between us; some need root.
-    for (way, why) in [
-        (&["strace", "-qq", "-o", "/dev/null"][..], "is being debugged by process"),
-        (&["setpriv", "--reuid=65534", "--clear-groups"], "belongs to another user (65534)"),
-        (&["unshare", "--mount"], "runs in a container"),
-    ] {
-        let Some(mut other) = sleeping_by(way) else { continue };
-        refused(other.sleeper, why);
-        let _ = Command::new("kill").arg(other.sleeper.to_string()).status();
-        let _ = other.started.wait();
-    }
-}
-
-struct Sleeping {
-    started: Child,
-    sleeper: u32,
-}
-
-/// A program that a command starts; `None` where the command cannot be used here.
-fn sleeping_by(command: &[&str]) -> Option<Sleeping> {
-    let mut started = Command::new(command[0]);
-    // The shell says which process it becomes.
-    started.args(&command[1..]).args(["sh", "-c", "echo $$; exec sleep 60"]);
-    started.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut started = started.spawn().ok()?;
-    let mut line = String::new();
-    BufReader::new(started.stdout.take()?).read_line(&mut line).ok()?;
-    let sleeper = line.trim().parse().ok();
-    if sleeper.is_none() {
-        let _ = started.wait();
-    }
-    Some(Sleeping { started, sleeper: sleeper? })
-}
-
-fn state_of(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()
 }
 
 #[test]
