@@ -487,9 +487,9 @@ fn a_program_with_a_sanitizer_is_recorded() {
     ] {
         let program = built::linked_program("prints_results.c", kind, options);
         let mut plain = Command::new(&program);
-        plain.arg(&libraries).env("ASAN_OPTIONS", "detect_leaks=0");
+        plain.arg(&libraries).arg("2").env("ASAN_OPTIONS", "detect_leaks=0");
         let plain = Ran::of(plain.output().unwrap());
-        let words = [path(&program), path(&libraries)];
+        let words = [path(&program), path(&libraries), "2"];
         let mut run = Launcher::new(&["-o", "p.json"]).program(&words);
         run.command.env("ASAN_OPTIONS", "detect_leaks=0");
         let ran = run.run();
