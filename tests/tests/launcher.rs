@@ -477,6 +477,27 @@ fn a_program_with_words_of_ggml_does_not_hide_it() {
     assert!(ran.err.contains("did not compute with ggml"), "{ran:?}");
 }
 
+/// AddressSanitizer asks for functions before the agent begins, and looks who comes before it.
+#[test]
+fn a_program_with_a_sanitizer_is_recorded() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    for (kind, options) in [
+        ("asan", &["-fsanitize=address", "-ldl", "-lpthread"][..]),
+        ("asan-static", &["-fsanitize=address", "-static-libasan", "-ldl", "-lpthread"]),
+    ] {
+        let program = built::linked_program("prints_results.c", kind, options);
+        let mut plain = Command::new(&program);
+        plain.arg(&libraries).arg("2").env("ASAN_OPTIONS", "detect_leaks=0");
+        let plain = Ran::of(plain.output().unwrap());
+        let words = [path(&program), path(&libraries), "2"];
+        let mut run = Launcher::new(&["-o", "p.json"]).program(&words);
+        run.command.env("ASAN_OPTIONS", "detect_leaks=0");
+        let ran = run.run();
+        assert_eq!((ran.code, &ran.out), (plain.code, &plain.out), "{kind} {ran:?}");
+        assert!(!run.graph_runs().is_empty(), "{kind} {ran:?}");
+    }
+}
+
 #[test]
 fn children_are_followed_and_told_apart() {
     let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };

@@ -16,6 +16,7 @@ pub(crate) fn env() -> anyhow::Result<Outcome> {
     }
     let variables = [
         ("LD_PRELOAD", launch::preload_with_agent(&agent)),
+        (launch::SANITIZER, launch::sanitizer_options()),
         ("GGPROF_COMMAND", std::env::current_exe()?.into_os_string()),
     ];
     output::to_stdout(|out| {

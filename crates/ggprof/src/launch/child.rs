@@ -80,6 +80,7 @@ pub(crate) fn run(
     let handle = signals.handle();
     let mut command = Command::new(program);
     command.args(arguments).env("LD_PRELOAD", preload::with_agent(agent));
+    command.env(preload::SANITIZER, preload::sanitizer_options());
     for (name, value) in variables {
         match value.is_empty() {
             true => command.env_remove(name),

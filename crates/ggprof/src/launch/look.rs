@@ -57,6 +57,7 @@ pub(crate) fn look(
     let mut child = Command::new(program)
         .args(arguments)
         .env("LD_PRELOAD", preload::with_agent(agent))
+        .env(preload::SANITIZER, preload::sanitizer_options())
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)

@@ -40,7 +40,7 @@ pub(crate) use inherited::was_ignored;
 pub(crate) use listed::{Listed, list_all};
 pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
-pub(crate) use preload::with_agent as preload_with_agent;
+pub(crate) use preload::{SANITIZER, sanitizer_options, with_agent as preload_with_agent};
 pub(crate) use program::{Program, examine, hides_ggml, is_of_ggml};
 pub(crate) use recorded::Recorded;
 use recorded::Standing;

@@ -17,6 +17,18 @@ const ONLY_MUSL_SEPARATES: &str = "\x0b";
 /// What musl is led to where there is no agent for it.
 const NOTHING: &str = "/nothing-for-musl";
 
+/// Where AddressSanitizer has its settings.
+pub(crate) const SANITIZER: &str = "ASAN_OPTIONS";
+
+/// Its settings for a program to be started. As a shared library it ends a program in which another one
+/// comes first, unless told not to look; the agent stands in for nothing that it needs.
+pub(crate) fn sanitizer_options() -> OsString {
+    let mut options = std::env::var_os(SANITIZER).unwrap_or_default();
+    options.push(if options.is_empty() { "" } else { ":" });
+    options.push("verify_asan_link_order=0");
+    options
+}
+
 /// The list for a program to be started, from the one that we were started with.
 pub(crate) fn with_agent(agent: &Agent) -> OsString {
     appended(std::env::var_os("LD_PRELOAD").unwrap_or_default(), &agent.entry)
