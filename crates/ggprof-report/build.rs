@@ -9,7 +9,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    let viewer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../viewer");
+    let viewer = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo says where"))
+        .join("../../viewer");
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={}", viewer.display());
     let mut names = Vec::new();
