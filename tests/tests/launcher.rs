@@ -20,7 +20,9 @@ struct Launcher {
 impl Launcher {
     fn new(options: &[&str]) -> Self {
         let directory = TempDir::new().unwrap();
-        let mut command = Command::new(built::ggprof());
+        // Who started the tests in the background may have had SIGINT ignored.
+        let mut command = Command::new("env");
+        command.arg("--default-signal").arg(built::ggprof());
         command.current_dir(directory.path()).arg("run").args(options).arg("--");
         command.stdin(Stdio::null()).env_remove("LD_PRELOAD");
         Self { directory, command }
