@@ -91,7 +91,9 @@ impl Samples {
             return None;
         }
         last.map(|_| {
-            state.budget.spend_unchosen(COST_OF_WHOLE_NS, clock::nanoseconds(libc::CLOCK_MONOTONIC));
+            state
+                .budget
+                .spend_unchosen(COST_OF_WHOLE_NS, clock::nanoseconds(libc::CLOCK_MONOTONIC));
             whole(visits)
         })
     }
