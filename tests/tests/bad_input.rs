@@ -46,7 +46,7 @@ fn words_of_the_environment_that_mean_nothing() {
             "GGPROF_MAX_BYTES is \"plenty\", which is not a valid number",
         ),
         ("GGPROF_FIRST_GRAPH", long.as_str(), "which is not a valid number"),
-        ("GGPROF_BUDGET", "-1", "GGPROF_BUDGET is -1, which is not a percentage"),
+        ("GGPROF_BUDGET", "-1", "GGPROF_BUDGET is \"-1\", which is not a percentage"),
         ("GGPROF_VULKAN", "all\n", "GGPROF_VULKAN is \"all?\" and not one of sample, group"),
         ("GGPROF_THREADS", "yes", "GGPROF_THREADS is \"yes\" and not one of 0, 1"),
     ] {
@@ -190,8 +190,9 @@ fn sockets_of_others_are_not_used() {
         assert!(ran.err.contains(sentence), "{how}: {}", ran.err);
         assert!(ran.err.contains("is not a directory that only you can open"), "{how}");
         assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0, "{how}");
+        // Others of this user's programs may be recorded meanwhile.
         let status = session.ctl(&["status"]);
-        assert_eq!(status.status.code(), Some(1), "{how}");
+        assert!(matches!(status.status.code(), Some(0 | 1)), "{how}: {status:?}");
     };
     symlink(&elsewhere, &place).unwrap();
     refuses("a link");

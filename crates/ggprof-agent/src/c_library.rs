@@ -1,7 +1,7 @@
 //! What differs between the C libraries that programs are linked to: glibc and musl. Everything else
 //! uses what both have.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// An address inside the C library: that of a function which no program replaces with its own.
 pub(crate) fn address_inside() -> usize {
@@ -66,9 +66,30 @@ pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: e
 #[repr(C)]
 pub(crate) struct ToldDebuggers {
     version: c_int,
-    pub(crate) first_object: *const c_void,
+    pub(crate) first_object: *const ToldObject,
     called_at_changes: usize,
     pub(crate) state: c_int,
+}
+
+/// A loaded object as debuggers are told of it, at the beginning of `link_map`.
+#[repr(C)]
+pub(crate) struct ToldObject {
+    pub(crate) base: usize,
+    name: *const c_char,
+    /// Its dynamic section.
+    pub(crate) dynamic: usize,
+    next: *const ToldObject,
+}
+
+/// All of them, in the order of loading.
+///
+/// # Safety
+/// No other thread opens or closes libraries meanwhile.
+pub(crate) unsafe fn told_objects() -> impl Iterator<Item = &'static ToldObject> {
+    // SAFETY: the loader keeps the struct for debuggers, who follow the list in the same way.
+    let first = unsafe { (*told_debuggers()).first_object.as_ref() };
+    // SAFETY: the caller's contract: the list stays as it is.
+    std::iter::successors(first, |object| unsafe { object.next.as_ref() })
 }
 
 /// The address of that struct, which never changes.

@@ -30,7 +30,7 @@ use crate::fault::fault_point;
 use crate::hooks::{BACKEND_HOOKS, late, library, linked_in, opened};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, device_api, fail_open};
-use crate::patch::{self, exports, load_order, loaded_object, standing};
+use crate::patch::{self, exports, load_order, loaded_object, loader, standing};
 use crate::recorder::Recorder;
 use crate::recorder::current::{self, Duties};
 use crate::{clock, devices, forking, quiet_log};
@@ -48,6 +48,7 @@ const NOTHING: &[u8] =
 /// processes this is all of the agent that ever runs.
 #[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_load() {
+    loader::begin();
     if runs_with_more_rights() || exports::first(SYMBOL).is_some_and(is_anothers) {
         return;
     }

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_int, c_void};
 
 use super::dynamic::Dynamic;
 use super::loaded_object;
+use crate::c_library::{ToldObject, told_objects};
 
 /// Where the first object in the order of loading that shows the function has it.
 pub(crate) fn first(name: &CStr) -> Option<usize> {
@@ -21,6 +22,21 @@ pub(crate) fn behind_us(name: &CStr) -> Option<usize> {
         passed_us && !is_ours
     });
     behind.or_else(|| search(name, |object| !is_ours(object)))
+}
+
+/// The same, read from what the loader tells debuggers: `dl_iterate_phdr` may be a sanitizer's, which
+/// works only when that has begun.
+///
+/// # Safety
+/// No other thread opens or closes libraries meanwhile.
+pub(crate) unsafe fn behind_us_for_debuggers(name: &CStr) -> Option<usize> {
+    // SAFETY: the caller's contract.
+    let objects = || unsafe { told_objects() };
+    let is_ours = |object: &&ToldObject| loaded_object::is_ours(object.dynamic);
+    let behind = objects().skip_while(|object| !is_ours(object));
+    let mut others =
+        behind.chain(objects()).filter(|object| object.dynamic != 0 && !is_ours(object));
+    others.find_map(|object| find(object.base, object.dynamic, name))
 }
 
 fn is_ours(object: &libc::dl_phdr_info) -> bool {
@@ -197,6 +213,8 @@ mod tests {
             // SAFETY: a look-up by a C string.
             let there = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
             assert_eq!((first(name), behind_us(name)), (Some(there), Some(there)), "{name:?}");
+            // SAFETY: no test of this process opens libraries that show these functions.
+            assert_eq!(unsafe { behind_us_for_debuggers(name) }, Some(there), "{name:?}");
         }
         assert_eq!((first(c"no such function"), behind_us(c"no such function")), (None, None));
     }

@@ -5,12 +5,26 @@
 //! and every process would load it in vain. Programs with ggml have mostly loaded it.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exports;
 use crate::c_library::{LIBRARY_OF_LOADER, MODE_OF_LIBC, OPENS_FOR_LIBC};
 
+/// Whether the agent's constructor has run, and so those of the C library and of sanitizers.
+#[unsafe(link_section = ".data.asleep")]
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// To be called when the agent begins.
+pub(crate) fn begin() {
+    HAS_BEGUN.store(true, Ordering::Relaxed);
+}
+
 /// The function behind ours. Whoever asks may call the loader.
 pub(crate) fn own(name: &CStr) -> Option<usize> {
+    if !HAS_BEGUN.load(Ordering::Relaxed) {
+        // SAFETY: there is one thread as long as what was loaded with the program is not ready.
+        return unsafe { exports::behind_us_for_debuggers(name) };
+    }
     exports::behind_us(name).or_else(|| {
         load_its_library();
         exports::behind_us(name)
