@@ -186,10 +186,13 @@ impl Building<'_> {
 
     fn made(&self, link: &mut Command, name: &str, linking: Linking) -> Result<PathBuf, String> {
         let result = self.directory.join(name);
-        tool::output(link.args(["-ldl", "-lpthread", "-lm", "-o"]).arg(&result))?;
+        // Another test may be running the one that is there.
+        let fresh = self.directory.join(format!("{name}.part"));
+        tool::output(link.args(["-ldl", "-lpthread", "-lm", "-o"]).arg(&fresh))?;
         if let Some(strip) = linking.strip {
-            tool::output(Command::new("strip").arg(strip).arg(&result))?;
+            tool::output(Command::new("strip").arg(strip).arg(&fresh))?;
         }
+        std::fs::rename(fresh, &result).map_err(|error| error.to_string())?;
         Ok(result)
     }
 }

@@ -22,8 +22,11 @@ use crate::{clock, signals};
 
 /// How long each child may take, in milliseconds. A child that waits for a lock which a thread of
 /// the program held when the child was made waits for ever; the next one may not. A rehearsal takes
-/// some milliseconds, but a machine may be busy.
+/// some milliseconds.
 const ATTEMPTS: [u64; 4] = [250, 250, 500, 2000];
+/// How long a child may take that only waits for its turn on a processor, because hundreds of threads
+/// want one.
+const LONGEST: Duration = Duration::from_secs(10);
 /// Room for a signal handler: the state of the largest vector registers is eleven kilobytes.
 const STACK_BYTES: usize = 64 * 1024;
 
@@ -92,16 +95,13 @@ fn run_once<T: Copy>(
             pid => pid,
         };
         if pid == 0 {
-            be_the_child(stage.0, limit, work);
+            be_the_child(stage.0, work);
         }
         (pid > 0).then(|| wait_for(pid, limit))
     });
-    let status = status.ok_or(Failure::NoChild)?;
-    if let Some(found) = stage.found() {
-        return Ok(found);
-    }
-    let too_long = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGALRM;
-    Err(if too_long { Failure::TooLong } else { Failure::Crashed })
+    let has_ended = status.ok_or(Failure::NoChild)?;
+    let failure = if has_ended { Failure::Crashed } else { Failure::TooLong };
+    stage.found().ok_or(failure)
 }
 
 /// A child as `fork` makes it, but for which the program's fork handlers do not run, and whose end
@@ -128,12 +128,8 @@ fn ends_of_children_are_ignored() -> bool {
 }
 
 /// Never returns: what follows in the caller is the program's.
-fn be_the_child<T: Copy>(
-    stage: *mut Stage<T>,
-    limit: Duration,
-    work: &impl Fn(*mut Stage<T>) -> T,
-) -> ! {
-    be_unseen(limit);
+fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> T) -> ! {
+    be_unseen();
     if let Ok(found) = catch_unwind(AssertUnwindSafe(|| work(stage))) {
         // SAFETY: this child's stage.
         unsafe { Stage::finish(stage, found) };
@@ -142,8 +138,9 @@ fn be_the_child<T: Copy>(
 }
 
 /// Makes sure that nothing of the child is noticed outside. Every call changes this process only,
-/// which shares nothing with its parent but open files. The very first call limits its time.
-fn be_unseen(time: Duration) {
+/// which shares nothing with its parent but open files. The very first call limits its time, should the
+/// parent not be there any more to do so.
+fn be_unseen() {
     static NO_BACKTRACE: &[u8] = b"GGML_NO_BACKTRACE=1\0";
     static mut CHILD_ENVIRONMENT: [*const c_char; 2] = [std::ptr::null(); 2];
     unsafe extern "C" {
@@ -153,8 +150,7 @@ fn be_unseen(time: Duration) {
     // SAFETY: system calls on constants and on memory of this single-threaded process.
     unsafe {
         let mut limit: libc::itimerval = std::mem::zeroed();
-        limit.it_value.tv_sec = time.as_secs() as c_long;
-        limit.it_value.tv_usec = time.subsec_micros().into();
+        limit.it_value.tv_sec = LONGEST.as_secs() as c_long + 1;
         libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &limit, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         // ggml would start a debugger to print where it gave up.
@@ -228,39 +224,52 @@ pub(crate) fn end_child() -> ! {
     }
 }
 
-/// Waits for the child, which ends by itself or by its timer, and is killed if it does neither.
-/// Returns its status, or 0 if a wait of the program for any child got it first.
-fn wait_for(pid: c_int, limit: Duration) -> c_int {
-    const SHORTEST: Duration = Duration::from_micros(20);
-    const LONGEST: Duration = Duration::from_millis(1);
-    let patience = limit + Duration::from_secs(1);
-    let (began, mut pause) = (Instant::now(), SHORTEST);
-    loop {
-        let has_time = began.elapsed() < patience;
-        if !has_time {
+/// Waits for the child, and whether it ended by itself; it is killed if it does not in time.
+fn wait_for(pid: c_int, limit: Duration) -> bool {
+    const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+    let (began, mut pause) = (Instant::now(), SHORTEST_PAUSE);
+    while !has_ended(pid, libc::WNOHANG) {
+        let taken = began.elapsed();
+        if taken >= limit && (taken >= LONGEST || !lacks_a_processor(pid, limit)) {
             // SAFETY: a child of ours that has not been waited for.
             unsafe { libc::kill(pid, libc::SIGKILL) };
-        }
-        if let Some(status) = ended(pid, if has_time { libc::WNOHANG } else { 0 }) {
-            return status;
+            while !has_ended(pid, 0) {}
+            return false;
         }
         clock::pause(pause);
-        pause = (pause * 2).min(LONGEST);
+        pause = (pause * 2).min(LONGEST_PAUSE);
     }
+    true
 }
 
-/// The status of a child that has ended; 0 where there is none to tell.
-fn ended(pid: c_int, flags: c_int) -> Option<c_int> {
-    let mut status = 0;
+/// Whether the child has had less time on a processor than this, although it could go on.
+fn lacks_a_processor(pid: c_int, limit: Duration) -> bool {
+    let mut clock = 0;
+    // SAFETY: `clock` is ours.
+    let has_clock = unsafe { libc::clock_getcpuclockid(pid, &mut clock) } == 0;
+    has_clock && Duration::from_nanos(clock::nanoseconds(clock)) < limit && can_go_on(pid)
+}
+
+/// Whether the child waits for nothing but a processor or a page: that of a lock sleeps.
+fn can_go_on(pid: c_int) -> bool {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name before the state is in parentheses, and may have some itself.
+    let name_ends = stat.iter().rposition(|&byte| byte == b')');
+    name_ends.is_some_and(|at| stat[at..].starts_with(b") R") || stat[at..].starts_with(b") D"))
+}
+
+/// Whether the child has ended; also where a wait of the program for any child was told of it first.
+fn has_ended(pid: c_int, flags: c_int) -> bool {
     // By system call number, because libc's function is a cancellation point.
-    // SAFETY: `status` is ours.
+    // SAFETY: nothing is written; null is allowed for both.
     let ended = unsafe {
         let null = std::ptr::null_mut::<c_void>();
-        libc::syscall(libc::SYS_wait4, pid, &raw mut status, libc::__WALL | flags, null)
+        libc::syscall(libc::SYS_wait4, pid, null, libc::__WALL | flags, null)
     };
     // SAFETY: this thread's own error number.
     let is_interrupted = ended < 0 && unsafe { *libc::__errno_location() } == libc::EINTR;
-    (ended != 0 && !is_interrupted).then_some(status)
+    ended != 0 && !is_interrupted
 }
 
 /// A stage that parent and child both see.
@@ -296,6 +305,7 @@ impl<T> Drop for SharedStage<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
 
     #[test]
     fn the_result_comes_back_and_nothing_else_does() {
@@ -323,17 +333,48 @@ mod tests {
         assert_eq!(rehearse(|_| -> u32 { end_child() }), Err(Failure::Crashed));
     }
 
+    const SHORT: Duration = Duration::from_millis(20);
+
+    fn once<T: Copy>(work: impl Fn(*mut Stage<T>) -> T) -> Result<T, Failure> {
+        run_once(&SharedStage::new().unwrap(), SHORT, &work)
+    }
+
     #[test]
-    fn a_child_without_its_timer_is_killed() {
-        let stop = |_| {
-            // SAFETY: takes this child's timer away, and waits.
-            unsafe {
-                let never: libc::itimerval = std::mem::zeroed();
-                libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &never, 0);
-                libc::pause()
+    fn a_child_that_sleeps_is_killed() {
+        // SAFETY: waits for a signal.
+        assert_eq!(once(|_| unsafe { libc::pause() }), Err(Failure::TooLong));
+    }
+
+    #[test]
+    fn a_child_that_does_not_end_is_killed() {
+        assert_eq!(
+            once(|_| -> u32 {
+                loop {
+                    std::hint::spin_loop()
+                }
+            }),
+            Err(Failure::TooLong)
+        );
+    }
+
+    /// Far less than the limit on a processor, and far more by the clock on the wall, unless there are
+    /// dozens of processors.
+    #[test]
+    fn a_child_that_waits_for_a_processor_is_waited_for() {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop()
+                    }
+                });
             }
-        };
-        assert_eq!(rehearse(stop), Err(Failure::Crashed));
+            let used = || clock::nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID);
+            let found = once(|_| while used() < 10_000_000 {});
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(found, Ok(()));
+        });
     }
 
     #[test]

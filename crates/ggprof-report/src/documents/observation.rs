@@ -32,7 +32,7 @@ pub fn observation(document: &mut Document, trace: &Trace) {
 fn ggml_words(ggml: &Ggml) -> String {
     let Ggml { library, version, commit, .. } = ggml;
     match (version.as_str(), commit.as_str()) {
-        ("", _) => format!("{library} (it does not state its version)"),
+        ("", _) => format!("{library} (its version is not known)"),
         (version, "" | "unknown") => format!("{library} {version}"),
         (version, commit) => format!("{library} {version} ({commit})"),
     }
