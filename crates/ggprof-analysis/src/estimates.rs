@@ -72,20 +72,57 @@ impl Samples {
 /// Estimates while they are added up.
 struct Sums<K>(HashMap<K, Sum>);
 
+/// What one kind of splits or copies adds to the estimate of a key.
 #[derive(Clone, Copy)]
-struct Sum {
+struct Part {
     ns: f64,
     calls: f64,
     covers: f64,
-    /// `None` if it is unknown for one of the parts.
     variance: Option<f64>,
     /// With its time.
     longest: Option<(u64, EventId)>,
 }
 
-impl Sum {
+impl Part {
     const NOTHING: Self =
         Self { ns: 0.0, calls: 0.0, covers: 0.0, variance: Some(0.0), longest: None };
+}
+
+#[derive(Clone, Copy)]
+struct Sum {
+    ns: InAnyOrder,
+    calls: InAnyOrder,
+    covers: InAnyOrder,
+    /// `None` if it is unknown for one of the parts.
+    variance: Option<InAnyOrder>,
+    longest: Option<(u64, EventId)>,
+}
+
+impl Sum {
+    const NOTHING: Self = Self {
+        ns: InAnyOrder(0),
+        calls: InAnyOrder(0),
+        covers: InAnyOrder(0),
+        variance: Some(InAnyOrder(0)),
+        longest: None,
+    };
+}
+
+/// A sum in units so small that it is exact: that of floating point numbers depends on their order,
+/// which is another one each time for what comes out of a hash map.
+#[derive(Clone, Copy)]
+struct InAnyOrder(i128);
+
+impl InAnyOrder {
+    const UNITS: f64 = (1_u64 << 40) as f64;
+
+    fn and(self, part: f64) -> Self {
+        Self(self.0 + (part * Self::UNITS).round() as i128)
+    }
+
+    fn value(self) -> f64 {
+        self.0 as f64 / Self::UNITS
+    }
 }
 
 impl<K> Default for Sums<K> {
@@ -95,23 +132,23 @@ impl<K> Default for Sums<K> {
 }
 
 impl<K: Hash + Eq> Sums<K> {
-    fn add(&mut self, key: K, more: Sum) {
+    fn add(&mut self, key: K, more: Part) {
         let sum = self.0.entry(key).or_insert(Sum::NOTHING);
-        sum.ns += more.ns;
-        sum.calls += more.calls;
-        sum.covers += more.covers;
-        sum.variance = sum.variance.zip(more.variance).map(|(one, other)| one + other);
+        sum.ns = sum.ns.and(more.ns);
+        sum.calls = sum.calls.and(more.calls);
+        sum.covers = sum.covers.and(more.covers);
+        sum.variance = sum.variance.zip(more.variance).map(|(all, one)| all.and(one));
         sum.longest = sum.longest.max(more.longest);
     }
 
     fn finish(self) -> HashMap<K, Estimate> {
         // What was taken from a group and given back to it is exact.
-        let counts = self.0.into_iter().filter(|(_, sum)| sum.ns.abs() >= 0.5);
+        let counts = self.0.into_iter().filter(|(_, sum)| sum.ns.value().abs() >= 0.5);
         let finish = |(key, sum): (K, Sum)| {
-            // Whole nanoseconds do not depend on the order in which parts were added.
-            let error_ns = sum.variance.filter(|_| sum.ns > 0.0).map(|it| it.sqrt().round());
+            let [ns, calls, covers] = [sum.ns, sum.calls, sum.covers].map(InAnyOrder::value);
+            let variance = sum.variance.filter(|_| ns > 0.0);
+            let error_ns = variance.map(|variance| variance.value().sqrt().round());
             let example = sum.longest.map(|(_, event)| event);
-            let Sum { ns, calls, covers, .. } = sum;
             (key, Estimate { ns: ns.round(), error_ns, calls, covers, example })
         };
         counts.map(finish).collect()
@@ -160,7 +197,7 @@ fn whole_splits<K: Hash + Eq + Clone>(
         let Some(splits) = samples.get(&kind) else { continue };
         let shared_ns = class.share_out(splits, key_of, sums);
         if let Some(key) = key {
-            sums.add(key, Sum { ns: -shared_ns, ..Sum::NOTHING });
+            sums.add(key, Part { ns: -shared_ns, ..Part::NOTHING });
         }
     }
 }
@@ -202,7 +239,7 @@ impl Class {
             let variance = samples.variance_of_mean().map(|variance| variance * factor * factor);
             let calls = calls / n * self.count;
             let ns = samples.mean() * factor;
-            sums.add(key, Sum { ns, calls, covers: calls, variance, longest });
+            sums.add(key, Part { ns, calls, covers: calls, variance, longest });
         }
         all_ns * scale
     }
@@ -218,7 +255,7 @@ fn copies<K: Hash + Eq + Clone>(
         return;
     }
     // Kinds share samples, so their errors add up and do not even out.
-    let mut of_keys: HashMap<K, (Sum, Option<f64>)> = HashMap::new();
+    let mut of_keys: HashMap<K, (Part, Option<f64>)> = HashMap::new();
     for event in trace.events.copies().filter(|event| times.is_untimed(trace, event)) {
         let kind = times.nearest(trace, &event);
         let Some((key, kind)) = kind.and_then(|kind| Some((key_of(&event)?, kind))) else {
@@ -226,15 +263,15 @@ fn copies<K: Hash + Eq + Clone>(
         };
         let samples = &times.kinds[&kind];
         let error_ns = samples.variance_of_mean().map(f64::sqrt);
-        let (sum, errors_ns) = of_keys.entry(key).or_insert((Sum::NOTHING, Some(0.0)));
-        sum.ns += samples.mean();
+        let (part, errors_ns) = of_keys.entry(key).or_insert((Part::NOTHING, Some(0.0)));
+        part.ns += samples.mean();
         // They are counted already, as calls that were seen.
-        sum.covers += 1.0;
+        part.covers += 1.0;
         *errors_ns = errors_ns.zip(error_ns).map(|(all, one)| all + one);
     }
-    for (key, (sum, errors_ns)) in of_keys {
+    for (key, (part, errors_ns)) in of_keys {
         let variance = errors_ns.map(|error_ns| error_ns * error_ns);
-        sums.add(key, Sum { variance, ..sum });
+        sums.add(key, Part { variance, ..part });
     }
 }
 
