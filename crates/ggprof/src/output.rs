@@ -235,7 +235,9 @@ fn keep_rights(replaced: &Path, by: &File) -> io::Result<()> {
         by.set_permissions(PermissionsExt::from_mode(mode))
     }
     #[cfg(not(unix))]
-    by.set_permissions(before.permissions())
+    {
+        by.set_permissions(before.permissions())
+    }
 }
 
 /// Sets who may open what is made, on systems that have such a mode.
