@@ -82,6 +82,20 @@ fn commands_that_fail_or_are_repeated() {
     let fails = bench(&[], &["false".to_owned()], &["true".to_owned()]);
     assert_eq!(fails.status.code(), Some(1), "{fails:?}");
     assert!(String::from_utf8_lossy(&fails.stderr).contains("false failed"), "{fails:?}");
+    // Two runs to warm up, two pairs, and one that fails: what there is until then is compared.
+    let directory = TempDir::new().unwrap();
+    let line = format!(
+        "echo >> runs; [ $(wc -l < runs) -lt 7 ] && exec {}",
+        longer(&libraries, 5, 0).join(" ")
+    );
+    let mut bench = Command::new(built::ggprof());
+    bench.args(["bench", "--format", "json", "--", "sh", "-c", &line]).current_dir(&directory);
+    let some = bench.output().unwrap();
+    assert_eq!(some.status.code(), Some(3), "{some:?}");
+    assert!(String::from_utf8_lossy(&some.stderr).contains("pair 3 is left out"), "{some:?}");
+    let diff: Value = serde_json::from_slice(&some.stdout).expect("JSON");
+    assert_eq!((&diff["a"]["recordings"], &diff["b"]["recordings"]), (&2.into(), &2.into()));
+
     let nothing =
         Command::new(built::ggprof()).args(["run", "--repeat", "2", "--", "false"]).output();
     let nothing = nothing.unwrap();

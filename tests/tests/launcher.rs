@@ -1,5 +1,7 @@
 //! `ggprof run`: the program is not affected, and the files that were asked for are written.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -191,6 +193,18 @@ fn a_command_that_does_not_start_ends_as_a_shell_would_say() {
     let ran = run.program(&["./no-program"]).run();
     assert_eq!(ran.code, Some(126));
     assert!(ran.err.contains("you may not run ./no-program"), "{}", ran.err);
+    let run = Launcher::new(&[]);
+    std::fs::write(run.file("script"), "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(run.file("script"), Permissions::from_mode(0o755)).unwrap();
+    let ran = run.program(&["./script"]).run();
+    assert_eq!(ran.code, Some(127));
+    assert!(ran.err.contains("what it is run by was not found"), "{}", ran.err);
+    for command in [&["bench", "--", "no-such-program"][..], &["doctor", "no-such-program"]] {
+        let output = Command::new(built::ggprof()).args(command).output().unwrap();
+        assert_eq!(output.status.code(), Some(127), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains("no-such-program was not found"), "{told}");
+    }
 }
 
 /// What the agent has just said is not contradicted.

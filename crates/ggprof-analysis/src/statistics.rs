@@ -12,6 +12,9 @@ const RESAMPLES: usize = 2000;
 /// Above this many samples in all, the distribution of ranks is taken to be normal.
 const MOST_EXACT: usize = 60;
 
+/// Fewer blocks tell neither how much they vary nor a chance that means anything.
+const LEAST_BLOCKS: usize = 8;
+
 /// Standard deviations that a change needs to be seen four times out of five: 1.96 to be outside of
 /// the interval, 0.84 so that this happens that often.
 const DEVIATIONS_TO_BE_SEEN: f64 = 1.96 + 0.84;
@@ -36,7 +39,8 @@ fn median_of(values: &mut [f64]) -> f64 {
 pub struct Interval {
     pub low: f64,
     pub high: f64,
-    /// How often so many resamples lie on the other side of nothing, both sides counted.
+    /// How often so many resamples lie on the other side of nothing, both sides counted; of blocks, not
+    /// less often than so many of them can tell.
     pub chance: f64,
     /// A true change of this size would have been seen four times out of five.
     pub smallest_seen: f64,
@@ -87,6 +91,8 @@ pub struct Resamples {
     a: Vec<u32>,
     b: Vec<u32>,
     sizes: (usize, usize),
+    /// The smallest chance that so many samples can have, however they are drawn.
+    least_chance: f64,
 }
 
 impl Resamples {
@@ -94,13 +100,15 @@ impl Resamples {
     pub fn of_sides(a: usize, b: usize) -> Self {
         let mut dice = Dice(Dice::SEED);
         let mut draw = |size: usize| (0..size * RESAMPLES).map(|_| dice.below(size)).collect();
-        Self { a: draw(a), b: draw(b), sizes: (a, b) }
+        Self { a: draw(a), b: draw(b), sizes: (a, b), least_chance: least_p(a, b) }
     }
 
     /// The samples of the two sides belong together: the first with the first, and so on.
     pub fn of_pairs(pairs: usize) -> Self {
         let Self { a, sizes, .. } = Self::of_sides(pairs, 0);
-        Self { b: a.clone(), a, sizes: (sizes.0, sizes.0) }
+        // All differences have the same sign.
+        let least_chance = 2.0 * 0.5_f64.powi(pairs.min(1000) as i32);
+        Self { b: a.clone(), a, sizes: (sizes.0, sizes.0), least_chance }
     }
 
     fn draws(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
@@ -124,9 +132,9 @@ impl Resamples {
     }
 
     /// Of the difference of two rates, each an amount of all blocks over the units of all blocks.
-    /// `None` with fewer than two blocks on a side.
+    /// `None` with too few blocks on a side.
     pub fn of_rates(&self, a: &[(f64, f64)], b: &[(f64, f64)]) -> Option<Interval> {
-        if a.len().min(b.len()) < 2 {
+        if a.len().min(b.len()) < LEAST_BLOCKS {
             return None;
         }
         let rate = |blocks: &[(f64, f64)], draw: &[u32]| {
@@ -137,7 +145,8 @@ impl Resamples {
             if sum.1 > 0.0 { sum.0 / sum.1 } else { 0.0 }
         };
         let differences = self.draws().map(|(of_a, of_b)| rate(b, of_b) - rate(a, of_a));
-        Some(Interval::of(differences.collect()))
+        let interval = Interval::of(differences.collect());
+        Some(Interval { chance: interval.chance.max(self.least_chance), ..interval })
     }
 }
 
@@ -306,6 +315,22 @@ mod tests {
         assert!(interval.excludes_zero() && interval.smallest_seen > 0.0);
         assert_eq!(Resamples::of_sides(5, 5).of_medians(&a, &b), Some(interval));
         assert_eq!(Resamples::of_sides(1, 5).of_medians(&a[..1], &b), None);
+    }
+
+    /// However far apart they are, few blocks do not make a small chance.
+    #[test]
+    fn few_blocks_tell_little() {
+        let blocks = |count: usize, ns: f64| vec![(ns, 1.0); count];
+        let chance = |resamples: Resamples, count: usize| {
+            let found = resamples.of_rates(&blocks(count, 1.0), &blocks(count, 9.0));
+            found.map(|interval| interval.chance)
+        };
+        for few in [0, 1, 2, 7] {
+            assert_eq!(chance(Resamples::of_pairs(few), few), None, "{few}");
+            assert_eq!(chance(Resamples::of_sides(few, few), few), None, "{few}");
+        }
+        is_near(chance(Resamples::of_pairs(8), 8).unwrap(), 2.0 / 256.0);
+        is_near(chance(Resamples::of_sides(8, 8), 8).unwrap(), 2.0 / 2001.0);
     }
 
     /// Blocks that become slower on both sides alike say more if they are taken in pairs.

@@ -22,7 +22,7 @@ pub(crate) use record::{HowArgs, SummaryTo, VulkanArg};
 use crate::format::Output;
 use crate::{quantity, version};
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::error::ContextKind;
+use clap::error::{ContextKind, ErrorKind};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use std::ffi::{OsStr, OsString};
@@ -294,6 +294,32 @@ fn parsed<T: Clone + Send + Sync + 'static>(
     OsStringValueParser::new().try_map(parse)
 }
 
+/// What the words ask for; ends the process where that is unclear.
+pub(crate) fn parse(words: Vec<OsString>) -> Cli {
+    if let Some((word, meant)) = words.get(1).and_then(|word| Some((word, part_of_command(word)?)))
+    {
+        let told = format!("there is no command `{}`: it is `ggprof {meant}`", word.display());
+        Cli::command().error(ErrorKind::InvalidSubcommand, told).exit();
+    }
+    Cli::parse_from(with_default_command(words))
+}
+
+/// The whole command, if this is no file, but the second word of one or both in one: `snapshot`,
+/// `export-ops`.
+fn part_of_command(word: &OsStr) -> Option<String> {
+    let cli = Cli::command();
+    let word = word.to_str().filter(|word| !Path::new(word).exists())?;
+    if cli.find_subcommand(word).is_some() {
+        return None;
+    }
+    let of = |command: &clap::Command| -> Option<String> {
+        let is_it = |sub: &&str| *sub == word || format!("{}-{sub}", command.get_name()) == word;
+        let sub = command.get_subcommands().map(clap::Command::get_name).find(is_it)?;
+        Some(format!("{} {sub}", command.get_name()))
+    };
+    cli.get_subcommands().find_map(of)
+}
+
 /// Makes `ggprof FILE …` mean `ggprof report FILE …`.
 pub(crate) fn with_default_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     if let Some(first) = arguments.get(1) {
@@ -388,6 +414,22 @@ mod tests {
         }
         for line in ["run --strickt x", "bench --pair 3 -- x", "doctor --second 3 x", "run -x y"] {
             assert!(parsed(&format!("ggprof {line}")).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn parts_of_commands_are_told_whole() {
+        for (word, meant) in [
+            ("snapshot", Some("ctl snapshot")),
+            ("export-ops", Some("export ops")),
+            ("ops-bench", Some("ops bench")),
+            ("ops", None),
+            ("bench", None),
+            ("report", None),
+            ("a.json", None),
+            ("-", None),
+        ] {
+            assert_eq!(part_of_command(word.as_ref()).as_deref(), meant, "{word}");
         }
     }
 

@@ -7,7 +7,8 @@ use crate::cli::PartArgs;
 use crate::exit::Outcome;
 use crate::input::Recording;
 use ggprof_analysis::diff::{
-    self, Depth, Diff, Difference, Fusions, Ledger, Settings, compare, differences, fusions, ledger,
+    self, Depth, Diff, Difference, Fusions, Identity, Ledger, Origin, Pair, Settings, compare,
+    differences, fusions, identity, ledger, pairs,
 };
 use ggprof_report::caveats;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(crate) struct Sides {
 #[derive(Default)]
 struct Side {
     ledgers: Vec<Ledger>,
+    identities: Vec<Identity>,
     settings: Vec<Settings>,
     names: Vec<String>,
     /// What is missing from its recordings, as sentences.
@@ -33,6 +35,7 @@ struct Side {
 impl Side {
     fn add(&mut self, recording: &Recording, fused_there: &Fusions) {
         self.ledgers.push(ledger(&recording.trace, fused_there));
+        self.identities.push(identity(&recording.trace));
         self.settings.push(diff::settings(&recording.trace));
         self.names.push(recording.name.clone());
         let losses = caveats(&recording.trace);
@@ -83,13 +86,15 @@ impl Sides {
         differences(&a.settings, &b.settings)
     }
 
-    pub(crate) fn ledgers(&self) -> impl Iterator<Item = &[Ledger]> {
-        self.sides.iter().map(|side| &side.ledgers[..])
+    /// The differences between the recordings of each side.
+    pub(crate) fn pairs(&self) -> Vec<Pair> {
+        let of_side = |side: &Side| pairs(side.ledgers.iter().zip(&side.identities));
+        self.sides.iter().flat_map(of_side).collect()
     }
 
-    /// The name of the program, where it is known.
-    pub(crate) fn program(&self) -> &str {
-        self.sides[0].settings[0].program_name()
+    /// What the first side is of.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.sides[0].identities[0].origin
     }
 
     pub(crate) fn names(&self) -> [Vec<String>; 2] {

@@ -33,6 +33,8 @@ enum Limit {
 pub(crate) enum Found {
     /// Such a change, and it is more than noise.
     Fails,
+    /// There is one recording a side, and nothing is known of how much recordings differ.
+    Alone,
     /// A change of that size could have been missed.
     Unclear,
     Holds,
@@ -94,9 +96,10 @@ impl FailIf {
             Limit::Share(share) => share * phase.total.a_ns,
             Limit::Nanos(ns) => ns,
         };
-        let could_be = phase.total.interval.is_none_or(|interval| interval.high > limit_ns);
+        let could_be = phase.most_ns().is_none_or(|most_ns| most_ns > limit_ns);
         match phase.total.ns() > limit_ns {
             true if phase.is_certain() => Found::Fails,
+            _ if !phase.knows_noise() => Found::Alone,
             _ if could_be => Found::Unclear,
             _ => Found::Holds,
         }
@@ -122,6 +125,7 @@ mod tests {
         let name = PhaseName { kind: PhaseKind::Generation, label: Some("tg64".to_owned()) };
         let phase = PhaseDiff {
             name,
+            recordings: (5, 5),
             units: (1, 1),
             total,
             usual_share: None,
@@ -130,6 +134,16 @@ mod tests {
             rest_ns: 0.0,
         };
         Diff { sizes: (5, 5), phases: vec![phase], only_a: vec![], only_b: vec![] }
+    }
+
+    /// Neither that there is a change nor that there is none.
+    #[test]
+    fn one_recording_a_side() {
+        for change_ns in [0.5, 8.0] {
+            let mut alone = diff(change_ns, (change_ns - 0.1, change_ns + 0.1), 0.001);
+            alone.phases[0].recordings = (1, 1);
+            assert_eq!(FailIf::parse("tg > 3%").unwrap().look_at(&alone), Found::Alone);
+        }
     }
 
     #[test]

@@ -34,8 +34,7 @@ mod tables;
 mod terminal;
 mod version;
 
-use clap::Parser;
-use cli::{Cli, Command, DeliverArgs, OpWorker};
+use cli::{Command, DeliverArgs, OpWorker};
 use exit::Outcome;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -46,7 +45,7 @@ fn main() -> ExitCode {
     let outcome = match (DeliverArgs::of(&words), OpWorker::of(&words)) {
         (Some(arguments), _) => commands::deliver(&arguments),
         (_, Some(what)) => commands::op_worker(&what),
-        _ => run(&Cli::parse_from(cli::with_default_command(words)).command),
+        _ => run(&cli::parse(words).command),
     };
     match outcome {
         Ok(outcome) => outcome.code(),

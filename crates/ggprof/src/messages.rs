@@ -134,8 +134,8 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
     match error.kind() {
         // As in /proc, whose files only the system makes.
         ErrorKind::NotFound if path.parent().is_some_and(Path::is_dir) => format!(
-            "{name} cannot be written: no file can be made in its directory. Choose another place \
-             with -o."
+            "{name} cannot be written: no file can be made in its directory. Choose another \
+             place."
         ),
         ErrorKind::NotFound => {
             format!("{name} cannot be written: its directory does not exist. Create it first.")
@@ -143,9 +143,9 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
         ErrorKind::NotADirectory => {
             format!("{name} cannot be written: a part of its path is a file. Check the path.")
         }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => format!(
-            "{name} cannot be written: {error}. Nothing was changed; choose another place with -o."
-        ),
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            format!("{name} cannot be written: {error}. Nothing was changed; choose another place.")
+        }
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
             "{name} cannot be written: the disk is full. Nothing was left behind; free some space \
              or choose another disk."
@@ -161,6 +161,11 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
 pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
     let name = program.to_string_lossy();
     match error.kind() {
+        // A path that leads to a file: what it is to be run by is missing.
+        ErrorKind::NotFound if name.contains('/') && Path::new(program).exists() => format!(
+            "{name} cannot be started: what it is run by was not found. If it is a script, check the \
+             first line; if not, it was made for another system."
+        ),
         ErrorKind::NotFound => {
             format!("the command {name} was not found. Check its name, or give its whole path.")
         }

@@ -3,6 +3,7 @@
 use crate::interruption::{Removal, uninterrupted};
 use crate::messages;
 use anyhow::{anyhow, bail};
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use tempfile::NamedTempFile;
 
 /// Size of the buffer in front of a file.
 const BUFFER: usize = 256 * 1024;
+
+/// The system follows so many links, one behind the other.
+const MOST_LINKS: usize = 40;
 
 /// Writes to `path` with `write`. A regular file appears under its name only when it is
 /// complete; until then what stood there stays. `-` is standard output.
@@ -59,6 +63,9 @@ fn cannot_write(path: &Path, error: io::Error) -> anyhow::Error {
 
 /// Whether a file can be written there, found out before the work that it is about.
 pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
+    if let Some(what) = no_name_of_a_file(path) {
+        bail!(what);
+    }
     let possible = match fs::metadata(path) {
         _ if path.as_os_str() == "-" => Ok(()),
         Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -66,6 +73,43 @@ pub(crate) fn check(path: &Path) -> anyhow::Result<()> {
         _ => Removal::of(|| part_of(&target(path))).map(|_| ()),
     };
     possible.map_err(|error| cannot_write(path, error))
+}
+
+/// Why a name can be that of no file, whatever there is.
+fn no_name_of_a_file(path: &Path) -> Option<String> {
+    let name = path.as_os_str().as_encoded_bytes();
+    let is_of_directory = [&b"/"[..], b"/.", b"/.."].iter().any(|end| name.ends_with(end));
+    match name {
+        [] => Some("the name of a file to write is empty. Give it a name.".to_owned()),
+        _ if is_of_directory && !path.is_dir() => Some(format!(
+            "{} cannot be written: it is the name of a directory. Name a file.",
+            path.display()
+        )),
+        _ => None,
+    }
+}
+
+/// Refuses to write several things to one place: the last would be all that is left, and on standard
+/// output they would be mixed.
+pub(crate) fn apart<'p>(paths: impl IntoIterator<Item = &'p Path>) -> anyhow::Result<()> {
+    let mut known = HashSet::new();
+    for path in paths {
+        let file = target(path);
+        let same = std::path::absolute(&file).unwrap_or(file);
+        if !is_device(&same) && !known.insert(same) {
+            let name = match path.as_os_str() == "-" {
+                true => "standard output (-)".to_owned(),
+                false => path.display().to_string(),
+            };
+            bail!("{name} would be written twice. Choose another name for one of them.");
+        }
+    }
+    Ok(())
+}
+
+/// Devices and pipes take one thing after the other.
+fn is_device(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
 /// Refuses to write over what is read: the recording may be all there is.
@@ -147,9 +191,17 @@ pub(crate) fn appear(parts: Vec<Part>) -> anyhow::Result<()> {
     appeared
 }
 
-/// The file that a link points to, not the link.
+/// The file that a link points to, not the link, also where that file is still to be made.
 fn target(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match (fs::canonicalize(&path), fs::read_link(&path)) {
+            (Ok(file), _) => return file,
+            (_, Ok(next)) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            _ => break,
+        }
+    }
+    path
 }
 
 /// A file for what will stand at `path` when it is complete.
@@ -168,14 +220,24 @@ fn keep_rights(replaced: &Path, by: &File) -> io::Result<()> {
     let Ok(before) = fs::metadata(replaced) else { return Ok(()) };
     #[cfg(unix)]
     {
-        use std::os::unix::fs::MetadataExt;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+        /// What its group may do with a file.
+        const GROUP: u32 = 0o070;
         let now = by.metadata()?;
-        if (before.uid(), before.gid()) != (now.uid(), now.gid()) {
-            // Only root can give files away.
-            let _ = std::os::unix::fs::fchown(by, Some(before.uid()), Some(before.gid()));
+        // Only root can give files away; others can to groups that they are in.
+        if before.uid() != now.uid() {
+            let _ = fchown(by, Some(before.uid()), None);
         }
+        let is_of_group = before.gid() == now.gid() || fchown(by, None, Some(before.gid())).is_ok();
+        let mode = before.permissions().mode();
+        // Another group must not read what this one could.
+        let mode = if is_of_group { mode } else { mode & !GROUP };
+        by.set_permissions(PermissionsExt::from_mode(mode))
     }
-    by.set_permissions(before.permissions())
+    #[cfg(not(unix))]
+    {
+        by.set_permissions(before.permissions())
+    }
 }
 
 /// Sets who may open what is made, on systems that have such a mode.

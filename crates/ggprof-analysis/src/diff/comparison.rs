@@ -3,7 +3,8 @@
 //!
 //! With several recordings a side, a recording is a sample. What its tokens took is no set of
 //! samples: they depend on each other. With one recording a side, stretches of consecutive steps are
-//! drawn instead, which tells how steady each recording was, and not how much recordings differ.
+//! drawn instead, which tells how steady each recording was, and not how much recordings differ. So
+//! nothing is certain then, but a phase on a machine of which that is known (`history.rs`).
 
 use super::alike::factors;
 use super::key::{Depth, Key, Match, Part};
@@ -40,6 +41,8 @@ pub struct PhaseName {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PhaseDiff {
     pub name: PhaseName,
+    /// Recordings of each side that have it.
+    pub recordings: (usize, usize),
     /// Tokens or graph runs of each side, in all recordings.
     pub units: (u64, u64),
     pub total: Change,
@@ -62,7 +65,7 @@ pub struct Change {
     pub interval: Option<Interval>,
     /// How often chance alone does the same, corrected for how many were tested: of all changes with
     /// one that is not larger, at most that part is expected to be none. `None` where it was not
-    /// tested.
+    /// tested, or cannot be.
     pub chance: Option<f64>,
 }
 
@@ -214,8 +217,16 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
     let is_single = a.len() == 1 && b.len() == 1;
     let (alike_ns, rest_ns) = if is_single { (0.0, 0.0) } else { (alike_ns, rest_ns) };
-    let units = (units(a), units(b));
-    PhaseDiff { name: name.clone(), units, total, usual_share: None, rows, alike_ns, rest_ns }
+    PhaseDiff {
+        name: name.clone(),
+        recordings: (a.len(), b.len()),
+        units: (units(a), units(b)),
+        total,
+        usual_share: None,
+        rows,
+        alike_ns,
+        rest_ns,
+    }
 }
 
 /// How much slower than usual each recording was, those of the first side first.
@@ -250,7 +261,7 @@ fn correct(phases: &mut [PhaseDiff]) {
     }
 }
 
-fn correct_chances(changes: Vec<&mut Change>) {
+pub(super) fn correct_chances(changes: Vec<&mut Change>) {
     let mut tested: Vec<&mut f64> =
         changes.into_iter().filter_map(|change| change.chance.as_mut()).collect();
     let chances: Vec<f64> = tested.iter().map(|chance| **chance).collect();
@@ -262,7 +273,8 @@ fn correct_chances(changes: Vec<&mut Change>) {
 /// How two sides are tested.
 enum Test {
     Recordings(Resamples),
-    /// One recording a side: their blocks.
+    /// One recording a side: their blocks. That the two differ in them is no sign that two recordings of
+    /// the same would not, so it is no chance.
     Blocks(Resamples),
 }
 
@@ -294,8 +306,7 @@ impl Test {
             }
             Self::Blocks(resamples) => {
                 let (a, b) = blocks();
-                let interval = resamples.of_rates(&a, &b);
-                (interval, interval.map(|interval| interval.chance))
+                (resamples.of_rates(&a, &b), None)
             }
         };
         Change { a_ns: median(a), b_ns: median(b), interval, chance }

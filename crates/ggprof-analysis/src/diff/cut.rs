@@ -11,8 +11,16 @@ use std::ops::Range;
 /// More different phases than this are taken together by their kind.
 const MOST_PHASES: usize = 8;
 
-/// Into so many stretches of steps a phase is cut, to see how much it varies.
+/// Into so many stretches of steps a phase is cut at most, to see how much it varies.
 const MOST_BLOCKS: usize = 32;
+
+/// Into how many stretches so many steps are cut. What disturbs a step disturbs the next, so a stretch has
+/// several: the cube root of their number, by which block bootstraps come closest to the truth as
+/// there are more of them.
+fn blocks_of(steps: usize) -> usize {
+    let each = (steps.max(1) as f64).cbrt();
+    ((steps as f64 / each) as usize).min(MOST_BLOCKS)
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -56,7 +64,7 @@ impl<'p> Cut<'p> {
         let mut block_of_run = vec![NONE; phases.phase_of_run.len()];
         let mut steps_of_phase = vec![Vec::new(); phases.phases.len()];
         for (group, steps) in groups.iter_mut().zip(steps_of_group) {
-            let blocks = steps.len().min(MOST_BLOCKS);
+            let blocks = blocks_of(steps.len());
             group.block_units = vec![0; blocks];
             for (at, step) in steps.iter().enumerate() {
                 let units = units(group.kind, step);
@@ -279,5 +287,16 @@ impl Background {
             }
             now_ns = now_ns.max(end_ns);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stretch_has_several_steps() {
+        let found = [0, 1, 2, 8, 22, 23, 24, 27, 64, 100, 181, 10_000].map(blocks_of);
+        assert_eq!(found, [0, 1, 1, 4, 7, 8, 8, 9, 16, 21, 31, 32]);
     }
 }

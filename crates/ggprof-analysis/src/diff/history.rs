@@ -1,56 +1,83 @@
 //! How much recordings of the same program differ on a machine, from comparisons that were made there
-//! before: a change within that is no change.
+//! before: a change within that is no change, and one recording a side tells nothing without it.
 
-use super::comparison::{Diff, PhaseDiff, PhaseName};
+use super::comparison::{Diff, PhaseDiff, PhaseName, correct_chances};
+use super::identity::{Identity, Origin};
 use super::ledger::{Ledger, PhaseLedger};
 use crate::percentiles::percentile;
 
 /// Fewer differences do not tell what is usual.
-const LEAST_PAIRS: usize = 10;
+const LEAST_PAIRS: usize = 20;
+
+/// So many of a hundred differences are usual: of two, one is an alarm, as in other comparisons.
+const USUAL: usize = 98;
+
+/// A change must be so many times the usual one to be larger four times out of five: 2.33 deviations are
+/// usual, and 0.84 are added so that this happens that often.
+const SEEN: f64 = (2.33 + 0.84) / 2.33;
 
 /// Two recordings of the same, one after the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    pub program: String,
+    pub of: Origin,
     pub phase: PhaseName,
+    /// Which ones they are.
+    pub recordings: [String; 2],
     /// By how much they differ, of what a unit took.
     pub share: f64,
 }
 
 /// The differences between the recordings of a side, in the order in which they were made.
-pub fn pairs(program: &str, side: &[Ledger]) -> Vec<Pair> {
-    let named = |phase: &PhaseLedger| PhaseName { kind: phase.kind, label: phase.label.clone() };
-    let unit_ns = |phase: &PhaseLedger| phase.wall_ns as f64 / phase.units as f64;
-    let mut pairs = Vec::new();
-    for both in side.windows(2) {
-        for phase in &both[0].phases {
-            let name = named(phase);
-            let later = both[1].phases.iter().find(|later| named(later) == name);
-            let Some(later) = later.filter(|later| later.units > 0 && phase.units > 0) else {
-                continue;
-            };
-            let (before, after) = (unit_ns(phase), unit_ns(later));
-            let share = (after - before).abs() / before.min(after).max(1.0);
-            pairs.push(Pair { program: program.to_owned(), phase: name, share });
-        }
-    }
-    pairs
+pub fn pairs<'l>(side: impl Iterator<Item = (&'l Ledger, &'l Identity)>) -> Vec<Pair> {
+    let side: Vec<_> = side.collect();
+    let of_the_same = side.windows(2).filter(|both| both[0].1.origin == both[1].1.origin);
+    of_the_same.flat_map(|both| pairs_of(both[0], both[1])).collect()
 }
 
-/// How far two sides of the same may be apart, of what a unit took, 19 times out of 20. `None` if too
-/// little is known of that program and phase.
+fn pairs_of(before: (&Ledger, &Identity), after: (&Ledger, &Identity)) -> Vec<Pair> {
+    let named = |phase: &PhaseLedger| PhaseName { kind: phase.kind, label: phase.label.clone() };
+    let unit_ns = |phase: &PhaseLedger| phase.wall_ns as f64 / phase.units as f64;
+    let pair = |phase: &PhaseLedger| {
+        let later = after.0.phases.iter().find(|later| named(later) == named(phase))?;
+        let (one, other) = (unit_ns(phase), unit_ns(later));
+        (phase.units > 0 && later.units > 0).then(|| Pair {
+            of: before.1.origin.clone(),
+            phase: named(phase),
+            recordings: [before.1, after.1].map(|it| it.recording.clone()),
+            share: (other - one).abs() / one.min(other).max(1.0),
+        })
+    };
+    before.0.phases.iter().filter_map(pair).collect()
+}
+
+/// Adds pairs to those that are known. Each must have a recording that none of them has: the same
+/// recordings once more, in whatever order, tell nothing new.
+pub fn learn(known: &mut Vec<Pair>, found: Vec<Pair>) {
+    for pair in found {
+        let is_known = |recording: &String| {
+            let of_it = |old: &Pair| old.recordings.contains(recording);
+            known.iter().any(|old| old.of == pair.of && old.phase == pair.phase && of_it(old))
+        };
+        if !pair.recordings.iter().all(is_known) {
+            known.push(pair);
+        }
+    }
+}
+
+/// How far two sides of the same may be apart, of what a unit took, 98 times out of 100. `None` if too
+/// little is known of that program and phase. `sizes` are the recordings of each side.
 pub fn usual(
     history: &[Pair],
-    program: &str,
+    of: &Origin,
     phase: &PhaseName,
     sizes: (usize, usize),
 ) -> Option<f64> {
     /// Shares become whole numbers of this part.
     const PART: f64 = 1e9;
-    let is_meant = |pair: &&Pair| pair.program == program && pair.phase == *phase;
+    let is_meant = |pair: &&Pair| pair.of == *of && pair.phase == *phase;
     let shares = history.iter().filter(is_meant).map(|pair| (pair.share * PART).ceil() as u64);
     let mut shares: Vec<u64> = shares.collect();
-    let largest = percentile(&mut shares, 95) as f64 / PART;
+    let largest = percentile(&mut shares, USUAL) as f64 / PART;
     // Medians vary less than single recordings: by 1.25 deviations over the root of their number.
     let smaller = match sizes.0.min(sizes.1) {
         0..=2 => 1.0,
@@ -60,47 +87,141 @@ pub fn usual(
 }
 
 impl Diff {
-    /// Notes what is usual on this machine.
-    pub fn with_history(&mut self, history: &[Pair], program: &str) {
+    /// Notes what is usual on this machine. With that, one recording a side can be tested.
+    pub fn with_history(&mut self, history: &[Pair], of: &Origin) {
+        let mut tested = Vec::new();
         for phase in &mut self.phases {
-            phase.usual_share = usual(history, program, &phase.name, self.sizes);
+            phase.usual_share = usual(history, of, &phase.name, phase.recordings);
+            if phase.is_alone() && phase.knows_noise() {
+                phase.total.chance = phase.total.interval.map(|interval| interval.chance);
+                tested.push(&mut phase.total);
+            }
         }
+        correct_chances(tested);
     }
 }
 
 impl PhaseDiff {
-    /// Whether its change is more than noise. One recording a side tells that only together with what
-    /// is usual on the machine.
+    /// Whether each side has one recording of it.
+    pub fn is_alone(&self) -> bool {
+        self.recordings == (1, 1)
+    }
+
+    /// Whether it is known how much recordings of the same differ: from several a side, or from those that
+    /// were made on the machine before.
+    pub fn knows_noise(&self) -> bool {
+        !self.is_alone() || self.usual_share.is_some()
+    }
+
+    /// Whether its change is more than noise.
     pub fn is_certain(&self) -> bool {
-        match self.usual_share.zip(self.total.share()) {
-            Some((usual, share)) => share.abs() > usual && self.total.is_certain(),
-            None => self.total.is_certain(),
+        let is_usual = |usual: f64| self.total.share().is_some_and(|share| share.abs() <= usual);
+        self.knows_noise() && self.total.is_certain() && !self.usual_share.is_some_and(is_usual)
+    }
+
+    /// The most that its change may be; `None` where that is unknown.
+    pub fn most_ns(&self) -> Option<f64> {
+        let high = self.total.interval?.high;
+        match self.is_alone() {
+            true => Some(high.max(self.total.ns() + self.usual_ns()?)),
+            false => Some(high),
         }
+    }
+
+    /// A true change of this size would have been seen four times out of five; `None` where none would.
+    pub fn smallest_seen_ns(&self) -> Option<f64> {
+        let seen = self.total.interval?.smallest_seen;
+        self.knows_noise().then(|| seen.max(self.usual_ns().unwrap_or(0.0) * SEEN))
+    }
+
+    fn usual_ns(&self) -> Option<f64> {
+        Some(self.usual_share? * self.total.a_ns)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diff::Change;
     use crate::phases::PhaseKind;
+    use crate::statistics::Interval;
+
+    fn phase(kind: PhaseKind) -> PhaseName {
+        PhaseName { kind, label: None }
+    }
+
+    fn of(program: &str) -> Origin {
+        Origin { program: program.to_owned(), ..Origin::default() }
+    }
+
+    /// The first recording and the second, which differ by a part of a thousand.
+    fn pair(first: u32, second: u32) -> Pair {
+        let recordings = [first, second].map(|it| it.to_string());
+        let phase = phase(PhaseKind::Generation);
+        Pair { of: of("llama-bench"), phase, recordings, share: f64::from(first) / 1000.0 }
+    }
 
     #[test]
     fn what_is_usual() {
-        let phase = PhaseName { kind: PhaseKind::Generation, label: None };
-        let other = PhaseName { kind: PhaseKind::Prompt, label: None };
-        let pair = |at: u32| Pair {
-            program: "llama-bench".to_owned(),
-            phase: phase.clone(),
-            share: f64::from(at) / 1000.0,
+        let history: Vec<Pair> = (1..=100).map(|at| pair(at, at + 1)).collect();
+        let [tokens, prompt] = [PhaseKind::Generation, PhaseKind::Prompt].map(phase);
+        let found = |of: &Origin, phase: &PhaseName, sizes| {
+            usual(&history, of, phase, sizes).map(|share| (share * 1e5).round() / 1e5)
         };
-        let history: Vec<Pair> = (1..=20).map(pair).collect();
-        let found = |program: &str, phase: &PhaseName, sizes| {
-            usual(&history, program, phase, sizes).map(|share| (share * 1e5).round() / 1e5)
+        let bench = of("llama-bench");
+        assert_eq!(found(&bench, &tokens, (1, 1)), Some(0.098));
+        assert_eq!(found(&bench, &tokens, (25, 30)), Some(0.0245));
+        assert_eq!(found(&bench, &prompt, (1, 1)), None);
+        assert_eq!(found(&of("node"), &tokens, (1, 1)), None);
+        let elsewhere = Origin { machine: "another".to_owned(), ..bench.clone() };
+        assert_eq!(found(&elsewhere, &tokens, (1, 1)), None);
+        assert_eq!(usual(&history[..19], &bench, &tokens, (1, 1)), None);
+    }
+
+    #[test]
+    fn the_same_recordings_tell_nothing_new() {
+        let mut known = Vec::new();
+        learn(&mut known, vec![pair(1, 2), pair(2, 3)]);
+        learn(&mut known, vec![pair(2, 1), pair(1, 3)]);
+        learn(&mut known, vec![pair(3, 4), pair(4, 3)]);
+        assert_eq!(known, [pair(1, 2), pair(2, 3), pair(3, 4)]);
+        // Of another program they may have the same names.
+        let other = Pair { of: of("node"), ..pair(1, 2) };
+        learn(&mut known, vec![other.clone()]);
+        assert_eq!(known.last(), Some(&other));
+    }
+
+    /// A change of 8 % of 100 ns that the blocks of both recordings show.
+    fn alone(usual_share: Option<f64>) -> Diff {
+        let interval = Interval { low: 7.0, high: 9.0, chance: 0.001, smallest_seen: 1.0 };
+        let total = Change { a_ns: 100.0, b_ns: 108.0, interval: Some(interval), chance: None };
+        let phase = PhaseDiff {
+            name: phase(PhaseKind::Generation),
+            recordings: (1, 1),
+            units: (1, 1),
+            total,
+            usual_share: None,
+            rows: vec![],
+            alike_ns: 0.0,
+            rest_ns: 0.0,
         };
-        assert_eq!(found("llama-bench", &phase, (1, 1)), Some(0.019));
-        assert_eq!(found("llama-bench", &phase, (25, 30)), Some(0.00475));
-        assert_eq!(found("llama-bench", &other, (1, 1)), None);
-        assert_eq!(found("node", &phase, (1, 1)), None);
-        assert_eq!(usual(&history[..9], "llama-bench", &phase, (1, 1)), None);
+        let mut diff = Diff { sizes: (1, 1), phases: vec![phase], only_a: vec![], only_b: vec![] };
+        let usual = |share: f64| (1..=40).map(|at| Pair { share, ..pair(at, at + 1) }).collect();
+        let history: Vec<Pair> = usual_share.map(usual).unwrap_or_default();
+        diff.with_history(&history, &of("llama-bench"));
+        diff
+    }
+
+    #[test]
+    fn one_recording_a_side_needs_to_know_what_is_usual() {
+        let [unknown, less, more] = [None, Some(0.05), Some(0.1)].map(alone);
+        let told = |diff: &Diff| {
+            let phase = &diff.phases[0];
+            let rounded = |ns: Option<f64>| ns.map(f64::round);
+            (phase.is_certain(), rounded(phase.most_ns()), rounded(phase.smallest_seen_ns()))
+        };
+        assert_eq!(told(&unknown), (false, None, None));
+        assert_eq!(told(&less), (true, Some(13.0), Some(7.0)));
+        assert_eq!(told(&more), (false, Some(18.0), Some(14.0)));
     }
 }

@@ -1,6 +1,6 @@
 //! How pairs of recordings are kept from one comparison to the next: as a list of JSON objects.
 
-use super::{Pair, PhaseName};
+use super::{Origin, Pair, PhaseName};
 use crate::PhaseKind;
 use serde_json::{Value, json};
 
@@ -27,7 +27,9 @@ pub fn written_pairs(pairs: &[Pair]) -> Vec<u8> {
 fn value(pair: &Pair) -> Value {
     let kind = KINDS.iter().find(|(_, kind)| *kind == pair.phase.kind).map(|(name, _)| *name);
     json!({
-        "program": pair.program, "kind": kind, "phase": pair.phase.label, "difference": pair.share,
+        "program": pair.of.program, "model": pair.of.model, "machine": pair.of.machine,
+        "kind": kind, "phase": pair.phase.label, "recordings": pair.recordings,
+        "difference": pair.share,
     })
 }
 
@@ -36,22 +38,39 @@ fn pair(value: &Value) -> Option<Pair> {
     let kind = KINDS.iter().find(|(it, _)| *it == name)?.1;
     let label = value["phase"].as_str().map(str::to_owned);
     let share = value["difference"].as_f64().filter(|it| it.is_finite() && *it >= 0.0)?;
-    let program = value["program"].as_str()?.to_owned();
-    Some(Pair { program, phase: PhaseName { kind, label }, share })
+    let text = |of: &Value| of.as_str().map(str::to_owned);
+    let [program, model, machine] = ["program", "model", "machine"].map(|key| text(&value[key]));
+    let of = Origin { program: program?, model: model?, machine: machine? };
+    let recordings = [text(&value["recordings"][0])?, text(&value["recordings"][1])?];
+    Some(Pair { of, phase: PhaseName { kind, label }, recordings, share })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Those without recordings were kept by an older version, and could count twice.
     #[test]
     fn what_is_no_pair_is_left_out() {
-        let text = r#"[{"program": "a", "kind": "tg", "phase": null, "difference": 0.25},
-            {"program": "a", "kind": "tg", "phase": "tg8", "difference": -1.0},
-            {"program": "a", "kind": "other", "phase": "tg8", "difference": 1.0}, 7]"#;
-        let pairs = read_pairs(text.as_bytes()).unwrap();
+        let pair = |more: &str| {
+            format!(
+                r#"{{"program": "a", "model": "", "machine": "m", "kind": "tg", "phase": null {more}}}"#
+            )
+        };
+        let whole = pair(r#", "recordings": ["1", "2"], "difference": 0.25"#);
+        let text = [
+            whole.clone(),
+            pair(r#", "difference": 0.25"#),
+            pair(r#", "recordings": ["1"], "difference": 0.25"#),
+            pair(r#", "recordings": ["1", "2"], "difference": -1.0"#),
+            whole.replace("tg", "other"),
+            "7".to_owned(),
+        ];
+        let pairs = read_pairs(format!("[{}]", text.join(",")).as_bytes()).unwrap();
         let phase = PhaseName { kind: PhaseKind::Generation, label: None };
-        assert_eq!(pairs, [Pair { program: "a".into(), phase, share: 0.25 }]);
+        let of = Origin { program: "a".into(), model: String::new(), machine: "m".into() };
+        let recordings = ["1".to_owned(), "2".to_owned()];
+        assert_eq!(pairs, [Pair { of, phase, recordings, share: 0.25 }]);
         assert_eq!(read_pairs(&written_pairs(&pairs)), Some(pairs));
         assert_eq!(read_pairs(b"{}"), None);
     }

@@ -271,7 +271,7 @@ mod tests {
                   Op attention MUL_MAT GPU: 30 ns, 1 calls
                   InRun: 30 ns, 0 calls
                   InCall: 20 ns, 0 calls
-                Generation tg2: 90 ns for 2, 2 blocks
+                Generation tg2: 90 ns for 2, 1 blocks
                   Op attention MUL_MAT GPU matvec: 38 ns, 2 calls
                   InRun: 12 ns, 0 calls
                   Waiting: 15 ns, 0 calls

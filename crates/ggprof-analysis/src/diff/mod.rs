@@ -8,6 +8,7 @@ mod event_keys;
 mod exclusive;
 mod fusions;
 mod history;
+mod identity;
 mod interrupted;
 mod kept_pairs;
 mod key;
@@ -19,7 +20,8 @@ mod whole_splits;
 
 pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
 pub use fusions::{Fusions, fusions};
-pub use history::{Pair, pairs, usual};
+pub use history::{Pair, learn, pairs, usual};
+pub use identity::{Identity, Origin, identity};
 pub use kept_pairs::{read_pairs, written_pairs};
 pub use key::{Depth, Key, Match, Part};
 pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};

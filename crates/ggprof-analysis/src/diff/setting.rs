@@ -74,14 +74,6 @@ pub fn settings(trace: &Trace) -> Settings {
 }
 
 impl Settings {
-    /// The program's name, where it is known.
-    pub fn program_name(&self) -> &str {
-        match self.0.get(&Setting::Program) {
-            Some(Value::Text(name)) => name,
-            _ => "",
-        }
-    }
-
     fn text(&mut self, what: Setting, text: impl Into<String>) {
         let text = text.into();
         if !text.is_empty() {

@@ -83,12 +83,15 @@ pub fn diff(compared: &Compared<'_>) -> Document {
         let facts = facts.chain([Fact::new("recordings", count, "")]);
         document.fact(key, title, facts.collect());
     }
-    noise(&mut document, compared.diff.sizes);
+    noise(&mut document, compared.diff);
     let warnings = compared.warnings.iter().cloned().map(Block::Warning);
     document.blocks.extend(warnings);
     phases(&mut document, compared.diff);
     if !compared.differences.is_empty() {
         document.heading("differences", "What differs");
+    }
+    // Programs get the table even if it is empty.
+    if !compared.differences.is_empty() || compared.most.is_none() {
         let rows = compared.differences.iter().map(difference).collect();
         document.table(Table { key: "differences", columns: DIFFERENCES.to_vec(), rows });
     }
@@ -100,10 +103,20 @@ pub fn diff(compared: &Compared<'_>) -> Document {
 }
 
 /// What can and cannot be said.
-fn noise(document: &mut Document, (a, b): (usize, usize)) {
-    let text = match (a, b) {
-        (1, 1) => "from parts of each recording; how much recordings differ is unknown".to_owned(),
-        _ if least_p(a, b) > ALARMS => {
+fn noise(document: &mut Document, diff: &Diff) {
+    let knows_noise = diff.phases.iter().any(PhaseDiff::knows_noise);
+    let text = match diff.sizes {
+        (1, 1) if knows_noise => {
+            "from parts of each recording, and what is usual on this machine; \
+             what a row shows needs five recordings a side"
+                .to_owned()
+        }
+        (1, 1) => {
+            "from parts of each recording; how much recordings differ is unknown, so nothing is \
+             certain: record five a side"
+                .to_owned()
+        }
+        (a, b) if least_p(a, b) > ALARMS => {
             format!("{a} recordings against {b} are too few to tell: record five a side")
         }
         _ => "medians of recordings, intervals of 95%, Mann-Whitney's test".to_owned(),
@@ -135,7 +148,7 @@ fn phases(document: &mut Document, diff: &Diff) {
             Cell::or_nothing(interval, |it| Cell::Change(it.low)),
             Cell::or_nothing(interval, |it| Cell::Change(it.high)),
             chance(change),
-            Cell::or_nothing(interval, |it| Cell::Nanos(it.smallest_seen)),
+            Cell::or_nothing(phase.smallest_seen_ns(), Cell::Nanos),
             Cell::or_nothing(phase.usual_share, Cell::Share),
         ]
     };
@@ -225,6 +238,8 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
 
 fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
     let change = &row.change;
+    let interval = change.interval;
+    let seen = interval.filter(|_| !phase.is_alone()).map(|it| it.smallest_seen);
     let parts = row.by_calls_and_time();
     let (calls_a, calls_b) = row.calls;
     let has_calls = row.key.part.is_event();
@@ -240,10 +255,10 @@ fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
         noise_sign(change.is_certain()),
         Cell::Nanos(change.a_ns),
         Cell::Nanos(change.b_ns),
-        Cell::or_nothing(change.interval, |it| Cell::Change(it.low)),
-        Cell::or_nothing(change.interval, |it| Cell::Change(it.high)),
+        Cell::or_nothing(interval, |it| Cell::Change(it.low)),
+        Cell::or_nothing(interval, |it| Cell::Change(it.high)),
         chance(change),
-        Cell::or_nothing(change.interval, |it| Cell::Nanos(it.smallest_seen)),
+        Cell::or_nothing(seen, Cell::Nanos),
         calls(calls_a),
         calls(calls_b),
         call(change.a_ns, calls_a),

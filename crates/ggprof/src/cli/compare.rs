@@ -55,7 +55,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JudgedArgs {
     /// Exit with 4 if a phase takes longer for certain, may be repeated: 'tg > 3%', 'pp512 > 5%',
-    /// 'any > 200us' (per token)
+    /// 'any > 200us' (per token). One recording a side is never certain, unless a baseline knows what is
+    /// usual
     #[arg(long, value_name = "CHANGE", value_parser = FailIf::parse)]
     pub(crate) fail_if: Vec<FailIf>,
     /// Use what this directory knows of how much runs of the same differ on this machine: a smaller

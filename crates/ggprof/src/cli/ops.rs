@@ -86,8 +86,7 @@ pub(crate) struct OpBenchArgs {
     pub(crate) print: PrintArgs,
 }
 
-/// What `export ops` and `ops bench` run for each library and op. It is no command for people, as
-/// [`super::DeliverArgs`].
+/// What `export ops` and `ops bench` run for each library and op. It is no command for people.
 #[derive(Debug, Parser)]
 #[command(name = "ggprof op-worker")]
 pub(crate) enum OpWorker {

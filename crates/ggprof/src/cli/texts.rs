@@ -30,12 +30,12 @@ Exit codes:
   1  failed; a file that could not be finished was not written. Also if `--fail-if` names a phase that
      there is not
   2  wrong command line
-  3  done, but the recording is damaged, cut off or empty: see the warnings
+  3  done, but a recording is damaged, cut off or empty, or a run of `bench` failed: see the warnings
   4  done, and a change that `--fail-if` names was found
 Of `run`, the command's own, whatever became of the recording (`--strict`: 3 or 1 instead of 0):
   128+n  signal n ended the command
-  126    the command cannot be executed
-  127    the command was not found";
+  126    the command cannot be executed (also of `bench` and `doctor`)
+  127    the command was not found (the same)";
 
 pub(super) const RUN: &str = "\
 Examples:

@@ -5,7 +5,7 @@ use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
 use crate::launch::{self, Ahead, Control, Running, Samples, Sensors, Spools};
-use crate::messages;
+use crate::{messages, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
+    output::apart(arguments.output.iter().map(|output| &*output.path))?;
     arguments.output.iter().try_for_each(|output| output.check(&[]))?;
     let agent = launch::find_agent()?;
     let process = Running::examine(arguments.pid, &agent)?;

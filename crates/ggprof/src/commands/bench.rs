@@ -1,11 +1,12 @@
 //! `ggprof bench`: two commands in turns, each recorded, until it is clear whether they differ.
 
 use super::diff;
+use crate::baseline::Baseline;
 use crate::cli::BenchArgs;
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::launch::Trial;
+use crate::launch::{Interrupted, Trial};
 use crate::messages;
 use anyhow::{anyhow, bail};
 use ggprof_analysis::diff::{Depth, Diff};
@@ -24,11 +25,13 @@ const GROWTH: f64 = 1.4;
 pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
     let commands = commands(&arguments.command)?;
     arguments.print.check(&[])?;
+    let baseline = Baseline::of(&arguments.judged)?;
     let place = Place::new(arguments.keep.as_deref())?;
     let looks = looks(arguments.pairs, arguments.max_pairs);
     let mut bench = Bench { arguments, commands, place, began: Instant::now(), took: Vec::new() };
     bench.warm_up()?;
     let mut sides = bench.first_pair()?;
+    let mut failed = None;
     for pair in 2..=*looks.last().unwrap_or(&1) {
         if looks.contains(&(pair - 1)) {
             let diff = sides.diff(Depth::Backend);
@@ -37,10 +40,24 @@ pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
                 break;
             }
         }
-        bench.pair(pair, looks_until(&looks, pair), &mut sides)?;
+        if let Err(error) = bench.pair(pair, looks_until(&looks, pair), &mut sides) {
+            failed = Some(not_all(error, pair)?);
+            break;
+        }
     }
     messages::progress_is_over();
-    diff::conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
+    failed.iter().for_each(|sentence| messages::warning(sentence));
+    let outcome =
+        diff::conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)?;
+    Ok(if failed.is_some() && outcome == Outcome::Done { Outcome::Incomplete } else { outcome })
+}
+
+/// A pair could not be made. What was made before it is compared, unless the user does not want that.
+fn not_all(error: anyhow::Error, pair: usize) -> anyhow::Result<String> {
+    match error.is::<Interrupted>() {
+        true => Err(error),
+        false => Ok(format!("pair {pair} is left out, and there are no more: {error:#}")),
+    }
 }
 
 /// After how many pairs it is looked whether more are needed.
@@ -161,10 +178,9 @@ impl Bench<'_> {
     fn pair(&mut self, pair: usize, until: usize, sides: &mut Sides) -> anyhow::Result<()> {
         let began = Instant::now();
         let order = if pair.is_multiple_of(2) { [1, 0] } else { [0, 1] };
-        for side in order {
-            let recording = self.run(side, pair, until)?;
-            sides.add(side, &recording);
-        }
+        // Both or none of them.
+        let recordings = [self.run(order[0], pair, until)?, self.run(order[1], pair, until)?];
+        order.into_iter().zip(&recordings).for_each(|(side, it)| sides.add(side, it));
         self.took.push(began.elapsed());
         Ok(())
     }
@@ -209,8 +225,7 @@ impl Bench<'_> {
         };
         diff.phases.iter().all(|phase| {
             let wanted = least(phase).unwrap_or(WORTH_KNOWING) * phase.total.a_ns;
-            let would_have_been_seen =
-                phase.total.interval.is_some_and(|interval| interval.smallest_seen <= wanted);
+            let would_have_been_seen = phase.smallest_seen_ns().is_some_and(|seen| seen <= wanted);
             phase.total.is_certain_at(ALARMS / looks as f64) || would_have_been_seen
         })
     }

@@ -24,6 +24,7 @@ pub(crate) fn convert(arguments: &ConvertArgs) -> anyhow::Result<Outcome> {
              processes that ran at the same time on one axis: ggprof merge."
         );
     }
+    output::apart(outputs.iter().map(|output| &*output.path))?;
     for (file, output) in files.iter().flat_map(|file| outputs.iter().map(move |it| (file, it))) {
         let peaks = arguments.part.peaks.as_deref();
         output.check(&[file.as_path()].into_iter().chain(peaks).collect::<Vec<_>>())?;

@@ -28,6 +28,7 @@ pub(crate) fn ctl(arguments: &CtlArgs) -> anyhow::Result<Outcome> {
         CtlVerb::Metrics { pid } => ("metrics", *pid),
     };
     if let CtlVerb::Snapshot { output, .. } = &arguments.verb {
+        output::apart(output.iter().map(|output| &*output.path))?;
         output.iter().try_for_each(|output| output.check(&[]))?;
     }
     let recorded = all_of(pid)?;

@@ -7,7 +7,7 @@ use crate::exit::Outcome;
 use crate::fail_if::{FailIf, Found};
 use crate::format::Output;
 use crate::input::{Recording, named_twice};
-use crate::{messages, printing};
+use crate::{messages, output, printing};
 use anyhow::bail;
 use ggprof_analysis::diff::Diff;
 use ggprof_report::documents::{self, Compared};
@@ -26,19 +26,30 @@ pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     arguments.print.check(&inputs)?;
     if let Some(page) = &arguments.html {
         page.check(&inputs)?;
+        let table = arguments.print.output.as_ref().map_or(Path::new("-"), |output| &output.path);
+        output::apart([&*page.path, table])?;
     }
+    let baseline = Baseline::of(&arguments.judged)?;
     let sides = Sides::read(a, b, &arguments.part)?;
     if let Some(page) = &arguments.html {
-        write_page(page, [&a[0], &b[0]], &sides, arguments)?;
+        let diff = judged(&sides, baseline.as_ref(), &arguments.shown);
+        write_page(page, [&a[0], &b[0]], &document(&sides, &diff, None), arguments)?;
     }
-    conclude(&sides, &arguments.judged, &arguments.shown, &arguments.print)
+    conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)
+}
+
+/// What changed, with what is usual on this machine.
+fn judged(sides: &Sides, baseline: Option<&Baseline>, shown: &ShownArgs) -> Diff {
+    let mut diff = sides.diff(shown.by.into());
+    baseline.into_iter().for_each(|baseline| baseline.apply(&mut diff, sides));
+    diff
 }
 
 /// Both timelines and the comparison.
 fn write_page(
     page: &Output,
     first: [&PathBuf; 2],
-    sides: &Sides,
+    document: &Document,
     arguments: &DiffArgs,
 ) -> anyhow::Result<()> {
     let open = |path: &PathBuf| -> anyhow::Result<Recording> {
@@ -47,9 +58,8 @@ fn write_page(
         Ok(recording)
     };
     let [a, b] = [open(first[0])?, open(first[1])?];
-    let document = document(sides, &sides.diff(arguments.shown.by.into()), None);
     let recordings = [(&a.trace, &*a.name), (&b.trace, &*b.name)];
-    page.fill(|out| viewer::write_pair(recordings, &document, out))?;
+    page.fill(|out| viewer::write_pair(recordings, document, out))?;
     messages::note(&format!("HTML page written to {}.", page.path.display()));
     Ok(())
 }
@@ -73,22 +83,21 @@ fn sides(arguments: &DiffArgs) -> anyhow::Result<(&[PathBuf], &[PathBuf])> {
 /// Prints what changed, and says whether it is what a script asked about.
 pub(super) fn conclude(
     sides: &Sides,
-    judged: &JudgedArgs,
+    baseline: Option<Baseline>,
+    asked: &JudgedArgs,
     shown: &ShownArgs,
     print: &PrintArgs,
 ) -> anyhow::Result<Outcome> {
-    let baseline = judged.baseline.as_deref().map(Baseline::open).transpose()?;
-    let mut diff = sides.diff(shown.by.into());
-    baseline.iter().for_each(|baseline| baseline.apply(&mut diff, sides));
+    let diff = judged(sides, baseline.as_ref(), shown);
     show(sides, &diff, shown, print)?;
     if let Some(baseline) = baseline {
         baseline.learn(sides)?;
     }
-    let found: Vec<Found> = judged.fail_if.iter().map(|it| it.look_at(&diff)).collect();
-    for (condition, found) in judged.fail_if.iter().zip(&found) {
+    let found: Vec<Found> = asked.fail_if.iter().map(|it| it.look_at(&diff)).collect();
+    for (condition, found) in asked.fail_if.iter().zip(&found) {
         say(condition, *found);
     }
-    let lost = judged.fail_if.iter().zip(&found).find(|(_, found)| **found == Found::NoPhase);
+    let lost = asked.fail_if.iter().zip(&found).find(|(_, found)| **found == Found::NoPhase);
     if let Some((condition, _)) = lost.filter(|_| !found.contains(&Found::Fails)) {
         bail!(no_phase(condition, &diff));
     }
@@ -107,6 +116,10 @@ fn say(condition: &FailIf, found: Found) {
         Found::Unclear => messages::warning(&format!(
             "whether {condition} cannot be told from so many runs: a change of that size may be \
              noise. Make more of them, or record longer ones."
+        )),
+        Found::Alone => messages::warning(&format!(
+            "whether {condition} cannot be told from one recording a side: how much recordings of the \
+             same differ is unknown. Compare five a side (`--vs`), or name a --baseline that knows it."
         )),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) fn merge(arguments: &MergeArgs) -> anyhow::Result<Outcome> {
         bail!("One recording needs no merging. Name those of at least two processes.");
     }
     let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    output::apart(arguments.output.iter().map(|output| &*output.path))?;
     for output in &arguments.output {
         output.check(&inputs)?;
         if output.is_recording() {

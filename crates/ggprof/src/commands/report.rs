@@ -43,6 +43,9 @@ fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
         files.chain(arguments.since.as_deref()).chain(arguments.part.peaks.as_deref()).collect();
     arguments.print.check(&inputs)?;
     let outputs = [&arguments.chrome_trace, &arguments.html_viewer];
+    let written = outputs.into_iter().flatten().map(|output| &*output.path);
+    let printed = arguments.print.output.iter().map(|output| &*output.path);
+    output::apart(written.chain(printed).chain(arguments.export_ops.as_deref()))?;
     outputs.into_iter().flatten().try_for_each(|output| output.check(&inputs))?;
     if let Some(path) = &arguments.export_ops {
         inputs.iter().try_for_each(|input| output::spare(input, path))?;

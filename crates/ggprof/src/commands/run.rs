@@ -223,7 +223,9 @@ impl Plan {
     /// Whether all files can be written that were asked for.
     fn check(&self, arguments: &RunArgs) -> anyhow::Result<()> {
         let outputs = self.outputs.iter().map(|output| &output.path);
-        outputs.chain(&arguments.metrics_file).try_for_each(|path| output::check(path))
+        let paths = || outputs.clone().chain(&arguments.metrics_file).map(PathBuf::as_path);
+        output::apart(paths())?;
+        paths().try_for_each(output::check)
     }
 }
 

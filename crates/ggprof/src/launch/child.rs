@@ -10,7 +10,7 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::ExitStatusExt;
@@ -50,9 +50,16 @@ pub(crate) struct NotStarted {
 }
 
 impl NotStarted {
-    fn new(sentence: String, error: &io::Error) -> Self {
+    pub(super) fn new(program: &OsStr, error: &io::Error) -> Self {
         let code = if error.kind() == ErrorKind::NotFound { 127 } else { 126 };
-        Self { sentence, code }
+        Self { sentence: messages::cannot_start(program, error), code }
+    }
+
+    /// As a shell's exit code has it; `None` of other codes.
+    pub(super) fn of_code(code: Option<i32>, sentence: &str) -> Option<Self> {
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        let code = code.filter(|code| [126, 127].contains(code))?;
+        Some(Self { sentence: sentence.to_owned(), code })
     }
 }
 
@@ -89,7 +96,7 @@ pub(crate) fn run(
     }
     let mut child = inherited::pass_on(&mut command)
         .spawn()
-        .map_err(|error| NotStarted::new(messages::cannot_start(program, &error), &error))?;
+        .map_err(|error| NotStarted::new(program, &error))?;
     once_started();
     let pid = child.id();
     let forwarder = std::thread::spawn(move || forward(signals, pid));

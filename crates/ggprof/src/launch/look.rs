@@ -1,8 +1,7 @@
 //! A limited look at a program: until its first graph run, its end, or a time limit. It runs in its
 //! own process group, which is ended with it.
 
-use super::{Agent, Ended, preload};
-use crate::messages;
+use super::{Agent, Ended, NotStarted, preload};
 use anyhow::anyhow;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -64,7 +63,7 @@ pub(crate) fn look(
         .stderr(output)
         .process_group(0)
         .spawn()
-        .map_err(|error| anyhow!(messages::cannot_start(program, &error)))?;
+        .map_err(|error| NotStarted::new(program, &error))?;
     let (start, mut processes) = (Instant::now(), BTreeMap::new());
     let ended = loop {
         processes.extend(group(child.id()));

@@ -1,11 +1,13 @@
 //! One of many runs of a command, each recorded into a file. Each is made by a `ggprof run` of its own,
 //! so that it is recorded as any other, and what it prints is shown only if it fails.
 
+use super::NotStarted;
 use crate::messages;
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -43,12 +45,28 @@ impl Trial<'_> {
             let text = std::fs::read(&printed).unwrap_or_default();
             show_last_lines(&String::from_utf8_lossy(&text));
             let name = self.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-            bail!("{name} failed ({status}), so there is nothing to compare. Does it run alone?");
+            let sentence = format!("{name} failed ({status}). Does it run alone?");
+            match NotStarted::of_code(status.code(), &sentence) {
+                Some(not_started) => bail!(not_started),
+                None => bail!(sentence),
+            }
         }
         let _ = std::fs::remove_file(printed);
         recording(file).ok_or_else(|| anyhow!(messages::NOTHING_RECORDED))
     }
 }
+
+/// The user does not want any more runs.
+#[derive(Debug)]
+pub(crate) struct Interrupted;
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("interrupted. The runs until now were not enough to compare.")
+    }
+}
+
+impl std::error::Error for Interrupted {}
 
 /// Waits for its end. A signal that only ggprof got goes to it as well, and ends all runs.
 fn wait(mut child: Child) -> anyhow::Result<ExitStatus> {
@@ -74,7 +92,7 @@ fn wait(mut child: Child) -> anyhow::Result<ExitStatus> {
     ids.into_iter().for_each(|id| _ = signal_hook::low_level::unregister(id));
     match got.load(Ordering::Relaxed) {
         0 => Ok(status),
-        _ => Err(anyhow!("interrupted. The runs until now were not enough to compare.")),
+        _ => Err(Interrupted.into()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::place::{GGPROF, Place, RECORD, Ran, profile};
 use expect_test::expect;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -291,7 +291,7 @@ fn output_that_cannot_be_written() {
         ggprof: file/t cannot be written: a part of its path is a file. Check the path.
         ggprof: directory cannot be written: it is a directory. Name a file inside it.
         ggprof: /dev/full cannot be written: the disk is full. Nothing was left behind; free some space or choose another disk.
-        ggprof: /proc/t cannot be written: no file can be made in its directory. Choose another place with -o.
+        ggprof: /proc/t cannot be written: no file can be made in its directory. Choose another place.
         ggprof: .. cannot be written: it is a directory. Name a file inside it.
     "#]].assert_eq(&sentences);
 
@@ -333,6 +333,60 @@ fn files_are_replaced_whole_and_links_kept() {
     let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode();
     assert_eq!(mode("real.csv"), mode("p.json"));
     assert_eq!(place.names(), ["link.csv", "p.json", "real.csv"]);
+}
+
+/// The link stays also where its file is still to be made.
+#[test]
+fn a_link_to_a_new_file_leads_to_it() {
+    let place = Place::new();
+    place.file("p.json", profile(&[RECORD]));
+    fs::create_dir(place.path("far")).unwrap();
+    std::os::unix::fs::symlink("far/next", place.path("link.csv")).unwrap();
+    std::os::unix::fs::symlink("real.csv", place.path("far/next")).unwrap();
+    place.run(&["convert", "p.json", "-o", "link.csv"]).succeeded();
+    assert!(fs::symlink_metadata(place.path("link.csv")).unwrap().is_symlink());
+    assert!(fs::read_to_string(place.path("far/real.csv")).unwrap().starts_with("type,op,"));
+}
+
+/// Somebody who is in the group of another's file keeps it for that group, and who is not keeps
+/// everybody's group out. Only root can try that.
+#[test]
+fn who_replaces_a_file_of_another_keeps_its_group() {
+    let place = Place::new();
+    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
+    if !is_root || Command::new("setpriv").arg("--version").output().is_err() {
+        return;
+    }
+    let copy = place.path("ggprof");
+    assert!(Command::new("cp").args([GGPROF.as_ref(), &*copy]).status().unwrap().success());
+    fs::set_permissions(place.dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    place.file("p.json", profile(&[RECORD]));
+    for (groups, found) in [("2000", (1234, 2000, 0o660)), ("2001", (1234, 1234, 0o600))] {
+        let file = place.file("old.csv", "old");
+        std::os::unix::fs::chown(&file, Some(0), Some(2000)).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o660)).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=1234", "--regid=1234", &format!("--groups={groups}")]).arg(&copy);
+        let output = command.args(["convert", "p.json", "-o", "old.csv"]).current_dir(&place.dir);
+        let output = output.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let now = fs::metadata(&file).unwrap();
+        assert_eq!((now.uid(), now.gid(), now.mode() & 0o777), found, "in group {groups}");
+        fs::remove_file(file).unwrap();
+    }
+}
+
+#[test]
+fn parts_of_commands_have_a_hint() {
+    let place = Place::new();
+    for (word, meant) in [("snapshot", "ggprof ctl snapshot"), ("export-ops", "ggprof export ops")]
+    {
+        let ran = place.run(&[word, "p.json"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains(meant), "{ran:?}");
+    }
+    let help = place.run(&["op-worker", "--help"]).out;
+    assert!(help.contains("ops bench") && !help.contains("super::"), "{help}");
 }
 
 #[test]

@@ -230,6 +230,18 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         (&["run", "-o", "missing/a.json", "--", "touch", "ran"], ""),
         (&["run", "--metrics-file", "missing/m", "--", "touch", "ran"], ""),
         (&["run", "-o", ".", "--", "touch", "ran"], ""),
+        (&["run", "-o", "nodir/", "--", "touch", "ran"], ""),
+        (&["run", "-o", "", "--", "touch", "ran"], ""),
+        (&["run", "--html", "nodir/", "--", "touch", "ran"], ""),
+        (&["run", "--metrics-file", "nodir/.", "--", "touch", "ran"], ""),
+        (&["run", "--", "touch", "ran"], "nodir/"),
+        (&["run", "-o", "a.html", "--html", "./a.html", "--", "touch", "ran"], ""),
+        (&["convert", "p.json", "-o", "a.json", "-o", "a.json"], ""),
+        (&["convert", "p.json", "-o", "-", "-o", "-"], ""),
+        (&["diff", "p.json", "p.json", "--html", "-"], ""),
+        (&["report", "p.json", "-o", "a", "--html-viewer", "a"], ""),
+        (&["bench", "--baseline", "p.json/known", "--", "touch", "ran"], ""),
+        (&["bench", "--baseline", "/proc/known", "--", "touch", "ran"], ""),
         (&["ctl", "snapshot", "-o", "missing/a.json"], ""),
         (&["bench", "-o", "missing/a.md", "--", "touch", "ran"], ""),
         (&["report", "p.json", "--format", "json", "-o", "a.csv"], ""),
@@ -257,6 +269,18 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/m cannot be written: its directory does not exist. Create it first.
         ggprof: . cannot be written: it is a directory. Name a file inside it.
+        ggprof: nodir/ cannot be written: it is the name of a directory. Name a file.
+        ggprof: the name of a file to write is empty. Give it a name.
+        ggprof: nodir/ cannot be written: it is the name of a directory. Name a file.
+        ggprof: nodir/. cannot be written: it is the name of a directory. Name a file.
+        ggprof: nodir/ cannot be written: it is the name of a directory. Name a file.
+        ggprof: ./a.html would be written twice. Choose another name for one of them.
+        ggprof: a.json would be written twice. Choose another name for one of them.
+        ggprof: standard output (-) would be written twice. Choose another name for one of them.
+        ggprof: standard output (-) would be written twice. Choose another name for one of them.
+        ggprof: a would be written twice. Choose another name for one of them.
+        ggprof: p.json/known cannot be written: a part of its path is a file. Check the path.
+        ggprof: /proc/known cannot be written: no file can be made in its directory. Choose another place.
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/a.md cannot be written: its directory does not exist. Create it first.
         ggprof: --format json does not fit a.csv. Leave it out, or choose another name.
