@@ -37,7 +37,7 @@ use scene::Scene;
 use std::cmp::Reverse;
 
 pub use bubbles::{Bubbles, BusyDevice};
-pub use copied::CopyRow;
+pub use copied::CopiedGroup;
 pub use copied_weights::CopiedWeights;
 pub use depth::{Depth, DepthPoint};
 pub use draft::Draft;
