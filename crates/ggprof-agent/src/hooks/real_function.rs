@@ -66,7 +66,7 @@ impl Callers {
         }
     }
 
-    /// What the one at this site reaches, if it is one of them.
+    /// The function that a call from `site` reaches, if the site is in this range.
     #[inline(always)]
     fn reach(&self, site: usize) -> Option<usize> {
         let start = self.start.load(Ordering::Acquire);
@@ -79,7 +79,7 @@ impl Callers {
         (self.start.load(Ordering::Relaxed) == start && function != 0).then_some(function)
     }
 
-    /// Whether the place, which held these, could be taken.
+    /// Replaces the entry that began at `before`; false if another thread replaced it first.
     fn replace(&self, before: usize, callers: &Range<usize>, function: usize) -> bool {
         let order = Ordering::AcqRel;
         if before == BEING_FILLED

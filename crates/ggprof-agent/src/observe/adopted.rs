@@ -24,7 +24,7 @@ const NOBODY: usize = 1;
 #[derive(Debug)]
 pub(crate) struct Adopted {
     pub(super) backend: AtomicUsize,
-    /// The function that names it, which a copy of its struct shares.
+    /// Its `get_name` function. Copies of its struct have the same one, so it tells the kind of backend.
     pub(super) get_name: AtomicUsize,
     id: AtomicU32,
     instance: AtomicPtr<Instance>,

@@ -31,8 +31,8 @@ struct KnownBuffers {
     count: u32,
     /// What devices said of their memory.
     told: Vec<Told>,
-    /// The functions of the ggml that made the last one: where it is, and the loader's count of
-    /// unloads.
+    /// The functions of the ggml that made the newest buffer, with that ggml's address and the loader's
+    /// count of unloads at that time.
     last_api: Option<((Place, u64), Api)>,
 }
 

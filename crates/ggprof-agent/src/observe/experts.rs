@@ -37,8 +37,8 @@ struct Choice {
     tokens: usize,
     tokens_read: usize,
     per_token: usize,
-    /// The tensor of the numbers, and where it has them. Other layers may have theirs in the same
-    /// place later on.
+    /// The tensor with the numbers of the experts, and the address of its data. Later layers may reuse
+    /// that memory.
     tensor: usize,
     data: *const u8,
     token_stride: usize,
@@ -132,7 +132,7 @@ fn why_not(adopted: &Adopted, layout: &TensorLayout) -> Option<Why<'static>> {
     if !adopted.sees_ops() {
         return Some(Why::plain(CoveredWhy::NotAnnounced));
     }
-    let detail = "where a tensor's data is was not found";
+    let detail = "the offset of a tensor's data pointer was not found";
     (layout.data == 0).then_some(Why { code: CoveredWhy::LayoutNotFound, detail })
 }
 

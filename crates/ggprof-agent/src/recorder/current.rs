@@ -44,10 +44,10 @@ const MOST_FAULTS: u32 = 3;
 
 #[unsafe(link_section = ".data.asleep")]
 pub(super) static STATE: AtomicU8 = AtomicU8::new(INERT);
-/// What the process was started with, where that asks for a recording.
+/// The variables that the process was started with, if they ask for a recording.
 #[unsafe(link_section = ".data.asleep")]
 static ENVIRONMENT: SetOnce<Environment> = SetOnce::new();
-/// What it means; `None` where that could not be understood.
+/// The parsed settings; `None` if they are invalid.
 pub(super) static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 #[unsafe(link_section = ".data.asleep")]
 static DUTIES: SetOnce<Duties> = SetOnce::new();
@@ -70,10 +70,10 @@ static IS_HELD: AtomicBool = AtomicBool::new(false);
 /// graph later than that are counted as a loss.
 const LONGEST_GRAPH_NS: u64 = 30_000_000_000;
 
-/// What upper modules want to be called for, on occasions that are noticed here or by hooks.
+/// Functions that upper modules register. This module and the hooks call them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duties {
-    /// Understands what else the environment says, or tells why not.
+    /// Parses the settings of device APIs; the error is a sentence.
     pub(crate) understand: fn(&Environment) -> Result<(), String>,
     pub(crate) after_last_scheduler: fn(),
 }

@@ -27,11 +27,11 @@ pub(crate) struct Gate {
     unrecorded: AtomicU32,
     /// The gate of the recording before this one, whose runs may not have ended yet.
     before: Option<&'static Gate>,
-    /// A device's library still holds records of runs that were admitted: the recording is owed them.
+    /// A device's library still holds records of admitted runs; a stop waits for them.
     owed: AtomicBool,
 }
 
-/// What a thread that comes to write may do; `Admission` sees to what follows from it.
+/// What a thread may write; `Admission` does the counting that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
     /// Nothing.
