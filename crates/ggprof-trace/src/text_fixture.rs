@@ -266,10 +266,6 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let node = if fused.is_empty() { node } else { fusion(node, fused, trace) };
     let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
     trace.events.push(NewEvent {
-        kind,
-        node,
-        backend,
-        source_backend: None,
         split,
         graph_run: run,
         start_ns,
@@ -277,6 +273,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
         bytes,
         measured,
         threads,
+        ..NewEvent::of(kind, node, backend)
     });
 }
 

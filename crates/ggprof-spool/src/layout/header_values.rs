@@ -29,6 +29,15 @@ pub enum StopReason {
     Faults = 3,
 }
 
+impl StopReason {
+    pub const ALL: [Self; 4] = [Self::None, Self::NoSpace, Self::FileGone, Self::Faults];
+
+    /// `None` for a number that a later version of the format has.
+    pub fn of(word: u64) -> Option<StopReason> {
+        Self::ALL.into_iter().find(|reason| *reason as u64 == word)
+    }
+}
+
 /// What was asked for while the program ran: the header's `CONTROL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]

@@ -155,7 +155,6 @@ impl Merged {
             let start_ns = maps.ns(event.start_ns);
             let duration_ns = event.duration_ns.min(u64::MAX - start_ns);
             let new = events.push(NewEvent {
-                kind: event.kind,
                 node: maps.node(event.node),
                 backend: maps.backend(event.backend),
                 source_backend: event.source_backend.map(|backend| maps.backend(backend)),
@@ -163,9 +162,7 @@ impl Merged {
                 graph_run: event.graph_run.and_then(run),
                 start_ns,
                 duration_ns,
-                bytes: event.bytes,
-                measured: event.measured,
-                threads: from.events.threads(event.id),
+                ..from.events.again(event.id)
             });
             if event.charged_ns != duration_ns {
                 events.set_charge(new, event.charged_ns.min(duration_ns));

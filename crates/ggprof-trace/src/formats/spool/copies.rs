@@ -35,9 +35,6 @@ impl Builder<'_> {
                 measured = Measured::Device;
             }
             let event = trace.events.push(NewEvent {
-                kind: EventKind::Copy,
-                node,
-                backend,
                 source_backend: self.backends.get(&copy.source_backend).copied(),
                 split: split_after(splits.get(&copy.run), copy.start),
                 graph_run,
@@ -45,7 +42,7 @@ impl Builder<'_> {
                 duration_ns,
                 bytes: copy.bytes,
                 measured,
-                threads: None,
+                ..NewEvent::of(EventKind::Copy, node, backend)
             });
             trace.copy_ends.extend(self.memories.ends(copy, event));
             device::attach((self.tables, &mut self.kernel_names), trace, event, &work);

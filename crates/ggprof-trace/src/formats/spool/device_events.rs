@@ -40,17 +40,13 @@ impl Builder<'_> {
     ) {
         let (start_ns, end_ns) = device::extent(work);
         let event = trace.events.push(NewEvent {
-            kind,
-            node,
-            backend: place.backend,
-            source_backend: None,
             split: place.split,
             graph_run: place.graph_run,
             start_ns,
             duration_ns: end_ns - start_ns,
             bytes,
             measured: Measured::Device,
-            threads: None,
+            ..NewEvent::of(kind, node, place.backend)
         });
         device::attach((self.tables, &mut self.kernel_names), trace, event, work);
     }

@@ -36,7 +36,7 @@ use clock::Clock;
 use device_clocks::DeviceClocks;
 use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout;
-use ggprof_spool::layout::{Control, Window};
+use ggprof_spool::layout::{Control, StopReason, Window};
 use ggprof_spool::reader::Header;
 use ggprof_spool::scan::{OpReader, Scan, ScanError};
 use std::collections::BTreeSet;
@@ -192,11 +192,11 @@ fn losses(header: &Header, trace: &mut Trace) {
 
 /// Why the recorder gave up, if it did.
 fn stopped(header: &Header) -> Option<Stopped> {
-    match header.stop_reason {
-        1 => Some(Stopped::NoSpace),
-        2 => Some(Stopped::FileGone),
-        3 => Some(Stopped::Faults),
-        _ => None,
+    match StopReason::of(header.stop_reason)? {
+        StopReason::None => None,
+        StopReason::NoSpace => Some(Stopped::NoSpace),
+        StopReason::FileGone => Some(Stopped::FileGone),
+        StopReason::Faults => Some(Stopped::Faults),
     }
 }
 
