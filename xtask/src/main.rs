@@ -53,11 +53,7 @@ const TASKS: &[Task] = &[
         help: "record every known program and build of ggml [--pairs N | --changed [WORDS]]",
         run: matrix::run,
     },
-    Task {
-        name: "bench",
-        help: bench::HELP,
-        run: bench::run,
-    },
+    Task { name: "bench", help: bench::HELP, run: bench::run },
     Task {
         name: "soak",
         help: "a recorded llama-server under load [--top: watched or not] [--minutes N, default 30]",

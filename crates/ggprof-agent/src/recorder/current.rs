@@ -21,7 +21,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind, StopReason};
+use ggprof_spool::layout::{Control, LossCounter, StopReason};
 
 use super::thread_log::ThreadLog;
 use super::{Recorder, children, toggle_signal};
@@ -271,7 +271,7 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     let made = Recorder::create(config, parent);
     match made {
         Ok(recorder) => {
-            recorder.spool.header.count_loss(LossKind::Fault, faults());
+            recorder.spool.header.count_loss(LossCounter::Fault, faults());
             if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
                 recorder.hold();
             }
@@ -348,7 +348,7 @@ pub(crate) fn faults() -> u64 {
 pub(crate) fn count_fault() {
     let recorder = recording().filter(|recorder| recorder.is_own_process());
     if let Some(recorder) = recorder {
-        recorder.spool.header.count_loss(LossKind::Fault, 1);
+        recorder.spool.header.count_loss(LossCounter::Fault, 1);
         recorder.set_epoch_due();
     }
     if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {

@@ -2,7 +2,7 @@
 //! 64-bit digests are: with a million distinct nodes, the odds of one clash are below one in ten
 //! million.
 
-use ggprof_spool::layout::{self, LossKind};
+use ggprof_spool::layout::{self, LossCounter};
 
 use super::Recorder;
 use super::definitions::Definitions;
@@ -127,7 +127,7 @@ impl Numbers {
             return (known, false);
         }
         if self.known.len() >= MOST_ENTRIES {
-            lane.recorder.lose(LossKind::InternerFull, 1);
+            lane.recorder.lose(LossCounter::InternerFull, 1);
             return (layout::NONE, false);
         }
         if self.known.len() == MOST_ENTRIES / 2 {

@@ -37,7 +37,7 @@ mod toggle_signal;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind, NONE, Window};
+use ggprof_spool::layout::{Control, LossCounter, NONE, Window};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::clock;
@@ -155,7 +155,7 @@ impl Recorder {
         let admission = self.admission(ask)?;
         fault_point!();
         let Some(lane) = self.lanes.hold(self, preferred, admission) else {
-            self.lose(LossKind::NoLane, 1);
+            self.lose(LossCounter::NoLane, 1);
             return None;
         };
         fault_point!();
@@ -187,7 +187,7 @@ impl Recorder {
     pub(crate) fn count_child(&self) {
         let header = &self.spool.header;
         if header.control().records(header.window()) {
-            header.count_loss(LossKind::ForkedChild, 1);
+            header.count_loss(LossCounter::ForkedChild, 1);
         }
     }
 
@@ -312,7 +312,7 @@ impl Recorder {
     }
 
     /// Counts what is missing from the recording, except what was not to be recorded.
-    pub(crate) fn lose(&self, kind: LossKind, n: u64) {
+    pub(crate) fn lose(&self, kind: LossCounter, n: u64) {
         if self.gate.misses(&self.spool.header) && !self.fork_mark.is_in_child() {
             self.spool.header.count_loss(kind, n);
         }

@@ -89,7 +89,7 @@ impl Window {
 /// Indices into the header's loss counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum LossKind {
+pub enum LossCounter {
     /// Records not written because there was no block.
     NoBlock = 0,
     /// Graph runs not recorded because every lane was busy.
