@@ -98,7 +98,7 @@ impl Trace {
     /// Takes an event over, which belongs to this run here.
     fn take_over(&mut self, old: &Events, id: EventId, graph_run: Option<GraphRunId>) -> EventId {
         let event = old.get(id);
-        let new = self.events.push(NewEvent { graph_run, ..old.again(id) });
+        let new = self.events.push(NewEvent { graph_run, ..old.again(event) });
         if event.charged_ns != event.duration_ns {
             self.events.set_charge(new, event.charged_ns);
         }

@@ -162,14 +162,32 @@ impl Merged {
                 graph_run: event.graph_run.and_then(run),
                 start_ns,
                 duration_ns,
-                ..from.events.again(event.id)
+                ..from.events.again(event)
             });
             if event.charged_ns != duration_ns {
                 events.set_charge(new, event.charged_ns.min(duration_ns));
             }
         }
+        self.take_work(first, from, maps);
+        self.trace.host_tasks.extend(from.host_tasks.iter().map(|task| HostTask {
+            name: maps.string(task.name),
+            graph_run: task.graph_run.and_then(run),
+            start_ns: maps.ns(task.start_ns),
+            ..*task
+        }));
+        for (of, counts) in from.expert_uses.iter() {
+            let Some(run) = run(of.graph_run) else { continue };
+            let tokens = (of.tokens, of.tokens_read);
+            let counts = counts.iter().copied();
+            self.trace.expert_uses.push(maps.node(of.node), run, of.experts, tokens, counts);
+        }
+    }
+
+    /// What is kept of events beside their columns; the first one has this number here.
+    fn take_work(&mut self, first: u32, from: &Trace, maps: &Maps) {
         let event = |id: EventId| EventId(first + id.0);
-        events.thread_shares.extend(from.events.thread_shares.iter().map(|share| ThreadShare {
+        let shares = &mut self.trace.events.thread_shares;
+        shares.extend(from.events.thread_shares.iter().map(|share| ThreadShare {
             event: event(share.event),
             start_ns: maps.ns(share.start_ns),
             ..*share
@@ -187,18 +205,6 @@ impl Merged {
             target: ends.target.map(|memory| maps.memory(memory)),
             ..*ends
         }));
-        self.trace.host_tasks.extend(from.host_tasks.iter().map(|task| HostTask {
-            name: maps.string(task.name),
-            graph_run: task.graph_run.and_then(run),
-            start_ns: maps.ns(task.start_ns),
-            ..*task
-        }));
-        for (of, counts) in from.expert_uses.iter() {
-            let Some(run) = run(of.graph_run) else { continue };
-            let tokens = (of.tokens, of.tokens_read);
-            let counts = counts.iter().copied();
-            self.trace.expert_uses.push(maps.node(of.node), run, of.experts, tokens, counts);
-        }
     }
 
     fn take_details(&mut self, from: &Trace, maps: &Maps) {

@@ -303,8 +303,7 @@ impl Events {
     }
 
     /// An event as a reader handed it over, for another trace to take.
-    pub fn again(&self, id: EventId) -> NewEvent {
-        let event = self.get(id);
+    pub fn again(&self, event: Event) -> NewEvent {
         NewEvent {
             kind: event.kind,
             node: event.node,
@@ -316,7 +315,7 @@ impl Events {
             duration_ns: event.duration_ns,
             bytes: event.bytes,
             measured: event.measured,
-            threads: self.threads(id),
+            threads: self.threads(event.id),
         }
     }
 
