@@ -50,8 +50,8 @@ pub(crate) struct RealFunction {
 /// All code that reaches the same function: that of one object.
 #[derive(Debug)]
 struct Callers {
-    /// Where a call returns to; for a tail call out of a function that we called, where that function
-    /// is, marked. From the first address, 0 for nobody, to that behind the last.
+    /// The range of return addresses, from the first (0: no range) to the one behind the last. For a tail
+    /// call out of a function that the agent called: the address of that function, marked.
     start: AtomicUsize,
     end: AtomicUsize,
     function: AtomicUsize,

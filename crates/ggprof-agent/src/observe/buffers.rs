@@ -193,7 +193,7 @@ pub(crate) fn describe_all(lane: &HeldLane<'_>) {
     }
 }
 
-/// What devices said of their memory, which is known as long as buffers are.
+/// Does something with what devices said of their memory. It is under the same lock as the buffers.
 pub(super) fn with_told<R>(work: impl FnOnce(&mut Vec<Told>) -> R) -> R {
     work(&mut KNOWN_BUFFERS.lock().told)
 }

@@ -42,7 +42,7 @@ struct Choice {
     tensor: usize,
     data: *const u8,
     token_stride: usize,
-    /// Where its numbers go.
+    /// The first place for its numbers in `Choices::numbers`.
     first: usize,
     is_read: Cell<bool>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Choices {
 }
 
 /// Makes a split's choices known to the hooks on this thread, until this is dropped. A split without any
-/// hides those of a split in the middle of which it is computed.
+/// that is computed in the middle of another one hides the other's.
 #[derive(Debug)]
 pub(super) struct Choosing {
     choices: Option<NonNull<Choices>>,
@@ -108,7 +108,7 @@ impl Drop for Choosing {
     }
 }
 
-/// Where the numbers are to be read; `None` if nothing is to be read.
+/// Plans which numbers to read, and where; `None` if there are none to read.
 fn plan(
     lane: &HeldLane<'_>,
     adopted: &Adopted,

@@ -39,7 +39,7 @@ pub(super) const FORKED: u8 = 5;
 pub(super) const CHILD: u8 = 6;
 pub(super) const LOST: u8 = 7;
 
-/// A single fault may be one odd graph; several are a fault of ours.
+/// A single fault may be due to one unusual graph; several mean that the agent itself is wrong.
 const MOST_FAULTS: u32 = 3;
 
 #[unsafe(link_section = ".data.asleep")]
@@ -124,7 +124,7 @@ pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// If there is no recording yet, there will be none.
+/// Disarms the agent, unless there is a recording already.
 pub(crate) fn give_up() {
     let _alone = MAKING.lock();
     if STATE.load(Ordering::Relaxed) == ARMED {
@@ -137,7 +137,7 @@ pub(crate) fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Whether a graph may go on that was begun before a recording was asked for.
+/// Whether a graph that began before the recording was requested may still be running.
 pub(crate) fn may_be_in_earlier_graph() -> bool {
     let since = UNDER_WAY_NS.load(Ordering::Relaxed);
     since > 0 && clock::nanoseconds(libc::CLOCK_MONOTONIC) - since < LONGEST_GRAPH_NS
@@ -166,8 +166,8 @@ fn config() -> Option<&'static Config> {
     CONFIG.get_or_init(|| ENVIRONMENT.get().and_then(understand)).as_ref()
 }
 
-/// What the recording is for, and the recording; also one that had to stop early, but
-/// never a parent's.
+/// The purpose of this process's recording, and the recording itself; also of one that had to stop early.
+/// `None` in a forked child that has only its parent's.
 pub(crate) fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     let recorder = recorder()?;
     recorder.is_own_process().then_some((&config()?.purpose, recorder))

@@ -91,7 +91,7 @@ impl Drop for TakenLog {
 }
 
 impl ThreadLog {
-    /// Where these are, for `hooks::barrier`.
+    /// Offsets of these fields, which `hooks::barrier` reads and writes.
     pub(crate) const N_THREADS: usize = std::mem::offset_of!(ThreadLog, n_threads);
     pub(crate) const CURRENT: usize = std::mem::offset_of!(ThreadLog, current);
     pub(crate) const REACHED: usize = std::mem::offset_of!(ThreadLog, reached);
@@ -154,7 +154,7 @@ impl ThreadLog {
         self.owner.compare_exchange(0, os_thread, acquire, Relaxed).is_ok()
     }
 
-    /// The run that its thread works for, or worked for until it ended, has not been folded.
+    /// Whether the run that its thread worked for last has still to be folded; the thread may have ended.
     fn awaits_folding(&self) -> bool {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() };
@@ -197,7 +197,7 @@ impl ThreadLog {
         self.next_position.set(position);
     }
 
-    /// Where in the run it works for the tensor stands; `None` for another run.
+    /// The position of the tensor in the run that the thread works for; `None` if it is of another run.
     #[inline(always)]
     pub(crate) fn position_of(&self, tensor: usize) -> Option<u32> {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
