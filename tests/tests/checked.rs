@@ -11,7 +11,7 @@ use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST};
 use ggprof_e2e::source_ggml::{self, Compiler, Kept, SYMBOLIC};
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::within::output_within;
-use ggprof_spool::layout::LossKind;
+use ggprof_spool::layout::LossCounter;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -28,7 +28,7 @@ fn check(program: Option<Command>, wishes: &[(&str, &str)]) {
     let recordings = program.recordings();
     assert!(!recordings.is_empty(), "{what}: {said}");
     for recording in recordings {
-        assert_eq!(recording.header.losses[LossKind::Fault as usize], 0, "{what}: {said}");
+        assert_eq!(recording.header.losses[LossCounter::Fault as usize], 0, "{what}: {said}");
         assert!(recording.completed_runs().count() > 0, "{what}");
     }
 }

@@ -11,7 +11,9 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, NEWEST};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, DeviceWork, LossKind, NO_NODE};
+use ggprof_spool::layout::{
+    self, Covered, CoveredHow, CoveredWhy, DeviceWork, LossCounter, NO_NODE,
+};
 
 /// Kernels of one run of the graph: a product takes two.
 const KERNELS: usize = 9;
@@ -119,7 +121,7 @@ fn work_without_times_is_kept_as_such() {
 fn dropped_records_are_a_loss() {
     let environment = [("FAKE_CUPTI_DROPPED", "5")];
     let Some(recording) = record("full", "direct", &environment) else { return };
-    assert_eq!(recording.header.losses[LossKind::DeviceRecords as usize], 5);
+    assert_eq!(recording.header.losses[LossCounter::DeviceRecords as usize], 5);
 }
 
 #[test]
@@ -303,7 +305,7 @@ fn an_error_from_any_call_harms_nothing() {
         let runs = "direct2 capture replay60 direct2";
         let Some(recording) = record("sample", runs, &environment) else { return };
         assert_eq!(recording.completed_runs().count(), 65, "{call}");
-        assert_eq!(recording.header.losses[LossKind::Fault as usize], 0, "{call}");
+        assert_eq!(recording.header.losses[LossCounter::Fault as usize], 0, "{call}");
     }
 }
 
@@ -315,7 +317,7 @@ fn nobody_who_computes_waits_for_cupti_to_be_loaded() {
     assert_eq!(recording.completed_runs().count(), 4);
     // The run beside it went without.
     check_attribution(&recording, 3);
-    assert_eq!(recording.header.losses[LossKind::Fault as usize], 0);
+    assert_eq!(recording.header.losses[LossCounter::Fault as usize], 0);
 }
 
 /// As many as the agent has lanes.
@@ -330,6 +332,6 @@ fn nobody_waits_for_a_backend_that_was_freed_unseen() {
     program.command.env("GGPROF_CUDA", "sample").env("GGPROF_CUPTI", cupti);
     program.run_well();
     let recording = program.recording();
-    assert!(recording.header.losses[LossKind::NoLane as usize] > 0, "it was seen");
+    assert!(recording.header.losses[LossCounter::NoLane as usize] > 0, "it was seen");
     assert!(recording.completed_runs().count() > 100);
 }

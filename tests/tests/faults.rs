@@ -21,7 +21,7 @@ use ggprof_e2e::rpc::RpcServer;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::within::output_within;
 use ggprof_e2e::{built, debian_sid, source_ggml};
-use ggprof_spool::layout::{LossKind, StopReason};
+use ggprof_spool::layout::{LossCounter, StopReason};
 
 /// Far more than any of the programs needs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -150,7 +150,7 @@ fn check_recording(recording: &Recording, faults: usize, steps: &Steps) -> Resul
     let is_off = header.stop_reason == StopReason::Faults as u64;
     let right = recording.damage.is_empty()
         && header.active == 0
-        && header.losses[LossKind::Fault as usize] == faults as u64
+        && header.losses[LossCounter::Fault as usize] == faults as u64
         && is_off == (faults > 2)
         && (is_off || ended + faults >= steps.ended_runs && whole + faults >= steps.whole_runs);
     right.then_some(()).ok_or_else(|| {

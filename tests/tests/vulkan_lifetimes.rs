@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use ggprof_e2e::ran::Ran;
 use ggprof_e2e::under_agent::UnderAgent;
 use ggprof_e2e::{built, published_ggml};
-use ggprof_spool::layout::LossKind;
+use ggprof_spool::layout::LossCounter;
 
 /// Who stands above and below us in the loader's chain. Mesa's layer, which chooses devices and
 /// is there unless refused, comes before ours. The validation layer comes behind, unless it is
@@ -118,7 +118,7 @@ fn threads_have_instances_of_their_own() {
     let mut checked = UnderAgent::of(program.prepared(Command::new(&program.program), &[]));
     checked.command.env("LD_PRELOAD", built::checked_agent());
     assert_eq!(checked.run_well().stdout, program.alone(&[]).stdout);
-    assert_eq!(checked.recording().header.losses[LossKind::Fault as usize], 0);
+    assert_eq!(checked.recording().header.losses[LossCounter::Fault as usize], 0);
 }
 
 /// Lets the loader find our layer before that of a directory. `exec` keeps the process: the

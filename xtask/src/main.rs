@@ -45,19 +45,15 @@ const TASKS: &[Task] = &[
     Task { name: "test", help: "install what the tests need, and run them all", run: test::run },
     Task {
         name: "lint",
-        help: "check formatting, clippy's opinion, and who imports whom",
+        help: "check formatting, clippy's opinion, who imports whom, and more",
         run: lint::run,
     },
     Task {
         name: "matrix",
-        help: "record every program and build of ggml we know to resist [--pairs N]",
+        help: "record every known program and build of ggml [--pairs N | --changed [WORDS]]",
         run: matrix::run,
     },
-    Task {
-        name: "bench",
-        help: "measure [analysis|viewer|recording] [--reference SCRIPT]",
-        run: bench::run,
-    },
+    Task { name: "bench", help: bench::HELP, run: bench::run },
     Task {
         name: "soak",
         help: "a recorded llama-server under load [--top: watched or not] [--minutes N, default 30]",

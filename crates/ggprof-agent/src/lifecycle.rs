@@ -211,7 +211,7 @@ pub(crate) fn attach(environment: Environment) -> AttachAnswer {
         return Err("an earlier recording of it ended with a fault".into());
     }
     if !current::is_late() && !current::is_inert() {
-        return Err("it is to be recorded already, from its first use of ggml on".into());
+        return Err("it is already set to be recorded once it uses ggml".into());
     }
     devices::understand(&environment)?;
     std::panic::set_hook(Box::new(|_| {}));

@@ -16,20 +16,20 @@ pub(crate) const ATTENTION: &str = "FLASH_ATTN_EXT";
 /// Which positions each graph run computed, as far as that is known.
 #[derive(Debug, Default)]
 pub struct Attended {
-    runs: Vec<Vec<Stretch>>,
+    runs: Vec<Vec<Positions>>,
     /// Whether each node is attention.
     is_attention: Vec<bool>,
 }
 
 /// Tokens of one sequence, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stretch {
+struct Positions {
     /// Position of the first.
     first: u64,
     tokens: u64,
 }
 
-impl Stretch {
+impl Positions {
     /// Pairs of a token and one that it attends to, of which at most so many are kept.
     fn pairs(&self, cells: u64) -> Option<u128> {
         let (first, tokens) = (u128::from(self.first), u128::from(self.tokens));
@@ -67,9 +67,9 @@ impl Attended {
                 sequences.change(change);
             }
             let parts = sequences.take(batch, false).parts;
-            let stretches: Vec<Stretch> = parts
+            let stretches: Vec<Positions> = parts
                 .iter()
-                .map(|part| Stretch { first: part.first, tokens: part.tokens })
+                .map(|part| Positions { first: part.first, tokens: part.tokens })
                 .collect();
             if batch.function == BatchFunction::Decode {
                 share_out(&stretches, &runs_of_it, &queries, &mut runs);
@@ -140,10 +140,10 @@ fn queries_of(signature: &Signature) -> Option<u64> {
 /// Gives each run of a batch its positions. A large prompt is computed in parts, in order; how
 /// several sequences are divided among several runs is not known.
 fn share_out(
-    stretches: &[Stretch],
+    stretches: &[Positions],
     runs_of_it: &[usize],
     queries: &[Option<u64>],
-    runs: &mut [Vec<Stretch>],
+    runs: &mut [Vec<Positions>],
 ) {
     match (stretches, runs_of_it) {
         (stretches, &[run]) => runs[run] = stretches.to_vec(),
@@ -152,7 +152,7 @@ fn share_out(
             for &run in several {
                 // A part that is not known leaves the rest unknown, too.
                 let Some(tokens) = queries[run] else { return };
-                runs[run] = vec![Stretch { first, tokens }];
+                runs[run] = vec![Positions { first, tokens }];
                 first = first.saturating_add(tokens);
             }
         }
@@ -160,7 +160,7 @@ fn share_out(
     }
 }
 
-fn work_of(trace: &Trace, signature: &Signature, stretches: &[Stretch]) -> Option<Work> {
+fn work_of(trace: &Trace, signature: &Signature, stretches: &[Positions]) -> Option<Work> {
     let source = |at: usize| signature.sources.get(at).map(|source| source.tensor);
     let (q, k, v) = (source(0)?, source(1)?, source(2)?);
     let length = |tensor: &Tensor, at: usize| u64::try_from(tensor.ne[at]).ok();
@@ -271,8 +271,8 @@ mod tests {
         for (first, tokens, cells, pairs) in
             [(0, 4, 256, 10), (9, 1, 256, 10), (9, 1, 8, 8), (6, 4, 8, 7 + 8 + 8 + 8)]
         {
-            assert_eq!(Stretch { first, tokens }.pairs(cells), Some(pairs), "{first}+{tokens}");
+            assert_eq!(Positions { first, tokens }.pairs(cells), Some(pairs), "{first}+{tokens}");
         }
-        assert_eq!(Stretch { first: u64::MAX, tokens: 1 }.pairs(7), Some(7));
+        assert_eq!(Positions { first: u64::MAX, tokens: 1 }.pairs(7), Some(7));
     }
 }

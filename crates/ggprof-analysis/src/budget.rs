@@ -28,7 +28,7 @@ mod undivided;
 use crate::layers::{Module, Places};
 use crate::phases::{PhaseKind, Phases};
 pub(crate) use claims::is_of_host;
-use ggprof_trace::{BackendIndex, EventId, Trace};
+use ggprof_trace::{BackendIndex, CopyDirection, EventId, Trace};
 
 /// More different phases than this are summed up by kind.
 const MOST_GROUPS: usize = 8;
@@ -45,7 +45,7 @@ pub enum Spent {
     /// All threads were between two ops of a split.
     Barriers,
     /// A copy under which nothing computed.
-    Copying(Direction),
+    Copying(CopyDirection),
     CompilingPipelines,
     /// Graphs that belong to other phases ran, such as another context's.
     OtherRuns,
@@ -104,28 +104,6 @@ impl Part {
             Module::Recurrent => Self::Recurrent,
             Module::Output => Self::Output,
             Module::Input | Module::Norm | Module::Residual | Module::Other => Self::Rest,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Direction {
-    HostToDevice,
-    DeviceToHost,
-    DeviceToDevice,
-    HostToHost,
-    Unknown,
-}
-
-impl Direction {
-    /// Of a copy, by the name that readers give to its op.
-    pub fn of(op: &str) -> Self {
-        match op {
-            "copy_H2D" => Self::HostToDevice,
-            "copy_D2H" => Self::DeviceToHost,
-            "copy_D2D" => Self::DeviceToDevice,
-            "copy_H2H" => Self::HostToHost,
-            _ => Self::Unknown,
         }
     }
 }

@@ -4,11 +4,12 @@
 use crate::copy_consumers::copy_consumers;
 use crate::estimates::CopyTimes;
 use crate::layers::{Layer, layer_of_name};
-use crate::peaks::{self, Peaks};
+use crate::peaks::{self, LinkDirection, Peaks};
 use crate::phases::{PhaseKind, Phases};
 use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
 use ggprof_trace::{
-    BackendIndex, BufferUsage, Event, EventId, GraphRunId, Measured, MemoryIndex, StringId, Trace,
+    BackendIndex, BufferUsage, CopyDirection, Event, EventId, GraphRunId, Measured, MemoryIndex,
+    StringId, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -28,9 +29,9 @@ pub enum TensorClass {
     Unknown,
 }
 
-/// What memory of the host is to a device that copies from or to it.
+/// What the host's end of a copy is to the device that copies from or to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HostMemory {
+pub enum HostEnd {
     /// The device reaches it by itself.
     Pinned,
     /// It is copied to pinned memory first, by the driver.
@@ -43,8 +44,7 @@ pub enum HostMemory {
 pub struct CopyRow {
     pub phase: Option<PhaseKind>,
     pub class: TensorClass,
-    /// `copy_H2D` and the like.
-    pub direction: StringId,
+    pub direction: CopyDirection,
     pub source_backend: Option<BackendIndex>,
     pub backend: BackendIndex,
     pub source: Option<MemoryIndex>,
@@ -114,9 +114,9 @@ impl CopyRow {
     /// The part of the rate that was measured of the link with pinned memory; `None` for small copies,
     /// which tell of latency only.
     pub fn share_of_link(&self, trace: &Trace, peaks: &Peaks) -> Option<f64> {
-        let direction = match trace.text(self.direction) {
-            "copy_H2D" => peaks::Direction::HostToDevice,
-            "copy_D2H" => peaks::Direction::DeviceToHost,
+        let direction = match self.direction {
+            CopyDirection::HostToDevice => LinkDirection::HostToDevice,
+            CopyDirection::DeviceToHost => LinkDirection::DeviceToHost,
             _ => return None,
         };
         // Only the device's end has a link.
@@ -129,23 +129,23 @@ impl CopyRow {
     }
 
     /// What the host's end is to the device; `None` between devices and within the host.
-    pub fn host_memory(&self, trace: &Trace) -> Option<HostMemory> {
-        let memory = match trace.text(self.direction) {
-            "copy_H2D" => self.source,
-            "copy_D2H" => self.target,
+    pub fn host_memory(&self, trace: &Trace) -> Option<HostEnd> {
+        let memory = match self.direction {
+            CopyDirection::HostToDevice => self.source,
+            CopyDirection::DeviceToHost => self.target,
             _ => return None,
         };
-        Some(memory.map_or(HostMemory::Unknown, |memory| host_memory(trace, memory)))
+        Some(memory.map_or(HostEnd::Unknown, |memory| host_memory(trace, memory)))
     }
 }
 
 /// What memory of the host is to devices.
-pub fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostMemory {
+pub fn host_memory(trace: &Trace, memory: MemoryIndex) -> HostEnd {
     let kind = trace.memory_kind(memory);
     match is_pinned(&kind.type_name) {
-        true => HostMemory::Pinned,
-        false if kind.is_on_host => HostMemory::Pageable,
-        false => HostMemory::Unknown,
+        true => HostEnd::Pinned,
+        false if kind.is_on_host => HostEnd::Pageable,
+        false => HostEnd::Unknown,
     }
 }
 
@@ -203,7 +203,7 @@ pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
 type Key = (
     Option<PhaseKind>,
     TensorClass,
-    StringId,
+    CopyDirection,
     Option<BackendIndex>,
     BackendIndex,
     [Option<MemoryIndex>; 2],
@@ -317,7 +317,7 @@ fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> K
     };
     let ends = trace.ends_of(copy.id);
     let ends = ends.map_or([None; 2], |ends| [ends.source, ends.target]);
-    let direction = trace.signature(copy.node).op;
+    let direction = trace.direction(copy.node);
     (phase, class, direction, copy.source_backend, copy.backend, ends)
 }
 
@@ -393,7 +393,7 @@ mod tests {
                 (row.class, memory, row.bytes, row.timed_ns, row.exposed_ns, row.graph_runs)
             })
             .collect();
-        use HostMemory::*;
+        use HostEnd::*;
         assert_eq!(
             rows,
             [

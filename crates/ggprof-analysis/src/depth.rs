@@ -21,7 +21,7 @@ const MOST_STRETCHES: u64 = 10;
 const LEAST_STRETCH: u64 = 16;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Depth {
+pub struct ByDepth {
     /// Prompts or generation.
     pub kind: PhaseKind,
     /// How many sequences generate at once; one for prompts.
@@ -30,7 +30,7 @@ pub struct Depth {
     pub is_exact: bool,
     /// By depth.
     pub points: Vec<Point>,
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<DepthRange>,
     /// What a token takes more for a thousand more before it, in nanoseconds.
     pub token_slope: Option<f64>,
     /// The same of attention alone.
@@ -58,7 +58,7 @@ pub struct Point {
 
 /// Points of about one depth.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Stretch {
+pub struct DepthRange {
     /// Least and greatest depth of the points.
     pub from: u64,
     pub to: u64,
@@ -88,7 +88,7 @@ pub struct Computed {
 
 /// One entry for prompts and one for each number of sequences that generate, as far as there are any
 /// with attention.
-pub fn depth(trace: &Trace, phases: &Phases) -> Vec<Depth> {
+pub fn depth(trace: &Trace, phases: &Phases) -> Vec<ByDepth> {
     let attended = Attended::of(trace);
     let attention = attention_of_runs(trace);
     let done = done(trace);
@@ -115,7 +115,7 @@ pub fn depth(trace: &Trace, phases: &Phases) -> Vec<Depth> {
             by: found.map_or(Vec::new(), |attention| attention.by.clone()),
         });
     }
-    kinds.into_iter().map(|(of, (is_exact, points))| Depth::of(of, is_exact, points)).collect()
+    kinds.into_iter().map(|(of, (is_exact, points))| ByDepth::of(of, is_exact, points)).collect()
 }
 
 /// The attention of one graph run.
@@ -166,7 +166,7 @@ fn cells_of(trace: &Trace, node: ggprof_trace::NodeId) -> Option<Option<u64>> {
     }
 }
 
-impl Depth {
+impl ByDepth {
     fn of((kind, sequences): (PhaseKind, u64), is_exact: bool, mut points: Vec<Point>) -> Self {
         points.sort_by_key(|point| (point.depth, point.start_ns));
         let (stretches, steps) = (stretches(&points), steps(&points));
@@ -184,13 +184,13 @@ impl Depth {
 }
 
 /// Neighbouring depths together, in stretches of one power of two.
-fn stretches(points: &[Point]) -> Vec<Stretch> {
+fn stretches(points: &[Point]) -> Vec<DepthRange> {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
     let width = (last.depth - first.depth) / MOST_STRETCHES;
     let width = width.next_power_of_two().max(LEAST_STRETCH);
     points
         .chunk_by(|one, other| one.depth / width == other.depth / width)
-        .map(|points| Stretch {
+        .map(|points| DepthRange {
             from: points[0].depth,
             to: points[points.len() - 1].depth,
             runs: points.len() as u64,
@@ -210,9 +210,9 @@ fn median(values: impl Iterator<Item = u64>) -> Option<u64> {
 /// do not matter. A step is no slope, so both lie on the same side of it. `None` if there are fewer
 /// than three such slopes.
 fn slope(
-    stretches: &[Stretch],
+    stretches: &[DepthRange],
     steps: &[DepthStep],
-    time: impl Fn(&Stretch) -> Option<u64>,
+    time: impl Fn(&DepthRange) -> Option<u64>,
 ) -> Option<f64> {
     let steps_before = |depth: u64| steps.iter().filter(|step| step.depth <= depth).count();
     let known: Vec<(f64, f64, usize)> = stretches
@@ -287,7 +287,7 @@ mod tests {
         positions: impl Iterator<Item = u64>,
         time: impl Fn(u64) -> u64,
         kernel: impl Fn(u64) -> &'static str,
-    ) -> Vec<Depth> {
+    ) -> Vec<ByDepth> {
         let mut text = "backend 0 GPU gpu\n".to_owned();
         for (run, position) in positions.enumerate() {
             let start = run as u64 * 1_000_000;

@@ -37,9 +37,9 @@ use scene::Scene;
 use std::cmp::Reverse;
 
 pub use bubbles::{Bubbles, BusyDevice};
-pub use copied::CopyRow;
+pub use copied::CopiedGroup;
 pub use copied_weights::CopiedWeights;
-pub use depth::{Depth, DepthPoint};
+pub use depth::{DepthPoint, GrowingAttention};
 pub use draft::Draft;
 pub use exposed_copies::ExposedCopies;
 pub use first_use::FirstUse;
@@ -93,7 +93,7 @@ pub enum What {
     SmallKernels(SmallKernels),
     GraphsOff(GraphsOff),
     PromptAgain(PromptAgain),
-    Depth(Depth),
+    Depth(GrowingAttention),
     Draft(Draft),
     SlowClock(SlowClock),
     FirstUse(FirstUse),

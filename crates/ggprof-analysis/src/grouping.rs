@@ -120,10 +120,9 @@ pub(crate) fn shape_representatives(trace: &Trace) -> Vec<SignatureId> {
     let mut first: HashMap<Shapes<'_>, SignatureId> = HashMap::new();
     let mut representatives = Vec::with_capacity(trace.nodes.signature_count());
     for (id, signature) in trace.nodes.signatures() {
-        let name = trace.text(signature.op);
         // A copy's extra names its tensor, which says nothing about its shape.
         let fusion = signature.extra.map(|extra| trace.text(extra));
-        let fusion = fusion.filter(|_| !name.starts_with("copy_"));
+        let fusion = fusion.filter(|_| signature.copied.is_none());
         let sources = signature.sources.iter().map(|source| source.tensor).collect();
         let key = (signature.op, signature.sub_op_name, fusion, signature.output, sources);
         representatives.push(*first.entry(key).or_insert(id));

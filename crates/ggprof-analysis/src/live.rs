@@ -31,12 +31,12 @@ const OVER_AFTER_NS: u64 = 2 * SECOND_NS;
 #[derive(Debug, Default)]
 pub struct Watch {
     sequences: Sequences,
-    open: HashMap<u32, Step>,
+    open: HashMap<u32, LiveStep>,
     /// Contexts that were seen.
     contexts: Vec<u32>,
     /// By context: a step that may turn out to be a trial, because trials alone came before it, and when
     /// it ended. `None` once there were others.
-    first: HashMap<u32, Option<(Step, u64)>>,
+    first: HashMap<u32, Option<(LiveStep, u64)>>,
     /// Kinds of batches whose ops may still come.
     kinds: HashMap<u32, StepKind>,
     /// Whether the last op of a batch so far is an embedding.
@@ -45,9 +45,9 @@ pub struct Watch {
     drafts: Evidence,
     /// A step that has ended, and when; the smaller model may read its batch next, before the program
     /// goes on.
-    unread: Option<(Step, u64)>,
+    unread: Option<(LiveStep, u64)>,
     /// By the call that reads it.
-    being_read: HashMap<u32, Step>,
+    being_read: HashMap<u32, LiveStep>,
     requests: HashMap<u32, Request>,
     /// Of each sequence of a context.
     request_of: HashMap<(u32, i32), u32>,
@@ -66,7 +66,7 @@ pub struct Watch {
 }
 
 #[derive(Debug, Clone)]
-struct Step {
+struct LiveStep {
     context: u32,
     start_ns: u64,
     tokens: u64,
@@ -369,7 +369,7 @@ impl Watch {
         self.kinds.insert(batch.call, kind);
         // A context computes one batch at a time: of an older one the end was not seen.
         self.open.retain(|_, step| step.context != batch.context);
-        let step = Step {
+        let step = LiveStep {
             context: batch.context,
             start_ns: batch.start_ns,
             tokens,
@@ -472,7 +472,7 @@ impl Watch {
         self.account(step, end_ns)
     }
 
-    fn account(&mut self, step: Step, end_ns: u64) -> u64 {
+    fn account(&mut self, step: LiveStep, end_ns: u64) -> u64 {
         let mut longest_ns = 0;
         for part in step.parts.iter().filter(|part| part.outputs > 0 && step.gives_tokens) {
             let Some(request) = self.requests.get_mut(&part.request) else { continue };
@@ -493,7 +493,7 @@ impl Watch {
                 request.last_ns = end_ns;
             }
         }
-        let Step { start_ns, prompt, generated, .. } = step;
+        let LiveStep { start_ns, prompt, generated, .. } = step;
         self.counters.prompt_tokens += prompt;
         self.counters.generated_tokens += generated;
         self.done.push_back(Done { start_ns, end_ns, prompt, generated });

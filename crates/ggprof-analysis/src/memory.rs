@@ -28,7 +28,7 @@ pub struct DeviceMemory {
     pub device: String,
     pub amount: Amount,
     /// How much there was from each of these moments on.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Level>,
 }
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct MemoryUse {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
+pub struct Level {
     pub ns: u64,
     pub bytes: u128,
 }
@@ -52,7 +52,7 @@ pub struct Amount {
     pub buffers: u64,
     /// When the last event ended: at the very end programs free everything.
     pub at_end: u128,
-    pub peak: Step,
+    pub peak: Level,
 }
 
 /// What is left of a device's memory, and all that it has.
@@ -129,29 +129,29 @@ fn grouped<'b, K: Ord>(
     groups.into_iter().collect()
 }
 
-fn amount(buffers: &[&Buffer], steps: &[Step], end_ns: u64) -> Amount {
+fn amount(buffers: &[&Buffer], steps: &[Level], end_ns: u64) -> Amount {
     let living = buffers.iter().filter(|buffer| buffer.lives_at(end_ns));
     // The first of several: a peak is reached once.
     let highest = steps.iter().rev().max_by_key(|step| step.bytes);
     Amount {
         buffers: buffers.len() as u64,
         at_end: living.map(|buffer| u128::from(buffer.bytes)).sum(),
-        peak: highest.copied().unwrap_or(Step { ns: 0, bytes: 0 }),
+        peak: highest.copied().unwrap_or(Level { ns: 0, bytes: 0 }),
     }
 }
 
 /// One step for each moment at which something changes.
-fn steps(buffers: &[&Buffer]) -> Vec<Step> {
+fn steps(buffers: &[&Buffer]) -> Vec<Level> {
     let births = buffers.iter().map(|buffer| (buffer.born_ns, i128::from(buffer.bytes)));
     let died = |buffer: &&Buffer| Some((buffer.died_ns?, -i128::from(buffer.bytes)));
     let mut changes: Vec<(u64, i128)> = births.chain(buffers.iter().filter_map(died)).collect();
     changes.sort_unstable();
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<Level> = Vec::new();
     let mut bytes: i128 = 0;
     for (ns, change) in changes {
         bytes += change;
         // Never below zero once all changes of a moment are in.
-        let step = Step { ns, bytes: bytes.max(0) as u128 };
+        let step = Level { ns, bytes: bytes.max(0) as u128 };
         match steps.last_mut() {
             Some(last) if last.ns == ns => *last = step,
             _ => steps.push(step),
@@ -213,7 +213,7 @@ mod tests {
         ];
         let memory = memory(&trace);
         let uses: Vec<_> = memory.uses.iter().map(|one| (one.purpose, one.amount)).collect();
-        let of = |buffers, at_end, ns, bytes| Amount { buffers, at_end, peak: Step { ns, bytes } };
+        let of = |buffers, at_end, ns, bytes| Amount { buffers, at_end, peak: Level { ns, bytes } };
         assert_eq!(
             uses,
             [

@@ -90,14 +90,14 @@ pub enum DeviceApi {
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CopyRate {
-    pub direction: Direction,
+    pub direction: LinkDirection,
     pub memory: HostMemory,
     pub bytes_per_s: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Direction {
+pub enum LinkDirection {
     HostToDevice,
     DeviceToHost,
 }
@@ -185,7 +185,7 @@ impl CpuPeaks {
 }
 
 impl DevicePeaks {
-    pub fn copy_rate(&self, direction: Direction, memory: HostMemory) -> Option<f64> {
+    pub fn copy_rate(&self, direction: LinkDirection, memory: HostMemory) -> Option<f64> {
         let is_it = |rate: &&CopyRate| rate.direction == direction && rate.memory == memory;
         self.copies.iter().find(is_it).map(|rate| rate.bytes_per_s)
     }

@@ -12,6 +12,9 @@ use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
 /// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
 const LEAST_SHARE: f64 = 0.01;
 
+/// Sums over shapes may come out this much faster than the fastest shape.
+const ROUNDING: f64 = 1e-9;
+
 /// What a roof was taken from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
@@ -62,6 +65,8 @@ impl Roofs {
 impl BackendRoof {
     /// The part of the time that the work had to take at least; `None` for copies, and where the work or
     /// the roof is not known. Reading and computing may happen at the same time, so the longer of the two counts.
+    /// What is faster than the best that was seen took too little time to count there: that best is no limit
+    /// of it, so `None` too.
     pub fn share(&self, trace: &Trace, totals: &Totals) -> Option<f64> {
         let longest = trace.event(totals.longest);
         if longest.kind != EventKind::Op {
@@ -71,7 +76,8 @@ impl BackendRoof {
         let memory = Some(totals.gigabytes_per_second()? * 1e9 / self.bytes_per_s?);
         let compute = totals.gigaflops_per_second().zip(ops_per_s);
         let compute = compute.map(|(rate, most)| rate * 1e9 / most);
-        memory.into_iter().chain(compute).reduce(f64::max)
+        let share = memory.into_iter().chain(compute).reduce(f64::max)?;
+        (self.basis == Basis::Measured || share <= 1.0 + ROUNDING).then_some(share)
     }
 
     /// What work takes at least; `None` where the work or the roof is not known.
@@ -177,6 +183,24 @@ mod tests {
     fn without_peaks_the_best_seen_counts() {
         let best = |name: &str| (name.to_owned(), Basis::BestSeen, Some(1.0));
         assert_eq!(shares(None), [best("CPU MUL_MAT"), best("CUDA0 MUL_MAT"), best("CPU ADD")]);
+    }
+
+    /// A hundredth of the time is the least that counts: the addition takes less, and its memory is in a
+    /// cache.
+    #[test]
+    fn what_is_faster_than_the_best_that_counts_has_no_share_of_it() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             op CPU MUL_MAT 0..5600 a f32[2,1] <- f32[4,2] f32[4,1]
+             op CPU ADD 6000..6001 x f32[1024] <- f32[1024] f32[1024]",
+        );
+        let sums = node_sums(&trace);
+        let roofs = roofs(&trace, &sums, None);
+        let shares: Vec<_> = by_op(&trace, &sums)
+            .iter()
+            .map(|row| roofs.of(row.backend).share(&trace, &row.totals))
+            .collect();
+        assert_eq!(shares, [Some(1.0), None]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub fn wall(trace: &Trace) -> Wall {
     let wall_ns = end_ns - start_ns - within(&gaps.common, start_ns, end_ns);
     let copies = CopyTimes::of(trace);
     let mut backends = counts(trace, &copies);
-    let mut active = Covered::default();
+    let mut active = Occupied::default();
     by_start(trace, &copies, |stretch, times| {
         let own = gaps.of_backend(trace, stretch.backend);
         let together = Together::new(times, own);
@@ -155,7 +155,7 @@ fn waited_ns(trace: &Trace, span: Range<u64>, gaps: &[Gap]) -> u64 {
     });
     let mut times: Vec<(u64, u64)> = times.collect();
     times.sort_unstable();
-    let mut waited = Covered::default();
+    let mut waited = Occupied::default();
     times.into_iter().for_each(|(start_ns, end_ns)| waited.add_one(start_ns, end_ns, gaps));
     waited.total_ns
 }
@@ -172,8 +172,8 @@ struct Counted {
     estimated_ns: f64,
     untimed: u64,
     /// By ops, and by ops or copies.
-    busy: Covered,
-    occupied: Covered,
+    busy: Occupied,
+    occupied: Occupied,
 }
 
 #[derive(Default)]
@@ -245,7 +245,7 @@ impl Counted {
 
 /// Time that intervals cover together, which come by their starts.
 #[derive(Default)]
-struct Covered {
+struct Occupied {
     until_ns: u64,
     /// Without what lies in gaps, which are no part of the wall time.
     total_ns: u64,
@@ -254,18 +254,18 @@ struct Covered {
 /// Intervals by their starts, and what they cover.
 struct Together<'t> {
     times: &'t [(u64, u64)],
-    covered: Covered,
+    covered: Occupied,
 }
 
 impl<'t> Together<'t> {
     fn new(times: &'t [(u64, u64)], gaps: &[Gap]) -> Self {
-        let mut covered = Covered::default();
+        let mut covered = Occupied::default();
         times.iter().for_each(|&(start_ns, end_ns)| covered.add_one(start_ns, end_ns, gaps));
         Self { times, covered }
     }
 }
 
-impl Covered {
+impl Occupied {
     fn add(&mut self, together: &Together<'_>, gaps: &[Gap]) {
         let Together { times, covered } = together;
         match times.first() {

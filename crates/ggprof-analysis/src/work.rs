@@ -32,8 +32,7 @@ pub fn work_of(trace: &Trace, signature: &Signature) -> Work {
     }
     let name = trace.text(signature.op);
     // The name of a fusion without its members does not tell what they read and write.
-    let is_copy = name.starts_with("copy_");
-    if signature.extra.is_some() && !is_copy {
+    if signature.extra.is_some() && signature.copied.is_none() {
         return Work::default();
     }
     work_of_op(&Op { name, signature, types: &trace.types, reads: None })

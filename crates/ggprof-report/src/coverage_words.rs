@@ -1,7 +1,7 @@
 //! Coverage in words.
 
 use ggprof_trace::model::how_key;
-use ggprof_trace::{Coverage, CoveredHow, CoveredWhy};
+use ggprof_trace::{Coverage, Covered, CoveredHow, CoveredWhy};
 
 pub(crate) use ggprof_trace::model::what_key as what;
 
@@ -10,6 +10,18 @@ pub(crate) fn how(how: CoveredHow) -> &'static str {
         CoveredHow::Not => "not seen",
         CoveredHow::Asked => "ggml was asked",
         other => how_key(other),
+    }
+}
+
+/// Whose clock the times come from.
+pub(crate) fn clock(part: &Coverage) -> &'static str {
+    match (part.what, part.how) {
+        (Covered::Layout, _) => "",
+        (_, CoveredHow::DeviceTimestamps | CoveredHow::ActivityRecords) => "the device",
+        (_, CoveredHow::Serialized) => "the host, one op at a time",
+        (_, CoveredHow::AbortCallback) => "the host, first thread",
+        (Covered::Ops, _) => "the host, every thread",
+        _ => "the host",
     }
 }
 

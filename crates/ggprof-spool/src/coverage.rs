@@ -147,6 +147,11 @@ impl CoveredHow {
     pub fn is_hook_on_ops(self) -> bool {
         matches!(self, Self::GotSlot | Self::InlineHook | Self::AbortCallback)
     }
+
+    /// Whether ops that are seen in this way are all seen. Those of devices may be seen now and then only.
+    pub fn sees_every_op(self) -> bool {
+        !matches!(self, Self::Not | Self::DeviceTimestamps | Self::ActivityRecords)
+    }
 }
 
 impl Coverage {

@@ -77,7 +77,7 @@ pub struct Header {
     pub window: layout::Window,
     /// Threads that are writing, or were when the process ended.
     pub active: u64,
-    /// Indexed by [`layout::LossKind`].
+    /// Indexed by [`layout::LossCounter`].
     pub losses: [u64; layout::header::LOSS_KINDS],
     pub command: String,
     pub cpu_name: String,

@@ -179,7 +179,7 @@ impl HeaderPage {
         header
     }
 
-    pub fn count_loss(&self, kind: layout::LossKind, n: u64) {
+    pub fn count_loss(&self, kind: layout::LossCounter, n: u64) {
         self.word(layout::header::LOSSES + 8 * kind as usize).fetch_add(n, Ordering::Relaxed);
     }
 

@@ -20,14 +20,4 @@ pub mod text_fixture;
 pub use divisor::Divisor;
 pub use done::done;
 pub use merge::{CannotMerge, merge};
-pub use model::shape_text;
-pub use model::{
-    Answer, Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, Buffer,
-    BufferUsage, ContextChange, ContextChangeKind, CopyEnds, Coverage, Covered, CoveredHow,
-    CoveredWhy, DayClock, DeviceType, DeviceWork, Dropped, Event, EventId, EventKind, Events,
-    ExpertUse, ExpertUses, Extent, FreeMemory, Gap, Ggml, GraphCall, GraphRun, GraphRunId,
-    HostTask, Loss, LossKind, Measured, Member, MemoryIndex, MemoryKind, NewEvent, Node, NodeId,
-    Origin, Placement, Process, ProcessClock, ProcessIndex, Provenance, Quantity, RemoteLink,
-    RemoteRun, Sensor, Shape, Signature, SignatureId, Source, Stopped, Stretch, StringId, TaskKind,
-    Tensor, ThreadFold, ThreadShare, Trace, Transfer, TypeInfo, TypeTable, WorkKind, WorkOrigin,
-};
+pub use model::*;

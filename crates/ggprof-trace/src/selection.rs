@@ -98,19 +98,7 @@ impl Trace {
     /// Takes an event over, which belongs to this run here.
     fn take_over(&mut self, old: &Events, id: EventId, graph_run: Option<GraphRunId>) -> EventId {
         let event = old.get(id);
-        let new = self.events.push(NewEvent {
-            kind: event.kind,
-            node: event.node,
-            backend: event.backend,
-            source_backend: event.source_backend,
-            split: event.split,
-            graph_run,
-            start_ns: event.start_ns,
-            duration_ns: event.duration_ns,
-            bytes: event.bytes,
-            measured: event.measured,
-            threads: old.threads(id),
-        });
+        let new = self.events.push(NewEvent { graph_run, ..old.again(event) });
         if event.charged_ns != event.duration_ns {
             self.events.set_charge(new, event.charged_ns);
         }

@@ -35,9 +35,9 @@ mod memory;
 use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
-    ContextChangeKind, DeviceType, DeviceWork, EventId, EventKind, GraphRun, GraphRunId, HostTask,
-    Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind, Tensor, ThreadFold,
-    Trace, WorkKind, WorkOrigin,
+    ContextChangeKind, CopyDirection, DeviceType, DeviceWork, EventId, EventKind, GraphRun,
+    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind,
+    Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
 };
 use std::str::FromStr;
 
@@ -234,6 +234,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let mut bytes = 0;
     let (mut split, mut run, mut measured, mut threads) = (0, None, Measured::Unknown, None);
     let mut signature = Signature::of_op(trace.strings.intern(&name));
+    signature.copied = CopyDirection::of_op_name(&name);
     let mut sources: Option<Vec<Source>> = None;
     for word in &words[4..] {
         match word.split_once('=') {
@@ -265,10 +266,6 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
     let node = if fused.is_empty() { node } else { fusion(node, fused, trace) };
     let duration_ns = end_ns.checked_sub(start_ns).expect("an end after the start");
     trace.events.push(NewEvent {
-        kind,
-        node,
-        backend,
-        source_backend: None,
         split,
         graph_run: run,
         start_ns,
@@ -276,6 +273,7 @@ fn event(words: &[&str], fused: &[&Vec<&str>], trace: &mut Trace) {
         bytes,
         measured,
         threads,
+        ..NewEvent::of(kind, node, backend)
     });
 }
 

@@ -74,23 +74,34 @@ impl Layer {
                 return Err("no memory for the weights".to_owned());
             }
             (ggml.ggml_backend_buffer_set_usage)(buffer, USAGE_WEIGHTS);
-            for tensor in layer.all() {
-                let bytes = (ggml.ggml_nbytes)(tensor);
-                let is_vector = tensor == layer.attention_norm || tensor == layer.ffn_norm;
-                let values = match (arguments.result, is_vector) {
-                    (false, _) => vec![0; bytes],
-                    (true, true) => ones(bytes),
-                    (true, false) => small_numbers(bytes),
-                };
-                let data = values.as_ptr().cast_mut().cast();
+            layer.fill(ggml, arguments, backend);
+            Ok(layer)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Its tensors must be in memory of this backend.
+    unsafe fn fill(&self, ggml: &Ggml, arguments: &Arguments, backend: Pointer) {
+        for tensor in self.all() {
+            // SAFETY: a live tensor.
+            let bytes = unsafe { (ggml.ggml_nbytes)(tensor) };
+            let is_vector = tensor == self.attention_norm || tensor == self.ffn_norm;
+            let values = match (arguments.result, is_vector) {
+                (false, _) => vec![0; bytes],
+                (true, true) => ones(bytes),
+                (true, false) => small_numbers(bytes),
+            };
+            let data = values.as_ptr().cast_mut().cast();
+            // SAFETY: as many bytes as the tensor has, which are there until ggml has read them.
+            unsafe {
                 if arguments.upload {
-                    (ggml.ggml_backend_tensor_set_async)(backend, tensor, data, 0, values.len());
+                    (ggml.ggml_backend_tensor_set_async)(backend, tensor, data, 0, bytes);
                     (ggml.ggml_backend_synchronize)(backend);
                 } else {
-                    (ggml.ggml_backend_tensor_set)(tensor, data, 0, values.len());
+                    (ggml.ggml_backend_tensor_set)(tensor, data, 0, bytes);
                 }
             }
-            Ok(layer)
         }
     }
 

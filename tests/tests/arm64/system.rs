@@ -5,7 +5,7 @@ use ggprof_e2e::arm64_system::{Ended, Pages, System};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::published_ggml::{BEFORE_ANNOUNCED_OPS, NEWEST};
 use ggprof_e2e::recording::Recording;
-use ggprof_spool::layout::{ClockKind, CoveredHow, LossKind};
+use ggprof_spool::layout::{ClockKind, CoveredHow, LossCounter};
 
 use crate::{check_every_node, check_order, seen};
 
@@ -118,7 +118,7 @@ fn check_hazard(recordings: &[Recording], runs: &[usize], lost: u64, source: &st
     let mut found: Vec<usize> = recordings.iter().map(|it| it.completed_runs().count()).collect();
     found.sort_unstable();
     assert_eq!(found, runs, "{source}");
-    let children = LossKind::ForkedChild as usize;
+    let children = LossCounter::ForkedChild as usize;
     assert_eq!(
         recordings.iter().map(|it| it.header.losses[children]).sum::<u64>(),
         lost,

@@ -15,7 +15,7 @@ use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::{built, debian_sid, published_ggml, source_ggml};
-use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, LossKind};
+use ggprof_spool::layout::{Covered, CoveredHow, CoveredWhy, LossCounter};
 use tempfile::TempDir;
 
 /// `ggprof attach` to a process, with these options.
@@ -306,7 +306,7 @@ fn every_step_of_an_attach_may_fail() {
         if file.exists() {
             let recording = Recording::read(&file);
             assert_eq!(
-                recording.header.losses[LossKind::Fault as usize],
+                recording.header.losses[LossCounter::Fault as usize],
                 1,
                 "step {number}: {said}"
             );

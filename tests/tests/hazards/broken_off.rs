@@ -72,9 +72,9 @@ fn the_programs_own_abort_callback_counts() {
         let by_ticks = recording.coverage.iter().any(|covered| {
             covered.what == Covered::Ops as u16 && covered.how == CoveredHow::AbortCallback as u8
         });
-        let lost = |kind: LossKind| recording.header.losses[kind as usize];
-        assert_eq!(lost(LossKind::UnclearTicks) > 0, by_ticks, "{version}");
-        assert_eq!(lost(LossKind::OpOutsideRun), 0, "{version}");
+        let lost = |kind: LossCounter| recording.header.losses[kind as usize];
+        assert_eq!(lost(LossCounter::UnclearTicks) > 0, by_ticks, "{version}");
+        assert_eq!(lost(LossCounter::OpOutsideRun), 0, "{version}");
     }
 }
 

@@ -5,7 +5,8 @@ use super::*;
 /// The graph runs of each recording, the fewest first, and how many children are missing in all.
 fn runs_and_lost_children(program: &UnderAgent) -> (Vec<usize>, u64) {
     let recordings = program.recordings();
-    let lost = recordings.iter().map(|it| it.header.losses[LossKind::ForkedChild as usize]).sum();
+    let lost =
+        recordings.iter().map(|it| it.header.losses[LossCounter::ForkedChild as usize]).sum();
     assert_eq!(recordings.iter().map(Recording::lost).sum::<u64>(), lost);
     let mut counts: Vec<usize> = recordings.iter().map(completed).collect();
     counts.sort_unstable();
@@ -62,7 +63,7 @@ fn a_child_forked_while_the_loader_is_at_work_is_left_alone() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "child exit 17\n");
     let recording = program.recording();
     assert_eq!(completed(&recording), 5);
-    assert_eq!(recording.header.losses[LossKind::ForkedChild as usize], 1);
+    assert_eq!(recording.header.losses[LossCounter::ForkedChild as usize], 1);
 }
 
 /// Nobody lets go of the agent's locks in the child that another thread held when it was forked.

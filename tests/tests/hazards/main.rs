@@ -12,7 +12,7 @@ use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST, VERSIONS};
 use ggprof_e2e::recording::Recording;
 use ggprof_e2e::under_agent::UnderAgent;
-use ggprof_spool::layout::{Covered, CoveredHow, LossKind, StopReason};
+use ggprof_spool::layout::{Covered, CoveredHow, LossCounter, StopReason};
 
 /// A host program on the newest libraries, ready to run.
 fn host(source: &str) -> Option<UnderAgent> {
@@ -97,7 +97,7 @@ fn a_graph_computed_inside_an_op_is_part_of_the_op() {
         assert!(recording.splits.values().all(|split| split.end.as_ref().is_some_and(|end| {
             usize::from(end.threads) <= threads.parse().expect("a number")
         })));
-        let lost = recording.header.losses[LossKind::OpOutsideRun as usize];
+        let lost = recording.header.losses[LossCounter::OpOutsideRun as usize];
         assert_eq!((lost, recording.lost()), (60, 60), "{threads}");
     }
 }

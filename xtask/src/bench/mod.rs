@@ -19,8 +19,9 @@ mod viewer;
 use anyhow::bail;
 use std::path::Path;
 
-const USAGE: &str = "cargo xtask bench [analysis|reading|snapshot|index|tables|viewer|recording|batches|threads|asleep|peaks] [--more] \
-[--reference SCRIPT], SCRIPT being ggml's profiler.py; --more: also read 30 million ops";
+/// What it takes, and what that does.
+pub(crate) const HELP: &str = "measure [analysis|reading|snapshot|index|tables|viewer|recording|batches|threads|asleep|\
+peaks] [--more: also read 30 million ops] [--reference SCRIPT: ggml's profiler.py]";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (parts, reference) = match arguments {
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let part = match parts {
         [] => "all",
         [part] => part.as_str(),
-        _ => bail!(USAGE),
+        _ => bail!("cargo xtask bench: {HELP}"),
     };
     match part {
         "analysis" => analysis::run(reference),
@@ -64,6 +65,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             asleep::run()?;
             peaks::run()
         }
-        _ => bail!(USAGE),
+        _ => bail!("cargo xtask bench: {HELP}"),
     }
 }

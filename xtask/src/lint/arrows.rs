@@ -95,7 +95,53 @@ fn of_module(source: &Source) -> Vec<String> {
             (_, None) => Some(format!("{place}: {module} has no place in the order of {TABLES}")),
         }
     };
-    imports.filter_map(complain).collect()
+    let hidden = hidden_imports(&code, depth(source.in_agent())).into_iter().map(|(at, form)| {
+        let place = format!("{}:{}", source.path, line_of(&code, at));
+        format!("{place}: `{form}` hides which modules are imported: name them from `crate::` on")
+    });
+    imports.filter_map(complain).chain(hidden).collect()
+}
+
+/// Ways to write an import that would hide it from this check: a second name for the crate's root,
+/// everything of it at once, files of other modules.
+const HIDING: &[&str] = &[
+    "crate as ",
+    "super as ",
+    "self as ",
+    "{super::",
+    ", super::",
+    "extern crate",
+    "ggprof_agent::",
+    "#[path",
+    "include!",
+    "crate::*",
+    "crate::{*",
+];
+
+/// Where the code has one of them.
+fn hidden_imports(code: &str, depth: usize) -> Vec<(usize, &str)> {
+    let forms = HIDING.iter().flat_map(|form| code.match_indices(form));
+    forms.chain(globs_of_the_root(code, depth)).collect()
+}
+
+/// Each `super::*` that leads to the root. A module inside of a file is one further away from it;
+/// there it is how tests import what they test.
+fn globs_of_the_root(code: &str, depth: usize) -> Vec<(usize, &str)> {
+    let is_of_path = |letter: char| is_of_name(letter) || letter == ':';
+    let globs = code.match_indices("super::*").filter_map(|(at, _)| {
+        let start = code[..at].rfind(|letter| !is_of_path(letter)).map_or(0, |before| before + 1);
+        let way = &code[start..at + "super::*".len()];
+        let ups = way.matches("super::").count();
+        (ups >= depth + usize::from(is_in_inner_module(code, at))).then_some((at, way))
+    });
+    globs.collect()
+}
+
+/// By the last line before it that begins an item of the file; formatted code indents what is inside.
+fn is_in_inner_module(code: &str, at: usize) -> bool {
+    let begins = |line: &&str| line.starts_with(|letter: char| letter.is_alphabetic());
+    let item = code[..at].lines().rfind(begins).unwrap_or_default();
+    item.split(' ').any(|word| word == "mod") && !item.ends_with(';')
 }
 
 /// The modules at the crate's root that the code names, each with where it does.
@@ -270,6 +316,32 @@ mod tests {
         assert_eq!(module("devices/cuda/work.rs", "use super::super::super::lifecycle;").len(), 1);
         assert_eq!(module("devices/cuda/work.rs", "use super::super::hooks;"), [""; 0]);
         assert_eq!(module("observe/run.rs", "use super::devices;\nuse super::*;"), [""; 0]);
+    }
+
+    #[test]
+    fn ways_to_hide_an_import_are_told() {
+        for text in [
+            "use crate as root;\nuse root::observe::run;",
+            "use super::{self as root};\nuse root::observe::run;",
+            "use super::{super::observe};",
+            "use super::{clock, super::observe};",
+            "use super::super as root;",
+            "use crate::*;\nfn a() {\n    observe::x();\n}",
+            "use crate::{*};",
+            "extern crate self as agent;\nuse agent::observe;",
+            "use ::ggprof_agent::observe;",
+            "#[path = \"../observe/run.rs\"]\nmod run;",
+            "use super::super::*;",
+            "fn a() {\n    use super::super::*;\n    observe::x();\n}",
+            "#[cfg(test)]\nmod tests {\n    use super::super::super::*;\n}",
+            "fn a() {\n    b('\"');\n    let _ = (\"//\", crate::observe::x());\n}",
+        ] {
+            assert!(!module("recorder/lane.rs", text).is_empty(), "{text}");
+        }
+        assert_eq!(module("lock.rs", "use super::*;").len(), 1);
+        let test = "#[cfg(test)]\nmod tests {\n    use super::*;\n}";
+        assert_eq!(module("lock.rs", test), [""; 0]);
+        assert_eq!(module("recorder/mod.rs", test), [""; 0]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod arrows;
 mod dependencies;
 mod elsewhere;
 mod map;
+mod oldest;
 mod rules;
 mod source;
 mod words;
@@ -32,6 +33,7 @@ pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
     dependencies::ask_cargo_deny()?;
     shell::cargo(&["fmt", "--all", "--check"])?;
     shell::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
+    oldest::check(&root)?;
     elsewhere::check()?;
     let mut doc = shell::cargo_command(&["doc", "--workspace", "--no-deps"]);
     shell::run(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "--deny warnings"))

@@ -1,5 +1,6 @@
-//! A third device API, for tests: only this file and the list of APIs know it, and everything that
-//! the agent asks of any API reaches it.
+//! A third device API, for tests: only this file and the list of APIs know it. The tests show that its
+//! settings, its splits, its locks and what concerns all APIs reach it without a change elsewhere. Calls of
+//! a device's driver are hooked in the tests of the real ones only.
 
 use std::cell::RefCell;
 
@@ -8,7 +9,6 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::adopted::Adopted;
 use crate::observe::device_api::DeviceApi;
 use crate::observe::this_thread::ThisThread;
-use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::lane::HeldLane;
 
 thread_local! {
@@ -36,10 +36,6 @@ impl DeviceApi for FakeApi {
 
     fn understand(&self, environment: &Environment) -> Result<(), String> {
         environment.word("GGPROF_FAKE", &[("on", ()), ("off", ())])
-    }
-
-    fn hook_calls(&self, library: &LoadedObject) -> bool {
-        library.name.to_bytes().ends_with(b"libfake.so")
     }
 
     fn begin_split(

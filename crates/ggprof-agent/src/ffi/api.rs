@@ -144,8 +144,8 @@ functions! {
     }
 }
 
-/// An object's functions by name, even if it hides them; or, if it does not, also
-/// those of what it links to.
+/// The functions of one ggml, by name: from the symbol table of an object that hides them, or else those
+/// that the object and its dependencies export.
 pub(crate) struct Symbols {
     scope: Scope,
     hidden: Vec<Function>,

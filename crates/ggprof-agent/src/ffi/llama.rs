@@ -37,7 +37,7 @@ const MOST_TOKENS: i32 = 1 << 22;
 #[repr(u8)]
 pub(crate) enum Proof {
     Nothing = 1,
-    /// The number of tokens, and that the rest is as expected where it is null.
+    /// The number of tokens is proven; another field is proven only where it is null.
     Count,
     All,
 }

@@ -20,7 +20,7 @@ pub(crate) const FORWARDS: usize = 512;
 pub(crate) static EXTRA: [AtomicUsize; LIBRARIES] = [const { AtomicUsize::new(0) }; LIBRARIES];
 pub(crate) static FORWARD: [AtomicUsize; FORWARDS] = [const { AtomicUsize::new(0) }; FORWARDS];
 
-/// One of a stand-in for each library.
+/// Makes one stand-in for each library.
 macro_rules! per_library {
     ($stand_in:ident) => {
         [
@@ -90,7 +90,7 @@ extern "C-unwind" fn forward_called(
 
 /// After this many calls that showed nothing new, a hook is removed.
 const IDLE_CALLS: u32 = 1000;
-/// The count of a hook that once showed something new: it stays.
+/// Marks a hook that has shown something new: it is never removed.
 const USEFUL: u32 = u32::MAX;
 
 static CALLS_WITHOUT_NEWS: [AtomicU32; FORWARDS] = [const { AtomicU32::new(0) }; FORWARDS];

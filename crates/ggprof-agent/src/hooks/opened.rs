@@ -151,7 +151,7 @@ fn loaders_own(number: u32) -> usize {
     }
 }
 
-/// In place of a function of the loader that is not there.
+/// Serves in place of a loader function that this C library does not have.
 extern "C-unwind" fn nothing() -> usize {
     0
 }

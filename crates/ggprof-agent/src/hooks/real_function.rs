@@ -50,8 +50,8 @@ pub(crate) struct RealFunction {
 /// All code that reaches the same function: that of one object.
 #[derive(Debug)]
 struct Callers {
-    /// Where a call returns to; for a tail call out of a function that we called, where that function
-    /// is, marked. From the first address, 0 for nobody, to that behind the last.
+    /// The range of return addresses, from the first (0: no range) to the one behind the last. For a tail
+    /// call out of a function that the agent called: the address of that function, marked.
     start: AtomicUsize,
     end: AtomicUsize,
     function: AtomicUsize,
@@ -66,7 +66,7 @@ impl Callers {
         }
     }
 
-    /// What the one at this site reaches, if it is one of them.
+    /// The function that a call from `site` reaches, if the site is in this range.
     #[inline(always)]
     fn reach(&self, site: usize) -> Option<usize> {
         let start = self.start.load(Ordering::Acquire);
@@ -79,7 +79,7 @@ impl Callers {
         (self.start.load(Ordering::Relaxed) == start && function != 0).then_some(function)
     }
 
-    /// Whether the place, which held these, could be taken.
+    /// Replaces the entry that began at `before`; false if another thread replaced it first.
     fn replace(&self, before: usize, callers: &Range<usize>, function: usize) -> bool {
         let order = Ordering::AcqRel;
         if before == BEING_FILLED

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::lock::Tried;
 
-/// Many times what a look takes, unless it has to wait for the loader.
+/// Many times as long as a look takes, unless it has to wait for the loader.
 const PATIENCE: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_micros(100);
 

@@ -17,14 +17,14 @@ use crate::patch::loaded_object::LoadedObject;
 use crate::recorder::current;
 use crate::recorder::definitions::Owner;
 
-/// Instead of the address of a backend, in an entry that is about to get another one.
+/// Stands for the address in an entry that is being given to another backend.
 const NOBODY: usize = 1;
 
 /// A backend whose table we changed, and what was in it.
 #[derive(Debug)]
 pub(crate) struct Adopted {
     pub(super) backend: AtomicUsize,
-    /// The function that names it, which a copy of its struct shares.
+    /// Its `get_name` function. Copies of its struct have the same one, so it tells the kind of backend.
     pub(super) get_name: AtomicUsize,
     id: AtomicU32,
     instance: AtomicPtr<Instance>,
@@ -38,7 +38,7 @@ pub(crate) struct Adopted {
     experts_covered: AtomicBool,
     /// Its threads wait for each other where it cannot be seen (`observe::unseen_waits`).
     waits_unseen: AtomicBool,
-    /// The API that its library hands work to: its place in the list of all, from 1 on.
+    /// The API that its library uses, as its place in the list of all APIs, counted from 1; 0 for none.
     device_api: AtomicUsize,
     is_host_accelerator: AtomicBool,
     /// Every node is seen as it is computed.
@@ -189,7 +189,7 @@ impl Adopted {
         self.ops_seen.load(Ordering::Relaxed)
     }
 
-    /// True at the first call, false ever after.
+    /// True at the first call for this backend only.
     pub(super) fn is_new_to_experts(&self) -> bool {
         !self.experts_covered.swap(true, Ordering::Relaxed)
     }

@@ -70,7 +70,7 @@ fn new_entry() -> &'static Adopted {
     }
 }
 
-/// How many were adopted.
+/// How many backends were adopted.
 static ADOPTING: Ranked<{ rank::ADOPTING }, u32> = Ranked::new(0);
 
 /// For holding it during a fork.
@@ -127,7 +127,7 @@ pub(crate) fn wait_for_all_of(name: &str) {
     }
 }
 
-/// How often backends and schedulers have come and gone.
+/// How many backends and schedulers have been made and freed so far.
 static BACKEND_CHANGES: AtomicU32 = AtomicU32::new(0);
 
 pub(super) fn changes() -> u32 {

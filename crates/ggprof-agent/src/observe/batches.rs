@@ -20,7 +20,7 @@ use crate::ffi::llama::BatchFacts;
 use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
 
-/// Calls of the process, recorded or not.
+/// How many calls of libllama the process has made, recorded or not.
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// The number of a call, or of a graph run that stands for one.
@@ -140,7 +140,7 @@ impl BatchCall {
     }
 }
 
-/// A graph run of this thread is about to be written down, and with it the call that it is part of.
+/// Called before a graph run of this thread is recorded: records the call that it is part of, once.
 pub(crate) fn note_run(this: &ThisThread, lane: &HeldLane<'_>) {
     // SAFETY: it is this thread's, and removed from here before it is freed (`BatchCall::end`).
     let Some(call) = (unsafe { this.call.get().as_ref() }) else { return };

@@ -61,8 +61,8 @@ impl Drop for Mark {
 }
 
 impl Frame {
-    /// Whether a hook with another frame shows that this frame was left. `looks`: one inside of this frame
-    /// was left, so this one is looked at, however usual it would be to be inside of it.
+    /// Whether a hook whose frame is `other` proves that the program left this frame by `longjmp`.
+    /// `looks`: it left a frame inside of this one, so the bytes of this one are compared too.
     #[inline(always)]
     fn is_left_for(&self, other: Frame, looks: bool) -> bool {
         if self.at <= other.at {
@@ -145,7 +145,7 @@ impl<T: CanBeLeft> Begun<T> {
         }
     }
 
-    /// Takes it out, to be ended; `None` once it has ended. What was begun since then was left.
+    /// Removes and returns it; `None` if it has ended already. Ends everything that was begun after it.
     pub(crate) fn take(&mut self) -> Option<T> {
         if !self.is_in_list() {
             return None;

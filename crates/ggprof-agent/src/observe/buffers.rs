@@ -31,8 +31,8 @@ struct KnownBuffers {
     count: u32,
     /// What devices said of their memory.
     told: Vec<Told>,
-    /// The functions of the ggml that made the last one: where it is, and the loader's count of
-    /// unloads.
+    /// The functions of the ggml that made the newest buffer, with that ggml's address and the loader's
+    /// count of unloads at that time.
     last_api: Option<((Place, u64), Api)>,
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn describe_all(lane: &HeldLane<'_>) {
     }
 }
 
-/// What devices said of their memory, which is known as long as buffers are.
+/// Does something with what devices said of their memory. It is under the same lock as the buffers.
 pub(super) fn with_told<R>(work: impl FnOnce(&mut Vec<Told>) -> R) -> R {
     work(&mut KNOWN_BUFFERS.lock().told)
 }

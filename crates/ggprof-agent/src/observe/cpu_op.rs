@@ -2,7 +2,7 @@
 //!
 //! # Hot path: no allocation, no locks, no panics
 
-use ggprof_spool::layout::LossKind;
+use ggprof_spool::layout::LossCounter;
 
 use super::fail_open;
 use super::this_thread::ThisThread;
@@ -103,7 +103,7 @@ fn begin_at(this: &ThisThread, log: &ThreadLog, tensor: usize, position: u32, no
         choices.meet(position);
     }
     if !log.begin(tensor, position, now) {
-        lose(LossKind::LogFull);
+        lose(LossCounter::LogFull);
     }
 }
 
@@ -123,7 +123,7 @@ fn is_at_rest() -> bool {
 
 fn join_and_begin(this: &ThisThread, params: *const ComputeParams, tensor: usize, now: u64) {
     match join_run_of(this, params, tensor) {
-        Err(LossKind::OpOutsideRun) if is_of_earlier_graph(this) => {}
+        Err(LossCounter::OpOutsideRun) if is_of_earlier_graph(this) => {}
         Err(why) => lose(why),
         Ok(log) => {
             if let Some(position) = log.position_of(tensor) {
@@ -145,16 +145,16 @@ fn join_run_of(
     this: &ThisThread,
     params: *const ComputeParams,
     tensor: usize,
-) -> Result<&'static ThreadLog, LossKind> {
-    let recorder = current::recording().ok_or(LossKind::OpOutsideRun)?;
+) -> Result<&'static ThreadLog, LossCounter> {
+    let recorder = current::recording().ok_or(LossCounter::OpOutsideRun)?;
     let running = recorder.lanes().running_slots().find_map(|slot| {
         let generation = slot.running_generation()?;
         let position = slot.find(tensor)?;
         Some((slot, generation, position))
     });
-    let (slot, generation, position) = running.ok_or(LossKind::OpOutsideRun)?;
+    let (slot, generation, position) = running.ok_or(LossCounter::OpOutsideRun)?;
     fault_point!();
-    let log = this.log_or_take().ok_or(LossKind::NoLog)?;
+    let log = this.log_or_take().ok_or(LossCounter::NoLog)?;
     fault_point!();
     if !log.takes_part_in(slot, generation) {
         // SAFETY: ggml passes its parameters by a pointer that is valid for the call, as the
@@ -162,7 +162,7 @@ fn join_run_of(
         let (thread_index, n_threads) = unsafe { (*params).thread() };
         log.join(slot, generation, thread_index, n_threads);
         if !slot.register(log) {
-            return Err(LossKind::NoLog);
+            return Err(LossCounter::NoLog);
         }
     }
     fault_point!();
@@ -185,7 +185,7 @@ pub(crate) fn leave_barrier(this: &ThisThread) {
 }
 
 #[cold]
-fn lose(kind: LossKind) {
+fn lose(kind: LossCounter) {
     if let Some(recorder) = current::recording() {
         recorder.lose(kind, 1);
     }

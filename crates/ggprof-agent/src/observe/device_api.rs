@@ -23,18 +23,17 @@ pub(crate) trait DeviceApi: Debug + Sync {
         &[]
     }
 
-    /// Learns what was asked for. A word that is not understood is refused with a sentence.
+    /// Reads this API's settings. A value that is not known is refused with a sentence.
     fn understand(&self, environment: &Environment) -> Result<(), String>;
 
-    /// What ggml's libraries are to find in the environment. Before `main` only: later the
-    /// program's threads may read it.
+    /// Sets the variables that ggml's libraries should find. Called only before `main`: later, other
+    /// threads of the program may read the environment.
     fn prepare_environment(&self, _environment: &Environment) {}
 
-    /// Something was loaded into the process, perhaps what the API consists of.
+    /// A library was loaded, perhaps one of this API's.
     fn note_loaded(&self) {}
 
-    /// Why the kernels of a backend's library are not seen, if it works with this API and they are
-    /// not.
+    /// If a backend's library uses this API but its kernels cannot be observed: why.
     fn why_unseen(&self, _library: &LoadedObject) -> Option<CoveredWhy> {
         None
     }
@@ -42,20 +41,20 @@ pub(crate) trait DeviceApi: Debug + Sync {
     /// A library with a device's backend is about to compute.
     fn look_in(&self, _library: &LoadedObject) {}
 
-    /// Hooks the calls by which such a library hands work to this API; false where it makes none
-    /// that can be seen. A backend of a library that does is this API's: what follows below until
-    /// `before_backend_free` is asked for its backends alone.
+    /// Hooks this API's calls in such a library; false if it makes none that can be hooked. If true, the
+    /// library's backends belong to this API, and the functions below, down to `before_backend_free`,
+    /// are called for those backends only.
     fn hook_calls(&self, _library: &LoadedObject) -> bool {
         false
     }
 
-    /// Whether it tells by itself how ops and kernels are seen.
+    /// Whether it records by itself, as coverage, how ops and kernels are observed.
     fn covers_itself(&self) -> bool {
         false
     }
 
-    /// Before a split is computed, outside its time. False where it is left alone; otherwise
-    /// `leave_split` follows, whatever happens.
+    /// Called before a split is computed; its own time is not counted as the split's. If true,
+    /// `leave_split` follows in any case, also when the split fails.
     fn begin_split(
         &self,
         _this: &ThisThread,
@@ -66,37 +65,37 @@ pub(crate) trait DeviceApi: Debug + Sync {
         false
     }
 
-    /// The split of a backend was computed. `stream` is the one its work went to, 0 where not seen.
+    /// A backend has computed a split. `stream` is where its work went, 0 if that was not seen.
     fn end_split(&self, _lane: &HeldLane<'_>, _backend: u32, _split: u32, _stream: usize) {}
 
     fn leave_split(&self) {}
 
-    /// Does something at a moment when no thread of ours waits for a backend.
+    /// Runs `work` while no thread of the agent waits for a backend.
     fn while_nobody_waits(&self, work: &mut dyn FnMut()) {
         work();
     }
 
-    /// The program is about to free a backend, whose streams and the like are still there.
+    /// The program is about to free a backend; its streams still exist.
     fn before_backend_free(&self, _lane: &HeldLane<'_>, _freed: &Adopted) {}
 
-    /// A split, of whichever backend, is not recorded: a chance to put away what recording needs.
+    /// A split of any backend is not recorded: what only recording needs may be put away.
     fn note_unrecorded_split(&self) {}
 
     /// The program has waited for all work of a scheduler's devices.
     fn note_waited(&self) {}
 
-    /// Writes everything that is there into the file, without waiting.
+    /// Writes what has arrived into the file, without waiting for more.
     fn deliver(&self) {}
 
-    /// Whether the program has used it: what devices did is out of reach in a forked child.
+    /// Whether the program has used this API. A forked child cannot reach its devices.
     fn is_in_use(&self) -> bool;
 
-    /// The locks that a forked child needs, numbered from 0 on; `None` behind the last.
+    /// The locks that a forked child needs, numbered from 0; `None` after the last one.
     fn fork_lock(&self, _number: usize) -> Option<&'static dyn HeldAtFork> {
         None
     }
 
-    /// Whether `withdraw` has something to do.
+    /// Whether there is anything for `withdraw` to undo.
     fn has_left_something(&self) -> bool {
         false
     }

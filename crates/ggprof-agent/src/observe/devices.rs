@@ -1,5 +1,9 @@
 //! What ggml says about a backend's device.
 
+pub(super) use ggprof_spool::layout::{
+    DEVICE_ACCELERATOR as ACCELERATOR, DEVICE_CPU as CPU, DEVICE_UNKNOWN as UNKNOWN,
+};
+
 use super::instance::Instance;
 use crate::ffi::api::{Pointer, text};
 use crate::patch::loaded_object::LoadedObject;
@@ -10,11 +14,6 @@ pub(super) fn device_of(instance: &Instance, backend: Pointer) -> Pointer {
     let ask = |get: unsafe extern "C-unwind" fn(Pointer) -> Pointer| unsafe { get(backend) };
     instance.api.ggml_backend_get_device.map_or(std::ptr::null_mut(), ask)
 }
-
-/// Types of devices as the recording numbers them: 1 is a GPU, 2 an integrated one.
-pub(super) const CPU: u8 = 0;
-pub(super) const ACCELERATOR: u8 = 3;
-pub(super) const UNKNOWN: u8 = u8::MAX;
 
 /// The type of a backend's device. ggml put the integrated GPU in front of the
 /// accelerator at some point, so a 2 is told by whether its memory is the host's.

@@ -37,12 +37,12 @@ struct Choice {
     tokens: usize,
     tokens_read: usize,
     per_token: usize,
-    /// The tensor of the numbers, and where it has them. Other layers may have theirs in the same
-    /// place later on.
+    /// The tensor with the numbers of the experts, and the address of its data. Later layers may reuse
+    /// that memory.
     tensor: usize,
     data: *const u8,
     token_stride: usize,
-    /// Where its numbers go.
+    /// The first place for its numbers in `Choices::numbers`.
     first: usize,
     is_read: Cell<bool>,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Choices {
 }
 
 /// Makes a split's choices known to the hooks on this thread, until this is dropped. A split without any
-/// hides those of a split in the middle of which it is computed.
+/// that is computed in the middle of another one hides the other's.
 #[derive(Debug)]
 pub(super) struct Choosing {
     choices: Option<NonNull<Choices>>,
@@ -108,7 +108,7 @@ impl Drop for Choosing {
     }
 }
 
-/// Where the numbers are to be read; `None` if nothing is to be read.
+/// Plans which numbers to read, and where; `None` if there are none to read.
 fn plan(
     lane: &HeldLane<'_>,
     adopted: &Adopted,
@@ -132,7 +132,7 @@ fn why_not(adopted: &Adopted, layout: &TensorLayout) -> Option<Why<'static>> {
     if !adopted.sees_ops() {
         return Some(Why::plain(CoveredWhy::NotAnnounced));
     }
-    let detail = "where a tensor's data is was not found";
+    let detail = "the offset of a tensor's data pointer was not found";
     (layout.data == 0).then_some(Why { code: CoveredWhy::LayoutNotFound, detail })
 }
 

@@ -4,7 +4,7 @@
 
 use ggprof_spool::layout::CopyEvent;
 
-/// All that the ends of a copy depend on.
+/// Everything that decides between which backends and which memory a copy goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Key {
     /// Digests of the tensors' names, source first, as below.
@@ -15,7 +15,7 @@ pub(crate) struct Key {
     /// The backends that the call named.
     pub(crate) backends: [usize; 2],
     pub(crate) scheduler: usize,
-    /// How often backends and schedulers had come and gone.
+    /// How many backends and schedulers had been made and freed until then.
     pub(crate) changes: u32,
 }
 

@@ -12,8 +12,8 @@ use crate::ffi::tensor::Tensor;
 use crate::recorder::definitions::Owner;
 use crate::recorder::lane::HeldLane;
 
-/// The number of the kind of memory that a tensor is in; 0 where it has none, or ggml cannot be
-/// asked. A view is where the viewed tensor is.
+/// The number of the kind of memory that a tensor is in; 0 if it has no memory, or ggml cannot be
+/// asked. A view is in the memory of the tensor that it shows.
 pub(super) fn of_tensor(lane: &HeldLane<'_>, instance: &Instance, tensor: Tensor<'_>) -> u16 {
     let holder = tensor.view_source().unwrap_or(tensor);
     of_buffer(lane, instance, holder.buffer() as Pointer)

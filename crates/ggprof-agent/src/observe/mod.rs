@@ -4,8 +4,9 @@
 //! * `lane_memory`: what is known of nodes and copies, kept per lane;
 //! * `instance`: a copy of ggml in this process;
 //! * `backends`, `adopted`, `backend_facts`, `schedulers`: its long-lived objects;
+//! * `backend_hooks`: the hooks that are put into backends' tables;
+//! * `devices`: what ggml says about a backend's device; `device_memory`: what devices said of their memory;
 //! * `buffers`: the memory that tensors are in;
-//! * `backend_hooks`: what is put into them;
 //! * `batches`, `built_batches`, `contexts`: what the program hands to libllama, and its memory;
 //! * `run`, `split`: a graph being computed, and one backend's part of it;
 //! * `begun`: what hooks have to end, also where the program leaves ggml without returning;

@@ -49,7 +49,7 @@ const REFUSED: u8 = 2;
 #[derive(Debug, Default)]
 pub(super) struct KnownPlacements {
     scheduler: usize,
-    /// How often backends and schedulers had come and gone.
+    /// How many backends and schedulers had been made and freed until then.
     changes: u32,
     devices: Vec<&'static Adopted>,
     /// Shapes whose nodes are all written, by the backend that computed them, and the last of

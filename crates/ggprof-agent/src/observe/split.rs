@@ -1,7 +1,7 @@
 //! One backend's part of a graph run: described before it is computed, folded and written
 //! afterwards.
 
-use ggprof_spool::layout::{self, LossKind, SplitBegin, SplitEnd};
+use ggprof_spool::layout::{self, LossCounter, SplitBegin, SplitEnd};
 
 use super::adopted::Adopted;
 use super::begun::{Begun, CanBeLeft, Frame};
@@ -34,14 +34,14 @@ use crate::recorder::thread_log::ThreadLog;
 #[derive(Debug)]
 pub(crate) struct Split {
     /// `None` where the split is not recorded.
-    recorded: Option<Begun<Recorded>>,
+    recorded: Option<Begun<RecordedSplit>>,
     /// The run made for a graph that is computed outside any run.
     own_run: Option<Run>,
 }
 
 /// What is known of a split while it is computed.
 #[derive(Debug)]
-struct Recorded {
+struct RecordedSplit {
     id: u32,
     start: u64,
     shape: u32,
@@ -96,7 +96,7 @@ impl Split {
             }
         };
         this.preferred_lane.set(lane.number);
-        let recorded = Recorded::begin(this, lane, adopted, (backend, graph), entered);
+        let recorded = RecordedSplit::begin(this, lane, adopted, (backend, graph), entered);
         fault_point!();
         Some(Split { recorded: Some(Begun::new(this, frame, recorded)), own_run })
     }
@@ -139,7 +139,7 @@ impl Drop for Split {
     }
 }
 
-impl CanBeLeft for Recorded {
+impl CanBeLeft for RecordedSplit {
     /// The graph and its backend may be gone: only what was noted of them is looked at.
     fn left(mut self) {
         let ticks = self.under_way.ticking.take().map(Ticking::leave);
@@ -149,7 +149,7 @@ impl CanBeLeft for Recorded {
                 return;
             }
             if let Some(ticks) = ticks {
-                lane.recorder.lose(LossKind::UnclearTicks, ticks as u64);
+                lane.recorder.lose(LossCounter::UnclearTicks, ticks as u64);
             }
             fault_point!();
             let seen = lane.slot().logs().map(ThreadLog::last_seen);
@@ -162,14 +162,14 @@ impl CanBeLeft for Recorded {
     }
 }
 
-impl Recorded {
+impl RecordedSplit {
     fn begin(
         this: &ThisThread,
         lane: HeldLane<'static>,
         adopted: &'static Adopted,
         (backend, graph): (Pointer, Pointer),
         entered: u64,
-    ) -> Recorded {
+    ) -> RecordedSplit {
         let (shape, nodes) = describe(this, &lane, adopted, graph);
         fault_point!();
         let id = lane.recorder.next_split();
@@ -211,7 +211,7 @@ impl Recorded {
         };
         under_way.lane.put(&begin.encode());
         let begin_cost = start - entered;
-        Recorded { id, start, shape, begin_cost, graph, adopted, instance, under_way }
+        RecordedSplit { id, start, shape, begin_cost, graph, adopted, instance, under_way }
     }
 
     fn write_end(&mut self, status: i32, end: u64) {
@@ -297,7 +297,7 @@ fn note_unrecorded() {
     device_api::all().iter().for_each(|api| api.note_unrecorded_split());
 }
 
-impl Recorded {
+impl RecordedSplit {
     /// Which of the nodes after a position compute something, as bits.
     fn working(&self, position: u32, fused: u32) -> u32 {
         let Some(instance) = self.instance else { return fused };
@@ -327,7 +327,7 @@ fn describe(
     let Some((tensor_layout, _)) = &instance.layouts else { return (layout::NONE, 0) };
     let (nodes, uid) = nodes_of(instance, graph);
     if nodes.len() > MAX_NODES {
-        lane.recorder.lose(LossKind::GraphTooLarge, (nodes.len() - MAX_NODES) as u64);
+        lane.recorder.lose(LossCounter::GraphTooLarge, (nodes.len() - MAX_NODES) as u64);
     }
     let nodes = &nodes[..nodes.len().min(MAX_NODES)];
     // Threads of the CPU look their nodes up; a device's library tells them itself.

@@ -78,10 +78,10 @@ arch::thread_memory!("ggprof_this_thread", fn of_this_thread() -> ThisThread);
 static END_OF_THREAD: Once<{ rank::THREAD_KEY }, Option<libc::pthread_key_t>> = Once::new();
 
 impl ThisThread {
-    /// Where these are, for `hooks::barrier`; the log is null without one.
+    /// Offsets of these fields, which `hooks::barrier` reads. The log is null in a thread that has none.
     pub(crate) const INSIDE: usize = std::mem::offset_of!(ThisThread, inside);
     pub(crate) const LOG: usize = std::mem::offset_of!(ThisThread, log);
-    /// For `hooks::entry`.
+    /// The offset of the field that `hooks::entry` writes.
     pub(crate) const CALLER: usize = std::mem::offset_of!(ThisThread, caller);
 
     #[inline(always)]
@@ -140,8 +140,8 @@ impl ThisThread {
         self.run.get() != NONE
     }
 
-    /// Whether the processor is computing an op on this thread, and not only a graph: one of the
-    /// program's own, which may compute another graph.
+    /// Whether this thread is in the middle of an op, and not only of a graph. Then the op is one of the
+    /// program's own functions, and may compute another graph.
     pub(crate) fn is_in_op(&self) -> bool {
         self.log.get().is_some_and(ThreadLog::is_in_op)
     }

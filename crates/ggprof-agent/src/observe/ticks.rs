@@ -5,7 +5,7 @@
 
 use std::cell::Cell;
 
-use ggprof_spool::layout::{LossKind, MEASURED_HOST, OP_FUSED};
+use ggprof_spool::layout::{LossCounter, MEASURED_HOST, OP_FUSED};
 
 use super::instance::Instance;
 use super::node;
@@ -80,7 +80,7 @@ pub(crate) fn write_ops(
     let moments = ticks.moments();
     let is_whole = split.status == 0;
     let Some(places) = is_whole.then(|| assign(&traits, moments.len())).flatten() else {
-        lane.recorder.lose(LossKind::UnclearTicks, moments.len() as u64);
+        lane.recorder.lose(LossCounter::UnclearTicks, moments.len() as u64);
         return Folded::default();
     };
     let mut start = split.start;

@@ -152,7 +152,7 @@ fn end_of(fd: c_int, ask: AskName) -> Option<[u8; END_BYTES]> {
             // SAFETY: the system filled in an address of this family, which is smaller.
             let four = unsafe { *(&raw const address).cast::<libc::sockaddr_in>() };
             // As version 6 writes addresses of version 4: the other end may use that.
-            end[10..12].copy_from_slice(&[0xff, 0xff]);
+            end[10..12].copy_from_slice(&[u8::MAX; 2]);
             end[12..16].copy_from_slice(&four.sin_addr.s_addr.to_ne_bytes());
         }
         _ => return None,

@@ -181,7 +181,7 @@ impl Visits {
         (self.passed_on.0 == key).then_some(self.passed_on.1)
     }
 
-    /// The position that the library has come to, if that is this one or a later.
+    /// The library's current position in the split, if it is `first` or a later one.
     pub(crate) fn position_from(&self, first: u32) -> Option<u32> {
         if self.timed != Timed::AsWhole {
             return self.position().filter(|&position| position >= first);

@@ -32,10 +32,10 @@ pub(crate) fn own(name: &CStr) -> Option<usize> {
 }
 
 fn load_its_library() {
-    type Open = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
+    type DlOpen = unsafe extern "C-unwind" fn(*const c_char, c_int) -> *mut c_void;
     let Some(open) = exports::first(OPENS_FOR_LIBC) else { return };
     // SAFETY: every glibc that has the function has it with these arguments.
-    let open = unsafe { std::mem::transmute::<usize, Open>(open) };
+    let open = unsafe { std::mem::transmute::<usize, DlOpen>(open) };
     // SAFETY: a C string; the library does nothing when it is loaded, and is never closed.
     unsafe { open(LIBRARY_OF_LOADER.as_ptr(), libc::RTLD_LAZY | MODE_OF_LIBC) };
 }

@@ -67,7 +67,7 @@ impl Ring {
             return Some(index);
         }
         let current = &self.current;
-        // The wanting lane has filled its own block and leaves it.
+        // The lane that asks has filled its own block, so that one may go too.
         let place = self.events.iter().position(|taken| {
             let in_use = current[taken.lane] == Some(taken.index);
             !in_use || wanted.lane == Some(taken.lane) || vacate(taken.lane)

@@ -21,7 +21,7 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind, StopReason};
+use ggprof_spool::layout::{Control, LossCounter, StopReason};
 
 use super::thread_log::ThreadLog;
 use super::{Recorder, children, toggle_signal};
@@ -39,15 +39,15 @@ pub(super) const FORKED: u8 = 5;
 pub(super) const CHILD: u8 = 6;
 pub(super) const LOST: u8 = 7;
 
-/// A single fault may be one odd graph; several are a fault of ours.
+/// A single fault may be due to one unusual graph; several mean that the agent itself is wrong.
 const MOST_FAULTS: u32 = 3;
 
 #[unsafe(link_section = ".data.asleep")]
 pub(super) static STATE: AtomicU8 = AtomicU8::new(INERT);
-/// What the process was started with, where that asks for a recording.
+/// The variables that the process was started with, if they ask for a recording.
 #[unsafe(link_section = ".data.asleep")]
 static ENVIRONMENT: SetOnce<Environment> = SetOnce::new();
-/// What it means; `None` where that could not be understood.
+/// The parsed settings; `None` if they are invalid.
 pub(super) static CONFIG: OnceLock<Option<Config>> = OnceLock::new();
 #[unsafe(link_section = ".data.asleep")]
 static DUTIES: SetOnce<Duties> = SetOnce::new();
@@ -70,10 +70,10 @@ static IS_HELD: AtomicBool = AtomicBool::new(false);
 /// graph later than that are counted as a loss.
 const LONGEST_GRAPH_NS: u64 = 30_000_000_000;
 
-/// What upper modules want to be called for, on occasions that are noticed here or by hooks.
+/// Functions that upper modules register. This module and the hooks call them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duties {
-    /// Understands what else the environment says, or tells why not.
+    /// Parses the settings of device APIs; the error is a sentence.
     pub(crate) understand: fn(&Environment) -> Result<(), String>,
     pub(crate) after_last_scheduler: fn(),
 }
@@ -124,7 +124,7 @@ pub(crate) fn is_late() -> bool {
     STATE.load(Ordering::Relaxed) == LATE
 }
 
-/// If there is no recording yet, there will be none.
+/// Disarms the agent, unless there is a recording already.
 pub(crate) fn give_up() {
     let _alone = MAKING.lock();
     if STATE.load(Ordering::Relaxed) == ARMED {
@@ -137,7 +137,7 @@ pub(crate) fn is_off() -> bool {
     STATE.load(Ordering::Relaxed) == OFF
 }
 
-/// Whether a graph may go on that was begun before a recording was asked for.
+/// Whether a graph that began before the recording was requested may still be running.
 pub(crate) fn may_be_in_earlier_graph() -> bool {
     let since = UNDER_WAY_NS.load(Ordering::Relaxed);
     since > 0 && clock::nanoseconds(libc::CLOCK_MONOTONIC) - since < LONGEST_GRAPH_NS
@@ -166,8 +166,8 @@ fn config() -> Option<&'static Config> {
     CONFIG.get_or_init(|| ENVIRONMENT.get().and_then(understand)).as_ref()
 }
 
-/// What the recording is for, and the recording; also one that had to stop early, but
-/// never a parent's.
+/// The purpose of this process's recording, and the recording itself; also of one that had to stop early.
+/// `None` in a forked child that has only its parent's.
 pub(crate) fn purpose() -> Option<(&'static Purpose, &'static Recorder)> {
     let recorder = recorder()?;
     recorder.is_own_process().then_some((&config()?.purpose, recorder))
@@ -271,7 +271,7 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     let made = Recorder::create(config, parent);
     match made {
         Ok(recorder) => {
-            recorder.spool.header.count_loss(LossKind::Fault, faults());
+            recorder.spool.header.count_loss(LossCounter::Fault, faults());
             if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
                 recorder.hold();
             }
@@ -348,7 +348,7 @@ pub(crate) fn faults() -> u64 {
 pub(crate) fn count_fault() {
     let recorder = recording().filter(|recorder| recorder.is_own_process());
     if let Some(recorder) = recorder {
-        recorder.spool.header.count_loss(LossKind::Fault, 1);
+        recorder.spool.header.count_loss(LossCounter::Fault, 1);
         recorder.set_epoch_due();
     }
     if FAULTS.fetch_add(1, Ordering::Relaxed) + 1 == MOST_FAULTS {

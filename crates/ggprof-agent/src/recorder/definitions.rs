@@ -6,7 +6,7 @@
 //! lives, and written again when an epoch begins. So objects that were created while nothing was recorded
 //! are described, too, once recording begins.
 
-use ggprof_spool::layout::{DEFINITIONS_LANE, FIRST_LONG_KIND, LossKind, UNIT};
+use ggprof_spool::layout::{DEFINITIONS_LANE, FIRST_LONG_KIND, LossCounter, UNIT};
 use ggprof_spool::writer::{BlockFull, BlockWriter};
 
 use super::Recorder;
@@ -127,7 +127,7 @@ impl Definitions {
     fn take_block(&mut self, recorder: &Recorder) -> bool {
         let wanted = BlockUse { lane: None, epoch: recorder.epoch() };
         let Some(block) = recorder.take_block(wanted) else {
-            recorder.lose(LossKind::NoBlock, 1);
+            recorder.lose(LossCounter::NoBlock, 1);
             return false;
         };
         fault_point!();

@@ -13,8 +13,8 @@ use super::share::{self, AT_END, Share, Spans};
 use super::thread_log::ThreadLog;
 use crate::arch;
 
-/// How many shares ahead they are asked for: other threads wrote them, so they come from the
-/// caches of other cores, each after a hundred nanoseconds. Four cache lines per thread.
+/// How many shares ahead memory is prefetched. Other threads wrote the shares, so they come from the
+/// caches of other cores, each after a hundred nanoseconds. These are four cache lines per thread.
 const AHEAD: usize = 10;
 
 /// The split whose shares are folded.

@@ -27,11 +27,11 @@ pub(crate) struct Gate {
     unrecorded: AtomicU32,
     /// The gate of the recording before this one, whose runs may not have ended yet.
     before: Option<&'static Gate>,
-    /// A device's library still holds records of runs that were admitted: the recording is owed them.
+    /// A device's library still holds records of admitted runs; a stop waits for them.
     owed: AtomicBool,
 }
 
-/// What a thread that comes to write may do; `Admission` sees to what follows from it.
+/// What a thread may write; `Admission` does the counting that goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
     /// Nothing.
@@ -60,7 +60,7 @@ impl Gate {
         }
     }
 
-    /// Whether it stays shut until `ggprof attach` opens it: no window of its own could.
+    /// Whether only `ggprof attach` can open it: it is shut, and neither a window nor a command will open it.
     pub(super) fn is_held(&self, header: &HeaderPage) -> bool {
         !self.span.is_limited()
             && header.control() == Control::Window
@@ -103,7 +103,7 @@ impl Gate {
         }
     }
 
-    /// Called on any thread by the code that writes the records still owed.
+    /// Asked by the code that writes records that are still owed, on any thread.
     pub(crate) fn bringer_of_owed(&self, header: &HeaderPage) -> Admitted {
         if self.owed.load(Acquire) { Admitted::InRun } else { self.thread_in(header, NONE) }
     }

@@ -2,7 +2,7 @@
 //! 64-bit digests are: with a million distinct nodes, the odds of one clash are below one in ten
 //! million.
 
-use ggprof_spool::layout::{self, LossKind};
+use ggprof_spool::layout::{self, LossCounter};
 
 use super::Recorder;
 use super::definitions::Definitions;
@@ -10,8 +10,8 @@ use super::lane::HeldLane;
 use crate::digest::{NumberMap, NumberSet, digest};
 use crate::fault::fault_point;
 
-/// A program that makes new nodes for ever must not eat memory for ever: behind half as many
-/// a new epoch is due, in which all numbers are forgotten.
+/// A program that keeps making new nodes must not use more and more memory. After half as many as this, a
+/// new epoch is due, which forgets all numbers but those of lasting objects.
 const MOST_ENTRIES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Interner {
     nodes: Numbers,
     shapes: Numbers,
     types: NumberSet<(u32, u32)>,
-    /// Nodes by the backend that computed them, for which others were asked.
+    /// Nodes, each with the backend that computed it, whose placement is written already.
     placements: NumberSet<(u32, u32)>,
     /// Digests of the kinds of memory; they last, so their places are their numbers.
     memory_kinds: Vec<u64>,
@@ -127,7 +127,7 @@ impl Numbers {
             return (known, false);
         }
         if self.known.len() >= MOST_ENTRIES {
-            lane.recorder.lose(LossKind::InternerFull, 1);
+            lane.recorder.lose(LossCounter::InternerFull, 1);
             return (layout::NONE, false);
         }
         if self.known.len() == MOST_ENTRIES / 2 {

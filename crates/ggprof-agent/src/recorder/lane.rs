@@ -7,7 +7,7 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use ggprof_spool::layout::{self, LossKind, UNIT};
+use ggprof_spool::layout::{self, LossCounter, UNIT};
 use ggprof_spool::writer::BlockWriter;
 
 use super::Recorder;
@@ -270,7 +270,7 @@ impl<'r> HeldLane<'r> {
     fn take_block(&self) -> bool {
         let wanted = BlockUse { lane: Some(self.number), epoch: self.inner().epoch };
         let Some(block) = self.recorder.take_block(wanted) else {
-            self.recorder.lose(LossKind::NoBlock, 1);
+            self.recorder.lose(LossCounter::NoBlock, 1);
             return false;
         };
         fault_point!();

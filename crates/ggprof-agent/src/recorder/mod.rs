@@ -37,7 +37,7 @@ mod toggle_signal;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use ggprof_spool::layout::{Control, LossKind, NONE, Window};
+use ggprof_spool::layout::{Control, LossCounter, NONE, Window};
 use ggprof_spool::writer::HeaderFacts;
 
 use crate::clock;
@@ -146,7 +146,7 @@ impl Recorder {
         self.lane_with(preferred, || self.gate.thread_in(&self.spool.header, run))
     }
 
-    /// The right to write what is owed.
+    /// The right to write records of admitted runs that a device's library delivers later.
     pub(crate) fn lane_for_owed(&self) -> Option<HeldLane<'_>> {
         self.lane_with(0, || self.gate.bringer_of_owed(&self.spool.header))
     }
@@ -155,7 +155,7 @@ impl Recorder {
         let admission = self.admission(ask)?;
         fault_point!();
         let Some(lane) = self.lanes.hold(self, preferred, admission) else {
-            self.lose(LossKind::NoLane, 1);
+            self.lose(LossCounter::NoLane, 1);
             return None;
         };
         fault_point!();
@@ -169,7 +169,7 @@ impl Recorder {
         Some(lane)
     }
 
-    /// What the gate says; `None` in a child, which has nothing to do with it.
+    /// What `ask` learns from the gate; `None` in a forked child, which does not use its parent's gate.
     fn admission(&self, ask: impl FnOnce() -> Admitted) -> Option<Admission<'_>> {
         if self.fork_mark.is_in_child() {
             children::stop_in_child();
@@ -178,16 +178,16 @@ impl Recorder {
         Some(Admission::new(self, ask()))
     }
 
-    /// The locks of what a forked child takes over.
+    /// The locks of the tables that the recorder of a forked child inherits.
     pub(crate) fn locks(&'static self) -> [&'static dyn HeldAtFork; 2] {
         [&self.interner, &self.definitions]
     }
 
-    /// In a forked child: it uses ggml and has no recording of its own.
+    /// Called in a forked child that uses ggml and cannot be recorded: counts it as a loss.
     pub(crate) fn count_child(&self) {
         let header = &self.spool.header;
         if header.control().records(header.window()) {
-            header.count_loss(LossKind::ForkedChild, 1);
+            header.count_loss(LossCounter::ForkedChild, 1);
         }
     }
 
@@ -216,7 +216,7 @@ impl Recorder {
         Owed::new(self)
     }
 
-    /// The thread that was counted is done.
+    /// The thread that was counted as being inside has left.
     fn leave(&self) {
         if !self.fork_mark.is_in_child() {
             self.spool.header.leave();
@@ -229,7 +229,7 @@ impl Recorder {
         self.spool.header.set_control(Control::Window);
     }
 
-    /// There is no code to change.
+    /// Ends `hold`: there is no code to change, so recording may begin.
     pub(crate) fn release(&self) {
         self.spool.header.set_window(Window::Open);
     }
@@ -312,7 +312,7 @@ impl Recorder {
     }
 
     /// Counts what is missing from the recording, except what was not to be recorded.
-    pub(crate) fn lose(&self, kind: LossKind, n: u64) {
+    pub(crate) fn lose(&self, kind: LossCounter, n: u64) {
         if self.gate.misses(&self.spool.header) && !self.fork_mark.is_in_child() {
             self.spool.header.count_loss(kind, n);
         }

@@ -32,7 +32,7 @@ struct Running {
     generation: AtomicU64,
     nodes: AtomicPtr<AtomicUsize>,
     n_nodes: AtomicU32,
-    /// Where ggml has it.
+    /// The address of ggml's graph.
     graph: AtomicUsize,
 }
 
@@ -59,7 +59,7 @@ impl RunSlot {
         }
     }
 
-    /// Takes the graph's nodes up, before [`Self::begin`]; false without memory. Most graphs come
+    /// Copies the graph's nodes, before [`Self::begin`]; false without memory. Most graphs come
     /// again: what is the same stays in the caches of all cores.
     pub(crate) fn set_nodes(&self, graph: usize, nodes: &[*const u8]) -> bool {
         let Some(table) = self.node_table() else { return false };

@@ -6,8 +6,9 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Written by its thread: begin and node when it begins, the rest when it is over. Read by the
-/// thread that folds, which writes the rest of each thread's last one.
+/// What one thread did for one op. That thread writes the start and the node when the op begins, and
+/// the rest when it ends. The thread that folds reads all of it, and completes the last share of each
+/// log.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Share {

@@ -91,7 +91,7 @@ impl Drop for TakenLog {
 }
 
 impl ThreadLog {
-    /// Where these are, for `hooks::barrier`.
+    /// Offsets of these fields, which `hooks::barrier` reads and writes.
     pub(crate) const N_THREADS: usize = std::mem::offset_of!(ThreadLog, n_threads);
     pub(crate) const CURRENT: usize = std::mem::offset_of!(ThreadLog, current);
     pub(crate) const REACHED: usize = std::mem::offset_of!(ThreadLog, reached);
@@ -154,7 +154,7 @@ impl ThreadLog {
         self.owner.compare_exchange(0, os_thread, acquire, Relaxed).is_ok()
     }
 
-    /// The run that its thread works for, or worked for until it ended, has not been folded.
+    /// Whether the run that its thread worked for last has still to be folded; the thread may have ended.
     fn awaits_folding(&self) -> bool {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
         let run = unsafe { self.run.load(Relaxed).as_ref() };
@@ -197,7 +197,7 @@ impl ThreadLog {
         self.next_position.set(position);
     }
 
-    /// Where in the run it works for the tensor stands; `None` for another run.
+    /// The position of the tensor in the run that the thread works for; `None` if it is of another run.
     #[inline(always)]
     pub(crate) fn position_of(&self, tensor: usize) -> Option<u32> {
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
@@ -208,8 +208,8 @@ impl ThreadLog {
         run.find_near(tensor, self.next_position.get())
     }
 
-    /// Which of the tensors are among the next nodes of the run: bit `d` for the
-    /// node `d` places on. Fusions take nodes that follow each other closely.
+    /// Which of the next nodes of the run are among these tensors: bit `d` stands for the node `d`
+    /// positions further on. The nodes of a fusion follow each other closely.
     pub(crate) fn fused_behind(&self, position: u32, tensors: [usize; 3]) -> u32 {
         const CLOSE: u32 = 4;
         // SAFETY: run slots live as long as the process (`lane::Lanes`).
@@ -220,8 +220,9 @@ impl ThreadLog {
         })
     }
 
-    /// A function is about to compute the node at this position, and may go on to those behind it
-    /// if it is told graph and position. Where the one before could, it did so up to here.
+    /// Called before the function of the node at this position. If the function gets the graph and the
+    /// position, it may also compute the nodes that follow. If the previous function did get them, it
+    /// computed all nodes up to this one.
     pub(crate) fn note_reach(&self, position: u32, [graph, number, _]: [usize; 3]) {
         if self.may_go_on.load(Relaxed) {
             self.current().into_iter().for_each(|share| share.fuse_until(position));

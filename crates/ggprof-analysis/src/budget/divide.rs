@@ -4,7 +4,7 @@ use super::claims::{Claim, Claims, LoneTime, PhaseClaims, Run, claims, within};
 use super::free_time::FreeTime;
 use super::op_time::{PartOf, Waiting};
 use super::quiet::{QuietRuns, Spending};
-use super::{Budget, Direction, Divided, Part, Spent};
+use super::{Budget, Divided, Part, Spent};
 use crate::first_uses::LOADING_NS;
 use crate::gaps::Gaps;
 use crate::layers::Places;
@@ -131,8 +131,8 @@ impl Division<'_> {
         let lone: Vec<Claim> = lone.filter(is_its).copied().collect();
         for copies in [&own.copies, &lone] {
             free.take(copies.iter().map(|copy| copy.times(trace)), |event, start, end| {
-                let op = trace.op_name(trace.events.get(event).node);
-                budget.add(Spent::Copying(Direction::of(op)), end - start);
+                let direction = trace.direction(trace.events.get(event).node);
+                budget.add(Spent::Copying(direction), end - start);
                 exposed.push((event, end - start));
             });
         }

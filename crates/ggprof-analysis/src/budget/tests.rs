@@ -1,7 +1,7 @@
 use super::*;
 use crate::layers::places;
 use crate::phases::phases;
-use ggprof_trace::{Provenance, Trace, merge, text_fixture};
+use ggprof_trace::{CopyDirection, Provenance, Trace, merge, text_fixture};
 
 /// The rows of the only phase, longest first; they add up to its wall time.
 #[track_caller]
@@ -45,7 +45,7 @@ fn each_instant_counts_once() {
             // 14..15 and 125..130: what comes next is the device's.
             (Spent::Launching { backend: GPU }, 6),
             (on(CPU, Part::FeedForward), 5),
-            (Spent::Copying(Direction::HostToDevice), 5),
+            (Spent::Copying(CopyDirection::HostToDevice), 5),
             (Spent::Scheduling, 5),
             (on(CPU, Part::Rest), 4),
         ],

@@ -201,8 +201,7 @@ impl Kernels {
 
 fn key(trace: &Trace, raw: &Raw, kernels: &Kernels, joined: &Joined<'_>) -> Key {
     let signature = trace.nodes.signature(raw.signature);
-    let name = trace.text(signature.op);
-    let is_copy = name.starts_with("copy_");
+    let is_copy = signature.copied.is_some();
     let tensors = || tensors(signature);
     let has_shape = tensors().any(|tensor| tensor.is_known());
     let fused = raw.fusion.map(|fusion| joined.name(fusion));

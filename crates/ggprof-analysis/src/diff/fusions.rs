@@ -18,7 +18,7 @@ struct Fusion {
 
 pub fn fusions(trace: &Trace) -> Fusions {
     let signatures = trace.nodes.signatures().map(|(_, signature)| signature);
-    let fused = signatures.filter(|it| fusion_of(it, kind(trace, it)).is_some());
+    let fused = signatures.filter(|it| fusion_of(it, kind(it)).is_some());
     let found: HashSet<Fusion> = fused
         .map(|signature| Fusion {
             ops: ops(trace, signature).into_iter().map(str::to_owned).collect(),
@@ -32,14 +32,13 @@ pub fn fusions(trace: &Trace) -> Fusions {
     Fusions(found)
 }
 
-fn kind(trace: &Trace, signature: &Signature) -> EventKind {
-    let is_copy = trace.text(signature.op).starts_with("copy_");
-    if is_copy { EventKind::Copy } else { EventKind::Op }
+fn kind(signature: &Signature) -> EventKind {
+    if signature.copied.is_some() { EventKind::Copy } else { EventKind::Op }
 }
 
 /// All ops that a call computes.
 fn ops<'t>(trace: &'t Trace, signature: &Signature) -> Vec<&'t str> {
-    match fusion_of(signature, kind(trace, signature)) {
+    match fusion_of(signature, kind(signature)) {
         Some(fusion) => trace.text(fusion).split('+').collect(),
         None => vec![trace.text(signature.op)],
     }

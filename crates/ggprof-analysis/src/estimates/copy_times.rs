@@ -1,7 +1,7 @@
 //! How long devices take for copies, by those that they timed.
 
 use super::Samples;
-use ggprof_trace::{BackendIndex, Event, EventKind, Measured, MemoryIndex, StringId, Trace};
+use ggprof_trace::{BackendIndex, CopyDirection, Event, EventKind, Measured, MemoryIndex, Trace};
 use hashbrown::{HashMap, HashSet};
 
 /// Which copies a device timed, and how long they took.
@@ -18,8 +18,7 @@ pub struct CopyTimes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct CopyKind {
     backend: BackendIndex,
-    /// The direction.
-    op: StringId,
+    direction: CopyDirection,
     /// The kinds of memory at both ends, of which pinned memory is several times as fast; `None` for
     /// whatever memory.
     memory: Option<[Option<MemoryIndex>; 2]>,
@@ -79,7 +78,7 @@ impl CopyTimes {
 }
 
 fn is_written(trace: &Trace, copy: &Event) -> bool {
-    trace.op_name(copy.node) == "copy_H2D"
+    trace.direction(copy.node) == CopyDirection::HostToDevice
 }
 
 /// So many kinds a copy is a sample of; the others are of copies that are a little smaller or larger.
@@ -95,7 +94,7 @@ impl CopyKind {
         let exactly = Size::Exactly(event.bytes);
         let kind = |memory, size| Self {
             backend: event.backend,
-            op: trace.signature(event.node).op,
+            direction: trace.direction(event.node),
             memory,
             size,
         };

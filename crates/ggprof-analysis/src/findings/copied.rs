@@ -1,11 +1,10 @@
 //! What is copied in each group of phases, as far as rules need it: how much, how fast, and how much of
 //! it nothing hides.
 
-use crate::budget::Direction;
-use crate::copies::{HostMemory, TensorClass, class_of, host_memory};
+use crate::copies::{HostEnd, TensorClass, class_of, host_memory};
 use crate::estimates::CopyTimes;
 use ggprof_ggml::copied_tensor;
-use ggprof_trace::{BackendIndex, Event, EventId, GraphRunId, Trace};
+use ggprof_trace::{BackendIndex, CopyDirection, Event, EventId, GraphRunId, Trace};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 
@@ -14,13 +13,13 @@ const LARGE: u64 = 1 << 20;
 
 /// The copies of one kind, or of one tensor, in one direction, in a group of phases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CopyRow {
+pub struct CopiedGroup {
     /// Which group of phases, as a place among the budgets; `None` outside of all.
     pub budget: Option<usize>,
     pub class: TensorClass,
     /// What the host's end is to the device; that of the last one where they differ.
-    pub memory: HostMemory,
-    pub direction: Direction,
+    pub memory: HostEnd,
+    pub direction: CopyDirection,
     pub backend: BackendIndex,
     /// The tensor with most bytes among them, and how many there are.
     pub tensor: String,
@@ -37,7 +36,7 @@ pub struct CopyRow {
     pub large: (u64, u64),
 }
 
-impl CopyRow {
+impl CopiedGroup {
     /// Bytes per nanosecond of the large ones.
     pub fn gb_per_s(&self) -> Option<f64> {
         let (bytes, ns) = self.large;
@@ -46,14 +45,14 @@ impl CopyRow {
 }
 
 /// Whether they are there because one op is here and the next one elsewhere.
-pub(super) fn is_between_ops(row: &CopyRow) -> bool {
+pub(super) fn is_between_ops(row: &CopiedGroup) -> bool {
     matches!(row.class, TensorClass::Activations | TensorClass::Cache | TensorClass::Unknown)
 }
 
-type Key = (Option<usize>, TensorClass, Direction, BackendIndex);
+type Key = (Option<usize>, TensorClass, CopyDirection, BackendIndex);
 
 struct Sum {
-    memory: HostMemory,
+    memory: HostEnd,
     count: u64,
     bytes: u64,
     ns: Option<u64>,
@@ -70,12 +69,12 @@ pub(super) fn copies(
     trace: &Trace,
     budget_of: impl Fn(&Event) -> Option<usize>,
     exposed: &HashMap<EventId, u64>,
-) -> Vec<CopyRow> {
+) -> Vec<CopiedGroup> {
     let times = CopyTimes::of(trace);
     let mut sums: HashMap<Key, Sum> = HashMap::new();
     for event in trace.events.copies() {
         let name = name_of(trace, &event);
-        let direction = Direction::of(trace.op_name(event.node));
+        let direction = trace.direction(event.node);
         let class = class_of(trace, &event);
         let key = (budget_of(&event), class, direction, event.backend);
         let exposed_ns = exposed.get(&event.id).copied().unwrap_or(0);
@@ -83,7 +82,7 @@ pub(super) fn copies(
         sum.add(&event, name, exposed_ns, times.is_untimed(trace, &event));
         sum.memory = memory_of(trace, &event, direction).unwrap_or(sum.memory);
     }
-    let mut rows: Vec<CopyRow> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
+    let mut rows: Vec<CopiedGroup> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
     rows.sort_by_key(|row| (Reverse(row.exposed_ns), Reverse(row.bytes), row.budget, row.class));
     rows
 }
@@ -91,7 +90,7 @@ pub(super) fn copies(
 impl Sum {
     fn new() -> Self {
         Self {
-            memory: HostMemory::Unknown,
+            memory: HostEnd::Unknown,
             count: 0,
             bytes: 0,
             ns: None,
@@ -119,9 +118,9 @@ impl Sum {
         }
     }
 
-    fn row(self, (budget, class, direction, backend): Key) -> CopyRow {
+    fn row(self, (budget, class, direction, backend): Key) -> CopiedGroup {
         let largest = self.tensors.iter().max_by_key(|(name, bytes)| (**bytes, Reverse(*name)));
-        CopyRow {
+        CopiedGroup {
             budget,
             class,
             memory: self.memory,
@@ -139,11 +138,11 @@ impl Sum {
     }
 }
 
-fn memory_of(trace: &Trace, event: &Event, direction: Direction) -> Option<HostMemory> {
+fn memory_of(trace: &Trace, event: &Event, direction: CopyDirection) -> Option<HostEnd> {
     let ends = trace.ends_of(event.id)?;
     let memory = match direction {
-        Direction::HostToDevice => ends.source,
-        Direction::DeviceToHost => ends.target,
+        CopyDirection::HostToDevice => ends.source,
+        CopyDirection::DeviceToHost => ends.target,
         _ => None,
     };
     memory.map(|memory| host_memory(trace, memory))

@@ -1,14 +1,15 @@
 //! R5: weights that are copied to a device again for every graph run.
 
-use super::copied::CopyRow;
+use super::copied::CopiedGroup;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
-use crate::budget::{Budget, Direction};
+use crate::budget::Budget;
 use crate::copies::TensorClass;
+use ggprof_trace::CopyDirection;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopiedWeights {
-    pub copies: Vec<CopyRow>,
+    pub copies: Vec<CopiedGroup>,
     pub bytes_per_run: u64,
     pub gb_per_s: Option<f64>,
 }
@@ -16,13 +17,13 @@ pub struct CopiedWeights {
 pub(super) const RULE: Rule = Rule(5);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
-    let is_again = |row: &&CopyRow| {
+    let is_again = |row: &&CopiedGroup| {
         matches!(row.class, TensorClass::Weights | TensorClass::Experts)
-            && row.direction != Direction::DeviceToHost
+            && row.direction != CopyDirection::DeviceToHost
             && (row.runs > 1 || row.runs == budget.runs)
             && row.exposed_ns > 0
     };
-    let copies: Vec<CopyRow> = scene.copies_of(place).filter(is_again).cloned().collect();
+    let copies: Vec<CopiedGroup> = scene.copies_of(place).filter(is_again).cloned().collect();
     if copies.is_empty() {
         return Vec::new();
     }

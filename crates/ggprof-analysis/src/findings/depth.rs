@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::phases::PhaseKind;
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Depth {
+pub struct GrowingAttention {
     pub from: DepthPoint,
     pub to: DepthPoint,
     pub ns_per_1000: f64,
@@ -53,7 +53,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let is_flash = ops().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
     let is_attention = |key: &&OpKey| matches!(scene.op(key), "FLASH_ATTN_EXT" | "SOFT_MAX");
     let is_on_host = ops().filter(is_attention).all(|key| scene.is_of_host(key.backend));
-    let what = What::Depth(Depth {
+    let what = What::Depth(GrowingAttention {
         from,
         to,
         ns_per_1000: (to.ns - from.ns) as f64 * 1e3 / (to.cells - from.cells) as f64,
@@ -100,7 +100,9 @@ mod tests {
     fn attention_grows() {
         let grows = at_depths(&[(256, 100), (512, 200), (768, 300), (1024, 400)]);
         let found = check(RULE, &grows, 300, &at_depths(&[(256, 100), (512, 101), (1024, 102)]));
-        let What::Depth(Depth { step, ns_per_1000, is_flash, is_on_host, .. }) = found.what else {
+        let What::Depth(GrowingAttention { step, ns_per_1000, is_flash, is_on_host, .. }) =
+            found.what
+        else {
             panic!()
         };
         assert_eq!((step, ns_per_1000.round()), (None, 391.0));
@@ -111,7 +113,7 @@ mod tests {
     fn a_step_is_told_from_growth() {
         let steps = at_depths(&[(256, 100), (512, 110), (768, 900)]);
         let found = check(RULE, &steps, 810, &at_depths(&[(256, 100)]));
-        let What::Depth(Depth { step, .. }) = found.what else { panic!() };
+        let What::Depth(GrowingAttention { step, .. }) = found.what else { panic!() };
         assert_eq!(step.map(|(before, after)| (before.cells, after.cells)), Some((512, 768)));
     }
 }

@@ -1,15 +1,16 @@
 //! R3: copies under which nothing computes. Those of weights are R5's.
 
-use super::copied::CopyRow;
+use super::copied::CopiedGroup;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
-use crate::budget::{Budget, Direction};
+use crate::budget::Budget;
 use crate::copies::TensorClass;
+use ggprof_trace::CopyDirection;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExposedCopies {
-    pub direction: Direction,
-    pub copies: Vec<CopyRow>,
+    pub direction: CopyDirection,
+    pub copies: Vec<CopiedGroup>,
 }
 
 pub(super) const RULE: Rule = Rule(3);
@@ -20,15 +21,15 @@ const SHOWN: usize = 5;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let directions = [
-        Direction::HostToDevice,
-        Direction::DeviceToHost,
-        Direction::DeviceToDevice,
-        Direction::HostToHost,
+        CopyDirection::HostToDevice,
+        CopyDirection::DeviceToHost,
+        CopyDirection::DeviceToDevice,
+        CopyDirection::HostToHost,
     ];
     let is_weights =
-        |row: &&CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
-    let of_direction = |direction: Direction| {
-        let copies: Vec<CopyRow> = scene
+        |row: &&CopiedGroup| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
+    let of_direction = |direction: CopyDirection| {
+        let copies: Vec<CopiedGroup> = scene
             .copies_of(place)
             .filter(|row| row.direction == direction && row.exposed_ns > 0 && !is_weights(row))
             .take(SHOWN)

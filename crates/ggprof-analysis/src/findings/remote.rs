@@ -214,11 +214,11 @@ mod tests {
 
     type Span = (u64, u64);
     /// A server, and when it was called, computed and waited for.
-    type Step = (u16, Span, Span, Span);
+    type Turn = (u16, Span, Span, Span);
 
     /// A client whose tokens take 1000 ns, and two servers that compute a layer each: what is in a
     /// token.
-    fn trace(ops: &str, runs: &[Step]) -> Trace {
+    fn trace(ops: &str, runs: &[Turn]) -> Trace {
         let text = tokens(TOKENS, 1000, 1000, ops);
         let mut trace = text_fixture::parse(&format!(
             "backend 0 RPC0[one:1] gpu\nbackend 1 RPC0[two:2] gpu\nbackend 2 S1 cpu\nbackend 3 S2 cpu\n{text}"

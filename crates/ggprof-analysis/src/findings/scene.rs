@@ -1,6 +1,6 @@
 //! What rules look at: a recording, and what was tallied of each group of phases in one pass.
 
-use super::copied::{CopyRow, copies};
+use super::copied::{CopiedGroup, copies};
 use crate::budget::{Budget, Part, budget_of_phase, is_of_host};
 use crate::layers::{Layer, Module, Place, Places};
 use crate::node_sums::{NodeSums, OfNode};
@@ -22,7 +22,7 @@ pub(super) struct Scene<'a> {
     pub(super) budgets: &'a [Budget],
     /// One for each budget.
     pub(super) tallies: Vec<Tally>,
-    pub(super) copies: Vec<CopyRow>,
+    pub(super) copies: Vec<CopiedGroup>,
 }
 
 /// What the events of a group of phases come to.
@@ -131,7 +131,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The copies of a group of phases.
-    pub(super) fn copies_of(&self, budget: usize) -> impl Iterator<Item = &CopyRow> {
+    pub(super) fn copies_of(&self, budget: usize) -> impl Iterator<Item = &CopiedGroup> {
         self.copies.iter().filter(move |row| row.budget == Some(budget))
     }
 }

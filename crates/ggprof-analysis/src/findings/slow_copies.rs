@@ -1,14 +1,15 @@
 //! R4: copies to a device that are slower than the link.
 
-use super::copied::CopyRow;
+use super::copied::CopiedGroup;
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
-use crate::budget::{Budget, Direction};
-use crate::peaks::{self, HostMemory};
+use crate::budget::Budget;
+use crate::peaks::{HostMemory, LinkDirection};
+use ggprof_trace::CopyDirection;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SlowCopies {
-    pub copies: Vec<CopyRow>,
+    pub copies: Vec<CopiedGroup>,
     pub gb_per_s: f64,
     pub best_gb_per_s: f64,
     pub best: RateFrom,
@@ -28,9 +29,9 @@ pub(super) const RULE: Rule = Rule(4);
 const SLOW: f64 = 0.6;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, _: &Budget) -> Vec<Finding> {
-    let copies: Vec<CopyRow> = scene
+    let copies: Vec<CopiedGroup> = scene
         .copies_of(place)
-        .filter(|row| row.direction == Direction::HostToDevice && row.large.1 > 0)
+        .filter(|row| row.direction == CopyDirection::HostToDevice && row.large.1 > 0)
         .cloned()
         .collect();
     let (bytes, ns) =
@@ -53,15 +54,15 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, _: &Budget) -> Vec<Finding> 
 }
 
 /// As it was measured of the link, or the best of all copies of the recording.
-fn best_rate(scene: &Scene<'_>, copies: &[CopyRow]) -> Option<(f64, RateFrom)> {
+fn best_rate(scene: &Scene<'_>, copies: &[CopiedGroup]) -> Option<(f64, RateFrom)> {
     let measured = copies.first().and_then(|row| {
         let device = scene.peaks?.device_of(scene.trace.backend(row.backend))?;
-        device.copy_rate(peaks::Direction::HostToDevice, HostMemory::Pinned)
+        device.copy_rate(LinkDirection::HostToDevice, HostMemory::Pinned)
     });
     if let Some(rate) = measured {
         return Some((rate / 1e9, RateFrom::Peaks));
     }
-    let to_devices = scene.copies.iter().filter(|row| row.direction == Direction::HostToDevice);
+    let to_devices = scene.copies.iter().filter(|row| row.direction == CopyDirection::HostToDevice);
     let best = to_devices.filter_map(|row| row.gb_per_s()).reduce(f64::max)?;
     Some((best, RateFrom::BestSeen))
 }

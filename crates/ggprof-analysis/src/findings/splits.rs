@@ -1,6 +1,6 @@
 //! R2: graphs are cut into more splits than there are devices to change between.
 
-use super::copied::{CopyRow, is_between_ops};
+use super::copied::{CopiedGroup, is_between_ops};
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
@@ -47,7 +47,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
 /// How many weights are copied for a graph run.
 fn copied_weights(scene: &Scene<'_>, place: usize, budget: &Budget) -> f64 {
     let is_weight =
-        |row: &&CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
+        |row: &&CopiedGroup| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
     let copied = scene.copies_of(place).filter(is_weight).map(|row| row.tensors * row.runs);
     copied.sum::<u64>() as f64 / budget.runs.max(1) as f64
 }

@@ -14,19 +14,19 @@ pub(super) struct Busy {
 
 #[derive(Debug, Default)]
 struct Backend {
-    computed: Covered,
+    computed: AddedUp,
     /// Computing or copying.
-    occupied: Covered,
+    occupied: AddedUp,
     is_timed: bool,
 }
 
 /// Time up to a moment, that was added up.
 #[derive(Debug, Default)]
-struct Covered {
+struct AddedUp {
     until_ns: u64,
 }
 
-impl Covered {
+impl AddedUp {
     /// What spans, sorted, add to it.
     fn add(&mut self, spans: &[(u64, u64)]) -> u64 {
         let mut sum = 0;
@@ -119,7 +119,7 @@ fn covered(mut spans: Vec<(u64, u64)>, (from, to): (u64, u64)) -> u64 {
         (*start, *end) = ((*start).clamp(from, to), (*end).clamp(from, to));
     });
     spans.sort_unstable();
-    Covered::default().add(&spans)
+    AddedUp::default().add(&spans)
 }
 
 impl Backend {

@@ -4,7 +4,6 @@
 use super::compute::Kernel;
 use ggprof_analysis::peaks::Operands;
 use std::arch::asm;
-use std::arch::x86_64::__cpuid_count;
 
 /// `ARCH_REQ_XCOMP_PERM`, and the number of the tiles' state.
 const ASK_FOR_STATE: libc::c_long = 0x1023;
@@ -27,7 +26,7 @@ struct TileShapes {
 /// `None` where the processor has no such registers, or the kernel does not allow their use.
 pub(super) fn int8_products() -> Option<Kernel> {
     // Leaf 7, EDX: tiles in bit 24, their products of bytes in bit 25.
-    let features = __cpuid_count(7, 0).edx;
+    let features = super::x86_64::features(0).edx;
     let has_tiles = features & (1 << 24) != 0 && features & (1 << 25) != 0;
     (has_tiles && is_allowed()).then_some(Kernel {
         operands: Operands::Int8,

@@ -9,7 +9,7 @@ use super::compute::Kernel;
 use super::portable;
 use ggprof_analysis::peaks::Operands;
 use std::arch::asm;
-use std::arch::x86_64::__cpuid_count;
+use std::arch::x86_64::{__cpuid_count, CpuidResult};
 
 /// Multiplications in a turn of every loop: as many sums.
 const SUMS: u64 = 14;
@@ -47,8 +47,17 @@ pub(super) fn int8_products() -> Kernel {
 
 /// AVX-VNNI: leaf 7, part 1, EAX bit 4.
 fn has_avx_vnni() -> bool {
-    // Every x86-64 processor has the instruction; those without this leaf answer zeros.
-    __cpuid_count(7, 0).eax >= 1 && __cpuid_count(7, 1).eax & (1 << 4) != 0
+    features(0).eax >= 1 && features(1).eax & (1 << 4) != 0
+}
+
+/// A part of leaf 7; zeros where there is none.
+pub(super) fn features(part: u32) -> CpuidResult {
+    // Later versions of Rust than the oldest one that is supported call it without `unsafe`.
+    #[allow(unused_unsafe)]
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe {
+        __cpuid_count(7, part)
+    }
 }
 
 /// Loads every word, two cache lines in a turn; at most a line at the end is left out. Wider loads are

@@ -6,7 +6,7 @@ mod kernels;
 use crate::passes;
 use driver::{Attribute, Context, Device, Driver};
 use ggprof_analysis::peaks::{
-    ComputeRate, CopyRate, DeviceApi, DevicePeaks, Direction, HostMemory,
+    ComputeRate, CopyRate, DeviceApi, DevicePeaks, HostMemory, LinkDirection,
 };
 use kernels::Products;
 use std::time::{Duration, Instant};
@@ -126,10 +126,10 @@ impl Bench<'_> {
         let host = [(HostMemory::Pinned, pinned.bytes()), (HostMemory::Pageable, &mut pageable)];
         for (memory, host) in host {
             let seconds = self.seconds_of(|| self.context.to_device(&on_device, host))?;
-            let direction = Direction::HostToDevice;
+            let direction = LinkDirection::HostToDevice;
             rates.push(CopyRate { direction, memory, bytes_per_s: bytes as f64 / seconds });
             let seconds = self.seconds_of(|| self.context.to_host(host, &on_device))?;
-            let direction = Direction::DeviceToHost;
+            let direction = LinkDirection::DeviceToHost;
             rates.push(CopyRate { direction, memory, bytes_per_s: bytes as f64 / seconds });
         }
         Ok(())

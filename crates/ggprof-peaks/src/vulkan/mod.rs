@@ -8,7 +8,7 @@ mod pipeline;
 use crate::passes;
 use ash::vk;
 use ggprof_analysis::peaks::{
-    ComputeRate, CopyRate, DeviceApi, DevicePeaks, Direction, HostMemory,
+    ComputeRate, CopyRate, DeviceApi, DevicePeaks, HostMemory, LinkDirection,
 };
 use gpu::Gpu;
 use instance::{Instance, Physical};
@@ -114,8 +114,8 @@ fn copy_rates(gpu: &Gpu<'_>, rates: &mut Vec<CopyRate>) -> Result<(), String> {
     let on_device = Buffer::new(gpu, bytes, Place::Device)?;
     let mut shared = Buffer::new(gpu, bytes, Place::Host)?;
     let mut pageable = vec![1u8; bytes as usize];
-    for direction in [Direction::HostToDevice, Direction::DeviceToHost] {
-        let is_up = direction == Direction::HostToDevice;
+    for direction in [LinkDirection::HostToDevice, LinkDirection::DeviceToHost] {
+        let is_up = direction == LinkDirection::HostToDevice;
         let copy = |commands: vk::CommandBuffer, shared: &Buffer<'_>| match is_up {
             true => gpu.copy(commands, shared, &on_device),
             false => gpu.copy(commands, &on_device, shared),

@@ -1,8 +1,8 @@
 //! Where the time of a token goes, phase by phase.
 
 use crate::{Cell, Column, Document, Table, units};
-use ggprof_analysis::{Budget, Direction, Part, PhaseKind, Spent};
-use ggprof_trace::{BackendIndex, Trace};
+use ggprof_analysis::{Budget, Part, PhaseKind, Spent};
+use ggprof_trace::{BackendIndex, CopyDirection, Trace};
 
 const COLUMNS: [Column; 11] = [
     Column::left("phase", "", 9),
@@ -70,11 +70,11 @@ pub(crate) fn key(spent: Spent) -> &'static str {
         Spent::Computing { .. } => "computing",
         Spent::UnequalThreads => "unequal_threads",
         Spent::Barriers => "barriers",
-        Spent::Copying(Direction::HostToDevice) => "copying_host_to_device",
-        Spent::Copying(Direction::DeviceToHost) => "copying_device_to_host",
-        Spent::Copying(Direction::DeviceToDevice) => "copying_device_to_device",
-        Spent::Copying(Direction::HostToHost) => "copying_host_to_host",
-        Spent::Copying(Direction::Unknown) => "copying",
+        Spent::Copying(CopyDirection::HostToDevice) => "copying_host_to_device",
+        Spent::Copying(CopyDirection::DeviceToHost) => "copying_device_to_host",
+        Spent::Copying(CopyDirection::DeviceToDevice) => "copying_device_to_device",
+        Spent::Copying(CopyDirection::HostToHost) => "copying_host_to_host",
+        Spent::Copying(CopyDirection::Unknown) => "copying",
         Spent::CompilingPipelines => "compiling",
         Spent::OtherRuns => "other_runs",
         Spent::Launching { .. } => "launching",
@@ -135,13 +135,13 @@ pub(crate) fn words(trace: &Trace, spent: Spent) -> String {
     }
 }
 
-fn direction_words(direction: Direction) -> &'static str {
+fn direction_words(direction: CopyDirection) -> &'static str {
     match direction {
-        Direction::HostToDevice => "to the device ",
-        Direction::DeviceToHost => "from the device ",
-        Direction::DeviceToDevice => "between devices ",
-        Direction::HostToHost => "in the host's memory ",
-        Direction::Unknown => "",
+        CopyDirection::HostToDevice => "to the device ",
+        CopyDirection::DeviceToHost => "from the device ",
+        CopyDirection::DeviceToDevice => "between devices ",
+        CopyDirection::HostToHost => "in the host's memory ",
+        CopyDirection::Unknown => "",
     }
 }
 

@@ -3,7 +3,7 @@
 use super::phases::kind_name;
 use super::placement::ranges;
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::copies::{Copies, CopyRow, HostMemory, RepeatedWeight, TensorClass, copies};
+use ggprof_analysis::copies::{Copies, CopyRow, HostEnd, RepeatedWeight, TensorClass, copies};
 use ggprof_analysis::{Peaks, PhaseKind, Phases, phases};
 use ggprof_trace::{MemoryIndex, Trace};
 
@@ -75,13 +75,12 @@ fn copy_row(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>, row: &CopyRow
     let tokens = phase.as_ref().map(|phase| phase.tokens).filter(|&tokens| tokens > 0);
     let wall = phase.as_ref().map(|phase| phase.wall_ns()).filter(|&wall| wall > 0);
     let per = |count: u64| Cell::Bytes((row.bytes / count.max(1)).into());
-    let direction = trace.text(row.direction);
     // Where only calls were timed, nothing is known of the copies.
     let of_timed = |ns: u64| Cell::or_nothing((row.timed_ns > 0).then_some(ns as f64), Cell::Nanos);
     vec![
         Cell::or_nothing(row.phase, |phase| Cell::text(kind_name(phase))),
         Cell::text(class(row.class)),
-        Cell::text(direction.strip_prefix("copy_").unwrap_or(direction)),
+        Cell::text(row.direction.name()),
         Cell::or_nothing(row.source_backend, label),
         label(row.backend),
         memory(row.source),
@@ -128,10 +127,10 @@ pub(crate) fn class(class: TensorClass) -> &'static str {
     }
 }
 
-pub(crate) fn host_memory(memory: HostMemory) -> &'static str {
+pub(crate) fn host_memory(memory: HostEnd) -> &'static str {
     match memory {
-        HostMemory::Pinned => "pinned",
-        HostMemory::Pageable => "pageable",
-        HostMemory::Unknown => "not known",
+        HostEnd::Pinned => "pinned",
+        HostEnd::Pageable => "pageable",
+        HostEnd::Unknown => "not known",
     }
 }

@@ -4,7 +4,7 @@ use super::phases::kind_name;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::depth::Computed;
-use ggprof_analysis::{Depth, depth, phases};
+use ggprof_analysis::{ByDepth, depth, phases};
 use ggprof_trace::Trace;
 
 const STRETCHES: [Column; 11] = [
@@ -70,7 +70,7 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 }
 
 /// `generation`, `generation x 4`.
-pub(crate) fn depth_label(depth: &Depth) -> String {
+pub(crate) fn depth_label(depth: &ByDepth) -> String {
     let name = kind_name(depth.kind);
     match depth.sequences {
         1 => name.to_owned(),
@@ -78,13 +78,13 @@ pub(crate) fn depth_label(depth: &Depth) -> String {
     }
 }
 
-fn label(depth: &Depth) -> Cell {
+fn label(depth: &ByDepth) -> Cell {
     Cell::Named { words: depth_label(depth), name: kind_name(depth.kind).to_owned() }
 }
 
-fn stretches(depth: &Depth) -> Vec<Vec<Cell>> {
+fn stretches(depth: &ByDepth) -> Vec<Vec<Cell>> {
     let nanos = |ns: u64| Cell::Nanos(ns as f64);
-    let row = |stretch: &ggprof_analysis::depth::Stretch| {
+    let row = |stretch: &ggprof_analysis::depth::DepthRange| {
         let range = match (stretch.from, stretch.to) {
             (from, to) if from == to => Cell::Count(to.into()).words(),
             (from, to) => {
@@ -114,7 +114,7 @@ fn stretches(depth: &Depth) -> Vec<Vec<Cell>> {
 }
 
 /// What a thousand more tokens of context cost.
-fn slopes(depth: &Depth) -> Option<Vec<Cell>> {
+fn slopes(depth: &ByDepth) -> Option<Vec<Cell>> {
     let slope = |slope: Option<f64>| Cell::or_nothing(slope, Cell::Nanos);
     depth.token_slope.or(depth.attention_slope)?;
     Some(vec![
@@ -125,7 +125,7 @@ fn slopes(depth: &Depth) -> Option<Vec<Cell>> {
     ])
 }
 
-fn steps(trace: &Trace, depth: &Depth) -> Vec<Vec<Cell>> {
+fn steps(trace: &Trace, depth: &ByDepth) -> Vec<Vec<Cell>> {
     let backends = |computed: &Computed| {
         let labels = computed.backends.iter().map(|&backend| trace.backend(backend).label());
         Cell::Text(labels.map(String::from).collect::<Vec<_>>().join(", "))

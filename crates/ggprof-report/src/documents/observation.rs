@@ -19,7 +19,7 @@ pub fn observation(document: &mut Document, trace: &Trace) {
     let seen = trace.coverage.iter().filter(|part| part.is_observed());
     let rows = seen.map(|part| {
         let (what, how) = (coverage_words::what(part.what), coverage_words::how(part.how));
-        let cells = [part.subject.as_str(), what, clock(part), how];
+        let cells = [part.subject.as_str(), what, coverage_words::clock(part), how];
         cells.map(Cell::text).to_vec()
     });
     let table = Table { key: "observed", columns: COLUMNS.to_vec(), rows: rows.collect() };
@@ -35,18 +35,6 @@ fn ggml_words(ggml: &Ggml) -> String {
         ("", _) => format!("{library} (its version is not known)"),
         (version, "" | "unknown") => format!("{library} {version}"),
         (version, commit) => format!("{library} {version} ({commit})"),
-    }
-}
-
-/// Whose clock the times come from.
-fn clock(part: &Coverage) -> &'static str {
-    match (part.what, part.how) {
-        (Covered::Layout, _) => "",
-        (_, CoveredHow::DeviceTimestamps | CoveredHow::ActivityRecords) => "the device",
-        (_, CoveredHow::Serialized) => "the host, one op at a time",
-        (_, CoveredHow::AbortCallback) => "the host, first thread",
-        (Covered::Ops, _) => "the host, every thread",
-        _ => "the host",
     }
 }
 

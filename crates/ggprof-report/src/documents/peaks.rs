@@ -4,7 +4,7 @@ use crate::document::Fact;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::Peaks;
 use ggprof_analysis::peaks::{
-    ComputeRate, CpuPeaks, DeviceApi, DevicePeaks, Direction, HostMemory, Operands,
+    ComputeRate, CpuPeaks, DeviceApi, DevicePeaks, HostMemory, LinkDirection, Operands,
 };
 
 const DEVICES: [Column; 7] = [
@@ -76,10 +76,10 @@ fn devices(document: &mut Document, devices: &[DevicePeaks]) {
             Cell::Text(label(device)),
             Cell::text(&device.name),
             gigabytes(device.read_bytes_per_s),
-            copy(Direction::HostToDevice, HostMemory::Pinned),
-            copy(Direction::HostToDevice, HostMemory::Pageable),
-            copy(Direction::DeviceToHost, HostMemory::Pinned),
-            copy(Direction::DeviceToHost, HostMemory::Pageable),
+            copy(LinkDirection::HostToDevice, HostMemory::Pinned),
+            copy(LinkDirection::HostToDevice, HostMemory::Pageable),
+            copy(LinkDirection::DeviceToHost, HostMemory::Pinned),
+            copy(LinkDirection::DeviceToHost, HostMemory::Pageable),
         ]
     };
     let rows = devices.iter().map(row).collect();

@@ -2,10 +2,10 @@
 
 use super::{InWords, SHOWN, Told};
 use crate::units;
-use ggprof_analysis::Direction;
-use ggprof_analysis::copies::{HostMemory, TensorClass};
-use ggprof_analysis::findings::{CopiedWeights, CopyRow, ExposedCopies, RateFrom, SlowCopies};
+use ggprof_analysis::copies::{HostEnd, TensorClass};
+use ggprof_analysis::findings::{CopiedGroup, CopiedWeights, ExposedCopies, RateFrom, SlowCopies};
 use ggprof_analysis::phases::PhaseKind;
+use ggprof_trace::CopyDirection;
 
 /// llama.cpp has had both names.
 const NO_MMAP: &str = "-lm none (older builds: --no-mmap)";
@@ -49,7 +49,7 @@ impl InWords for SlowCopies {
     fn advice(&self, _: &Told<'_>) -> String {
         // Only weights are read from a mapped file.
         let is_weight =
-            |row: &CopyRow| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
+            |row: &CopiedGroup| matches!(row.class, TensorClass::Weights | TensorClass::Experts);
         let no_mmap = match self.copies.iter().any(is_weight) {
             true => format!("{NO_MMAP}, and "),
             false => String::new(),
@@ -75,7 +75,7 @@ impl InWords for CopiedWeights {
         let budget = told.budget;
         let is_experts = self.copies.iter().any(|row| row.class == TensorClass::Experts);
         let more = if is_experts { "a smaller -ncmoe" } else { "a larger -ngl" };
-        let is_pageable = self.copies.iter().any(|row| row.memory == HostMemory::Pageable);
+        let is_pageable = self.copies.iter().any(|row| row.memory == HostEnd::Pageable);
         let pinned = match is_pageable {
             true => format!("; {NO_MMAP} to copy from pinned memory"),
             false => String::new(),
@@ -91,16 +91,16 @@ impl InWords for CopiedWeights {
     }
 }
 
-fn towards(direction: Direction) -> &'static str {
+fn towards(direction: CopyDirection) -> &'static str {
     match direction {
-        Direction::HostToDevice => "to the device",
-        Direction::DeviceToHost => "from the device",
-        Direction::DeviceToDevice => "between devices",
-        Direction::HostToHost | Direction::Unknown => "in the host's memory",
+        CopyDirection::HostToDevice => "to the device",
+        CopyDirection::DeviceToHost => "from the device",
+        CopyDirection::DeviceToDevice => "between devices",
+        CopyDirection::HostToHost | CopyDirection::Unknown => "in the host's memory",
     }
 }
 
-fn rows(copies: &[CopyRow], told: &Told<'_>) -> String {
+fn rows(copies: &[CopiedGroup], told: &Told<'_>) -> String {
     let runs = told.budget.runs.max(1) as f64;
     let words = copies.iter().take(SHOWN).map(|row| {
         let more = match row.tensors {
@@ -108,9 +108,9 @@ fn rows(copies: &[CopyRow], told: &Told<'_>) -> String {
             more => format!(" and {} more", more - 1),
         };
         let memory = match row.memory {
-            HostMemory::Pinned => " of pinned memory",
-            HostMemory::Pageable => " of pageable memory",
-            HostMemory::Unknown => "",
+            HostEnd::Pinned => " of pinned memory",
+            HostEnd::Pageable => " of pageable memory",
+            HostEnd::Unknown => "",
         };
         format!(
             "{}{more}: {}{memory} a graph run, {} of it exposed",

@@ -2,9 +2,9 @@
 
 use super::{InWords, Told, time};
 use crate::units;
-use ggprof_analysis::findings::Depth;
+use ggprof_analysis::findings::GrowingAttention;
 
-impl InWords for Depth {
+impl InWords for GrowingAttention {
     fn sentence(&self, _: &Told<'_>) -> String {
         match self.step {
             Some((before, after)) => format!(

@@ -22,11 +22,6 @@ impl Row<'_> {
         let Recording { trace, hosts, .. } = self.recording;
         memory.map(|memory| hosts.hidden(&trace.memory_kind(memory).type_name)).into()
     }
-
-    fn direction(&self) -> &str {
-        let direction = self.recording.trace.text(self.copies.direction);
-        direction.strip_prefix("copy_").unwrap_or(direction)
-    }
 }
 
 pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
@@ -40,7 +35,7 @@ pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
             "`weights`, `experts`, `KV cache`, `inputs`, `activations`, `not known`",
             |row| copied_tensors(row.copies.class).into(),
         ),
-        Field::text("direction", "`H2D`, `D2H`, `D2D`", |row| row.direction().into()),
+        Field::text("direction", "`H2D`, `D2H`, `D2D`", |row| row.copies.direction.name().into()),
         Field::text("source_backend", "from", |row| {
             row.copies.source_backend.map(|backend| row.recording.backend(backend)).into()
         }),

@@ -2,7 +2,7 @@
 
 use super::tables::since;
 use ggprof_analysis::depth::{Computed, Point};
-use ggprof_analysis::{Depth, DepthStep, PhaseKind, Phases, depth as find_depth};
+use ggprof_analysis::{ByDepth, DepthStep, PhaseKind, Phases, depth as find_depth};
 use ggprof_trace::Trace;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(super) fn depth(trace: &Trace, phases: &Phases, start_ns: u64) -> Vec<Value>
     found.iter().map(|depth| one(trace, depth, start_ns)).collect()
 }
 
-fn one(trace: &Trace, depth: &Depth, start_ns: u64) -> Value {
+fn one(trace: &Trace, depth: &ByDepth, start_ns: u64) -> Value {
     let is_prompt = depth.kind == PhaseKind::Prompt;
     let points = || depth.points.iter();
     let column = |value: &dyn Fn(&Point) -> Value| points().map(value).collect::<Vec<_>>();

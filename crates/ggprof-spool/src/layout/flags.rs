@@ -11,6 +11,11 @@ pub const OP_FUSED: u8 = 1 << 2;
 /// An op's times are stored shifted right by `flags >> OP_SHIFT_BIT`.
 pub const OP_SHIFT_BIT: u8 = 3;
 
+/// Types of devices, where code decides by them; the other numbers are those of ggml.
+pub const DEVICE_CPU: u8 = 0;
+pub const DEVICE_ACCELERATOR: u8 = 3;
+pub const DEVICE_UNKNOWN: u8 = u8::MAX;
+
 pub const COPY_HOST_TO_HOST: u8 = 0;
 pub const COPY_HOST_TO_DEVICE: u8 = 1;
 pub const COPY_DEVICE_TO_HOST: u8 = 2;

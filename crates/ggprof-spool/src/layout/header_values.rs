@@ -29,6 +29,15 @@ pub enum StopReason {
     Faults = 3,
 }
 
+impl StopReason {
+    pub const ALL: [Self; 4] = [Self::None, Self::NoSpace, Self::FileGone, Self::Faults];
+
+    /// `None` for a number that a later version of the format has.
+    pub fn of(word: u64) -> Option<StopReason> {
+        Self::ALL.into_iter().find(|reason| *reason as u64 == word)
+    }
+}
+
 /// What was asked for while the program ran: the header's `CONTROL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
@@ -80,7 +89,7 @@ impl Window {
 /// Indices into the header's loss counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum LossKind {
+pub enum LossCounter {
     /// Records not written because there was no block.
     NoBlock = 0,
     /// Graph runs not recorded because every lane was busy.

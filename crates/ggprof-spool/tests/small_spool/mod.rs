@@ -27,7 +27,7 @@ pub(crate) fn bytes() -> Vec<u8> {
     unsafe {
         let header = HeaderPage::create(base, &facts);
         header.set_reserved_blocks(BLOCKS as u64);
-        header.count_loss(layout::LossKind::NoLane, 3);
+        header.count_loss(layout::LossCounter::NoLane, 3);
         header.set_end(9_000);
         let mut first = BlockWriter::without_block();
         first.start(base.add(HEADER_BYTES), 0, 1, 0);

@@ -127,12 +127,12 @@ fn side_by_side(calls: &[Entry], runs: &[Entry], misfit: impl Fn(&[Pair]) -> u64
 }
 
 /// A stretch of calls that agrees with a stretch of runs.
-struct Stretch {
+struct Agreement {
     pairs: Vec<Pair>,
     runs: usize,
 }
 
-impl Stretch {
+impl Agreement {
     fn len(&self) -> usize {
         self.pairs.len()
     }
@@ -143,10 +143,10 @@ fn longest(
     calls: &[Entry],
     runs: &[Entry],
     misfit: &impl Fn(&[Pair]) -> u64,
-) -> Option<(usize, usize, Stretch)> {
+) -> Option<(usize, usize, Agreement)> {
     let at_order: HashMap<i64, usize> =
         runs.iter().enumerate().map(|(at, run)| (run.order, at)).collect();
-    let mut best: Option<(usize, usize, Stretch)> = None;
+    let mut best: Option<(usize, usize, Agreement)> = None;
     let mut best_misfit = None;
     for distance in distances(calls, runs) {
         let Some(found) = longest_at(calls, runs, &at_order, distance) else { continue };
@@ -212,7 +212,7 @@ fn longest_at(
     runs: &[Entry],
     at_order: &HashMap<i64, usize>,
     distance: i64,
-) -> Option<(usize, usize, Stretch)> {
+) -> Option<(usize, usize, Agreement)> {
     let partner = |call: &Entry| {
         let &at = at_order.get(&call.order.checked_add(distance)?)?;
         (runs[at].content == call.content).then_some(at)
@@ -232,7 +232,7 @@ fn longest_at(
     let (first, last) = (*places.first()?, *places.last()?);
     let pairs = calls[from..to].iter().zip(&places);
     let pairs = pairs.map(|(call, &at)| Pair { client: call.place, server: runs[at].place });
-    Some((from, first, Stretch { pairs: pairs.collect(), runs: last + 1 - first }))
+    Some((from, first, Agreement { pairs: pairs.collect(), runs: last + 1 - first }))
 }
 
 #[cfg(test)]

@@ -155,7 +155,6 @@ impl Merged {
             let start_ns = maps.ns(event.start_ns);
             let duration_ns = event.duration_ns.min(u64::MAX - start_ns);
             let new = events.push(NewEvent {
-                kind: event.kind,
                 node: maps.node(event.node),
                 backend: maps.backend(event.backend),
                 source_backend: event.source_backend.map(|backend| maps.backend(backend)),
@@ -163,16 +162,32 @@ impl Merged {
                 graph_run: event.graph_run.and_then(run),
                 start_ns,
                 duration_ns,
-                bytes: event.bytes,
-                measured: event.measured,
-                threads: from.events.threads(event.id),
+                ..from.events.again(event)
             });
             if event.charged_ns != duration_ns {
                 events.set_charge(new, event.charged_ns.min(duration_ns));
             }
         }
+        self.take_work(first, from, maps);
+        self.trace.host_tasks.extend(from.host_tasks.iter().map(|task| HostTask {
+            name: maps.string(task.name),
+            graph_run: task.graph_run.and_then(run),
+            start_ns: maps.ns(task.start_ns),
+            ..*task
+        }));
+        for (of, counts) in from.expert_uses.iter() {
+            let Some(run) = run(of.graph_run) else { continue };
+            let tokens = (of.tokens, of.tokens_read);
+            let counts = counts.iter().copied();
+            self.trace.expert_uses.push(maps.node(of.node), run, of.experts, tokens, counts);
+        }
+    }
+
+    /// What is kept of events beside their columns; the first one has this number here.
+    fn take_work(&mut self, first: u32, from: &Trace, maps: &Maps) {
         let event = |id: EventId| EventId(first + id.0);
-        events.thread_shares.extend(from.events.thread_shares.iter().map(|share| ThreadShare {
+        let shares = &mut self.trace.events.thread_shares;
+        shares.extend(from.events.thread_shares.iter().map(|share| ThreadShare {
             event: event(share.event),
             start_ns: maps.ns(share.start_ns),
             ..*share
@@ -190,18 +205,6 @@ impl Merged {
             target: ends.target.map(|memory| maps.memory(memory)),
             ..*ends
         }));
-        self.trace.host_tasks.extend(from.host_tasks.iter().map(|task| HostTask {
-            name: maps.string(task.name),
-            graph_run: task.graph_run.and_then(run),
-            start_ns: maps.ns(task.start_ns),
-            ..*task
-        }));
-        for (of, counts) in from.expert_uses.iter() {
-            let Some(run) = run(of.graph_run) else { continue };
-            let tokens = (of.tokens, of.tokens_read);
-            let counts = counts.iter().copied();
-            self.trace.expert_uses.push(maps.node(of.node), run, of.experts, tokens, counts);
-        }
     }
 
     fn take_details(&mut self, from: &Trace, maps: &Maps) {

@@ -123,6 +123,7 @@ fn nodes(
         });
         signatures.push(trace.nodes.intern_signature(Signature {
             op: string(signature.op),
+            copied: signature.copied,
             sub_op: signature.sub_op,
             sub_op_name: signature.sub_op_name.map(string),
             extra: signature.extra.map(string),

@@ -109,6 +109,23 @@ pub struct NewEvent {
 }
 
 impl NewEvent {
+    /// An event of which nothing else is known.
+    pub fn of(kind: EventKind, node: NodeId, backend: BackendIndex) -> Self {
+        Self {
+            kind,
+            node,
+            backend,
+            source_backend: None,
+            split: -1,
+            graph_run: None,
+            start_ns: 0,
+            duration_ns: 0,
+            bytes: 0,
+            measured: Measured::Unknown,
+            threads: None,
+        }
+    }
+
     fn stretch(&self) -> Stretch {
         Stretch {
             kind: self.kind,
@@ -283,6 +300,23 @@ impl Events {
     #[inline(always)]
     pub fn get(&self, id: EventId) -> Event {
         self.event(id, self.stretches.of(id.0 as usize))
+    }
+
+    /// An event as a reader handed it over, for another trace to take.
+    pub fn again(&self, event: Event) -> NewEvent {
+        NewEvent {
+            kind: event.kind,
+            node: event.node,
+            backend: event.backend,
+            source_backend: event.source_backend,
+            split: event.split,
+            graph_run: event.graph_run,
+            start_ns: event.start_ns,
+            duration_ns: event.duration_ns,
+            bytes: event.bytes,
+            measured: event.measured,
+            threads: self.threads(event.id),
+        }
     }
 
     /// What is not looked at costs nothing, if this is part of the loop that looks.

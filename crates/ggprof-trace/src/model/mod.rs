@@ -3,6 +3,7 @@
 mod backend;
 mod batch;
 mod buffer;
+mod copy_direction;
 mod coverage;
 mod device_work;
 mod event;
@@ -27,6 +28,7 @@ mod tensor;
 pub use backend::{Backend, BackendIndex, DeviceType};
 pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
 pub use buffer::{Buffer, BufferUsage, FreeMemory};
+pub use copy_direction::CopyDirection;
 pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy, how_key, what_key};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{
@@ -146,6 +148,12 @@ impl Trace {
     #[inline]
     pub fn op_name(&self, id: NodeId) -> &str {
         self.text(self.signature(id).op)
+    }
+
+    /// Of the copy that a node stands for.
+    #[inline]
+    pub fn direction(&self, copy: NodeId) -> CopyDirection {
+        self.signature(copy).copied.unwrap_or(CopyDirection::Unknown)
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! it computes. The layers of a model share signatures, so the expensive part is kept once per
 //! shape, and "all calls of this shape" is a comparison of two numbers.
 
+use super::copy_direction::CopyDirection;
 use super::strings::StringId;
 use super::tensor::{Source, Tensor};
 use hashbrown::{DefaultHashBuilder, HashTable};
@@ -33,6 +34,8 @@ struct MembersId(u32);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Signature {
     pub op: StringId,
+    /// Where its data goes, if it is a copy.
+    pub copied: Option<CopyDirection>,
     /// ggml's number of the unary or gated op behind `UNARY` and `GLU`; -1 for none.
     pub sub_op: i32,
     /// Its name ("SILU", "SWIGLU"); the numbers moved between ggml versions.
@@ -75,6 +78,7 @@ impl Signature {
     pub fn of_op(op: StringId) -> Self {
         Self {
             op,
+            copied: None,
             sub_op: -1,
             sub_op_name: None,
             extra: None,

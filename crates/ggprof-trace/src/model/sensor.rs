@@ -23,59 +23,67 @@ pub struct Sensor {
     pub values: Vec<u64>,
 }
 
+/// What a sensor measures, by the numbers of the recording file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[repr(u8)]
 pub enum Quantity {
     /// In Hz.
-    DeviceClock,
-    DeviceMemoryClock,
+    DeviceClock = 1,
+    DeviceMemoryClock = 2,
     /// In µW.
-    DevicePower,
+    DevicePower = 3,
     /// In µJ, since some moment.
-    DeviceEnergy,
+    DeviceEnergy = 4,
     /// Bytes in use.
-    DeviceMemory,
+    DeviceMemory = 5,
     /// In percent.
-    DeviceUtilisation,
+    DeviceUtilisation = 6,
     /// In Hz: the mean over the processors, the lowest and the highest.
-    ProcessorClock,
-    LowestProcessorClock,
-    HighestProcessorClock,
+    ProcessorClock = 7,
+    LowestProcessorClock = 8,
+    HighestProcessorClock = 9,
     /// In µJ, since some moment.
-    PackageEnergy,
+    PackageEnergy = 10,
     /// In Hz: the highest that the clock can be set to.
-    DeviceClockLimit,
-    ProcessorClockLimit,
+    DeviceClockLimit = 11,
+    ProcessorClockLimit = 12,
     /// How many processors the program may use.
-    UsableProcessors,
+    UsableProcessors = 13,
     /// In µs, since some moment: time that processors worked for anybody, for the program and what it
     /// started, and time that the machine did not get from its host.
-    MachineTime,
-    ProgramTime,
-    StolenTime,
+    MachineTime = 14,
+    ProgramTime = 15,
+    StolenTime = 16,
 }
 
 impl Quantity {
-    /// By the numbers of the recording file; `None` for one that is not known.
+    /// By their numbers, from 1 on.
+    const ALL: [Self; 16] = [
+        Self::DeviceClock,
+        Self::DeviceMemoryClock,
+        Self::DevicePower,
+        Self::DeviceEnergy,
+        Self::DeviceMemory,
+        Self::DeviceUtilisation,
+        Self::ProcessorClock,
+        Self::LowestProcessorClock,
+        Self::HighestProcessorClock,
+        Self::PackageEnergy,
+        Self::DeviceClockLimit,
+        Self::ProcessorClockLimit,
+        Self::UsableProcessors,
+        Self::MachineTime,
+        Self::ProgramTime,
+        Self::StolenTime,
+    ];
+
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// `None` for a number that is not known.
     pub fn of(number: u8) -> Option<Self> {
-        Some(match number {
-            1 => Self::DeviceClock,
-            2 => Self::DeviceMemoryClock,
-            3 => Self::DevicePower,
-            4 => Self::DeviceEnergy,
-            5 => Self::DeviceMemory,
-            6 => Self::DeviceUtilisation,
-            7 => Self::ProcessorClock,
-            8 => Self::LowestProcessorClock,
-            9 => Self::HighestProcessorClock,
-            10 => Self::PackageEnergy,
-            11 => Self::DeviceClockLimit,
-            12 => Self::ProcessorClockLimit,
-            13 => Self::UsableProcessors,
-            14 => Self::MachineTime,
-            15 => Self::ProgramTime,
-            16 => Self::StolenTime,
-            _ => return None,
-        })
+        Self::ALL.into_iter().find(|quantity| quantity.number() == number)
     }
 }
 
@@ -87,5 +95,18 @@ impl Sensor {
     /// Whether there is a value for each time, and the times are in order.
     pub fn is_whole(&self) -> bool {
         self.times_ns.len() == self.values.len() && self.times_ns.is_sorted()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Quantity;
+
+    #[test]
+    fn every_number_of_the_file_has_its_quantity() {
+        for (number, quantity) in (1..).zip(Quantity::ALL) {
+            assert_eq!((quantity.number(), Quantity::of(number)), (number, Some(quantity)));
+        }
+        assert_eq!([Quantity::of(0), Quantity::of(17)], [None; 2]);
     }
 }

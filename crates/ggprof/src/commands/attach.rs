@@ -67,7 +67,7 @@ fn nothing(process: &Running, attached: &launch::Attached) -> String {
 /// Opens the gate, which the agent keeps shut where code had to be changed: the first graph that is
 /// recorded begins after that.
 fn start(spools: &Spools) -> std::io::Result<()> {
-    launch::Recorded::alive(&spools.files()).iter().try_for_each(|it| it.start().map(|_| ()))
+    launch::RecordedProcess::alive(&spools.files()).iter().try_for_each(|it| it.start().map(|_| ()))
 }
 
 fn begun(process: &Running, attached: &launch::Attached, duration: Option<Duration>) -> String {
@@ -88,7 +88,7 @@ fn begun(process: &Running, attached: &launch::Attached, duration: Option<Durati
 
 /// From here on the program writes nothing more.
 fn stop(spools: &Spools) {
-    let recorded = launch::Recorded::alive(&spools.files());
+    let recorded = launch::RecordedProcess::alive(&spools.files());
     for recorded in recorded.iter().filter(|recorded| !recorded.has_given_up()) {
         if !matches!(recorded.stop(), Ok(true)) {
             messages::warning(

@@ -6,7 +6,7 @@
 //! result, up to the end of the stream.
 
 use super::spools::recordings_in;
-use super::{Recorded, Samples, Standing, Watched, sensors, sockets};
+use super::{RecordedProcess, Samples, Standing, Watched, sensors, sockets};
 use crate::messages;
 use anyhow::{Context, bail};
 use ggprof_analysis::live::Reading;
@@ -92,7 +92,7 @@ fn carry_out(
     measured: &Measured,
     out: &mut UnixStream,
 ) -> anyhow::Result<()> {
-    let recorded = Recorded::alive(&recordings_in(spools));
+    let recorded = RecordedProcess::alive(&recordings_in(spools));
     let (verb, pid) = request.split_once(' ').unwrap_or((request, ""));
     if verb == "status" {
         let lines: String = recorded.iter().filter_map(status_line).collect();
@@ -154,7 +154,7 @@ fn metrics(file: &Path, readings: &[Reading], measured: &Measured) -> anyhow::Re
 }
 
 /// Fields of a status, with the program's name, which may hold anything, last.
-fn status_line(process: &Recorded) -> Option<String> {
+fn status_line(process: &RecordedProcess) -> Option<String> {
     let Standing { state, graph_runs, bytes, losses, since_unix_ns, until_unix_ns, program } =
         process.standing().ok()?;
     let moment = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| ns.to_string());

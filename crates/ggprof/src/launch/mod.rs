@@ -42,7 +42,7 @@ pub(crate) use look::{Look, Process, look};
 pub(crate) use observer::{Observer, Orders};
 pub(crate) use preload::{SANITIZER, sanitizer_options, with_agent as preload_with_agent};
 pub(crate) use program::{Program, examine, hides_ggml, is_of_ggml};
-pub(crate) use recorded::Recorded;
+pub(crate) use recorded::RecordedProcess;
 use recorded::Standing;
 #[cfg(test)]
 pub(crate) use recorded::send;

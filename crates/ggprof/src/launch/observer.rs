@@ -1,7 +1,7 @@
 //! The launcher looks at what its program does, once a second: for a file of metrics, and for
 //! snapshots when something happens. The program is not touched.
 
-use super::Recorded;
+use super::RecordedProcess;
 use super::sensors::{self, Samples};
 use super::spools::{process_of, recordings_in};
 use super::watched::Watched;
@@ -166,7 +166,7 @@ impl Trouble {
 /// A copy of the recording as it is now.
 fn copy(recording: &Path) -> anyhow::Result<tempfile::NamedTempFile> {
     let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
-    Recorded::copy(recording, |offset, piece| file.as_file().write_all_at(piece, offset))?;
+    RecordedProcess::copy(recording, |offset, piece| file.as_file().write_all_at(piece, offset))?;
     Ok(file)
 }
 

@@ -1,7 +1,7 @@
 //! Processes that the command started and that go on after it has ended, as daemons do. The recordings
 //! of those that ggml is used in end with the command.
 
-use super::{Recorded, Spools};
+use super::{RecordedProcess, Spools};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -19,10 +19,10 @@ pub(crate) struct Outliving {
 /// Stops the recordings of those that go on: nobody takes care of them any more.
 pub(crate) fn stop_recordings(spools: &Spools) -> Vec<Outliving> {
     let start = Instant::now();
-    while start.elapsed() < FOR_THEIR_END && !Recorded::alive(&spools.files()).is_empty() {
+    while start.elapsed() < FOR_THEIR_END && !RecordedProcess::alive(&spools.files()).is_empty() {
         std::thread::sleep(BETWEEN_LOOKS);
     }
-    let go_on = Recorded::alive(&spools.files()).into_iter();
+    let go_on = RecordedProcess::alive(&spools.files()).into_iter();
     let go_on = go_on.filter(|recorded| matches!(recorded.is_recording(), Ok(true)));
     let stopped = go_on.filter(|recorded| recorded.stop().is_ok());
     stopped.map(|recorded| Outliving { name: name_of(recorded.pid), pid: recorded.pid }).collect()

@@ -25,7 +25,7 @@ pub(super) fn hold_stops() -> MutexGuard<'static, ()> {
     STOPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) struct Recorded {
+pub(crate) struct RecordedProcess {
     spool: LiveSpool,
     holder: Holder,
     pub(crate) file: PathBuf,
@@ -47,13 +47,13 @@ pub(crate) struct Standing {
     pub(crate) program: String,
 }
 
-impl Recorded {
+impl RecordedProcess {
     /// The processes that have one of these files and are alive, those too whose recording gave up.
-    pub(crate) fn alive(files: &[PathBuf]) -> Vec<Recorded> {
-        files.iter().filter_map(|file| Recorded::open(file)).collect()
+    pub(crate) fn alive(files: &[PathBuf]) -> Vec<RecordedProcess> {
+        files.iter().filter_map(|file| RecordedProcess::open(file)).collect()
     }
 
-    fn open(file: &Path) -> Option<Recorded> {
+    fn open(file: &Path) -> Option<RecordedProcess> {
         let process = process_of(file);
         let pid = process.split('.').next()?.parse().ok()?;
         let spool = LiveSpool::open(file).ok()?;
@@ -62,7 +62,7 @@ impl Recorded {
             return None;
         }
         let holder = Holder::find(&file.metadata().ok()?, pid)?;
-        Some(Recorded { spool, holder, file: file.to_owned(), pid })
+        Some(RecordedProcess { spool, holder, file: file.to_owned(), pid })
     }
 
     pub(crate) fn standing(&self) -> io::Result<Standing> {

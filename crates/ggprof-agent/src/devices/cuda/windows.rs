@@ -32,12 +32,12 @@ pub(crate) struct Windows {
     expected_ns: u64,
     opened: u32,
     last_run: u32,
-    open: Option<Open>,
+    open: Option<OpenWindow>,
     given_up: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenWindow {
     runs_left: u32,
     attach_ns: u64,
 }
@@ -84,16 +84,16 @@ impl Windows {
     pub(crate) fn attached(&mut self, took_ns: u64) {
         let runs_left = if self.opened == 0 { FIRST_WINDOW_RUNS } else { WINDOW_RUNS };
         self.opened += 1;
-        self.open = Some(Open { runs_left, attach_ns: took_ns });
+        self.open = Some(OpenWindow { runs_left, attach_ns: took_ns });
     }
 
     /// The window is over. The caller must report what it cost ([`Self::detached`]).
-    pub(crate) fn close(&mut self) -> Option<Open> {
+    pub(crate) fn close(&mut self) -> Option<OpenWindow> {
         self.open.take()
     }
 
     /// `records` pieces of work were recorded in the window.
-    pub(crate) fn detached(&mut self, open: &Open, took_ns: u64, records: u64) {
+    pub(crate) fn detached(&mut self, open: &OpenWindow, took_ns: u64, records: u64) {
         let cost = open.attach_ns + took_ns + records * COST_PER_RECORD_NS;
         self.budget.spend(cost);
         // The first window is longer, and loads CUPTI.

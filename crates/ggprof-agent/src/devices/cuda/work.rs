@@ -1,7 +1,7 @@
 //! Writes CUPTI's records into the recording: each piece of work with the split and node it belongs
 //! to. Work without a node or without times is kept too; its time is not spread over other work.
 
-use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossKind, NO_NODE};
+use ggprof_spool::layout::{self, DeviceClock, DeviceWork, LossCounter, NO_NODE};
 
 use super::clock_bound::ClockBound;
 use super::cupti::records::{Activity, HostMemory, What};
@@ -129,7 +129,7 @@ impl WorkWriter {
 
     pub(crate) fn note_dropped(lane: &HeldLane<'_>, dropped: u64) {
         if dropped > 0 {
-            lane.recorder.lose(LossKind::DeviceRecords, dropped);
+            lane.recorder.lose(LossCounter::DeviceRecords, dropped);
         }
     }
 }

@@ -117,7 +117,7 @@ fn count_sources(
     Err("the number of a node's sources was not found")
 }
 
-/// The word whose number ggml itself names as it names the op.
+/// The field whose number `ggml_op_name` turns into the op's own name.
 fn find_op(bench: &Workbench<'_>) -> Result<usize, &'static str> {
     let op_name = bench.makers.ggml_op_name.ok_or("this ggml has no ggml_op_name")?;
     let [a, b] = [bench.shaped(F32, [4, 4, 1, 1])?, bench.shaped(F32, [4, 4, 1, 1])?];

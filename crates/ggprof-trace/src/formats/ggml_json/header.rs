@@ -109,33 +109,13 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     for (op, number) in &additions.op_numbers {
         trace.op_numbers.insert(op, *number);
     }
-    for (scheduler, start_ns, end_ns) in additions.graph_runs {
-        if end_ns < start_ns {
-            trace.lose(LossKind::DamagedHeader, || "a graph run ends before it begins".to_owned());
-        }
-        // It stays: records count the runs.
-        let end_ns = end_ns.max(start_ns);
-        trace.graph_runs.push(GraphRun::new(scheduler, start_ns, end_ns));
-    }
+    take_graph_runs(additions.graph_runs, trace);
     take_batches(additions.graph_run_facts, additions.batches, trace);
     trace.context_changes = additions.context_changes;
     trace.provenance = additions.provenance;
-    let is_whole = |buffer: &Buffer| buffer.died_ns.is_none_or(|died| died >= buffer.born_ns);
-    for buffer in additions.buffers {
-        if is_whole(&buffer) {
-            trace.buffers.push(buffer);
-        } else {
-            trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
-        }
-    }
+    take_buffers(additions.buffers, trace);
     trace.free_memory = additions.free_memory;
-    for sensor in additions.sensors {
-        if sensor.is_whole() {
-            trace.sensors.push(sensor);
-        } else {
-            trace.lose(LossKind::DamagedHeader, || "a sensor's times make no sense".to_owned());
-        }
-    }
+    take_sensors(additions.sensors, trace);
     for entry in additions.coverage {
         match entry.coverage() {
             Some(coverage) => trace.coverage.push(coverage),
@@ -145,14 +125,7 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
     for loss in additions.losses {
         trace.lose_many(loss.kind, loss.count, || loss.detail);
     }
-    for (what, name, thread, run, start_ns, duration_ns) in additions.host_tasks {
-        if start_ns.checked_add(duration_ns).is_none() {
-            trace.lose(LossKind::DamagedHeader, || "a task of the host never ends".to_owned());
-            continue;
-        }
-        let (name, graph_run) = (trace.strings.intern(&name), run.map(GraphRunId));
-        trace.host_tasks.push(HostTask { what, name, thread, graph_run, start_ns, duration_ns });
-    }
+    take_host_tasks(additions.host_tasks, trace);
     take_device_work(additions.device_work, &additions.kernels, trace);
     additions.placement.take(trace);
     additions.processes.take(trace);
@@ -162,6 +135,49 @@ pub(super) fn take_additions(additions: Additions, trace: &mut Trace) {
         let event = EventId(event);
         let share = ThreadShare { event, thread, start_ns, duration_ns, wait_ns };
         trace.events.thread_shares.push(share);
+    }
+}
+
+fn take_graph_runs(runs: Vec<(u32, u64, u64)>, trace: &mut Trace) {
+    for (scheduler, start_ns, end_ns) in runs {
+        if end_ns < start_ns {
+            trace.lose(LossKind::DamagedHeader, || "a graph run ends before it begins".to_owned());
+        }
+        // It stays: records count the runs.
+        let end_ns = end_ns.max(start_ns);
+        trace.graph_runs.push(GraphRun::new(scheduler, start_ns, end_ns));
+    }
+}
+
+fn take_buffers(buffers: Vec<Buffer>, trace: &mut Trace) {
+    let is_whole = |buffer: &Buffer| buffer.died_ns.is_none_or(|died| died >= buffer.born_ns);
+    for buffer in buffers {
+        if is_whole(&buffer) {
+            trace.buffers.push(buffer);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a buffer dies before it is born".to_owned());
+        }
+    }
+}
+
+fn take_sensors(sensors: Vec<Sensor>, trace: &mut Trace) {
+    for sensor in sensors {
+        if sensor.is_whole() {
+            trace.sensors.push(sensor);
+        } else {
+            trace.lose(LossKind::DamagedHeader, || "a sensor's times make no sense".to_owned());
+        }
+    }
+}
+
+fn take_host_tasks(tasks: Vec<HostTaskEntry>, trace: &mut Trace) {
+    for (what, name, thread, run, start_ns, duration_ns) in tasks {
+        if start_ns.checked_add(duration_ns).is_none() {
+            trace.lose(LossKind::DamagedHeader, || "a task of the host never ends".to_owned());
+            continue;
+        }
+        let (name, graph_run) = (trace.strings.intern(&name), run.map(GraphRunId));
+        trace.host_tasks.push(HostTask { what, name, thread, graph_run, start_ns, duration_ns });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::fusion::{self, LinkEntry, MemberEntry};
 use super::sub_ops;
 use crate::model::{
-    EventKind, Measured, NodeId, Shape, Signature, Source, Tensor, ThreadFold, Trace,
+    CopyDirection, EventKind, Measured, NodeId, Shape, Signature, Source, Tensor, ThreadFold, Trace,
 };
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -140,6 +140,7 @@ fn describe(record: &RawRecord<'_>, trace: &mut Trace) -> Result<NodeId, String>
     }
     let signature = Signature {
         op: trace.strings.intern(op),
+        copied: CopyDirection::of_op_name(op),
         sub_op,
         sub_op_name: sub_op_name.map(|name| trace.strings.intern(name)),
         extra: record.extra.as_deref().map(|extra| trace.strings.intern(extra)),

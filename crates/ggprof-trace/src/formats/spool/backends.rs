@@ -5,6 +5,7 @@
 
 use super::tables::Tables;
 use crate::model::{Backend, BackendIndex, DeviceType, Trace};
+use ggprof_spool::layout;
 use hashbrown::HashMap;
 
 /// Which backend of the trace each backend of the file is.
@@ -27,7 +28,7 @@ pub(super) fn merge(tables: &Tables, trace: &mut Trace) -> BackendMap {
             device: device.to_owned(),
             description: tables.text(record.description).to_owned(),
             device_type: match record.device_type {
-                u8::MAX => DeviceType::Unknown,
+                layout::DEVICE_UNKNOWN => DeviceType::Unknown,
                 number => DeviceType::from_ggml(number.into()),
             },
             library_path: tables.text(record.path).to_owned(),

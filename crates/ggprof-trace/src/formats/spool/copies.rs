@@ -2,7 +2,9 @@
 
 use super::device;
 use super::events::Builder;
-use crate::model::{EventKind, Measured, NewEvent, NodeId, Signature, Source, Tensor, Trace};
+use crate::model::{
+    CopyDirection, EventKind, Measured, NewEvent, NodeId, Signature, Source, Tensor, Trace,
+};
 use ggprof_ggml::copied_tensor;
 use ggprof_spool::layout::{self, CopyEvent};
 use hashbrown::HashMap;
@@ -33,9 +35,6 @@ impl Builder<'_> {
                 measured = Measured::Device;
             }
             let event = trace.events.push(NewEvent {
-                kind: EventKind::Copy,
-                node,
-                backend,
                 source_backend: self.backends.get(&copy.source_backend).copied(),
                 split: split_after(splits.get(&copy.run), copy.start),
                 graph_run,
@@ -43,7 +42,7 @@ impl Builder<'_> {
                 duration_ns,
                 bytes: copy.bytes,
                 measured,
-                threads: None,
+                ..NewEvent::of(EventKind::Copy, node, backend)
             });
             trace.copy_ends.extend(self.memories.ends(copy, event));
             device::attach((self.tables, &mut self.kernel_names), trace, event, &work);
@@ -102,7 +101,7 @@ impl Builder<'_> {
                 .map(|tensor| Source { tensor, nb: [0; 4], slot: 0 })
                 .into_iter()
                 .collect(),
-            ..Signature::of_op(trace.strings.intern(direction(copy.flags)))
+            ..of_direction(trace, direction(copy.flags))
         };
         trace.nodes.intern(signature, name, &[])
     }
@@ -122,13 +121,19 @@ fn the_copied(
     of_name.iter().find(is_it).copied()
 }
 
-pub(super) fn direction(flags: u8) -> &'static str {
+pub(super) fn direction(flags: u8) -> CopyDirection {
     match flags & 3 {
-        layout::COPY_HOST_TO_DEVICE => "copy_H2D",
-        layout::COPY_DEVICE_TO_HOST => "copy_D2H",
-        layout::COPY_DEVICE_TO_DEVICE => "copy_D2D",
-        _ => "copy_H2H",
+        layout::COPY_HOST_TO_DEVICE => CopyDirection::HostToDevice,
+        layout::COPY_DEVICE_TO_HOST => CopyDirection::DeviceToHost,
+        layout::COPY_DEVICE_TO_DEVICE => CopyDirection::DeviceToDevice,
+        _ => CopyDirection::HostToHost,
     }
+}
+
+/// A copy of which nothing but the direction is known.
+pub(super) fn of_direction(trace: &mut Trace, direction: CopyDirection) -> Signature {
+    let op = trace.strings.intern(direction.op_name());
+    Signature { copied: Some(direction), ..Signature::of_op(op) }
 }
 
 /// The split that a copy is made for: the next to start.

@@ -1,6 +1,6 @@
 //! Events by the clock of a device, and what the host did for the device.
 
-use super::copies::direction;
+use super::copies::{direction, of_direction};
 use super::device::{self, Timed};
 use super::events::{Builder, Place};
 use crate::model::{
@@ -40,17 +40,13 @@ impl Builder<'_> {
     ) {
         let (start_ns, end_ns) = device::extent(work);
         let event = trace.events.push(NewEvent {
-            kind,
-            node,
-            backend: place.backend,
-            source_backend: None,
             split: place.split,
             graph_run: place.graph_run,
             start_ns,
             duration_ns: end_ns - start_ns,
             bytes,
             measured: Measured::Device,
-            threads: None,
+            ..NewEvent::of(kind, node, place.backend)
         });
         device::attach((self.tables, &mut self.kernel_names), trace, event, work);
     }
@@ -77,13 +73,17 @@ impl Builder<'_> {
                 _ => EventKind::Op,
             };
             let named = self.tables.text(record.name);
-            let (op, extra) = match device::what(record) {
-                layout::WORK_COPY => (direction(record.flags >> layout::WORK_DIRECTION_BIT), named),
-                layout::WORK_FILL => (if named.is_empty() { "fill" } else { named }, ""),
-                _ => (UNATTRIBUTED, ""),
+            let mut op = |name| Signature::of_op(trace.strings.intern(name));
+            let (signature, extra) = match device::what(record) {
+                layout::WORK_COPY => {
+                    let copied = direction(record.flags >> layout::WORK_DIRECTION_BIT);
+                    (of_direction(trace, copied), named)
+                }
+                layout::WORK_FILL => (op(if named.is_empty() { "fill" } else { named }), ""),
+                _ => (op(UNATTRIBUTED), ""),
             };
             let extra = (!extra.is_empty()).then(|| trace.strings.intern(extra));
-            let signature = Signature { extra, ..Signature::of_op(trace.strings.intern(op)) };
+            let signature = Signature { extra, ..signature };
             let node = trace.nodes.intern(signature, extra, &[]);
             self.device_event(trace, (kind, node, record.bytes), &place, &[work]);
         }

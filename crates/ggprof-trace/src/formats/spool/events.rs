@@ -141,14 +141,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Where all ops are seen, a split without any had nothing to compute. Of devices they may be
-    /// seen now and then only, and which ops ticked may be unknown.
+    /// Where all ops are seen, a split without any had nothing to compute. Which ops ticked may be
+    /// unknown.
     fn sees_all_ops(&self, begin: &layout::SplitBegin) -> bool {
-        use CoveredHow::{AbortCallback, ActivityRecords, DeviceTimestamps, Not};
         match self.tables.coverage.how(begin.backend, Covered::Ops) {
-            None | Some(Not | DeviceTimestamps | ActivityRecords) => false,
-            Some(AbortCallback) => self.kind_of(begin).is_none(),
-            Some(_) => true,
+            Some(CoveredHow::AbortCallback) => self.kind_of(begin).is_none(),
+            how => how.is_some_and(CoveredHow::sees_every_op),
         }
     }
 
@@ -344,7 +342,6 @@ impl Place {
     }
 }
 
-/// One event for a split whose ops were not told apart.
 /// The processor has computed when it returns; devices may only have begun.
 fn measured_by_host(backend: &Backend) -> Measured {
     match backend.device_type {
@@ -353,6 +350,7 @@ fn measured_by_host(backend: &Backend) -> Measured {
     }
 }
 
+/// One event for a split whose ops were not told apart.
 fn whole_split(
     trace: &mut Trace,
     kind: Option<(Tensor, Tensor)>,
@@ -367,17 +365,12 @@ fn whole_split(
     }
     let node = trace.nodes.intern(signature, None, &[]);
     trace.events.push(NewEvent {
-        kind: EventKind::Op,
-        node,
-        backend: place.backend,
-        source_backend: None,
         split: place.split,
         graph_run: place.graph_run,
         start_ns,
         duration_ns: end_ns.saturating_sub(start_ns),
-        bytes: 0,
         measured,
-        threads: None,
+        ..NewEvent::of(EventKind::Op, node, place.backend)
     });
 }
 

@@ -163,17 +163,7 @@ impl Live {
             }
             tables.take(record);
         })?;
-        let mut ended = Vec::new();
-        for (at, end) in ends.into_iter().enumerate() {
-            if !has_begun(tables, &end) {
-                self.early.extend((at >= old_ends).then_some(end));
-                continue;
-            }
-            if let Record::BatchEnd(end) = &end {
-                ended.push((end.call, end.ticks));
-            }
-            tables.take(end);
-        }
+        let ended = self.take_ends(ends, old_ends);
         let clock = Clock::new(&header, &self.tables.clock_samples);
         let mut news = News { standing: self.standing(&header), ..News::default() };
         self.describe();
@@ -188,14 +178,35 @@ impl Live {
             self.call_of_thread.retain(|_, current| current != call);
         }
         self.forget(&clock);
+        self.forget_after_missing();
+        Ok(news)
+    }
+
+    /// The calls of libllama that ended, and when. Ends of what has not begun yet, but for the old ones
+    /// at the front, wait for the next look.
+    fn take_ends(&mut self, ends: Vec<Record>, old: usize) -> Vec<(u32, u64)> {
+        let mut ended = Vec::new();
+        for (at, end) in ends.into_iter().enumerate() {
+            if !has_begun(&self.tables, &end) {
+                self.early.extend((at >= old).then_some(end));
+                continue;
+            }
+            if let Record::BatchEnd(end) = &end {
+                ended.push((end.call, end.ticks));
+            }
+            self.tables.take(end);
+        }
+        ended
+    }
+
+    /// Among blocks that were missed may be the ends of what seems to go on.
+    fn forget_after_missing(&mut self) {
         if self.follower.missed_blocks() > self.missed_blocks {
-            // Among what is missing may be the ends of what seems to go on.
             self.missed_blocks = self.follower.missed_blocks();
             self.tables.runs.clear();
             self.tables.splits.clear();
             self.tables.batches.clear();
         }
-        Ok(news)
     }
 
     fn standing(&self, header: &Header) -> Standing {

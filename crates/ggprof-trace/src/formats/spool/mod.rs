@@ -36,7 +36,7 @@ use clock::Clock;
 use device_clocks::DeviceClocks;
 use ggprof_spool::bytes::Bytes;
 use ggprof_spool::layout;
-use ggprof_spool::layout::{Control, Window};
+use ggprof_spool::layout::{Control, StopReason, Window};
 use ggprof_spool::reader::Header;
 use ggprof_spool::scan::{OpReader, Scan, ScanError};
 use std::collections::BTreeSet;
@@ -192,11 +192,11 @@ fn losses(header: &Header, trace: &mut Trace) {
 
 /// Why the recorder gave up, if it did.
 fn stopped(header: &Header) -> Option<Stopped> {
-    match header.stop_reason {
-        1 => Some(Stopped::NoSpace),
-        2 => Some(Stopped::FileGone),
-        3 => Some(Stopped::Faults),
-        _ => None,
+    match StopReason::of(header.stop_reason)? {
+        StopReason::None => None,
+        StopReason::NoSpace => Some(Stopped::NoSpace),
+        StopReason::FileGone => Some(Stopped::FileGone),
+        StopReason::Faults => Some(Stopped::Faults),
     }
 }
 
@@ -209,18 +209,18 @@ mod tests {
     fn counters_stand_for_what_the_file_counts() {
         let named = |dropped| Dropped::ALL.iter().position(|&other| other == dropped);
         for (counter, dropped) in [
-            (layout::LossKind::NoBlock, Dropped::Records),
-            (layout::LossKind::NoLane, Dropped::GraphRuns),
-            (layout::LossKind::LogFull, Dropped::ThreadShares),
-            (layout::LossKind::NoLog, Dropped::Threads),
-            (layout::LossKind::GraphTooLarge, Dropped::Nodes),
-            (layout::LossKind::OpOutsideRun, Dropped::StrayOps),
-            (layout::LossKind::Fault, Dropped::Faults),
-            (layout::LossKind::NoBackendSlot, Dropped::Backends),
-            (layout::LossKind::InternerFull, Dropped::Descriptions),
-            (layout::LossKind::DeviceRecords, Dropped::DeviceRecords),
-            (layout::LossKind::ForkedChild, Dropped::Children),
-            (layout::LossKind::UnclearTicks, Dropped::UnclearOps),
+            (layout::LossCounter::NoBlock, Dropped::Records),
+            (layout::LossCounter::NoLane, Dropped::GraphRuns),
+            (layout::LossCounter::LogFull, Dropped::ThreadShares),
+            (layout::LossCounter::NoLog, Dropped::Threads),
+            (layout::LossCounter::GraphTooLarge, Dropped::Nodes),
+            (layout::LossCounter::OpOutsideRun, Dropped::StrayOps),
+            (layout::LossCounter::Fault, Dropped::Faults),
+            (layout::LossCounter::NoBackendSlot, Dropped::Backends),
+            (layout::LossCounter::InternerFull, Dropped::Descriptions),
+            (layout::LossCounter::DeviceRecords, Dropped::DeviceRecords),
+            (layout::LossCounter::ForkedChild, Dropped::Children),
+            (layout::LossCounter::UnclearTicks, Dropped::UnclearOps),
         ] {
             assert_eq!(named(dropped), Some(counter as usize), "{dropped:?}");
         }

@@ -173,6 +173,7 @@ fn describe(tables: &Tables, trace: &mut Trace, number: u32) -> Option<NodeId> {
         sources.iter().map(|source| trace.strings.intern(tables.text(source.name))).collect();
     let signature = Signature {
         op: trace.strings.intern(tables.text(node.op_name)),
+        copied: None,
         // Numbers of sub-ops differ between ggml versions; the name says it.
         sub_op: -1,
         sub_op_name: (!detail.is_empty()).then(|| trace.strings.intern(detail)),

@@ -172,18 +172,11 @@ impl Tables {
             Record::GraphRunBegin(begin) => {
                 self.runs.insert(begin.run, Run { begin, end: None });
             }
-            Record::GraphRunEnd(end) => {
-                if let Some(run) = self.runs.get_mut(&end.run) {
-                    run.end = Some(end);
-                }
+            end @ (Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_)) => {
+                self.take_end(end);
             }
             Record::SplitBegin(begin) => {
                 self.splits.insert(begin.split, Split { begin, end: None });
-            }
-            Record::SplitEnd(end) => {
-                if let Some(split) = self.splits.get_mut(&end.split) {
-                    split.end = Some(end);
-                }
             }
             // A scan tells where they are; who follows a recording takes them.
             Record::Op(_) => {}
@@ -195,11 +188,6 @@ impl Tables {
             Record::Synchronize(wait) => self.waits.push(wait),
             Record::BatchBegin { batch: begin, sequences } => {
                 self.batches.insert(begin.call, BatchCall { begin, sequences, end: None });
-            }
-            Record::BatchEnd(end) => {
-                if let Some(call) = self.batches.get_mut(&end.call) {
-                    call.end = Some(end);
-                }
             }
             Record::MemoryKind(kind) => _ = self.memory_kinds.insert(kind.memory, kind),
             Record::Placement { placement: record, sources, answers } => {
@@ -222,6 +210,22 @@ impl Tables {
             Record::Machine { machine, text } => self.machine.push((machine.what, text)),
             Record::Transfer(transfer) => self.transfers.push(transfer),
             Record::Unknown { .. } => {}
+        }
+    }
+
+    /// Of what has begun; any other end is of a part that was not kept.
+    fn take_end(&mut self, end: Record) {
+        match end {
+            Record::GraphRunEnd(end) => {
+                self.runs.entry(end.run).and_modify(|run| run.end = Some(end));
+            }
+            Record::SplitEnd(end) => {
+                self.splits.entry(end.split).and_modify(|split| split.end = Some(end));
+            }
+            Record::BatchEnd(end) => {
+                self.batches.entry(end.call).and_modify(|call| call.end = Some(end));
+            }
+            _ => {}
         }
     }
 

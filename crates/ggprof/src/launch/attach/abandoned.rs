@@ -1,7 +1,7 @@
 //! An earlier recording of a program whose launcher was killed: nobody else will ask for its end.
 
 use super::maps;
-use crate::launch::{Recorded, Spools};
+use crate::launch::{RecordedProcess, Spools};
 use crate::messages;
 use std::io;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(super) fn end(pid: u32) -> io::Result<()> {
     files.sort();
     files.dedup();
     files.retain(|file| !Spools::has_launcher(file));
-    for recorded in Recorded::alive(&files) {
+    for recorded in RecordedProcess::alive(&files) {
         if recorded.is_recording()? {
             recorded.stop()?;
             messages::note(&format!(

@@ -18,6 +18,7 @@ pub(crate) use samples::Samples;
 
 use super::now_ns;
 use ggprof_spool::layout::SENSOR_FORBIDDEN;
+use ggprof_trace::Quantity;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,28 +31,6 @@ use turns::Turns;
 const EVERY: Duration = Duration::from_millis(100);
 /// How long the end of the program's report may wait for a last reading.
 const PATIENCE: Duration = Duration::from_millis(500);
-
-/// What sensors measure, by the numbers of the recording file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-enum Quantity {
-    DeviceClock = 1,
-    DeviceMemoryClock = 2,
-    DevicePower = 3,
-    DeviceEnergy = 4,
-    DeviceMemory = 5,
-    DeviceUtilisation = 6,
-    ProcessorClock = 7,
-    LowestProcessorClock = 8,
-    HighestProcessorClock = 9,
-    PackageEnergy = 10,
-    DeviceClockLimit = 11,
-    ProcessorClockLimit = 12,
-    UsableProcessors = 13,
-    MachineTime = 14,
-    ProgramTime = 15,
-    StolenTime = 16,
-}
 
 /// A sensor as it is described in the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,7 +5,6 @@ use super::Described;
 use ggprof_analysis::live::Reading;
 use ggprof_spool::appendix::Appendix;
 use ggprof_spool::layout::{Sample, Sensor};
-use ggprof_trace::Quantity;
 use std::time::Duration;
 
 /// Readings of all sensors together: an hour and a half of ten a second, and then half of them.
@@ -63,7 +62,7 @@ impl Samples {
         values
             .filter_map(|(sensor, value)| {
                 Some(Reading {
-                    quantity: Quantity::of(sensor.quantity as u8)?,
+                    quantity: sensor.quantity,
                     device: sensor.device,
                     name: sensor.name.clone(),
                     value: (*value)?,
@@ -110,7 +109,7 @@ impl Samples {
     fn put_sensors(&self, one_of: usize, appendix: &mut Appendix) {
         for (number, sensor) in (1..).zip(&self.sensors) {
             let head = Sensor {
-                quantity: sensor.quantity as u8,
+                quantity: sensor.quantity.number(),
                 sensor: number,
                 device: sensor.device,
                 flags: sensor.flags(),
@@ -146,9 +145,9 @@ fn one_of(readings: usize, room: Option<u64>) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Quantity;
     use super::*;
     use ggprof_spool::layout::HEADER_BYTES;
+    use ggprof_trace::Quantity;
 
     #[test]
     fn of_too_many_every_second_one_stays() {

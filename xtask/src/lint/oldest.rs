@@ -1,0 +1,55 @@
+//! Whether everything compiles with the oldest Rust that `Cargo.toml` names, where that is installed.
+//! (clippy knows of most of what is newer, but not of functions that became safe.)
+
+use anyhow::Context;
+use std::path::Path;
+
+use super::source::Source;
+use crate::shell;
+
+pub(super) fn check(root: &Path) -> anyhow::Result<()> {
+    let manifest = Source::read(root, "Cargo.toml")?.text;
+    let oldest = version(&manifest).context("Cargo.toml names no rust-version")?;
+    let answer = shell::command("rustup", &["toolchain", "list"]).output();
+    let installed = answer.map(|answer| answer.stdout).unwrap_or_default();
+    match toolchain(&String::from_utf8_lossy(&installed), oldest) {
+        Some(toolchain) => shell::run(&mut shell::command(
+            "rustup",
+            &["run", toolchain, "cargo", "check", "--workspace", "--locked"],
+        )),
+        None => {
+            eprintln!("not checked: `rustup toolchain install {oldest}` brings the oldest Rust");
+            Ok(())
+        }
+    }
+}
+
+fn version(manifest: &str) -> Option<&str> {
+    let line = manifest.lines().find(|line| line.starts_with("rust-version"))?;
+    line.split('"').nth(1)
+}
+
+/// The name of an installed toolchain of this version, whatever its last number is.
+fn toolchain<'a>(installed: &'a str, version: &str) -> Option<&'a str> {
+    let mut names = installed.lines().filter_map(|line| line.split_whitespace().next());
+    names.find(|name| {
+        let rest = name.strip_prefix(version);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_rust_is_found_by_its_version() {
+        let manifest = "[workspace.package]\n# why\nrust-version = \"1.88\"\n";
+        assert_eq!(version(manifest), Some("1.88"));
+        let installed =
+            "stable-x86_64 (active, default)\n1.8-x86_64\n1.88.0-x86_64\n1.95.0-x86_64\n";
+        assert_eq!(toolchain(installed, "1.88"), Some("1.88.0-x86_64"));
+        assert_eq!(toolchain("1.88-x86_64 (override)", "1.88"), Some("1.88-x86_64"));
+        assert_eq!(toolchain("stable-x86_64\n1.880-x86_64\n", "1.88"), None);
+    }
+}
