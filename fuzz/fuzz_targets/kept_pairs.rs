@@ -8,6 +8,6 @@ fuzz_target!(|data: &[u8]| {
     let Some(pairs) = read_pairs(data) else { return };
     assert!(read_pairs(&written_pairs(&pairs)).as_ref() == Some(&pairs));
     for pair in &pairs {
-        usual(&pairs, &pair.program, &pair.phase, (1, 1));
+        usual(&pairs, &pair.of, &pair.phase, (1, 1));
     }
 });
