@@ -1,5 +1,5 @@
-// Reads a profile with the package pprof-format, and prints what its values add up to and what is at
-// each depth of its stacks, as JSON.
+// Reads a profile with the package pprof-format, and prints what its values add up to what is at each
+// depth of its stacks and how many samples there are, as JSON.
 const { readFileSync } = require("node:fs");
 const { gunzipSync } = require("node:zlib");
 const { Profile } = require("pprof-format");
@@ -31,5 +31,6 @@ console.log(
     sums: Object.fromEntries(types.map((type, at) => [type, String(sums[at])])),
     ops,
     depths: depths.map((names) => [...names]),
+    samples: profile.sample.length,
   }),
 );

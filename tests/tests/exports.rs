@@ -240,7 +240,10 @@ fn a_profile_adds_up_to_the_report() {
         let measured: u64 = rows.iter().map(measured_ns).sum();
         assert_eq!(sums["time"], measured.to_string(), "{name} {sums}");
         if sum("total_ns") != measured {
-            assert_eq!(sums["estimated_time"], sum("total_ns").to_string(), "{name} {sums}");
+            // What is estimated is rounded to nanoseconds, in each row and in each sample.
+            let rounded = rows.len() as u64 + found["samples"].as_u64().unwrap();
+            let estimated: u64 = sums["estimated_time"].as_str().unwrap().parse().unwrap();
+            assert!(estimated.abs_diff(sum("total_ns")) <= rounded / 2, "{name} {sums}");
         }
         assert_eq!(sums["calls"], sum("count").to_string(), "{name} {sums}");
         assert_eq!(sums["starting"], sum("call_ns").to_string(), "{name} {sums}");

@@ -22,7 +22,7 @@ const TIME_TO_STOP: Duration = Duration::from_secs(1);
 /// To load a library from a slow disk takes a while.
 const TIME_TO_CALL: Duration = Duration::from_secs(20);
 /// How long to look for a thread that can be asked.
-const TIME_TO_CHOOSE: Duration = Duration::from_secs(2);
+const TIME_TO_CHOOSE: Duration = Duration::from_secs(5);
 
 /// A thread that makes calls for us. It was waiting for something outside of its process, or computing:
 /// in both cases it does not hold a lock of the C library.

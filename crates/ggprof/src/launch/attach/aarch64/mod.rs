@@ -14,9 +14,11 @@ const BRANCH_KIND: u64 = 0b11 << 10;
 /// Calls of the system in which a thread waits for something outside of its process, best first.
 /// Those behind come back with an error when a thread is stopped in them, which programs must expect
 /// and do.
-pub(super) const WAITING: [i64; 8] = [
+pub(super) const WAITING: [i64; 10] = [
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
     libc::SYS_ppoll,
     libc::SYS_pselect6,
     libc::SYS_accept,

@@ -16,9 +16,11 @@ const BACKWARDS: u64 = 1 << 10;
 /// Calls of the system in which a thread waits for something outside of its process, best first.
 /// Those behind come back with an error when a thread is stopped in them, which programs must expect
 /// and do.
-pub(super) const WAITING: [i64; 12] = [
+pub(super) const WAITING: [i64; 14] = [
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
     libc::SYS_poll,
     libc::SYS_ppoll,
     libc::SYS_select,
