@@ -6,7 +6,6 @@ use anyhow::{Context, bail};
 use ggprof_e2e::chaos::{Campaign, Choice, Finding};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-const USAGE: &str = "cargo xtask chaos [--minutes N] [--seed S] [--only PROGRAM|HAZARD]";
 const MINUTES: f64 = 60.0;
 
 /// What was asked for.
@@ -43,16 +42,16 @@ impl Wish {
         let (mut minutes, mut seed, mut only) = (None, None, None);
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            let value = words.next().context(USAGE)?;
+            let value = words.next().ok_or_else(|| crate::misused("chaos"))?;
             match word.as_str() {
-                "--minutes" => minutes = Some(value.parse::<f64>().context(USAGE)?),
-                "--seed" => seed = Some(value.parse().context(USAGE)?),
+                "--minutes" => minutes = Some(value.parse::<f64>().context("--minutes N")?),
+                "--seed" => seed = Some(value.parse().context("--seed S")?),
                 "--only" => only = Some(value.clone()),
-                _ => bail!(USAGE),
+                _ => return Err(crate::misused("chaos")),
             }
         }
         let minutes = minutes.unwrap_or(if seed.is_some() { 0.0 } else { MINUTES });
-        let time = Duration::try_from_secs_f64(60.0 * minutes).context(USAGE)?;
+        let time = Duration::try_from_secs_f64(60.0 * minutes).context("--minutes N")?;
         Ok(Wish { time, first_seed: seed.unwrap_or_else(any_seed), only })
     }
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask demo`: records a real llama.cpp and shows all results.
 
 use crate::shell;
-use anyhow::{anyhow, bail};
+use anyhow::anyhow;
 use ggprof_e2e::model::Model;
 use ggprof_e2e::node_llama::Generation;
 use ggprof_e2e::published_ggml;
@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (name, model) = match arguments {
         [] => ("small", Model::SMALL),
         [flag] if flag == "--moe" => ("experts", Model::SMALL_EXPERTS),
-        _ => bail!("cargo xtask demo [--moe]"),
+        _ => return Err(crate::misused("demo")),
     };
     let ggprof = shell::build_ggprof()?;
     let program = program(&model.file(name)?)?;

@@ -9,8 +9,9 @@ const TARGETS: &[&str] =
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let seconds: u32 = match arguments {
+        [] => 60,
         [flag, seconds] if flag == "--seconds" => seconds.parse().context("--seconds N")?,
-        _ => 60,
+        _ => return Err(crate::misused("fuzz")),
     };
     if shell::command("cargo", &["fuzz", "--version"])
         .output()

@@ -3,7 +3,7 @@
 
 use crate::dist::contents::Contents;
 use crate::shell;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let root = match arguments {
         [] => home()?.join(".local"),
         [flag, root] if flag == "--root" => std::path::absolute(root)?,
-        _ => bail!("cargo xtask install [--root DIRECTORY], by default ~/.local"),
+        _ => return Err(crate::misused("install")),
     };
     shell::cargo(&["build", "--release", "--package", "ggprof", "--package", "ggml-profiler"])?;
     let release = shell::target().join("release");

@@ -15,7 +15,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
         [flag, number] if flag == "--pairs" => number.parse()?,
         [flag] if flag == "--changed" => return changed(""),
         [flag, words] if flag == "--changed" => return changed(words),
-        _ => bail!("cargo xtask matrix [--pairs N | --changed [WORDS]], by default {PAIRS} pairs"),
+        _ => return Err(crate::misused("matrix")),
     };
     println!("Speed is that of the recorded program over that of the same without the agent.");
     println!();

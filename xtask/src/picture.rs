@@ -11,7 +11,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (recording, picture) = match arguments {
         [recording] => (recording, "viewer"),
         [recording, name] => (recording, name.as_str()),
-        _ => bail!("cargo xtask picture RECORDING [NAME]"),
+        _ => return Err(crate::misused("picture")),
     };
     let out = shell::root().join(PICTURES).join(picture).with_extension("png");
     let ggprof = shell::build_ggprof()?;

@@ -9,7 +9,10 @@ const FOLDER: &str = "crates/ggprof-peaks/src/vulkan/shaders";
 /// Shaders that need more than the oldest Vulkan that ggml runs on.
 const NEWER: [&str; 2] = ["dot", "matrices"];
 
-pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    if !arguments.is_empty() {
+        return Err(crate::misused("shaders"));
+    }
     let folder = shell::root().join(FOLDER);
     for entry in fs::read_dir(&folder)? {
         let source = entry?.path();

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let minutes: u64 = match arguments {
         [] => 30,
         [flag, minutes] if flag == "--minutes" => minutes.parse().context("--minutes N")?,
-        _ => bail!("cargo xtask soak [--top] [--minutes N]"),
+        _ => return Err(crate::misused("soak")),
     };
     let place = shell::target().join(format!("soak-{}", std::process::id()));
     let session = Session::new(&place);

@@ -111,7 +111,6 @@ impl Numbered {
 
 pub fn places(trace: &Trace) -> Places {
     let clues: Vec<PlaceClue> = trace.nodes.ids().map(|id| clue(trace, id)).collect();
-    let mut numbered = Numbered::default();
     let by_name = |clue: &PlaceClue| match clue {
         PlaceClue::Place(place) => Some(*place),
         PlaceClue::Sources { .. } => None,
@@ -120,49 +119,59 @@ pub fn places(trace: &Trace) -> Places {
     if of_node.iter().all(Option::is_some) {
         return Places { of_node, different: Vec::new(), of_event: Vec::new() };
     }
+    let mut numbered = Numbered::default();
     let number_of_node: Vec<Option<u32>> =
         of_node.iter().map(|place| place.map(|place| numbered.number(place))).collect();
-    // Where the unnamed tensors of a graph run belong.
-    let mut unnamed: HashMap<StringId, (Option<GraphRunId>, Place)> = HashMap::new();
-    let mut last: Option<((Option<GraphRunId>, BackendIndex), Place)> = None;
+    let mut computed = Computed::default();
     let mut of_event = Vec::with_capacity(trace.events.len());
     for event in trace.events.iter().chain(trace.elsewhere.iter().copied()) {
-        let stream = (event.graph_run, event.backend);
-        if let (Some(number), Some(place)) =
-            (number_of_node[event.node.0 as usize], of_node[event.node.0 as usize])
-        {
-            of_event.push(number);
-            last = if event.is_op() { Some((stream, place)) } else { last };
-            continue;
-        }
-        let before = last.filter(|(of, _)| *of == stream).map_or(NOWHERE, |(_, place)| place);
-        let place = match &clues[event.node.0 as usize] {
-            PlaceClue::Place(place) => *place,
-            PlaceClue::Sources { place, unnamed: sources } => {
-                let computed = sources.iter().filter_map(|source| {
-                    let (run, place) = unnamed.get(source)?;
-                    (*run == event.graph_run).then_some(*place)
-                });
-                let source = computed.chain(*place).max_by_key(|place| place.layer);
-                let source = source.filter(|place| place.layer.is_some());
-                let layer = source.map_or(before.layer, |place| place.layer);
-                // Beside an op of the same layer it is of the same part of the model.
-                let beside = Some(before).filter(|before| before.layer == layer);
-                let module = beside.or(source).map_or(Module::Other, |place| place.module);
-                Place { layer, module: module_of_op(trace, &event, module) }
-            }
-        };
-        if event.is_op() {
-            last = Some((stream, place));
-            if let (PlaceClue::Sources { .. }, Some(name)) =
-                (&clues[event.node.0 as usize], trace.node(event.node).tensor_name)
-            {
-                unnamed.insert(name, (event.graph_run, place));
-            }
-        }
-        of_event.push(numbered.number(place));
+        let node = event.node.0 as usize;
+        let place = computed.place(trace, &event, &clues[node]);
+        computed.note(&event, place);
+        of_event.push(number_of_node[node].unwrap_or_else(|| numbered.number(place)));
     }
     Places { of_node, different: numbered.different, of_event }
+}
+
+/// What was computed until now, which tells where unnamed tensors belong.
+#[derive(Default)]
+struct Computed {
+    /// The unnamed tensors, each in its latest graph run.
+    unnamed: HashMap<StringId, (Option<GraphRunId>, Place)>,
+    /// The last op, with its graph run and backend.
+    last: Option<((Option<GraphRunId>, BackendIndex), Place)>,
+}
+
+impl Computed {
+    fn place(&mut self, trace: &Trace, event: &Event, clue: &PlaceClue) -> Place {
+        let (named, sources) = match clue {
+            PlaceClue::Place(place) => return *place,
+            PlaceClue::Sources { place, unnamed } => (place, unnamed),
+        };
+        let computed = sources.iter().filter_map(|source| {
+            let (run, place) = self.unnamed.get(source)?;
+            (*run == event.graph_run).then_some(*place)
+        });
+        let source = computed.chain(*named).max_by_key(|place| place.layer);
+        let source = source.filter(|place| place.layer.is_some());
+        let before = self.last.filter(|(of, _)| *of == (event.graph_run, event.backend));
+        let before = before.map_or(NOWHERE, |(_, place)| place);
+        let layer = source.map_or(before.layer, |place| place.layer);
+        // Beside an op of the same layer it is of the same part of the model.
+        let beside = Some(before).filter(|before| before.layer == layer);
+        let module = beside.or(source).map_or(Module::Other, |place| place.module);
+        let place = Place { layer, module: module_of_op(trace, event, module) };
+        if let Some(name) = trace.node(event.node).tensor_name.filter(|_| event.is_op()) {
+            self.unnamed.insert(name, (event.graph_run, place));
+        }
+        place
+    }
+
+    fn note(&mut self, event: &Event, place: Place) {
+        if event.is_op() {
+            self.last = Some(((event.graph_run, event.backend), place));
+        }
+    }
 }
 
 /// What the description of a node tells of its place.

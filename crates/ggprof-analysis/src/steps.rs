@@ -1,4 +1,4 @@
-//! What the program did, step by step: each call that it handed a batch to libllama with, or, where
+//! What the program did, step by step: each call with which it handed a batch to libllama, or, where
 //! such calls were not seen, each graph run.
 
 use crate::gaps::{Gaps, missing_before_of, within};

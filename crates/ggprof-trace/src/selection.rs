@@ -10,16 +10,7 @@ impl Trace {
     /// within the times. What is described stays described.
     pub fn select(&mut self, wanted: &[bool], (from_ns, to_ns): (u64, u64)) {
         let done = done(self);
-        let mut next = 0;
-        let places: Vec<Option<GraphRunId>> = (0..self.graph_runs.len())
-            .map(|run| {
-                let is_wanted = wanted.get(run).copied().unwrap_or(false);
-                is_wanted.then(|| {
-                    next += 1;
-                    GraphRunId(next - 1)
-                })
-            })
-            .collect();
+        let places = places(self.graph_runs.len(), wanted);
         let place = |run: GraphRunId| places.get(run.0 as usize).copied().flatten();
         let is_within = |start_ns: u64, end_ns: u64| start_ns >= from_ns && end_ns <= to_ns;
         let old = std::mem::take(&mut self.events);
@@ -55,13 +46,18 @@ impl Trace {
             .retain_mut(|it| place(it.graph_run).map(|run| it.graph_run = run).is_some());
         self.transfers.retain(|it| is_within(it.start_ns, it.end_ns) || is_in_run(it.start_ns));
         self.is_part = true;
+        self.select_runs(&places, &done);
+    }
+
+    /// Of runs that are left out only the times stay, because what the others are depends on them.
+    fn select_runs(&mut self, places: &[Option<GraphRunId>], done: &[u64]) {
         for (number, run) in (1..).zip(&mut self.graph_runs) {
             // So that it shows where runs are missing.
             run.number = run.number.or(Some(number));
         }
-        for ((run, place), done_ns) in self.graph_runs.iter().zip(&places).zip(done) {
+        for ((run, place), done_ns) in self.graph_runs.iter().zip(places).zip(done) {
             if place.is_none() {
-                self.left_out.push(GraphRun { end_ns: done_ns, ..*run });
+                self.left_out.push(GraphRun { end_ns: *done_ns, ..*run });
             }
         }
         let mut places = places.iter();
@@ -131,6 +127,13 @@ impl Trace {
             None => false,
         });
     }
+}
+
+/// Where each run is when those that are not wanted are gone.
+fn places(runs: usize, wanted: &[bool]) -> Vec<Option<GraphRunId>> {
+    let is_wanted = |run| wanted.get(run).copied().unwrap_or(false);
+    let mut next = (0..).map(GraphRunId);
+    (0..runs).map(|run| if is_wanted(run) { next.next() } else { None }).collect()
 }
 
 #[cfg(test)]

@@ -16,12 +16,25 @@ mod tables;
 mod threads;
 mod viewer;
 
-use anyhow::bail;
 use std::path::Path;
 
-/// What it takes, and what that does.
-pub(crate) const HELP: &str = "measure [analysis|reading|snapshot|index|tables|viewer|recording|batches|threads|asleep|\
-peaks] [--more: also read 30 million ops] [--reference SCRIPT: ggml's profiler.py]";
+pub(crate) const TAKES: &str = "[PART] [--more] [--reference SCRIPT]";
+
+/// What the parts measure.
+pub(crate) const HELP: &str = "\
+measure what recording and reading cost; without PART, all but `tables`
+analysis   profiles of ggml's profiler: time and memory; --reference SCRIPT: beside ggml's profiler.py
+reading    recordings of any size: time, memory and instructions per op (--more: also of 30 million ops);
+           then `snapshot` and `analysis`
+snapshot   `ctl snapshot` of a full recording of 1 GB
+index      the catalogue of a thousand recordings
+tables     a hundred million events as Parquet, asked by DuckDB (2 GB of disk)
+viewer     pages of one and ten million ops in a browser
+recording  instructions, nanoseconds and tokens/s, with and without the agent
+batches    what noting a call of libllama costs
+threads    what recording costs with many threads
+asleep     what the agent costs a process without ggml
+peaks      `ggprof peaks`, in turns with a C program that reads memory";
 
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let (parts, reference) = match arguments {
@@ -35,7 +48,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let part = match parts {
         [] => "all",
         [part] => part.as_str(),
-        _ => bail!("cargo xtask bench: {HELP}"),
+        _ => return Err(crate::misused("bench")),
     };
     match part {
         "analysis" => analysis::run(reference),
@@ -65,6 +78,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
             asleep::run()?;
             peaks::run()
         }
-        _ => bail!("cargo xtask bench: {HELP}"),
+        _ => Err(crate::misused("bench")),
     }
 }

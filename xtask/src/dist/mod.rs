@@ -15,7 +15,6 @@ mod needs;
 mod trial;
 mod wheel;
 
-use anyhow::bail;
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -61,7 +60,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let tries = match arguments {
         [] => false,
         [flag] if flag == "--try" => true,
-        _ => bail!("cargo xtask dist [--try]"),
+        _ => return Err(crate::misused("dist")),
     };
     let directory = shell::target().join("dist");
     fs::create_dir_all(&directory)?;

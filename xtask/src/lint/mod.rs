@@ -14,7 +14,10 @@ use anyhow::bail;
 
 use crate::shell;
 
-pub(crate) fn run(_: &[String]) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
+    if !arguments.is_empty() {
+        return Err(crate::misused("lint"));
+    }
     let root = shell::root();
     let findings = [
         arrows::check(&root)?,

@@ -1,5 +1,5 @@
 //! The kinds of memory that tensors are in: what ggml calls the type of their buffer, whose memory
-//! it is, and what it is for. A program has a handful of them, so they are numbered once and last.
+//! it is, and what it is for. A program has a handful of them, and each keeps its number.
 
 use ggprof_spool::layout::{self, MEMORY_ON_HOST};
 

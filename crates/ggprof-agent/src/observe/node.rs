@@ -44,13 +44,11 @@ pub(crate) fn number(
     tensor: Tensor<'_>,
     sources: &[(Source, &[u8])],
 ) -> u32 {
-    let api = &instance.api;
-    let op = tensor.op();
-    let op_name = op_name(instance, op);
+    let op_name = op_name(instance, tensor.op());
     let mut node = layout::Node {
         sources: sources.len() as u8,
         instance: instance.id,
-        op,
+        op: tensor.op(),
         type_id: tensor.type_id(),
         flags: tensor.flags(),
         ne: tensor.ne(),
@@ -71,11 +69,9 @@ pub(crate) fn number(
         return id;
     }
     fault_point!();
-    let tensor_pointer = tensor.address() as Pointer;
-    // SAFETY: a live tensor of this instance, which the function only reads.
-    let detail = api.ggml_op_desc.map_or(&b""[..], |desc| text(unsafe { desc(tensor_pointer) }));
     node.node = id;
     node.op_name = interner.text(lane, op_name);
+    let detail = detail(instance, tensor);
     node.op_detail = interner.text(lane, if detail == op_name { b"" } else { detail });
     node.name = interner.text(lane, tensor.name());
     let mut tail = Vec::with_capacity(sources.len() * SOURCE_BYTES);
@@ -83,20 +79,27 @@ pub(crate) fn number(
         let source = Source { name: interner.text(lane, name), ..*source };
         tail.extend_from_slice(&source.encode());
     }
-    let types = sources.iter().map(|(source, _)| source.type_id).chain([node.type_id]);
-    for type_id in types {
+    for type_id in sources.iter().map(|(source, _)| source.type_id).chain([node.type_id]) {
         if interner.is_new_type(instance.id, type_id) {
-            let name = api.ggml_type_name.map_or(&b""[..], |name| {
-                // SAFETY: a type number read from a live tensor of this instance.
-                text(unsafe { name(type_id as i32) })
-            });
-            let name = interner.text(lane, name);
+            let name = interner.text(lane, type_name(instance, type_id));
             write_type(lane, instance, type_id, name);
         }
     }
     fault_point!();
     lane.define_long(&mut node.encode(), &tail);
     id
+}
+
+/// What ggml says of it beyond the name of its op: which unary function it is.
+fn detail<'a>(instance: &Instance, tensor: Tensor<'a>) -> &'a [u8] {
+    let tensor = tensor.address() as Pointer;
+    // SAFETY: a live tensor of this instance, which the function only reads.
+    instance.api.ggml_op_desc.map_or(b"", |desc| text(unsafe { desc(tensor) }))
+}
+
+fn type_name<'a>(instance: &Instance, type_id: u32) -> &'a [u8] {
+    // SAFETY: a type number read from a live tensor of this instance.
+    instance.api.ggml_type_name.map_or(b"", |name| text(unsafe { name(type_id as i32) }))
 }
 
 fn write_type(lane: &HeldLane<'_>, instance: &Instance, type_id: u32, name: u32) {

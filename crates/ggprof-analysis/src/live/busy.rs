@@ -47,41 +47,28 @@ impl Busy {
         window: (u64, u64),
         counters: &mut Counters,
     ) -> Vec<BackendNow> {
-        let (now_ns, interval_ns) = (window.1, window.1.saturating_sub(window.0).max(1));
-        let mut spans: HashMap<BackendIndex, [Vec<(u64, u64)>; 2]> = HashMap::new();
-        for &(backend, start, end) in &news.busy {
-            spans.entry(backend).or_default()[0].push((start, end));
-        }
-        for &(backend, since) in &news.computing {
-            spans.entry(backend).or_default()[0].push((since, now_ns));
-        }
-        for copy in news.copies.iter().filter(|copy| copy.is_timed) {
-            spans.entry(copy.backend).or_default()[1].push((copy.start_ns, copy.end_ns));
-        }
+        let interval_ns = window.1.saturating_sub(window.0).max(1);
+        let mut seen = seen(news, window.1);
         for copy in &news.copies {
             let name = &descriptions.backend(copy.backend).name;
             counters.of_backend(name).copied_bytes += copy.bytes;
         }
-        for &backend in spans.keys() {
+        for &backend in seen.keys() {
             self.backends.entry(backend).or_default();
         }
         // There is more to see at the first look than the window.
         let is_first = !std::mem::replace(&mut self.has_looked, true);
-        let work: Vec<(BackendIndex, (u64, u64))> = spans
+        let work: Vec<(BackendIndex, (u64, u64))> = seen
             .iter()
-            .flat_map(|(&backend, of_it)| of_it.iter().flatten().map(move |span| (backend, *span)))
+            .flat_map(|(&backend, seen)| seen.all().map(move |span| (backend, span)))
             .collect();
         let mut now: Vec<(BackendIndex, BackendNow)> = Vec::new();
         for (&index, backend) in &mut self.backends {
             let described = descriptions.backend(index);
-            let [busy, copies] = spans.remove(&index).unwrap_or_default();
-            backend.is_timed |= !busy.is_empty();
-            let inside_window = is_first.then(|| {
-                let occupied = covered([&busy[..], &copies].concat(), window);
-                let busy = covered(busy.clone(), window);
-                (busy, occupied - busy)
-            });
-            let (busy_ns, copying_ns) = backend.take(busy, copies);
+            let seen = seen.remove(&index).unwrap_or_default();
+            backend.is_timed |= !seen.computing.is_empty();
+            let inside_window = is_first.then(|| seen.inside(window));
+            let (busy_ns, copying_ns) = backend.take(seen.computing, seen.copying);
             let of_it = counters.of_backend(&described.name);
             of_it.busy_ns += busy_ns;
             of_it.copying_ns += copying_ns;
@@ -98,6 +85,39 @@ impl Busy {
         }
         now.sort_by_key(|(index, _)| index.0);
         now.into_iter().map(|(_, backend)| backend).collect()
+    }
+}
+
+/// When a backend computed and copied, as far as a look tells.
+#[derive(Debug, Default)]
+struct Seen {
+    computing: Vec<(u64, u64)>,
+    copying: Vec<(u64, u64)>,
+}
+
+fn seen(news: &News, now_ns: u64) -> HashMap<BackendIndex, Seen> {
+    let mut seen: HashMap<BackendIndex, Seen> = HashMap::new();
+    for &(backend, start, end) in &news.busy {
+        seen.entry(backend).or_default().computing.push((start, end));
+    }
+    for &(backend, since) in &news.computing {
+        seen.entry(backend).or_default().computing.push((since, now_ns));
+    }
+    for copy in news.copies.iter().filter(|copy| copy.is_timed) {
+        seen.entry(copy.backend).or_default().copying.push((copy.start_ns, copy.end_ns));
+    }
+    seen
+}
+
+impl Seen {
+    fn all(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.computing.iter().chain(&self.copying).copied()
+    }
+
+    /// How much of a window it computed, and how much it only copied.
+    fn inside(&self, window: (u64, u64)) -> (u64, u64) {
+        let computing = covered(self.computing.clone(), window);
+        (computing, covered(self.all().collect(), window) - computing)
     }
 }
 

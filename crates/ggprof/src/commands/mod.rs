@@ -35,10 +35,6 @@ mod run;
 #[cfg(target_os = "linux")]
 mod top;
 
-#[cfg(target_os = "linux")]
-pub(crate) use attach::attach;
-#[cfg(target_os = "linux")]
-pub(crate) use bench::bench;
 pub(crate) use convert::convert;
 pub(crate) use diff::diff;
 pub(crate) use explain::explain;
@@ -50,13 +46,10 @@ pub(crate) use merge::merge;
 pub(crate) use only_on_linux::{
     attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
 };
-#[cfg(target_os = "linux")]
-pub(crate) use op_worker::op_worker;
-#[cfg(target_os = "linux")]
-pub(crate) use ops::ops;
-#[cfg(target_os = "linux")]
-pub(crate) use peaks::peaks;
 pub(crate) use report::report;
 pub(crate) use view::view;
 #[cfg(target_os = "linux")]
-pub(crate) use {ctl::ctl, deliver::deliver, doctor::doctor, env::env, run::run, top::top};
+pub(crate) use {
+    attach::attach, bench::bench, ctl::ctl, deliver::deliver, doctor::doctor, env::env,
+    op_worker::op_worker, ops::ops, peaks::peaks, run::run, top::top,
+};

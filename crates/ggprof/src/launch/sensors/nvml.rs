@@ -95,68 +95,80 @@ impl Figure {
 
 /// All figures of all devices: none where there is no such library, or no device of it.
 pub(super) fn load() -> Vec<Box<dyn Source>> {
-    figures().unwrap_or_default()
+    let Some(library) = Library::begin() else { return Vec::new() };
+    (0..library.devices()).flat_map(|index| library.figures(index)).collect()
 }
 
-fn figures() -> Option<Vec<Box<dyn Source>>> {
-    // SAFETY: loads the driver's own library, which is never closed again.
-    let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), RTLD_NOW | RTLD_LOCAL) };
-    if library.is_null() {
-        return None;
+/// NVML, begun.
+struct Library {
+    count: unsafe extern "C" fn(*mut c_uint) -> c_int,
+    handle: unsafe extern "C" fn(c_uint, *mut Device) -> c_int,
+    name: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int,
+    functions: Functions,
+}
+
+impl Library {
+    fn begin() -> Option<Library> {
+        // SAFETY: loads the driver's own library, which is never closed again.
+        let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), RTLD_NOW | RTLD_LOCAL) };
+        if library.is_null() {
+            return None;
+        }
+        // SAFETY: NVML's documentation has these signatures for functions of these names, in all
+        // its versions; what is not there becomes `None`.
+        let (begin, found) = unsafe {
+            let begin: unsafe extern "C" fn() -> c_int = function(library, c"nvmlInit_v2")?;
+            let found = Library {
+                count: function(library, c"nvmlDeviceGetCount_v2")?,
+                handle: function(library, c"nvmlDeviceGetHandleByIndex_v2")?,
+                name: function(library, c"nvmlDeviceGetName")?,
+                functions: Functions {
+                    clock: function(library, c"nvmlDeviceGetClockInfo"),
+                    highest_clock: function(library, c"nvmlDeviceGetMaxClockInfo"),
+                    milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
+                    millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
+                    memory: function(library, c"nvmlDeviceGetMemoryInfo"),
+                    memory_of_programs: function(library, c"nvmlDeviceGetMemoryInfo_v2"),
+                    utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
+                },
+            };
+            (begin, found)
+        };
+        // SAFETY: NVML may be begun at any time, by any thread.
+        (unsafe { begin() } == SUCCESS).then_some(found)
     }
-    // SAFETY: NVML's documentation has these signatures for functions of these names, in all
-    // its versions; what is not there becomes `None`.
-    let (begin, count, name, handle, functions) = unsafe {
-        (
-            function::<unsafe extern "C" fn() -> c_int>(library, c"nvmlInit_v2")?,
-            function::<unsafe extern "C" fn(*mut c_uint) -> c_int>(
-                library,
-                c"nvmlDeviceGetCount_v2",
-            )?,
-            function::<unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int>(
-                library,
-                c"nvmlDeviceGetName",
-            )?,
-            function::<unsafe extern "C" fn(c_uint, *mut Device) -> c_int>(
-                library,
-                c"nvmlDeviceGetHandleByIndex_v2",
-            )?,
-            Functions {
-                clock: function(library, c"nvmlDeviceGetClockInfo"),
-                highest_clock: function(library, c"nvmlDeviceGetMaxClockInfo"),
-                milliwatts: function(library, c"nvmlDeviceGetPowerUsage"),
-                millijoules: function(library, c"nvmlDeviceGetTotalEnergyConsumption"),
-                memory: function(library, c"nvmlDeviceGetMemoryInfo"),
-                memory_of_programs: function(library, c"nvmlDeviceGetMemoryInfo_v2"),
-                utilisation: function(library, c"nvmlDeviceGetUtilizationRates"),
-            },
-        )
-    };
-    // SAFETY: NVML may be begun at any time, by any thread.
-    if unsafe { begin() } != SUCCESS {
-        return None;
+
+    fn devices(&self) -> c_uint {
+        let mut devices = 0;
+        // SAFETY: NVML was begun; it fills in the number.
+        let status = unsafe { (self.count)(&mut devices) };
+        if status == SUCCESS { devices } else { 0 }
     }
-    let mut devices = 0;
-    // SAFETY: NVML was begun; it fills in the number.
-    if unsafe { count(&mut devices) } != SUCCESS {
-        return None;
-    }
-    let mut figures: Vec<Box<dyn Source>> = Vec::new();
-    for index in 0..devices {
+
+    /// Those that the device has.
+    fn figures(&self, index: c_uint) -> Vec<Box<dyn Source>> {
         let mut device = std::ptr::null_mut();
         // SAFETY: NVML was begun, and has as many devices.
-        if unsafe { handle(index, &mut device) } != SUCCESS {
-            continue;
+        if unsafe { (self.handle)(index, &mut device) } != SUCCESS {
+            return Vec::new();
         }
-        let name = name_of(device, name);
-        for quantity in QUANTITIES {
+        let name = self.name_of(device);
+        let figure = |quantity| {
             let name = name.clone();
             let sensor = Described { quantity, device: index, name, is_forbidden: false };
-            let figure = Figure::of(functions, device, sensor);
-            figures.extend(figure.map(|figure| Box::new(figure) as _));
-        }
+            let figure = Figure::of(self.functions, device, sensor)?;
+            Some(Box::new(figure) as Box<dyn Source>)
+        };
+        QUANTITIES.into_iter().filter_map(figure).collect()
     }
-    Some(figures)
+
+    fn name_of(&self, device: Device) -> String {
+        let mut name = [0_u8; NAME_BYTES];
+        // SAFETY: a device that NVML gave, and as many bytes as are said.
+        unsafe { (self.name)(device, name.as_mut_ptr().cast(), NAME_BYTES as c_uint) };
+        let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
+        String::from_utf8_lossy(&name[..end]).into_owned()
+    }
 }
 
 impl Functions {
@@ -207,17 +219,6 @@ fn hertz(ask: AskClock, device: Device, clock: c_uint) -> Option<u64> {
 fn answer<T: Default>(ask: impl FnOnce(*mut T) -> Option<c_int>) -> Option<T> {
     let mut value = T::default();
     (ask(&mut value)? == SUCCESS).then_some(value)
-}
-
-fn name_of(
-    device: Device,
-    ask: unsafe extern "C" fn(Device, *mut c_char, c_uint) -> c_int,
-) -> String {
-    let mut name = [0_u8; NAME_BYTES];
-    // SAFETY: a device that NVML gave, and as many bytes as are said.
-    unsafe { ask(device, name.as_mut_ptr().cast(), NAME_BYTES as c_uint) };
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(NAME_BYTES);
-    String::from_utf8_lossy(&name[..end]).into_owned()
 }
 
 /// # Safety

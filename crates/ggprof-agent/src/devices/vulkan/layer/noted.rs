@@ -1,6 +1,6 @@
 //! Commands that are noted: those of graphs that have their parts timed, the first ones of all
 //! other graphs, and those outside of graphs. They allocate in the first graphs only, and lock only
-//! for a pipeline's name. They are not inlined into their callers, which then need no stack frame.
+//! for a pipeline's name.
 
 use std::ptr::NonNull;
 
@@ -23,7 +23,11 @@ use crate::recorder::gate::UNRECORDED;
 /// # Safety
 /// `handle` is the live command buffer of a command under way, `next` the rest of it.
 #[inline(always)]
-unsafe fn record(handle: vk::CommandBuffer, command: Command, next: impl FnOnce(&Device)) {
+pub(super) unsafe fn record(
+    handle: vk::CommandBuffer,
+    command: Command,
+    next: impl FnOnce(&Device),
+) {
     // SAFETY: the caller's contract.
     let Some(device) = (unsafe { device_of(handle) }) else { return };
     if is_passed_on() {
@@ -94,54 +98,57 @@ fn after(device: &Device, handle: vk::CommandBuffer) {
     inner.recording.after(device.timing(), &mut here);
 }
 
-/// Called before a barrier of ggml's, at which later commands wait.
+/// Passes on a barrier of ggml's, at which later commands wait.
+///
+/// # Safety
+/// As for [`record`].
 #[inline(always)]
-fn synchronised(device: &Device, handle: vk::CommandBuffer) {
-    if is_passed_on() {
-        return;
+pub(super) unsafe fn synchronise(handle: vk::CommandBuffer, next: impl FnOnce(&Device)) {
+    // SAFETY: the caller's contract.
+    let Some(device) = (unsafe { device_of(handle) }) else { return };
+    if !is_passed_on() {
+        contained((), || synchronised(device, handle));
     }
-    contained((), || {
-        let Some(buffer) = device.buffers.find(handle) else { return };
-        // SAFETY: called from a command about it.
-        let inner = unsafe { buffer.inner() };
-        if inner.noted {
-            fault_point!();
-            let timed = inner.timed;
-            let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
-            inner.recording.synchronised(device.timing(), &mut here);
-        }
-    });
+    next(device);
 }
 
-#[inline(never)]
-pub(super) unsafe extern "system" fn bind_pipeline(
+fn synchronised(device: &Device, handle: vk::CommandBuffer) {
+    let Some(buffer) = device.buffers.find(handle) else { return };
+    // SAFETY: called from a command about it.
+    let inner = unsafe { buffer.inner() };
+    if inner.noted {
+        fault_point!();
+        let timed = inner.timed;
+        let mut here = Here { device, buffer: handle, stamps: &mut inner.stamps, timed };
+        inner.recording.synchronised(device.timing(), &mut here);
+    }
+}
+
+/// Passes on which pipeline the next dispatches are of.
+///
+/// # Safety
+/// As for [`record`].
+#[inline(always)]
+pub(super) unsafe fn bind(
     handle: vk::CommandBuffer,
-    point: vk::PipelineBindPoint,
-    pipeline: vk::Pipeline,
+    (point, pipeline): (vk::PipelineBindPoint, vk::Pipeline),
+    next: impl FnOnce(&Device),
 ) {
-    // SAFETY: a live command buffer, by the contract of the call.
+    // SAFETY: the caller's contract.
     let Some(device) = (unsafe { device_of(handle) }) else { return };
     if point == vk::PipelineBindPoint::COMPUTE && !is_passed_on() {
-        contained((), || {
-            let found = device.buffers.find(handle);
-            let Some(buffer) = found else { return };
-            // SAFETY: called from a command about it.
-            let inner = unsafe { buffer.inner() };
-            if inner.noted {
-                inner.pipeline = pipeline;
-            }
-        });
+        contained((), || bound(device, handle, pipeline));
     }
-    // SAFETY: what the program would have called, with what it passed.
-    unsafe { (device.next.cmd_bind_pipeline)(handle, point, pipeline) };
+    next(device);
 }
 
-#[inline(never)]
-pub(super) unsafe extern "system" fn dispatch(buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
-    // SAFETY: what the program would have called, with what it passed.
-    let next = |device: &Device| unsafe { (device.next.cmd_dispatch)(buffer, x, y, z) };
-    // SAFETY: a live command buffer, by the contract of the call.
-    unsafe { record(buffer, Command::Dispatch(None), next) };
+fn bound(device: &Device, handle: vk::CommandBuffer, pipeline: vk::Pipeline) {
+    let Some(buffer) = device.buffers.find(handle) else { return };
+    // SAFETY: called from a command about it.
+    let inner = unsafe { buffer.inner() };
+    if inner.noted {
+        inner.pipeline = pipeline;
+    }
 }
 
 pub(super) unsafe extern "system" fn dispatch_base(
@@ -163,39 +170,6 @@ pub(super) unsafe extern "system" fn dispatch_base(
     unsafe { record(buffer, Command::Dispatch(None), next) };
 }
 
-#[inline(never)]
-pub(super) unsafe extern "system" fn dispatch_indirect(
-    buffer: vk::CommandBuffer,
-    sizes: vk::Buffer,
-    offset: vk::DeviceSize,
-) {
-    // SAFETY: what the program would have called, with what it passed.
-    let next = |device: &Device| unsafe {
-        (device.next.cmd_dispatch_indirect)(buffer, sizes, offset);
-    };
-    // SAFETY: a live command buffer, by the contract of the call.
-    unsafe { record(buffer, Command::Dispatch(None), next) };
-}
-
-#[inline(never)]
-pub(super) unsafe extern "system" fn copy_buffer(
-    buffer: vk::CommandBuffer,
-    source: vk::Buffer,
-    target: vk::Buffer,
-    count: u32,
-    regions: *const vk::BufferCopy,
-) {
-    // SAFETY: the program passed as many.
-    let copies = unsafe { slice(regions, count) };
-    let bytes = copies.iter().map(|region| region.size).sum();
-    // SAFETY: what the program would have called, with what it passed.
-    let next = |device: &Device| unsafe {
-        (device.next.cmd_copy_buffer)(buffer, source, target, count, regions);
-    };
-    // SAFETY: a live command buffer, by the contract of the call.
-    unsafe { record(buffer, Command::Copy(bytes), next) };
-}
-
 pub(super) unsafe extern "system" fn copy_buffer2(
     buffer: vk::CommandBuffer,
     info: *const vk::CopyBufferInfo2<'_>,
@@ -213,84 +187,18 @@ pub(super) unsafe extern "system" fn copy_buffer2(
     unsafe { record(buffer, Command::Copy(bytes), next) };
 }
 
-#[inline(never)]
-pub(super) unsafe extern "system" fn fill_buffer(
-    buffer: vk::CommandBuffer,
-    target: vk::Buffer,
-    offset: vk::DeviceSize,
-    size: vk::DeviceSize,
-    value: u32,
-) {
-    // The size of the rest of a buffer is not known here.
-    let bytes = if size == vk::WHOLE_SIZE { 0 } else { size };
-    // SAFETY: what the program would have called, with what it passed.
-    let next = |device: &Device| unsafe {
-        (device.next.cmd_fill_buffer)(buffer, target, offset, size, value);
-    };
-    // SAFETY: a live command buffer, by the contract of the call.
-    unsafe { record(buffer, Command::Fill(bytes), next) };
-}
-
-#[inline(never)]
-pub(super) unsafe extern "system" fn update_buffer(
-    buffer: vk::CommandBuffer,
-    target: vk::Buffer,
-    offset: vk::DeviceSize,
-    size: vk::DeviceSize,
-    data: *const std::ffi::c_void,
-) {
-    // SAFETY: what the program would have called, with what it passed.
-    let next = |device: &Device| unsafe {
-        (device.next.cmd_update_buffer)(buffer, target, offset, size, data);
-    };
-    // SAFETY: a live command buffer, by the contract of the call.
-    unsafe { record(buffer, Command::Copy(size), next) };
-}
-
-#[inline(never)]
-pub(super) unsafe extern "system" fn pipeline_barrier(
-    buffer: vk::CommandBuffer,
-    before: vk::PipelineStageFlags,
-    after: vk::PipelineStageFlags,
-    flags: vk::DependencyFlags,
-    memory: u32,
-    memory_barriers: *const vk::MemoryBarrier<'_>,
-    buffers: u32,
-    buffer_barriers: *const vk::BufferMemoryBarrier<'_>,
-    images: u32,
-    image_barriers: *const vk::ImageMemoryBarrier<'_>,
-) {
-    // SAFETY: a live command buffer, by the contract of the call.
-    let Some(device) = (unsafe { device_of(buffer) }) else { return };
-    synchronised(device, buffer);
-    // SAFETY: what the program would have called, with what it passed.
-    unsafe {
-        (device.next.cmd_pipeline_barrier)(
-            buffer,
-            before,
-            after,
-            flags,
-            memory,
-            memory_barriers,
-            buffers,
-            buffer_barriers,
-            images,
-            image_barriers,
-        );
-    }
-}
-
 pub(super) unsafe extern "system" fn pipeline_barrier2(
     buffer: vk::CommandBuffer,
     info: *const vk::DependencyInfo<'_>,
 ) {
+    let next = |device: &Device| {
+        if let Some(next) = device.next.cmd_pipeline_barrier2 {
+            // SAFETY: what the program would have called, with what it passed.
+            unsafe { next(buffer, info) };
+        }
+    };
     // SAFETY: a live command buffer, by the contract of the call.
-    let Some(device) = (unsafe { device_of(buffer) }) else { return };
-    synchronised(device, buffer);
-    if let Some(next) = device.next.cmd_pipeline_barrier2 {
-        // SAFETY: what the program would have called, with what it passed.
-        unsafe { next(buffer, info) };
-    }
+    unsafe { synchronise(buffer, next) };
 }
 
 pub(super) unsafe extern "system" fn wait_events(
@@ -306,11 +214,8 @@ pub(super) unsafe extern "system" fn wait_events(
     images: u32,
     image_barriers: *const vk::ImageMemoryBarrier<'_>,
 ) {
-    // SAFETY: a live command buffer, by the contract of the call.
-    let Some(device) = (unsafe { device_of(buffer) }) else { return };
-    synchronised(device, buffer);
     // SAFETY: what the program would have called, with what it passed.
-    unsafe {
+    let next = |device: &Device| unsafe {
         (device.next.cmd_wait_events)(
             buffer,
             count,
@@ -324,5 +229,7 @@ pub(super) unsafe extern "system" fn wait_events(
             images,
             image_barriers,
         );
-    }
+    };
+    // SAFETY: a live command buffer, by the contract of the call.
+    unsafe { synchronise(buffer, next) };
 }
