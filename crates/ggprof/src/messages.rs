@@ -64,6 +64,13 @@ pub(crate) fn named_twice(file: &Path) -> String {
     )
 }
 
+/// Two files hold the same recording, which is one sample.
+pub(crate) fn same_recording([one, other]: [&str; 2]) -> String {
+    format!(
+        "{one} and {other} hold the same recording: its times would count twice. Name each recording once."
+    )
+}
+
 /// How to see the processes of a command together; `files` are empty if no recordings were written.
 pub(crate) fn shown_together(processes: usize, files: &[PathBuf]) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+=,:@%".contains(c);
