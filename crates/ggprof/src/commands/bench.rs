@@ -218,7 +218,7 @@ impl Bench<'_> {
         messages::progress(&format!("pair {pair} of {until}, {}{left}", name.to_uppercase()));
         let file = self.place.directory.join(format!("{name}{pair}.ggprof"));
         let made = self.trial(side, &file)?;
-        let mut recording = Recording::open(&made)?;
+        let mut recording = with_most_events(&made)?;
         recording.name = format!("{name}{pair}");
         Ok(recording)
     }
@@ -236,7 +236,7 @@ impl Bench<'_> {
         }
     }
 
-    fn trial(&self, side: usize, file: &Path) -> anyhow::Result<PathBuf> {
+    fn trial(&self, side: usize, file: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let Side { variables, command } = &self.commands[side];
         let (options, interruption) = (&self.arguments.record, &self.interruption);
         Trial { variables, options, command, interruption }.record(file)
@@ -256,6 +256,19 @@ impl Bench<'_> {
             phase.total.is_certain_at(ALARMS / looks as f64) || would_have_been_seen
         })
     }
+}
+
+/// Of several processes, the one that stands for the run. The size of the files says nothing: most of a
+/// short recording is empty.
+fn with_most_events(paths: &[PathBuf]) -> anyhow::Result<Recording> {
+    let mut largest = Recording::open(&paths[0])?;
+    for path in &paths[1..] {
+        let other = Recording::open(path)?;
+        if other.trace.events.len() > largest.trace.events.len() {
+            largest = other;
+        }
+    }
+    Ok(largest)
 }
 
 #[cfg(test)]

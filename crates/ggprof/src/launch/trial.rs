@@ -31,9 +31,9 @@ pub(crate) struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Runs the command once. The recording, whose name has the process behind it if there were
-    /// several: then it is the largest.
-    pub(crate) fn record(&self, file: &Path) -> anyhow::Result<PathBuf> {
+    /// Runs the command once. Its recordings, at least one; their names have the process behind them if
+    /// there are several.
+    pub(crate) fn record(&self, file: &Path) -> anyhow::Result<Vec<PathBuf>> {
         self.interruption.check()?;
         // Those of an earlier run would be taken for this one's.
         remove(file);
@@ -57,9 +57,10 @@ impl Trial<'_> {
             }
         }
         let _ = std::fs::remove_file(printed);
-        let largest = |path: &PathBuf| path.metadata().map_or(0, |found| found.len());
-        let recording = recordings(file).into_iter().max_by_key(largest);
-        recording.ok_or_else(|| anyhow!(messages::NOTHING_RECORDED))
+        match recordings(file) {
+            none if none.is_empty() => bail!(messages::NOTHING_RECORDED),
+            recordings => Ok(recordings),
+        }
     }
 }
 
@@ -80,7 +81,9 @@ fn recordings(file: &Path) -> Vec<PathBuf> {
     };
     let entries = file.parent().and_then(|directory| std::fs::read_dir(directory).ok());
     let entries = entries.into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.filter(|path| path == file || is_of_process(path)).collect()
+    let mut found: Vec<PathBuf> = entries.filter(|it| it == file || is_of_process(it)).collect();
+    found.sort();
+    found
 }
 
 /// The user does not want any more runs.
@@ -180,9 +183,7 @@ mod tests {
         let names = ["a1.ggprof", "a1.42.ggprof", "a1.x.ggprof", "a1.42.json", "a11.ggprof", "a1."];
         let file = |name: &str| directory.path().join(name);
         names.iter().for_each(|name| std::fs::write(file(name), "").unwrap());
-        let mut found = recordings(&file("a1.ggprof"));
-        found.sort();
-        assert_eq!(found, [file("a1.42.ggprof"), file("a1.ggprof")]);
+        assert_eq!(recordings(&file("a1.ggprof")), [file("a1.42.ggprof"), file("a1.ggprof")]);
         remove(&file("a1.ggprof"));
         assert_eq!(directory.path().read_dir().unwrap().count(), 4);
     }
