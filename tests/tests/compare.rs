@@ -112,6 +112,37 @@ fn commands_that_fail_or_are_repeated() {
     for name in ["p.1.ggprof", "p.2.ggprof"] {
         assert!(directory.path().join(name).exists(), "{name}");
     }
+
+    // A run is one run, whatever it consists of. Standard output takes one after the other.
+    let [more, less] = [9, 5].map(|graphs| longer(&libraries, graphs, 0).join(" "));
+    let mut run = Command::new(built::ggprof());
+    run.args(["run", "--repeat", "2", "-o", "-", "--", "sh", "-c", &format!("{less}; {more}")]);
+    let output = run.current_dir(&directory).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("Time per token of 2 runs"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(printed.matches("\"records\"").count(), 4, "{printed}");
+    assert_eq!(directory.path().read_dir().unwrap().count(), 2);
+}
+
+/// What is kept of the bench before is not taken for what this one made.
+#[test]
+fn recordings_are_kept_and_replaced() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let directory = TempDir::new().unwrap();
+    let keep = ["--pairs", "1", "--max-pairs", "1", "--keep", directory.path().to_str().unwrap()];
+    let alone = longer(&libraries, 50, 0);
+    let graphs = |output: &Output| number(&json(output)["phases"][0], "units_a");
+    assert_eq!(graphs(&bench(&keep, &alone, &alone)), 50.0);
+    let several = ["sh", "-c"].map(str::to_owned).to_vec();
+    let [less, more] = [5, 9].map(|graphs| longer(&libraries, graphs, 0).join(" "));
+    let several = [several, vec![format!("{less}; {more}")]].concat();
+    assert_eq!(graphs(&bench(&keep, &several, &several)), 9.0);
+    assert_eq!(graphs(&bench(&keep, &alone, &alone)), 50.0);
+    let names = directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    assert_eq!(names, ["a1.ggprof", "b1.ggprof"]);
 }
 
 /// Two published versions of llama.cpp that differ in fusion and attention. Parts of the model are

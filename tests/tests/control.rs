@@ -1,10 +1,10 @@
 //! `ggprof ctl`, as users run it on running programs.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ggprof_e2e::controlled::{Running, Session, endless};
 
@@ -342,7 +342,7 @@ fn a_launcher_that_does_not_answer_is_named() {
     for (answer, sentence) in answers {
         let socket = place.join("1-1-hostile.sock");
         let _ = std::fs::remove_file(&socket);
-        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -361,4 +361,43 @@ fn a_launcher_that_does_not_answer_is_named() {
             assert!(said.contains(sentence), "{said}");
         });
     }
+}
+
+/// While the copy of a large recording still comes: neither the copy nor what is made of it stays.
+#[test]
+fn an_interrupted_snapshot_leaves_nothing() {
+    let (directory, session) = Session::in_new_place();
+    let place = directory.path().join("runtime/ggprof");
+    std::fs::create_dir_all(&place).unwrap();
+    std::fs::set_permissions(&place, PermissionsExt::from_mode(0o700)).unwrap();
+    let listener = UnixListener::bind(place.join("1-1-slow.sock")).unwrap();
+    let copy = [0_u64.to_le_bytes(), 8_u64.to_le_bytes(), [7; 8]].concat();
+    let answers = [b"7 recording 1 4096 0 - - program\n".to_vec(), copy];
+    // Ends with the tests if nobody asks it.
+    std::thread::spawn(move || {
+        let answered = answers.map(|answer| {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            stream.read_line(&mut String::new()).unwrap();
+            stream.get_mut().write_all(&[b"ok\n", &answer[..]].concat()).unwrap();
+            // Of the list nothing is missing.
+            (answer[0] == 0).then_some(stream)
+        });
+        // The rest of the copy never comes.
+        let [_, copying] = answered;
+        _ = copying.unwrap().read_to_end(&mut Vec::new());
+    });
+    let names = || -> Vec<_> {
+        let entries = std::fs::read_dir(directory.path().join("temporary")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let snapshot = Running::start(&mut session.ggprof(&["ctl", "snapshot", "7", "-o", "s.json"]));
+    let started = Instant::now();
+    while names().is_empty() {
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", snapshot.end());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(snapshot.end().0, None);
+    assert!(names().is_empty(), "{:?}", names());
+    assert!(std::fs::read_dir(session.file("")).unwrap().next().is_none());
 }

@@ -183,6 +183,18 @@ fn nothing_recorded_is_said_and_the_exit_code_is_the_programs() {
     }
 }
 
+/// As `2>&1 | head` leaves it.
+#[test]
+fn a_standard_error_that_nobody_reads_changes_no_exit_code() {
+    for code in [0, 7] {
+        let mut run = Launcher::new(&[]).program(&["sh", "-c", &format!("exit {code}")]);
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        let status = run.command.stderr(closed).status().unwrap();
+        assert_eq!(status.code(), Some(code));
+    }
+}
+
 #[test]
 fn a_command_that_does_not_start_ends_as_a_shell_would_say() {
     let ran = Launcher::new(&[]).program(&["no-such-program"]).run();

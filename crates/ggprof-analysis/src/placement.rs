@@ -84,8 +84,8 @@ pub struct Placements {
 impl Placements {
     /// What the processor computed although there is a device.
     pub fn on_host<'p>(&'p self, trace: &Trace) -> impl Iterator<Item = &'p PlacementRow> {
-        let is_host: Vec<bool> =
-            trace.backends.iter().map(|it| it.device_type == DeviceType::Cpu).collect();
+        let all = (0..trace.backends.len() as u16).map(BackendIndex);
+        let is_host: Vec<bool> = all.map(|backend| is_host(trace, backend)).collect();
         let has_device = self.has_device;
         self.rows.iter().filter(move |row| has_device && is_host[usize::from(row.backend.0)])
     }
@@ -123,6 +123,12 @@ pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
         is_explained: !trace.placements.is_empty(),
         has_device: has_device(trace),
     }
+}
+
+/// Whether a backend is the processor. That of a server computes what its client left to it, and is a
+/// device to it.
+fn is_host(trace: &Trace, backend: BackendIndex) -> bool {
+    trace.backend(backend).device_type == DeviceType::Cpu && !trace.is_of_server(backend)
 }
 
 pub(crate) fn has_device(trace: &Trace) -> bool {

@@ -129,7 +129,49 @@ pub enum Cell {
     Joules(f64),
 }
 
+impl Document {
+    /// Puts other words for those of the recording, wherever they stand.
+    pub fn reword(&mut self, reword: &dyn Fn(&str) -> String) {
+        for block in &mut self.blocks {
+            block.reword(reword);
+        }
+    }
+}
+
+impl Block {
+    fn reword(&mut self, reword: &dyn Fn(&str) -> String) {
+        match self {
+            Self::Heading { text, .. } | Self::Note { text, .. } | Self::Warning(text) => {
+                *text = reword(text);
+            }
+            Self::Fact { values, .. } => {
+                values.iter_mut().for_each(|fact| fact.value.reword(reword));
+            }
+            Self::Table(table) => {
+                table.rows.iter_mut().flatten().for_each(|cell| cell.reword(reword));
+            }
+            Self::Points { points, .. } => points.iter_mut().for_each(|it| it.reword(reword)),
+        }
+    }
+}
+
+impl Point {
+    fn reword(&mut self, reword: &dyn Fn(&str) -> String) {
+        self.text = reword(&self.text);
+        self.lines.iter_mut().for_each(|(_, line)| *line = reword(line));
+        self.values.iter_mut().for_each(|(_, cell)| cell.reword(reword));
+    }
+}
+
 impl Cell {
+    fn reword(&mut self, reword: &dyn Fn(&str) -> String) {
+        match self {
+            Self::Text(text) | Self::Code(text) => *text = reword(text),
+            Self::Named { words, name } => (*words, *name) = (reword(words), reword(name)),
+            _ => {}
+        }
+    }
+
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }

@@ -97,11 +97,15 @@ pub fn signed(number: f64, text: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// `32`, `0.5`, `1,024`.
+/// `32`, `0.5`, `1,024`; `0.0039` of what happens once in many tokens.
 pub fn times(number: f64) -> String {
-    match number >= 999.5 || number.fract() == 0.0 {
-        true => count(number.round().max(0.0) as u128),
-        false => significant(number),
+    match number {
+        n if n >= 999.5 || n.fract() == 0.0 => count(n.round().max(0.0) as u128),
+        n if n > 0.0 && n < 0.01 => {
+            let text = format!("{n:.*}", 1 + (-n.log10().floor()) as usize);
+            text.trim_end_matches('0').to_owned()
+        }
+        n => significant(n),
     }
 }
 
@@ -184,6 +188,7 @@ mod tests {
         }
         assert_eq!(signed(-0.0204, share), "-2.0%");
         assert_eq!([times(32.0), times(0.5), times(1024.2)], ["32", "0.5", "1,024"]);
+        assert_eq!([times(0.0), times(2.0 / 512.0), times(1e-6)], ["0", "0.0039", "0.000001"]);
     }
 
     #[test]

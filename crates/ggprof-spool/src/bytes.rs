@@ -64,7 +64,7 @@ impl Bytes for FileBytes {
     }
 }
 
-/// Reads a source from its beginning to its end.
+/// Reads a source to its end.
 #[derive(Debug)]
 pub struct InOrder<'s, S: ?Sized> {
     source: &'s S,
@@ -72,8 +72,8 @@ pub struct InOrder<'s, S: ?Sized> {
 }
 
 impl<'s, S: Bytes + ?Sized> InOrder<'s, S> {
-    pub fn new(source: &'s S) -> Self {
-        Self { source, at: 0 }
+    pub fn from(source: &'s S, at: u64) -> Self {
+        Self { source, at }
     }
 }
 

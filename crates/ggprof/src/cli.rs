@@ -120,6 +120,7 @@ impl Command {
                 | Self::Ops(_)
                 | Self::Merge(_)
                 | Self::View(_)
+                | Self::Ctl(CtlArgs { verb: CtlVerb::Snapshot { .. } })
         )
     }
 }
@@ -341,6 +342,8 @@ fn name_tables(arguments: &mut Vec<OsString>) {
     let is_it = |pair: &[OsString]| pair[0] == "--to" && pair[1] == "parquet";
     if let Some(at) = arguments.windows(2).position(is_it) {
         arguments.splice(at..at + 2, ["--tables".into()]);
+    } else if let Some(at) = arguments.iter().position(|word| word == "--to=parquet") {
+        arguments[at] = "--tables".into();
     }
 }
 
@@ -442,6 +445,8 @@ mod tests {
             ("ggprof ./report", "ggprof report ./report"),
             ("ggprof report a.json", "ggprof report a.json"),
             ("ggprof convert a.json", "ggprof convert a.json"),
+            ("ggprof convert a --to parquet -o b", "ggprof convert a --tables -o b"),
+            ("ggprof convert a -o b --to=parquet", "ggprof convert a -o b --tables"),
             ("ggprof --help", "ggprof --help"),
             ("ggprof help", "ggprof help"),
             ("ggprof", "ggprof"),

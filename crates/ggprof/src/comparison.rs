@@ -11,6 +11,7 @@ use ggprof_analysis::diff::{
     differences, fusions, identity, ledger, pairs,
 };
 use ggprof_report::caveats;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// The sides, of which each has at least one recording.
@@ -43,6 +44,13 @@ impl Side {
         self.losses.extend(losses.map(|loss| format!("{}: {}", recording.name, loss.sentence())));
         self.is_incomplete |= recording.outcome() == Outcome::Incomplete;
     }
+
+    fn named_twice(&self) -> Option<[&str; 2]> {
+        let mut known = HashMap::new();
+        self.identities.iter().zip(&self.names).find_map(|(identity, name)| {
+            known.insert(&identity.recording, &**name).map(|first: &str| [first, name])
+        })
+    }
 }
 
 impl Sides {
@@ -59,20 +67,23 @@ impl Sides {
         self.sides[side].add(recording, &self.fused[side]);
     }
 
-    /// Reads the recordings of both sides.
-    pub(crate) fn read(a: &[PathBuf], b: &[PathBuf], part: &PartArgs) -> anyhow::Result<Self> {
-        let open = |path: &PathBuf| -> anyhow::Result<Recording> {
-            let mut recording = Recording::open(path)?;
-            recording.select(part)?;
-            Ok(recording)
-        };
-        let mut sides = Self::of_first(&open(&a[0])?, &open(&b[0])?);
-        for (side, paths) in [a, b].into_iter().enumerate() {
+    /// Reads all recordings of each side but the first.
+    pub(crate) fn read_others(
+        &mut self,
+        sides: [&[PathBuf]; 2],
+        part: &PartArgs,
+    ) -> anyhow::Result<()> {
+        for (side, paths) in sides.into_iter().enumerate() {
             for path in &paths[1..] {
-                sides.add(side, &open(path)?);
+                self.add(side, &Recording::open_part(path, part)?);
             }
         }
-        Ok(sides)
+        Ok(())
+    }
+
+    /// Two names of one side that stand for the same recording: a copy, or the same in another format.
+    pub(crate) fn named_twice(&self) -> Option<[&str; 2]> {
+        self.sides.iter().find_map(Side::named_twice)
     }
 
     /// What changed from the first side to the second.

@@ -205,8 +205,12 @@ impl Output {
         })
     }
 
-    /// The file of one among several processes or runs: `profile.42.json.gz`.
+    /// The file of one among several processes or runs: `profile.42.json.gz`. Standard output, devices and
+    /// pipes take one after the other.
     pub(crate) fn of_one(&self, which: &str) -> Self {
+        if self.path.as_os_str() == "-" || output::is_device(&self.path) {
+            return self.clone();
+        }
         let Name { stem, extension, packed, .. } = Name::of(&self.path);
         let mut name = stem.file_name().unwrap_or_default().to_owned();
         for part in [which, &extension, &packed].into_iter().filter(|part| !part.is_empty()) {
@@ -352,6 +356,8 @@ mod tests {
             ("p.x.txt", "p.x.42.txt"),
             ("p.JSON.gz", "p.42.JSON.gz"),
             ("p.zst", "p.42.zst"),
+            ("-", "-"),
+            ("/dev/null", "/dev/null"),
         ] {
             let output = Output::named(path.into()).expect(path).of_one("42");
             assert_eq!(output.path, Path::new(expected));

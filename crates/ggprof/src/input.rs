@@ -94,6 +94,13 @@ impl Recording {
         }
     }
 
+    /// The part of the file that was asked about.
+    pub(crate) fn open_part(path: &Path, part: &PartArgs) -> anyhow::Result<Self> {
+        let mut recording = Self::open(path)?;
+        recording.select(part)?;
+        Ok(recording)
+    }
+
     /// Leaves the part that was asked about, and finds what to hold it against.
     pub(crate) fn select(&mut self, part: &PartArgs) -> anyhow::Result<()> {
         self.peaks = kept_peaks::of_recording(&self.trace, part.peaks.as_deref())?;

@@ -5,47 +5,54 @@ use ggprof_report::render::printable;
 use ggprof_trace::CannotMerge;
 use ggprof_trace::formats::ReadError;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, IsTerminal};
+use std::fmt;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn error(error: &anyhow::Error) {
-    eprintln!("ggprof: {}", printable(&format!("{error:#}")));
+    say(format_args!("ggprof: {}\n", printable(&format!("{error:#}"))));
 }
 
 pub(crate) fn warning(text: &str) {
-    eprintln!("ggprof: warning: {}", printable(text));
+    say(format_args!("ggprof: warning: {}\n", printable(text)));
 }
 
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", printable(text));
+    say(format_args!("{}\n", printable(text)));
+}
+
+/// Where nobody listens any more (a full disk, a pipe whose reader has gone), the work and its exit code
+/// are as they would be: `eprint!` would end the command instead.
+fn say(words: fmt::Arguments<'_>) {
+    let _ = io::stderr().write_fmt(words);
 }
 
 /// What is being done now. On a terminal the next one takes its place.
 pub(crate) fn progress(text: &str) {
     let text = printable(text);
-    match std::io::stderr().is_terminal() {
-        true => eprint!("\r\x1b[2Kggprof: {text}\r"),
-        false => eprintln!("ggprof: {text}"),
+    match io::stderr().is_terminal() {
+        true => say(format_args!("\r\x1b[2Kggprof: {text}\r")),
+        false => say(format_args!("ggprof: {text}\n")),
     }
 }
 
 /// How many of many are done, on a terminal only.
 pub(crate) fn counted(what: &str, done: usize, all: usize) {
-    if std::io::stderr().is_terminal() {
+    if io::stderr().is_terminal() {
         progress(&format!("{done} of {all} {what}"));
     }
 }
 
 /// Takes the last of these from the terminal.
 pub(crate) fn progress_is_over() {
-    if std::io::stderr().is_terminal() {
-        eprint!("\r\x1b[2K");
+    if io::stderr().is_terminal() {
+        say(format_args!("\r\x1b[2K"));
     }
 }
 
 /// A report, which was made printable when it was rendered.
 pub(crate) fn note_styled(report: &str) {
-    eprint!("{report}");
+    say(format_args!("{report}"));
 }
 
 /// A process cannot run beside itself.
@@ -54,6 +61,13 @@ pub(crate) fn named_twice(file: &Path) -> String {
         "{} is named twice, by itself or as part of a directory: its times would count twice. Name each \
          recording once.",
         file.display()
+    )
+}
+
+/// Two files hold the same recording, which is one sample.
+pub(crate) fn same_recording([one, other]: [&str; 2]) -> String {
+    format!(
+        "{one} and {other} hold the same recording: its times would count twice. Name each recording once."
     )
 }
 
@@ -129,7 +143,7 @@ pub(crate) fn cannot_read(name: &str, error: &ReadError) -> String {
 }
 
 /// Why a file could not be written; what stood there before is untouched.
-pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
+pub(crate) fn cannot_write(path: &Path, error: &io::Error) -> String {
     let name = path.display();
     match error.kind() {
         // As in /proc, whose files only the system makes.
@@ -158,7 +172,7 @@ pub(crate) fn cannot_write(path: &Path, error: &std::io::Error) -> String {
 }
 
 /// Why a command could not be started.
-pub(crate) fn cannot_start(program: &OsStr, error: &std::io::Error) -> String {
+pub(crate) fn cannot_start(program: &OsStr, error: &io::Error) -> String {
     let name = program.to_string_lossy();
     match error.kind() {
         // A path that leads to a file: what it is to be run by is missing.

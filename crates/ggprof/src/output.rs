@@ -108,7 +108,7 @@ pub(crate) fn apart<'p>(paths: impl IntoIterator<Item = &'p Path>) -> anyhow::Re
 }
 
 /// Devices and pipes take one thing after the other.
-fn is_device(path: &Path) -> bool {
+pub(crate) fn is_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 

@@ -15,6 +15,11 @@ impl PrintArgs {
         self.format.or(named).unwrap_or(FormatArg::Table)
     }
 
+    /// Where it is printed; `-` is standard output.
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_ref().map_or(Path::new("-"), |output| &output.path)
+    }
+
     /// Whether it can be printed, before the work that is printed; `inputs` are not overwritten.
     pub(crate) fn check(&self, inputs: &[&Path]) -> anyhow::Result<()> {
         let Some(output) = &self.output else { return Ok(()) };

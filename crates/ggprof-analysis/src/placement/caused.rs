@@ -2,10 +2,10 @@
 //! op that is to blame: of the ops in the processor's split the longest one of those with the
 //! weightiest reason.
 
-use super::{Caused, has_device, reason_of};
+use super::{Caused, has_device, is_host, reason_of};
 use crate::copy_consumers::copy_consumers;
 use crate::layers::Places;
-use ggprof_trace::{BackendIndex, BufferUsage, DeviceType, Event, GraphRunId, StringId, Trace};
+use ggprof_trace::{BackendIndex, BufferUsage, Event, GraphRunId, StringId, Trace};
 use hashbrown::HashMap;
 use std::cmp::Reverse;
 
@@ -16,7 +16,7 @@ pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
     if !has_device(trace) {
         return Vec::new();
     }
-    let is_host = |backend: BackendIndex| trace.backend(backend).device_type == DeviceType::Cpu;
+    let is_host = |backend: BackendIndex| is_host(trace, backend);
     let mut to_blame: HashMap<SplitKey, ((u8, Reverse<u64>), Event)> = HashMap::new();
     let mut makers: HashMap<(GraphRunId, StringId), SplitKey> = HashMap::new();
     let mut reasons = HashMap::new();

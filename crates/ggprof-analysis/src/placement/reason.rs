@@ -3,11 +3,9 @@
 //! its neighbours; and what a device does not support stays with the processor.
 
 use crate::layers::Module;
-use crate::placement::has_device;
+use crate::placement::{has_device, is_host};
 use ggprof_ggml::is_of_cache;
-use ggprof_trace::{
-    BackendIndex, BufferUsage, DeviceType, MemoryIndex, MemoryKind, NodeId, Placement, Trace,
-};
+use ggprof_trace::{BackendIndex, BufferUsage, MemoryIndex, MemoryKind, NodeId, Placement, Trace};
 
 /// What decided where a node was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,7 +54,7 @@ impl Reason {
 }
 
 pub fn reason_of(trace: &Trace, backend: BackendIndex, node: NodeId, module: Module) -> Reason {
-    if trace.backend(backend).device_type != DeviceType::Cpu {
+    if !is_host(trace, backend) {
         return Reason::OnDevice;
     }
     if !has_device(trace) {

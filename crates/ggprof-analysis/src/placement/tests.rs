@@ -1,7 +1,7 @@
 use super::*;
 use crate::phases::phases;
 use expect_test::{Expect, expect};
-use ggprof_trace::text_fixture;
+use ggprof_trace::{Process, ProcessIndex, RemoteLink, text_fixture};
 use std::fmt::Write as _;
 
 #[track_caller]
@@ -113,4 +113,42 @@ fn nothing_is_guessed_where_nothing_was_asked() {
     let found = placement(&trace, &phases(&trace));
     assert_eq!(found.rows[0].reason, Reason::OnlyBackend);
     assert!(found.on_host(&trace).next().is_none() && !found.has_device);
+}
+
+/// The client's own processor is on the host beside the server, and the server's is not.
+#[test]
+fn what_a_server_computes_is_on_a_device() {
+    let mut trace = text_fixture::parse(
+        "backend 0 RPC0 gpu
+         backend 1 CPU cpu
+         backend 2 SERVER cpu
+         run 0..100
+         op RPC0 MUL_MAT 0..10 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         op SERVER MUL_MAT 20..60 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+         op CPU ADD 70..80 node_1 f32[8] <- f32[8] f32[8] run=0 split=1",
+    );
+    trace.processes = vec![Process::default(), Process::default()];
+    for (backend, process) in trace.backends.iter_mut().zip([0, 0, 1]) {
+        backend.process = Some(ProcessIndex(process));
+    }
+    trace.remote_links.push(RemoteLink {
+        client: ProcessIndex(0),
+        server: ProcessIndex(1),
+        endpoint: String::new(),
+        calls: 1,
+        runs: 1,
+        matched: 1,
+        bounds: 0,
+        violations: 0,
+    });
+    let found = placement(&trace, &phases(&trace));
+    let reasons = found.rows.iter().map(|row| (trace.backend(row.backend).label(), row.reason));
+    let mut reasons: Vec<_> = reasons.collect();
+    reasons.sort();
+    assert_eq!(
+        reasons,
+        [("CPU", Reason::Unknown), ("RPC0", Reason::OnDevice), ("SERVER", Reason::OnDevice)]
+    );
+    let on_host: Vec<_> = found.on_host(&trace).map(|row| row.backend).collect();
+    assert_eq!(on_host, [BackendIndex(1)]);
 }

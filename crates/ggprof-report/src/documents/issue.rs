@@ -9,7 +9,8 @@ use crate::caveat::caveats;
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::budget::{Row, summed};
-use ggprof_analysis::diff::{Diff, placement};
+use ggprof_analysis::diff::{Diff, PhaseDiff, Row as Contribution, placement};
+use ggprof_analysis::hosts::Hosts;
 use ggprof_analysis::{
     Budget, Phases, budgets, by_shape, model_facts, most_threads, node_sums, phases, places,
 };
@@ -72,6 +73,9 @@ pub fn issue(trace: &Trace, since: Option<&Diff>) -> Document {
     spent(&mut document, trace, &phases);
     longest(&mut document, trace, if since.is_some() { OPS_BESIDE_DIFF } else { OPS });
     since.into_iter().for_each(|diff| changes(&mut document, diff));
+    // Backends of ggml's RPC have them in their names.
+    let hosts = Hosts::of(trace);
+    document.reword(&|text| hosts.without(text.to_owned()));
     document
 }
 
@@ -266,7 +270,7 @@ fn changes(document: &mut Document, diff: &Diff) {
         };
         let (ns, is_certain) = (phase.total.ns(), phase.is_certain());
         rows.push(row(ns, is_certain, "all".to_owned(), String::new()));
-        rows.extend(phase.rows.iter().take(CHANGES).map(|it| {
+        rows.extend(largest(phase).into_iter().take(CHANGES).map(|it| {
             let (op, shape) = (words::operation(it), words::shape(it));
             row(it.change.ns(), it.change.is_certain(), op, shape)
         }));
@@ -276,10 +280,22 @@ fn changes(document: &mut Document, diff: &Diff) {
     document.table(Table { key: "changes", columns: CHANGED.to_vec(), rows });
 }
 
+/// What contributes most to the change of a phase, what is certain before the rest. What only one side
+/// has is a part of it like any other.
+fn largest(phase: &PhaseDiff) -> Vec<&Contribution> {
+    let mut rows: Vec<&Contribution> = phase.rows.iter().collect();
+    rows.sort_by(|one, other| {
+        let [one, other] = [one, other].map(|row| (row.change.is_certain(), row.change.ns().abs()));
+        other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
+    });
+    rows
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::render::markdown;
+    use ggprof_analysis::diff::{Depth, compare, fusions, ledger};
     use ggprof_trace::text_fixture;
 
     #[test]
@@ -304,5 +320,48 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }
+    }
+
+    /// Newer versions of ggml call the device by its address alone.
+    #[test]
+    fn servers_are_not_named() {
+        let mut trace = text_fixture::parse(
+            "backend 0 X gpu
+             backend 1 CPU cpu
+             batch 0..1000 0:3+1!1
+             run 0..1000 batch=0
+             op X MUL_MAT 0..900 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 split=0
+             op CPU ADD 900..1000 Qcur-1 f32[8] <- f32[8] f32[8] run=0 split=1",
+        );
+        trace.backends[0].name = "RPC0[gpu-box.example:50052]".to_owned();
+        trace.backends[0].device = "RPC0[gpu-box.example:50052]".to_owned();
+        trace.backends[0].description = "gpu-box.example:50052".to_owned();
+        let text = markdown(&issue(&trace, None));
+        assert!(text.contains("RPC 0 (GPU, RPC 1)"), "{text}");
+        assert!(text.contains("computing on RPC 0: attention"), "{text}");
+        assert!(!text.contains("gpu-box"), "{text}");
+    }
+
+    /// What only one side has is the largest part of this change.
+    #[test]
+    fn the_largest_changes() {
+        let with = |op: &str, name: &str, end: u64| {
+            format!(
+                "backend 0 CPU cpu
+                 batch 0..{end} 0:3+1!1
+                 run 0..{end} batch=0
+                 op CPU ADD 0..10 a-0 f32[8] <- f32[8] f32[8] run=0
+                 op CPU MUL 10..25 b-0 f32[8] <- f32[8] f32[8] run=0
+                 op CPU SUB 25..45 c-0 f32[8] <- f32[8] f32[8] run=0
+                 op CPU {op} 45..{end} {name} f32[8] <- f32[8] f32[8] run=0"
+            )
+        };
+        let [a, b] = [with("DIV", "ffn_up-0", 100), with("MUL_MAT", "Qcur-0", 1000)]
+            .map(|it| text_fixture::parse(&it));
+        let ledgers = [&a, &b].map(|trace| vec![ledger(trace, &fusions(trace))]);
+        let diff = compare(&ledgers[0], &ledgers[1], Depth::Shape);
+        let text = markdown(&issue(&b, Some(&diff)));
+        let changes = text.split("### Change of the time per token").nth(1).expect("changes");
+        assert!(changes.contains("| MUL\\_MAT |"), "{text}");
     }
 }

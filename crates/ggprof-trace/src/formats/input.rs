@@ -46,11 +46,14 @@ fn read_any(input: &mut dyn Read) -> Result<Trace, ReadError> {
 /// The same from a place where it can be read piece by piece, which takes much less memory for a
 /// recording of ggprof.
 pub fn read_source<S: Bytes + ?Sized>(source: &S) -> Result<Trace, ReadError> {
-    let mut start = [0; 8];
-    if source.len() >= start.len() as u64 {
-        source.read_exact_at(&mut start, 0)?;
+    let mut start = vec![0; source.len().min(spool::MAGIC.len() as u64) as usize];
+    source.read_exact_at(&mut start, 0)?;
+    if start == spool::MAGIC {
+        return spool::read_source(source);
     }
-    if start == spool::MAGIC { spool::read_source(source) } else { read(InOrder::new(source)) }
+    // Nothing is fetched twice: a bar would take that for a second pass.
+    let rest = InOrder::from(source, start.len() as u64);
+    read(Cursor::new(start).chain(rest))
 }
 
 /// Copies a recording as the agent made it, without its compression. Nothing else can be copied as
@@ -126,6 +129,37 @@ impl<R: Read> Read for Unpacked<R> {
                 self.delivered |= matches!(result, Ok(1..));
                 result
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Counts what is fetched.
+    struct Counting(Vec<u8>, AtomicU64);
+
+    impl Bytes for Counting {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+            self.1.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            bytes.copy_from_slice(&self.0[offset as usize..][..bytes.len()]);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_read_in_order_is_fetched_once() {
+        for text in ["{\"version\": 3, \"backends\": [], \"records\": []}", "[1]", ""] {
+            let source = Counting(text.as_bytes().to_vec(), AtomicU64::new(0));
+            let read = read_source(&source);
+            assert_eq!(read.is_ok(), text.len() > 8, "{text}");
+            assert_eq!(source.1.into_inner(), text.len() as u64, "{text}");
         }
     }
 }

@@ -51,7 +51,7 @@ Examples:
 
 Several processes:
   Each that uses ggml has a recording. If there are several, their files are told apart by the process
-  id: -o profile.json writes profile.4242.json and so on.
+  id: -o profile.json writes profile.4242.json and so on. `-o -` prints one after the other.
 
 Options of the command:
   --profile and --profile-output FILE, the options of ggml's in-tree profiler, are taken from the

@@ -2,13 +2,14 @@
 
 use super::diff;
 use crate::baseline::Baseline;
-use crate::cli::BenchArgs;
+use crate::cli::{BenchArgs, Cli, Command};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::launch::{Interrupted, Trial};
-use crate::messages;
+use crate::launch::{Interrupted, Interruption, Trial, remove_recordings};
+use crate::{interruption, messages};
 use anyhow::{anyhow, bail};
+use clap::Parser;
 use ggprof_analysis::diff::{Depth, Diff};
 use ggprof_analysis::statistics::ALARMS;
 use std::ffi::{OsStr, OsString};
@@ -24,11 +25,14 @@ const GROWTH: f64 = 1.4;
 
 pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
     let commands = commands(&arguments.command)?;
+    commands.iter().try_for_each(|side| check_options(&arguments.record, &side.command))?;
     arguments.print.check(&[])?;
     let baseline = Baseline::of(&arguments.judged)?;
+    let interruption = Interruption::listen();
     let place = Place::new(arguments.keep.as_deref())?;
     let looks = looks(arguments.pairs, arguments.max_pairs);
-    let mut bench = Bench { arguments, commands, place, began: Instant::now(), took: Vec::new() };
+    let (began, took) = (Instant::now(), Vec::new());
+    let mut bench = Bench { arguments, commands, place, interruption, began, took };
     bench.warm_up()?;
     let mut sides = bench.first_pair()?;
     let mut failed = None;
@@ -46,6 +50,10 @@ pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
         }
     }
     messages::progress_is_over();
+    bench.interruption.check()?;
+    // Recordings that are not kept go, so that a signal may end the rest as it ends any command.
+    drop(bench);
+    interruption::watch();
     failed.iter().for_each(|sentence| messages::warning(sentence));
     let outcome =
         diff::conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)?;
@@ -105,6 +113,24 @@ fn commands(words: &[OsString]) -> anyhow::Result<[Side; 2]> {
     Ok([a, b])
 }
 
+/// What `--record` gives to each `ggprof run`, looked at before the first of them.
+fn check_options(options: &[OsString], command: &[OsString]) -> anyhow::Result<()> {
+    let words = ["ggprof", "run"].map(OsString::from).into_iter();
+    let words = words.chain(options.iter().cloned()).chain(["--".into()]);
+    match Cli::try_parse_from(words.chain(command.iter().cloned())) {
+        Err(wrong) => wrong.exit(),
+        Ok(Cli { command: Command::Run(run) }) if run.command != command => bail!(
+            "--record takes options of `ggprof run`, and {} is none.",
+            run.command[0].display()
+        ),
+        Ok(Cli { command: Command::Run(run) }) if run.repeat > 1 => bail!(
+            "a run of `ggprof bench` is made once. Say --pairs {} instead of --record=--repeat.",
+            run.repeat
+        ),
+        Ok(_) => Ok(()),
+    }
+}
+
 fn side(words: &[OsString]) -> Side {
     let mut variables = Vec::new();
     let mut rest = words;
@@ -146,6 +172,7 @@ struct Bench<'a> {
     arguments: &'a BenchArgs,
     commands: [Side; 2],
     place: Place,
+    interruption: Interruption,
     began: Instant,
     /// How long each pair took.
     took: Vec<Duration>,
@@ -161,7 +188,7 @@ impl Bench<'_> {
             let file = self.place.directory.join("warm-up.ggprof");
             self.trial(side, &file)?;
             // It is left out.
-            let _ = std::fs::remove_file(file);
+            remove_recordings(&file);
         }
         Ok(())
     }
@@ -191,7 +218,7 @@ impl Bench<'_> {
         messages::progress(&format!("pair {pair} of {until}, {}{left}", name.to_uppercase()));
         let file = self.place.directory.join(format!("{name}{pair}.ggprof"));
         let made = self.trial(side, &file)?;
-        let mut recording = Recording::open(&made)?;
+        let mut recording = with_most_events(&made)?;
         recording.name = format!("{name}{pair}");
         Ok(recording)
     }
@@ -209,10 +236,10 @@ impl Bench<'_> {
         }
     }
 
-    fn trial(&self, side: usize, file: &Path) -> anyhow::Result<PathBuf> {
+    fn trial(&self, side: usize, file: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let Side { variables, command } = &self.commands[side];
-        let trial = Trial { variables, options: &self.arguments.record, command };
-        trial.record(file)
+        let (options, interruption) = (&self.arguments.record, &self.interruption);
+        Trial { variables, options, command, interruption }.record(file)
     }
 
     /// Whether more pairs would tell nothing new. Each of several looks may be wrong by chance, so
@@ -229,6 +256,19 @@ impl Bench<'_> {
             phase.total.is_certain_at(ALARMS / looks as f64) || would_have_been_seen
         })
     }
+}
+
+/// Of several processes, the one that stands for the run. The size of the files says nothing: most of a
+/// short recording is empty.
+fn with_most_events(paths: &[PathBuf]) -> anyhow::Result<Recording> {
+    let mut largest = Recording::open(&paths[0])?;
+    for path in &paths[1..] {
+        let other = Recording::open(path)?;
+        if other.trace.events.len() > largest.trace.events.len() {
+            largest = other;
+        }
+    }
+    Ok(largest)
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn to_tables(arguments: &ConvertArgs, files: &[PathBuf]) -> anyhow::Result<Outco
     // One of many that cannot be read does not keep the others from being written.
     let (mut outcome, mut failed) = (Outcome::Done, Vec::new());
     for file in files {
-        match opened(arguments, file) {
+        match Recording::open_part(file, &arguments.part) {
             Ok(recording) if written(&recording, file, &write)? == Outcome::Done => {}
             Ok(_) => outcome = Outcome::Incomplete,
             Err(error) => failed.push(error),
@@ -75,17 +75,11 @@ fn of_each(
 ) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::Done;
     for file in files {
-        if written(&opened(arguments, file)?, file, &write)? != Outcome::Done {
+        if written(&Recording::open_part(file, &arguments.part)?, file, &write)? != Outcome::Done {
             outcome = Outcome::Incomplete;
         }
     }
     Ok(outcome)
-}
-
-fn opened(arguments: &ConvertArgs, file: &Path) -> anyhow::Result<Recording> {
-    let mut recording = Recording::open(file)?;
-    recording.select(&arguments.part)?;
-    Ok(recording)
 }
 
 fn written(

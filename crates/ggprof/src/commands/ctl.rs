@@ -5,6 +5,7 @@ use crate::cli::{CtlArgs, CtlVerb, StatusFormat, SummaryTo};
 use crate::exit::Outcome;
 use crate::format::Output;
 use crate::input::Recording;
+use crate::interruption::Removal;
 use crate::launch::{Completed, Launcher, Listed, list_all};
 use crate::{messages, output};
 use anyhow::{Context, bail};
@@ -115,7 +116,7 @@ fn said(process: &Listed, what: &str) -> anyhow::Result<Outcome> {
 }
 
 fn snapshot(process: &Listed, pieces: impl Read, outputs: &[Output]) -> anyhow::Result<Outcome> {
-    let file = received(pieces)?;
+    let (_removal, file) = received(pieces)?;
     let recording = Recording::of_process(file.path(), &process.pid.to_string())?;
     // The launcher has sent all that it knows.
     let completed = Completed::as_it_is(file.path())?;
@@ -123,11 +124,11 @@ fn snapshot(process: &Listed, pieces: impl Read, outputs: &[Output]) -> anyhow::
     Ok(recording.outcome())
 }
 
-/// A file of the copy that a launcher sends.
-pub(super) fn received(pieces: impl Read) -> anyhow::Result<NamedTempFile> {
-    let file = tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile()?;
-    receive(pieces, file.as_file()).context("the copy cannot be made")?;
-    Ok(file)
+/// A file of the copy that a launcher sends, which may be large.
+pub(super) fn received(pieces: impl Read) -> anyhow::Result<(Removal, NamedTempFile)> {
+    let made = Removal::of(|| tempfile::Builder::new().prefix("ggprof-snapshot-").tempfile())?;
+    receive(pieces, made.1.as_file()).context("the copy cannot be made")?;
+    Ok(made)
 }
 
 /// Puts the pieces that a launcher sends where they belong in a file. The first of the file
@@ -167,7 +168,7 @@ mod tests {
         let part: Vec<u8> = (0..3 * BLOCK_BYTES + 7).map(|at| at as u8).collect();
         let mut sent = Vec::new();
         send(&mut sent, 10, &part).unwrap();
-        let file = received(&sent[..]).unwrap();
+        let (_removal, file) = received(&sent[..]).unwrap();
         assert_eq!(std::fs::read(file.path()).unwrap()[10..], part);
     }
 }

@@ -26,14 +26,21 @@ pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     arguments.print.check(&inputs)?;
     if let Some(page) = &arguments.html {
         page.check(&inputs)?;
-        let table = arguments.print.output.as_ref().map_or(Path::new("-"), |output| &output.path);
-        output::apart([&*page.path, table])?;
+        output::apart([&*page.path, arguments.print.path()])?;
     }
     let baseline = Baseline::of(&arguments.judged)?;
-    let sides = Sides::read(a, b, &arguments.part)?;
-    if let Some(page) = &arguments.html {
+    let open = |path: &PathBuf| Recording::open_part(path, &arguments.part);
+    let first = [open(&a[0])?, open(&b[0])?];
+    let mut sides = Sides::of_first(&first[0], &first[1]);
+    // A page shows them. They are not read again: a pipe gives what is in it once.
+    let on_page = arguments.html.as_ref().map(|page| (page, first));
+    sides.read_others([a, b], &arguments.part)?;
+    if let Some(both) = sides.named_twice() {
+        bail!(messages::same_recording(both));
+    }
+    if let Some((page, first)) = on_page {
         let diff = judged(&sides, baseline.as_ref(), &arguments.shown);
-        write_page(page, [&a[0], &b[0]], &document(&sides, &diff, None), arguments)?;
+        write_page(page, &first, &document(&sides, &diff, None))?;
     }
     conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)
 }
@@ -46,19 +53,8 @@ fn judged(sides: &Sides, baseline: Option<&Baseline>, shown: &ShownArgs) -> Diff
 }
 
 /// Both timelines and the comparison.
-fn write_page(
-    page: &Output,
-    first: [&PathBuf; 2],
-    document: &Document,
-    arguments: &DiffArgs,
-) -> anyhow::Result<()> {
-    let open = |path: &PathBuf| -> anyhow::Result<Recording> {
-        let mut recording = Recording::open(path)?;
-        recording.select(&arguments.part)?;
-        Ok(recording)
-    };
-    let [a, b] = [open(first[0])?, open(first[1])?];
-    let recordings = [(&a.trace, &*a.name), (&b.trace, &*b.name)];
+fn write_page(page: &Output, first: &[Recording; 2], document: &Document) -> anyhow::Result<()> {
+    let recordings = first.each_ref().map(|it| (&it.trace, &*it.name));
     page.fill(|out| viewer::write_pair(recordings, document, out))?;
     messages::note(&format!("HTML page written to {}.", page.path.display()));
     Ok(())

@@ -3,7 +3,7 @@
 use crate::cli::IndexArgs;
 use crate::exit::Outcome;
 use crate::index::Index;
-use crate::{messages, printing};
+use crate::{messages, output, printing};
 use anyhow::bail;
 use ggprof_analysis::catalogue::series;
 use ggprof_report::documents::{self, Catalogued};
@@ -13,6 +13,7 @@ pub(crate) fn index(arguments: &IndexArgs) -> anyhow::Result<Outcome> {
     arguments.print.check(&[])?;
     if let Some(page) = &arguments.html {
         page.check(&[])?;
+        output::apart([&*page.path, arguments.print.path()])?;
     }
     let index = Index::of(&arguments.directory)?;
     let unreadable = index.unreadable();

@@ -56,15 +56,24 @@ fn check(arguments: &ReportArgs) -> anyhow::Result<()> {
 
 /// What maintainers ask for, and what changed since another recording.
 fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcome> {
-    let since = arguments.since.as_deref().map(Recording::open).transpose()?;
-    let diff = since.map(|before| Sides::of_first(&before, recording).diff(Depth::Shape));
+    let since = arguments.since.as_deref().map(|path| before(path, arguments)).transpose()?;
+    let diff = since.as_ref().map(|it| Sides::of_first(it, recording).diff(Depth::Shape));
     let document = documents::issue(&recording.trace, diff.as_ref());
     let format = match arguments.print.format() {
         FormatArg::Table => FormatArg::Markdown,
         other => other,
     };
     printing::print(&PrintArgs { format: Some(format), ..arguments.print.clone() }, &[document])?;
-    Ok(recording.outcome())
+    since.iter().for_each(Recording::warn_of_losses);
+    let is_whole = since.iter().chain([recording]).all(|it| it.outcome() == Outcome::Done);
+    Ok(if is_whole { Outcome::Done } else { Outcome::Incomplete })
+}
+
+/// The same part of an earlier recording.
+fn before(path: &Path, arguments: &ReportArgs) -> anyhow::Result<Recording> {
+    let mut recording = Recording::open_part(path, &arguments.part)?;
+    leave_warm_ups_out(&mut recording.trace);
+    Ok(recording)
 }
 
 /// Writes the files that were asked for; whether there were any.

@@ -173,7 +173,7 @@ impl View {
         }
         let file = name(self.written);
         let pieces = process.ask("snapshot")?;
-        let copy = ctl::received(pieces)?;
+        let (_removal, copy) = ctl::received(pieces)?;
         output::to_file(file.as_ref(), |out| {
             std::io::copy(&mut std::fs::File::open(copy.path())?, out).map(|_| ())
         })?;

@@ -19,8 +19,10 @@ pub(super) fn choices(
     }
     let kind = kind_of(backend);
     let choice = |directory: &PathBuf| {
-        let base = base_in(directory)
-            .ok_or_else(|| anyhow!("{} has no libggml-base", directory.display()))?;
+        let base = base_in(directory).ok_or_else(|| {
+            let name = directory.display();
+            anyhow!("{name} has no libggml-base. Name a directory with the libraries of a ggml.")
+        })?;
         let backends = backends_in(directory, &kind, backend);
         let libraries = match backends.is_empty() {
             true => Err(format!("there is no libggml-{kind} in this directory")),

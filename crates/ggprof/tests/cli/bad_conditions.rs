@@ -407,6 +407,29 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
+/// What nobody hears does not change how a command ends.
+#[test]
+fn a_full_or_closed_standard_error_changes_nothing() {
+    let place = Place::new();
+    let whole = profile(&[RECORD]);
+    place.file("p.json", &whole);
+    place.file("cut.json", &whole[..whole.len() - 3]);
+    for (words, code) in [
+        (&["missing.json"][..], 1),
+        (&["convert", "p.json", "-o", "missing/t.csv"], 1),
+        (&["convert", "cut.json", "-o", "t.csv"], 3),
+        (&["report", "p.json", "--chrome-trace", "t.json"], 0),
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        for deaf in [Stdio::from(full), Stdio::from(closed)] {
+            let status = place.command(words).stderr(deaf).stdout(Stdio::null()).status().unwrap();
+            assert_eq!(status.code(), Some(code), "{words:?}");
+        }
+    }
+}
+
 #[test]
 fn no_permission() {
     let place = Place::new();

@@ -132,6 +132,23 @@ fn several_recordings_a_side() {
     assert_eq!(diff(&a[..3], &b[..3])["phases"][0]["noise"], "~");
 }
 
+/// A pipe gives a recording once, and the page has both timelines nevertheless.
+#[test]
+fn a_page_of_what_comes_through_a_pipe() {
+    let (profile, _) = slower(|ns, _| ns / 2);
+    let place = place_with("b.json", &profile);
+    let tables_of = |words: &[&str]| {
+        let words = [words, &["--html", "page.html", "--format", "json"]].concat();
+        json(place.run_with_input(&words, profile.to_string().as_bytes()));
+        let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+        assert_eq!(page.matches("<iframe").count(), 2);
+        page.split_once("<main>").unwrap().1.replace("standard input", "b.json")
+    };
+    let (piped, read) =
+        (tables_of(&["diff", "a.json.gz", "-"]), tables_of(&["diff", "a.json.gz", "b.json"]));
+    assert!(piped == read);
+}
+
 #[test]
 fn sides_that_cannot_be_compared() {
     let place = place_with("b.json", &original());
@@ -143,6 +160,9 @@ fn sides_that_cannot_be_compared() {
     let twice = place.run(&["diff", "a.json.gz", "b.json", "./a.json.gz", "--vs", "b.json"]);
     twice.failed_with_a_sentence();
     assert!(twice.err.contains("is named twice"), "{twice:?}");
+    let copied = place.run(&["diff", "a.json.gz", "b.json", "--vs", "b.json"]);
+    copied.failed_with_a_sentence();
+    assert!(copied.err.contains("a.json.gz and b.json hold the same recording"), "{copied:?}");
     place.run(&["diff", "a.json.gz", "b.json", "--phase", "pp"]).failed_with_a_sentence();
 }
 

@@ -240,10 +240,14 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         (&["convert", "p.json", "-o", "-", "-o", "-"], ""),
         (&["diff", "p.json", "p.json", "--html", "-"], ""),
         (&["report", "p.json", "-o", "a", "--html-viewer", "a"], ""),
+        (&["index", ".", "--html", "-"], ""),
+        (&["index", ".", "-o", "a", "--html", "./a"], ""),
         (&["bench", "--baseline", "p.json/known", "--", "touch", "ran"], ""),
         (&["bench", "--baseline", "/proc/known", "--", "touch", "ran"], ""),
         (&["ctl", "snapshot", "-o", "missing/a.json"], ""),
         (&["bench", "-o", "missing/a.md", "--", "touch", "ran"], ""),
+        (&["bench", "--record", "full", "--", "touch", "ran"], ""),
+        (&["bench", "--record=--repeat=3", "--", "touch", "ran"], ""),
         (&["report", "p.json", "--format", "json", "-o", "a.csv"], ""),
     ] {
         let ran = place.command(arguments).env("GGML_PROFILE", variable).output().unwrap();
@@ -279,10 +283,14 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         ggprof: standard output (-) would be written twice. Choose another name for one of them.
         ggprof: standard output (-) would be written twice. Choose another name for one of them.
         ggprof: a would be written twice. Choose another name for one of them.
+        ggprof: standard output (-) would be written twice. Choose another name for one of them.
+        ggprof: a would be written twice. Choose another name for one of them.
         ggprof: p.json/known cannot be written: a part of its path is a file. Check the path.
         ggprof: /proc/known cannot be written: no file can be made in its directory. Choose another place.
         ggprof: missing/a.json cannot be written: its directory does not exist. Create it first.
         ggprof: missing/a.md cannot be written: its directory does not exist. Create it first.
+        ggprof: --record takes options of `ggprof run`, and full is none.
+        ggprof: a run of `ggprof bench` is made once. Say --pairs 3 instead of --record=--repeat.
         ggprof: --format json does not fit a.csv. Leave it out, or choose another name.
     "#]].assert_eq(&sentences);
 }

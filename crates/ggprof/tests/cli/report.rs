@@ -344,6 +344,7 @@ fn what_is_wrong_with_a_command_line_is_said() {
         "run --budget -1 -- touch ran",
         "run --budget 1% -- touch ran",
         "run --duration 0s -- touch ran",
+        "bench --record=--cuda=much -- touch ran",
         "report p.json --html-max-records 5",
         "report p.json --html-max-records all",
     ] {
