@@ -162,6 +162,8 @@ impl Context {
                     }
                 }
             }
+            // A program that keeps the first of several sequences of drafts copies it to itself.
+            ContextChangeKind::Copied { sequence, to } if sequence == to => {}
             ContextChangeKind::Copied { sequence, to } => {
                 let next = self.sequences.get(&sequence).map_or(0, |progress| progress.next);
                 self.sequences.insert(to, Progress::at(next));

@@ -258,6 +258,25 @@ fn checked_guesses_go_on_with_the_same_request() {
     assert_eq!(known(&steps).requests[0].generated, 1 + 2 + 4 + 4);
 }
 
+/// A program that drafts behind its prompt has its last token checked with the first drafts. All are
+/// right, so that there is nothing to take away.
+#[test]
+fn a_first_check_whose_drafts_are_all_right_is_a_check() {
+    let steps = ["0:0+31", "0:31+5!5", "removed 0 36", "0:36+5!5", "removed 0 41", "0:41+5!5"];
+    let found = known(&[&steps[..], &["removed 0 46"]].concat());
+    assert_eq!(found.requests.len(), 1);
+    assert_eq!(labels(&found), ["pp36", "tg10"]);
+}
+
+/// Programs with several sequences of drafts keep one of them as the first, also where it is that already.
+#[test]
+fn a_sequence_that_is_copied_to_itself_goes_on() {
+    let steps = ["0:0+8!1", "0:8+4!4", "removed 0 10", "copied 0 0", "0:10+4!4"];
+    let found = known(&[&steps[..], &["removed 0 14", "copied 0 0"]].concat());
+    assert_eq!(labels(&found), ["pp8", "tg6"]);
+    assert_eq!(found.requests.len(), 1);
+}
+
 /// A smaller model in context 2 drafts four tokens, of which `kept` stay with the one before.
 fn speculation(rounds: usize, kept: usize) -> Vec<String> {
     let mut steps = vec!["0:0+99!1".to_owned(), "0:0+99!1 context=2".to_owned()];
@@ -355,6 +374,19 @@ fn where_results_themselves_are_wanted_there_is_no_first_token() {
         found.requests.iter().map(|it| (it.generated, it.first_token_ns)).collect();
     assert_eq!(tokens, [(0, None), (0, None), (2, Some(10))]);
     assert_eq!(found.first_token_ns, [10]);
+}
+
+/// The second half of a text is measured, without a trial before.
+#[test]
+fn whose_results_are_wanted_is_no_trial() {
+    let text = ["cleared", "0:0+8!4"];
+    let found = known(&[text, text, text].concat());
+    assert_eq!(labels(&found), ["pp8"; 3]);
+    assert!(found.first_token_ns.is_empty(), "{:?}", found.first_token_ns);
+    let in_parts = ["cleared", "0:0+8", "0:8+8!8", "cleared", "0:0+8", "0:8+8!8"];
+    let found = known(&in_parts);
+    assert_eq!(labels(&found), ["pp16", "pp16"]);
+    assert!(found.first_token_ns.is_empty(), "{:?}", found.first_token_ns);
 }
 
 #[test]

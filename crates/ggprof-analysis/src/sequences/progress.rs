@@ -63,10 +63,10 @@ impl Progress {
         self.next = self.next.min(first);
         let is_check = std::mem::take(&mut self.is_unchecked) && taken < self.tokens;
         match taken {
+            _ if is_check => self.has_generated = true,
             // llama-server looks after one sequence before each part of its prompt, and only the last
             // part has a result.
             0 => self.is_answered |= is_named && self.has_output,
-            _ if is_check => self.has_generated = true,
             _ => self.is_over = true,
         }
         let kept = self.tokens.checked_sub(taken).filter(|_| is_check)?;
