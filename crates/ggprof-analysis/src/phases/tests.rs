@@ -339,6 +339,18 @@ fn tokens_are_there_when_the_smaller_model_has_read_the_batch() {
     assert!(drafts.flat_map(|step| &step.parts).all(|part| part.request == 0));
 }
 
+/// Of a batch with several sequences, libllama gives the smaller model's program the last result only.
+#[test]
+fn the_smaller_model_reads_batches_of_several_sequences() {
+    let mut steps = speculation(3, 2);
+    let next = 99 + 3 * 2;
+    steps.extend([format!("0:{next}+5!5 1:0+50!1"), format!("0:{next}+5 1:0+50!1 context=2")]);
+    steps.push(format!("removed 0 {}", next + 2));
+    let found = known(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    let [_, second] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    assert_eq!((second.prompt_tokens, second.first_token_ns), (50, Some(25)));
+}
+
 /// A benchmark clears the memory once, tries, and clears it before each repetition.
 #[test]
 fn without_a_trial_the_first_repetition_counts() {
@@ -374,6 +386,28 @@ fn where_results_themselves_are_wanted_there_is_no_first_token() {
         found.requests.iter().map(|it| (it.generated, it.first_token_ns)).collect();
     assert_eq!(tokens, [(0, None), (0, None), (2, Some(10))]);
     assert_eq!(found.first_token_ns, [10]);
+}
+
+/// A benchmark of several models, or settings, has a context for each.
+#[test]
+fn repetitions_are_those_of_one_context() {
+    let found = known(&[
+        "0:0+8!1",
+        "cleared",
+        "0:0+8!1",
+        "cleared",
+        "0:0+8!1",
+        "0:0+8!1 context=2",
+        "cleared context=2",
+        "0:0+8!1 context=2",
+    ]);
+    let groups = |groups: Vec<PhaseGroup>| -> Vec<_> {
+        groups.iter().map(|it| (it.first_label.clone(), it.sum.context(), it.count)).collect()
+    };
+    let named = |name: &str, context, count| (name.to_owned(), context, count);
+    let expected = [named("warm-up", None, 2), named("pp8", Some(1), 2), named("pp8", Some(2), 1)];
+    assert_eq!(groups(found.groups()), expected);
+    assert_eq!(groups(found.label_groups())[1].2, 3);
 }
 
 /// The second half of a text is measured, without a trial before.
@@ -491,6 +525,15 @@ fn a_chunk_after_a_gap_may_not_be_the_first() {
     assert_eq!(began_before(&trace), [true, false]);
     trace.graph_runs.iter_mut().zip(1..).for_each(|(run, number)| run.number = Some(number));
     assert_eq!(began_before(&trace), [false, false]);
+}
+
+/// node-llama-cpp computes the tokens of two sequences in turns, where they do not come at the same time.
+#[test]
+fn sequences_that_take_turns_generate_together() {
+    let turns = ["0:4+1!1", "1:6+1!1", "0:5+1!1", "1:7+1!1", "0:6+1!1"];
+    let found = known(&[&["0:0+4!1", "1:0+6!1"], &turns[..]].concat());
+    assert_eq!(labels(&found), ["pp4", "pp6", "tg5"]);
+    assert_eq!(found.phases[2].wall_ns(), 5 * 10 + 4 * 5);
 }
 
 #[test]
