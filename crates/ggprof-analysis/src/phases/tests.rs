@@ -221,6 +221,19 @@ fn what_was_there_already_is_told_from_what_was_computed() {
     assert_eq!(found.requests.len(), 2);
 }
 
+/// llama-server keeps prompts in memory and in files, and computes the last token of one that is there.
+#[test]
+fn what_was_loaded_is_reused() {
+    let again = ["removed 0 446", "0:446+1!1", "0:447+1!1"];
+    for before in [&["0:0+30!1", "0:30+1!1"][..], &[]] {
+        let found = known(&[before, &again[..]].concat());
+        let last = found.requests.last().unwrap();
+        let figures = (last.prompt_tokens, last.reused_tokens, last.generated);
+        assert_eq!((figures, last.first_token_ns), ((1, 446, 2), Some(10)));
+        assert!(!last.began_before);
+    }
+}
+
 #[test]
 fn repetitions_are_told_apart_by_the_cleared_memory() {
     let steps = ["cleared", "0:0+8!1", "cleared", "0:0+8!1", "cleared", "0:0+8!1"];
@@ -499,6 +512,13 @@ fn a_trial_of_one_context_is_not_one_of_another() {
     let found = known(&steps);
     // Nobody said which context's the second trial was, but it was cleared and not used again.
     assert_eq!(labels(&found), ["warm-up", "pp8", "warm-up", "tg2"]);
+}
+
+#[test]
+fn a_context_that_was_only_tried_may_be_freed() {
+    let found = known(&["0:0+2!1", "cleared", "freed", "0:0+9!1 context=2"]);
+    assert_eq!(labels(&found), ["warm-up", "pp9"]);
+    assert_eq!(found.first_token_ns, [10]);
 }
 
 #[test]
