@@ -300,6 +300,29 @@ fn a_stall_is_found_and_its_cause_named() {
     assert!(stall["wait_ns"].as_f64().unwrap() / 1e6 >= 0.5 * prompt_ms, "{stall} {prompt_ms}");
 }
 
+/// Its prompts, but for their last tokens, come from the server's memory or from the context.
+#[test]
+fn a_prompt_that_a_server_loads_is_reused() {
+    let long = "many words ".repeat(30);
+    let found = served(&["-np", "1", "--cache-ram", "64"], |server| {
+        let asked = [(&*long, 4), ("short", 3), (&*long, 5)];
+        let bodies = asked.map(|(prompt, tokens)| {
+            let mut body = completion(prompt, tokens, 0);
+            // Where the slot is named, nothing is loaded.
+            body["id_slot"] = json!(-1);
+            body
+        });
+        bodies.iter().map(|body| server.ask("/completion", body)).collect()
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    assert!(answers[2]["timings"]["cache_n"].as_u64() > Some(30), "{answers:#?}");
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    check_counts(&report, &answers);
+    let last = rows(&report, "requests").last().unwrap();
+    assert_eq!(last["reused_tokens"], answers[2]["timings"]["cache_n"], "{last}");
+    assert!(last["first_token_ns"].is_number(), "{last}");
+}
+
 /// Requests that are no trials, held against the server's own counts.
 fn check_counts(report: &Value, answers: &[Value]) {
     let requests: Vec<&Value> =
