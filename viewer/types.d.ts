@@ -52,7 +52,8 @@ type Overview = {
 type Estimate = [string, number, number, number | null, number, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type ServedRequest = Span & {
-  number: number; prompt: number; reused: number; chunks: number; first: number | null; generated: number; rate: number | null;
+  /** Of one that began before the recording, only what it generated is known. */
+  number: number; prompt: number | null; reused: number | null; chunks: number | null; first: number | null; generated: number; rate: number | null;
   /** Median and 95th percentile of the time between its tokens, the longest such time, and what that was spent on. */
   waits: [number, number] | null; longest: number | null; for: string | null; warmUp: boolean; beganBefore: boolean;
 };

@@ -103,18 +103,40 @@ fn llama_bench_without_a_warm_up_measures_the_same_speeds() {
     });
 }
 
-/// What llama-bench measured of a prompt and of tokens, twice each, beside the phases; and all phases.
-fn benchmark(options: &[&str]) -> Option<(Vec<Pair>, Vec<Value>)> {
+/// The same prompt by two settings.
+#[test]
+fn each_setting_of_llama_bench_has_its_own_speed() {
+    check(|| {
+        let (tests, phases) = benchmarked(&["-p", "64", "-n", "0", "-ub", "16,64"])?;
+        let (tests, phases) = (tests.as_array().unwrap(), phases.iter());
+        let ours: Vec<&Value> = phases.filter(|phase| phase["phase"] == "pp64 x 2").collect();
+        assert_eq!((ours.len(), tests.len()), (2, 2), "{ours:#?}");
+        assert_ne!(ours[0]["context"], ours[1]["context"]);
+        let pair = |(ours, theirs): (&&Value, &Value)| {
+            let ms = |speed: &Value| 64_000.0 / speed.as_f64().unwrap();
+            let (ours, theirs) = (ms(&ours["tokens_per_s"]), ms(&theirs["avg_ts"]));
+            Pair { what: "pp64".to_owned(), ours, theirs }
+        };
+        Some(ours.iter().zip(tests).map(pair).collect())
+    });
+}
+
+/// llama-bench with two repetitions: its report, and all phases.
+fn benchmarked(options: &[&str]) -> Option<(Value, Vec<Value>)> {
     let model = Model::SMALL.file("small").unwrap();
     let mut command = debian_sid::command("llama-bench", &["cpu"])?;
-    command.arg("-m").arg(model).args(["-t", "1", "-o", "json", "-r", "2"]);
-    command.args(["-p", "64", "-n", "8"]).args(options);
+    command.arg("-m").arg(model).args(["-t", "1", "-o", "json", "-r", "2"]).args(options);
     let directory = TempDir::new().unwrap();
     let (file, text) = recorded(&command, directory.path());
     let (start, end) = (text.find("[\n").unwrap(), text.rfind("\n]").unwrap());
     let tests: Value = serde_json::from_str(&text[start..end + 2]).expect("llama-bench's JSON");
     let report = report(&file, &["--by", "phase"]);
-    let phases = rows(&report, "phases");
+    Some((tests, rows(&report, "phases").clone()))
+}
+
+/// What it measured of a prompt and of tokens, beside the phases; and all phases.
+fn benchmark(options: &[&str]) -> Option<(Vec<Pair>, Vec<Value>)> {
+    let (tests, phases) = benchmarked(&[&["-p", "64", "-n", "8"], options].concat())?;
     let mut pairs = Vec::new();
     for test in tests.as_array().unwrap() {
         let number = |key: &str| test[key].as_u64().unwrap();
@@ -131,7 +153,7 @@ fn benchmark(options: &[&str]) -> Option<(Vec<Pair>, Vec<Value>)> {
         assert!(phase["runs"].as_u64() >= Some(2), "{phase}");
         pairs.push(Pair { what: name, ours: ours * tokens as f64, theirs: theirs * tokens as f64 });
     }
-    Some((pairs, phases.clone()))
+    Some((pairs, phases))
 }
 
 fn completion(prompt: &str, tokens: u32, slot: u32) -> Value {
@@ -214,11 +236,19 @@ fn times(request: &Value, timings: &Value) -> [Pair; 2] {
 /// Two at once, whose pieces of prompts and tokens share batches.
 #[test]
 fn requests_side_by_side_measure_the_same() {
-    check(side_by_side);
+    check(|| side_by_side(&["-b", "64", "-ub", "64"]));
 }
 
-fn side_by_side() -> Option<Vec<Pair>> {
-    let found = served(&["-b", "64", "-ub", "64"], |server| {
+/// The smaller model reads the batches of both, and both wait for that.
+#[test]
+fn requests_side_by_side_with_drafts_measure_the_same() {
+    let model = Model::SMALL.file("small").unwrap();
+    let draft = ["-md", model.to_str().unwrap(), "--spec-type", "draft-simple"];
+    check(|| side_by_side(&draft));
+}
+
+fn side_by_side(options: &[&str]) -> Option<Vec<Pair>> {
+    let found = served(options, |server| {
         let first = server.ask("/completion", &completion("the first", 2, 0));
         let long = "many words ".repeat(40);
         let asked = [completion(&long, 24, 0), completion("Once upon a time", 48, 1)];
@@ -268,6 +298,29 @@ fn a_stall_is_found_and_its_cause_named() {
     // It took most of the time that the intruder's prompt took.
     let prompt_ms = answers[1]["timings"]["prompt_ms"].as_f64().unwrap();
     assert!(stall["wait_ns"].as_f64().unwrap() / 1e6 >= 0.5 * prompt_ms, "{stall} {prompt_ms}");
+}
+
+/// Its prompts, but for their last tokens, come from the server's memory or from the context.
+#[test]
+fn a_prompt_that_a_server_loads_is_reused() {
+    let long = "many words ".repeat(30);
+    let found = served(&["-np", "1", "--cache-ram", "64"], |server| {
+        let asked = [(&*long, 4), ("short", 3), (&*long, 5)];
+        let bodies = asked.map(|(prompt, tokens)| {
+            let mut body = completion(prompt, tokens, 0);
+            // Where the slot is named, nothing is loaded.
+            body["id_slot"] = json!(-1);
+            body
+        });
+        bodies.iter().map(|body| server.ask("/completion", body)).collect()
+    });
+    let Some((_directory, session, answers)) = found else { return };
+    assert!(answers[2]["timings"]["cache_n"].as_u64() > Some(30), "{answers:#?}");
+    let report = report(&session.file("p.ggprof"), &["--by", "request"]);
+    check_counts(&report, &answers);
+    let last = rows(&report, "requests").last().unwrap();
+    assert_eq!(last["reused_tokens"], answers[2]["timings"]["cache_n"], "{last}");
+    assert!(last["first_token_ns"].is_number(), "{last}");
 }
 
 /// Requests that are no trials, held against the server's own counts.

@@ -36,14 +36,17 @@ function partsOf(requests) {
   const starts = requests.flatMap((request) => [request.start, request.start + durationOf(request, 0)]);
   const durations = requests.flatMap((request) => [durationOf(request, 0), durationOf(request, 1)]);
   /** @param {number} at */
-  const parts = (at) => (durations[2 * at + 1] > 0 ? [2 * at, 2 * at + 1] : [2 * at]);
+  const parts = (at) => {
+    if (durations[2 * at + 1] === 0) return [2 * at];
+    return durations[2 * at] > 0 ? [2 * at, 2 * at + 1] : [2 * at + 1];
+  };
   return lanes.map((lane) => laneFrom(Uint32Array.from([...lane].flatMap(parts)), starts, durations));
 }
 
 /** @param {ServedRequest} request @param {number} part */
-function durationOf({ start, end, first }, part) {
+function durationOf({ start, end, first, beganBefore }, part) {
   const whole = end - start;
-  const prompt = Math.min(first ?? whole, whole);
+  const prompt = beganBefore ? 0 : Math.min(first ?? whole, whole);
   return part % 2 === 0 ? prompt : whole - prompt;
 }
 
@@ -56,13 +59,13 @@ function requestLook(requests) {
     const { number, start, end, prompt, reused, first, generated, longest, for: waited } = of(part);
     return [
       `request ${number} · ${duration(end - start)}`,
-      `prompt of ${prompt} tokens${reused > 0 ? `, ${reused} more were there already` : ""}${first === null ? "" : `; first token after ${duration(first)}`}`,
+      prompt === null ? "began before the recording" : `prompt of ${prompt} tokens${reused !== null && reused > 0 ? `, ${reused} more were there already` : ""}${first === null ? "" : `; first token after ${duration(first)}`}`,
       `${generated} generated${longest === null ? "" : `; longest wait ${duration(longest)}, for ${waited}`}`,
       "click: select this part of its time",
     ];
   };
   return {
     alpha: 1, shade: (part) => (of(part).number % 2 === 0 ? 1 : 0.82), colour: (part) => PHASE_COLOURS[part % 2 === 0 ? PROMPT : GENERATION],
-    label: (part) => (part % 2 === 0 ? [`request ${of(part).number}`, String(of(part).number)] : [`${of(part).generated} generated`]), labels: true, tip,
+    label: (part) => (part % 2 === 0 || of(part).beganBefore ? [`request ${of(part).number}`, String(of(part).number)] : [`${of(part).generated} generated`]), labels: true, tip,
   };
 }

@@ -15,10 +15,12 @@ export function requestsPanel({ requests, clock }, store, actions) {
   };
   /** @param {number} time */
   const when = (time) => (clock === null ? duration(time) : clockTime(clock + time / 1e6));
+  /** @param {number | null} number */
+  const known = (number) => (number === null ? "" : count(number));
   const lines = requests.list.map((request) => {
     const [p50, p95] = request.waits ?? [null, null];
     const cells = [
-      `${request.number}${request.warmUp ? " (warm-up)" : ""}${request.beganBefore ? " (began before)" : ""}`, when(request.start), count(request.prompt), count(request.reused), count(request.chunks), duration(request.first),
+      `${request.number}${request.warmUp ? " (warm-up)" : ""}${request.beganBefore ? " (began before)" : ""}`, when(request.start), known(request.prompt), known(request.reused), known(request.chunks), duration(request.first),
       count(request.generated), request.rate === null ? "" : tokenRate(request.rate), duration(p50), duration(p95), duration(request.longest), request.for ?? "",
     ];
     return line(cells, () => go(request.number, request));

@@ -48,12 +48,12 @@ fn mark_followers(steps: &mut [Step], drafting: &HashMap<Stream, Stream>) {
 }
 
 /// Whether a batch is the one before once more. Programs that read it later, when they draft, want no
-/// results of it.
+/// results of it; of several sequences, the last one may have the only result.
 pub(crate) fn follows(parts: &[Part], before: &[Part]) -> bool {
-    let is_same = |(part, before): (&Part, &Part)| {
-        (part.first, part.tokens) == (before.first, before.tokens) && part.outputs > 0
-    };
-    !parts.is_empty() && parts.len() == before.len() && parts.iter().zip(before).all(is_same)
+    let is_same =
+        |(part, before): (&Part, &Part)| (part.first, part.tokens) == (before.first, before.tokens);
+    let has_result = parts.iter().any(|part| part.outputs > 0);
+    has_result && parts.len() == before.len() && parts.iter().zip(before).all(is_same)
 }
 
 /// Which contexts did what others checked.

@@ -75,6 +75,14 @@ impl Phase {
         (is_counted && self.tokens > 0 && seconds > 0.0).then(|| self.tokens as f64 / seconds)
     }
 
+    /// The context of libllama whose speed this is.
+    pub fn context(&self) -> Option<u32> {
+        match self.stream {
+            Stream::Context(id) if self.kind != PhaseKind::WarmUp => Some(id),
+            _ => None,
+        }
+    }
+
     /// llama-bench's words: `pp512`, `tg128`, `tg128 @ d4096`; `tg128x4` for four sequences at once.
     pub fn label(&self) -> String {
         let tokens = self.tokens;
@@ -147,8 +155,16 @@ impl Phases {
         phases.fold(0, |sum: u64, phase| sum.saturating_add(phase.tokens))
     }
 
-    /// Repetitions together, in the order of the first of each.
+    /// Repetitions together, in the order of the first of each. Those of one context: another one may be of
+    /// another model, or compute in another way.
     pub fn groups(&self) -> Vec<PhaseGroup> {
+        let places =
+            self.places_by(|phase| (phase.process, phase.kind, phase.label(), phase.context()));
+        places.iter().map(|places| self.group_at(places)).collect()
+    }
+
+    /// What is called the same together, in whichever contexts it was.
+    pub fn label_groups(&self) -> Vec<PhaseGroup> {
         self.group_places().iter().map(|places| self.group_at(places)).collect()
     }
 
@@ -163,7 +179,7 @@ impl Phases {
         group(&phases)
     }
 
-    /// The places of the phases that are repetitions of each other.
+    /// The places of the phases that are called the same.
     pub fn group_places(&self) -> Vec<Vec<u32>> {
         self.places_by(|phase| (phase.process, phase.kind, phase.label()))
     }

@@ -138,8 +138,8 @@ struct Builder {
     request: Request,
     last_step: Option<usize>,
     has_any_inside: bool,
-    /// The results of all tokens of its prompt were asked for.
-    wants_all_results: bool,
+    /// Several results of its prompt were asked for.
+    wants_results: bool,
 }
 
 impl Builder {
@@ -159,7 +159,7 @@ impl Builder {
             generated: 0,
             waits: Vec::new(),
         };
-        Self { request, last_step: None, has_any_inside: false, wants_all_results: true }
+        Self { request, last_step: None, has_any_inside: false, wants_results: false }
     }
 
     fn finish_step(&mut self, step: &Step, at: usize, part: &Part) {
@@ -171,7 +171,7 @@ impl Builder {
         let has_result = part.outputs > 0 && step.kind != StepKind::Encoding;
         match part.role {
             Role::Prompt => {
-                self.wants_all_results &= part.tokens > 1 && part.outputs == part.tokens;
+                self.wants_results |= part.outputs > 1;
                 request.prompt_tokens += part.kept;
                 request.chunks += 1;
                 request.generated = u64::from(has_result);
@@ -189,10 +189,10 @@ impl Builder {
 }
 
 impl Builder {
-    /// Where all results were asked for and nothing followed, the results themselves were wanted, for
+    /// Where several results were asked for and nothing followed, the results themselves were wanted, for
     /// embeddings of each token or for a perplexity: none of them is a token.
     fn finish(&mut self) {
-        if self.wants_all_results && self.request.waits.is_empty() {
+        if self.wants_results && self.request.waits.is_empty() {
             self.request.generated = 0;
             self.request.first_token_ns = None;
         }

@@ -8,7 +8,7 @@ mod progress;
 use crate::steps::Part;
 use crate::warm_up::WARM_UP_TOKENS;
 use ggprof_trace::{Batch, BatchSequence, ContextChange, ContextChangeKind};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use progress::Progress;
 
 /// What tokens of a sequence are for.
@@ -29,6 +29,8 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     contexts: HashMap<u32, Context>,
+    /// Those that were freed after nothing but a trial.
+    only_tried: HashSet<u32>,
     requests: u32,
 }
 
@@ -58,7 +60,7 @@ impl Sequences {
     /// Whether nothing happened in a context but a trial, as llama.cpp makes it in each.
     pub(crate) fn was_only_tried(&self, id: u32) -> bool {
         let is_it = |it: &Context| it.clears > 0 && it.batches == 1 && it.tokens <= WARM_UP_TOKENS;
-        self.contexts.get(&id).is_some_and(is_it)
+        self.only_tried.contains(&id) || self.contexts.get(&id).is_some_and(is_it)
     }
 
     /// Takes the next batch; they come by start, and changes in between. Before the first batch of a
@@ -103,6 +105,7 @@ impl Sequences {
             return all.flat_map(|context| context.change(change.what)).collect();
         };
         if change.what == ContextChangeKind::Freed {
+            self.only_tried.extend(Some(id).filter(|&id| self.was_only_tried(id)));
             self.contexts.remove(&id);
             return Vec::new();
         }
@@ -147,6 +150,7 @@ impl Context {
                 self.clears += 1;
             }
             ContextChangeKind::Removed { sequence, first, last } => {
+                sequence.map(|id| self.sequences.entry(id).or_default());
                 let meant = self.sequences.iter_mut().filter(|(id, _)| is_meant(sequence, **id));
                 let (first, last) = (first.into(), last.map(u64::from));
                 let kept = meant.filter_map(|(_, it)| it.remove(first, last, sequence.is_some()));
@@ -162,6 +166,8 @@ impl Context {
                     }
                 }
             }
+            // A program that keeps the first of several sequences of drafts copies it to itself.
+            ContextChangeKind::Copied { sequence, to } if sequence == to => {}
             ContextChangeKind::Copied { sequence, to } => {
                 let next = self.sequences.get(&sequence).map_or(0, |progress| progress.next);
                 self.sequences.insert(to, Progress::at(next));

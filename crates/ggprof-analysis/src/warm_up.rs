@@ -99,9 +99,7 @@ fn trials(steps: &[Step], of_it: &[usize]) -> usize {
         // A benchmark may fill the memory before it does the same again.
         let next = tokens(pair[1]);
         let is_same = next.ends_with(&these) || up_to_first_token(&next).ends_with(&these);
-        // Embeddings of texts of the same length are just that.
-        let embeds = pair[0].iter().any(|&at| steps[at].kind == StepKind::Encoding);
-        let is_done_again = trials == 0 && is_same && !embeds;
+        let is_done_again = trials == 0 && is_same && !wants_results(steps, pair[0]);
         if !is_short && !is_done_again {
             break;
         }
@@ -111,6 +109,13 @@ fn trials(steps: &[Step], of_it: &[usize]) -> usize {
         }
     }
     trials.max(usize::from(parts.len() == 1 && is_guessed_trial(steps, of_it)))
+}
+
+/// Embeddings of texts of the same length are just that, and so are measurements of such texts, for which
+/// several results of each are asked for.
+fn wants_results(steps: &[Step], of_it: &[usize]) -> bool {
+    let has_several = |step: &Step| step.parts.iter().any(|part| part.outputs > 1);
+    of_it.iter().any(|&at| steps[at].kind == StepKind::Encoding || has_several(&steps[at]))
 }
 
 /// Without all that is generated but the first token: llama-bench tries no more of it behind a prompt.

@@ -10,7 +10,7 @@ use crate::quantity::Moment;
 use crate::{kept_peaks, messages};
 use anyhow::{anyhow, bail};
 use ggprof_analysis::{Filter, Peaks, PhaseKind};
-use ggprof_report::caveats;
+use ggprof_report::{caveats, units};
 use ggprof_trace::Trace;
 use ggprof_trace::formats::{self, Bytes, FileBytes, ReadError};
 #[cfg(target_os = "linux")]
@@ -106,10 +106,13 @@ impl Recording {
         self.peaks = kept_peaks::of_recording(&self.trace, part.peaks.as_deref())?;
         let start_ns = self.trace.span_ns().map_or(0, |(start_ns, _)| start_ns);
         let from_ns = part.from.map(|from| self.moment(from, start_ns)).transpose()?;
-        // A clock time that is not reached any more is the one before: all that there is.
+        // A clock time of the day after that is not reached any more is the one before: all that there is.
         let is_past = |&from_ns: &u64| {
             let is_clock = matches!(part.from, Some(Moment::Clock(_)));
-            is_clock && self.trace.span_ns().is_some_and(|(_, end_ns)| from_ns > end_ns)
+            let moments = self.trace.unix_ns(start_ns).zip(self.trace.unix_ns(from_ns));
+            is_clock
+                && moments.is_some_and(|(start, from)| !units::is_same_day(start, from))
+                && self.trace.span_ns().is_some_and(|(_, end_ns)| from_ns > end_ns)
         };
         let from_ns = from_ns.map(|from_ns| if is_past(&from_ns) { start_ns } else { from_ns });
         let to_ns = part.to.map(|to| self.moment(to, from_ns.unwrap_or(start_ns))).transpose()?;

@@ -105,7 +105,7 @@ fn model(trace: &Trace) -> Model {
 
 fn speeds(trace: &Trace) -> Vec<Speed> {
     let phases = phases(trace);
-    let mut groups = phases.groups();
+    let mut groups = phases.label_groups();
     groups.retain(|group| group.tokens_per_second.is_some());
     if groups.len() <= MOST_LENGTHS {
         let labelled = |group: &PhaseGroup| speed(group, group.first_label.clone());

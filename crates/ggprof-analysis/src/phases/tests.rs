@@ -221,6 +221,19 @@ fn what_was_there_already_is_told_from_what_was_computed() {
     assert_eq!(found.requests.len(), 2);
 }
 
+/// llama-server keeps prompts in memory and in files, and computes the last token of one that is there.
+#[test]
+fn what_was_loaded_is_reused() {
+    let again = ["removed 0 446", "0:446+1!1", "0:447+1!1"];
+    for before in [&["0:0+30!1", "0:30+1!1"][..], &[]] {
+        let found = known(&[before, &again[..]].concat());
+        let last = found.requests.last().unwrap();
+        let figures = (last.prompt_tokens, last.reused_tokens, last.generated);
+        assert_eq!((figures, last.first_token_ns), ((1, 446, 2), Some(10)));
+        assert!(!last.began_before);
+    }
+}
+
 #[test]
 fn repetitions_are_told_apart_by_the_cleared_memory() {
     let steps = ["cleared", "0:0+8!1", "cleared", "0:0+8!1", "cleared", "0:0+8!1"];
@@ -256,6 +269,25 @@ fn checked_guesses_go_on_with_the_same_request() {
     // All were right.
     let steps = [&steps[..], &["removed 0 18"]].concat();
     assert_eq!(known(&steps).requests[0].generated, 1 + 2 + 4 + 4);
+}
+
+/// A program that drafts behind its prompt has its last token checked with the first drafts. All are
+/// right, so that there is nothing to take away.
+#[test]
+fn a_first_check_whose_drafts_are_all_right_is_a_check() {
+    let steps = ["0:0+31", "0:31+5!5", "removed 0 36", "0:36+5!5", "removed 0 41", "0:41+5!5"];
+    let found = known(&[&steps[..], &["removed 0 46"]].concat());
+    assert_eq!(found.requests.len(), 1);
+    assert_eq!(labels(&found), ["pp36", "tg10"]);
+}
+
+/// Programs with several sequences of drafts keep one of them as the first, also where it is that already.
+#[test]
+fn a_sequence_that_is_copied_to_itself_goes_on() {
+    let steps = ["0:0+8!1", "0:8+4!4", "removed 0 10", "copied 0 0", "0:10+4!4"];
+    let found = known(&[&steps[..], &["removed 0 14", "copied 0 0"]].concat());
+    assert_eq!(labels(&found), ["pp8", "tg6"]);
+    assert_eq!(found.requests.len(), 1);
 }
 
 /// A smaller model in context 2 drafts four tokens, of which `kept` stay with the one before.
@@ -320,6 +352,18 @@ fn tokens_are_there_when_the_smaller_model_has_read_the_batch() {
     assert!(drafts.flat_map(|step| &step.parts).all(|part| part.request == 0));
 }
 
+/// Of a batch with several sequences, libllama gives the smaller model's program the last result only.
+#[test]
+fn the_smaller_model_reads_batches_of_several_sequences() {
+    let mut steps = speculation(3, 2);
+    let next = 99 + 3 * 2;
+    steps.extend([format!("0:{next}+5!5 1:0+50!1"), format!("0:{next}+5 1:0+50!1 context=2")]);
+    steps.push(format!("removed 0 {}", next + 2));
+    let found = known(&steps.iter().map(String::as_str).collect::<Vec<_>>());
+    let [_, second] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    assert_eq!((second.prompt_tokens, second.first_token_ns), (50, Some(25)));
+}
+
 /// A benchmark clears the memory once, tries, and clears it before each repetition.
 #[test]
 fn without_a_trial_the_first_repetition_counts() {
@@ -355,6 +399,41 @@ fn where_results_themselves_are_wanted_there_is_no_first_token() {
         found.requests.iter().map(|it| (it.generated, it.first_token_ns)).collect();
     assert_eq!(tokens, [(0, None), (0, None), (2, Some(10))]);
     assert_eq!(found.first_token_ns, [10]);
+}
+
+/// A benchmark of several models, or settings, has a context for each.
+#[test]
+fn repetitions_are_those_of_one_context() {
+    let found = known(&[
+        "0:0+8!1",
+        "cleared",
+        "0:0+8!1",
+        "cleared",
+        "0:0+8!1",
+        "0:0+8!1 context=2",
+        "cleared context=2",
+        "0:0+8!1 context=2",
+    ]);
+    let groups = |groups: Vec<PhaseGroup>| -> Vec<_> {
+        groups.iter().map(|it| (it.first_label.clone(), it.sum.context(), it.count)).collect()
+    };
+    let named = |name: &str, context, count| (name.to_owned(), context, count);
+    let expected = [named("warm-up", None, 2), named("pp8", Some(1), 2), named("pp8", Some(2), 1)];
+    assert_eq!(groups(found.groups()), expected);
+    assert_eq!(groups(found.label_groups())[1].2, 3);
+}
+
+/// The second half of a text is measured, without a trial before.
+#[test]
+fn whose_results_are_wanted_is_no_trial() {
+    let text = ["cleared", "0:0+8!4"];
+    let found = known(&[text, text, text].concat());
+    assert_eq!(labels(&found), ["pp8"; 3]);
+    assert!(found.first_token_ns.is_empty(), "{:?}", found.first_token_ns);
+    let in_parts = ["cleared", "0:0+8", "0:8+8!8", "cleared", "0:0+8", "0:8+8!8"];
+    let found = known(&in_parts);
+    assert_eq!(labels(&found), ["pp16", "pp16"]);
+    assert!(found.first_token_ns.is_empty(), "{:?}", found.first_token_ns);
 }
 
 #[test]
@@ -436,6 +515,13 @@ fn a_trial_of_one_context_is_not_one_of_another() {
 }
 
 #[test]
+fn a_context_that_was_only_tried_may_be_freed() {
+    let found = known(&["0:0+2!1", "cleared", "freed", "0:0+9!1 context=2"]);
+    assert_eq!(labels(&found), ["warm-up", "pp9"]);
+    assert_eq!(found.first_token_ns, [10]);
+}
+
+#[test]
 fn what_began_before_the_recording_has_no_first_token() {
     let found = known(&["0:1000+1!1 1:700+1!1", "0:1001+1!1 1:701+1!1", "removed 0 4", "0:4+6!1"]);
     let requests: Vec<_> = found
@@ -459,6 +545,15 @@ fn a_chunk_after_a_gap_may_not_be_the_first() {
     assert_eq!(began_before(&trace), [true, false]);
     trace.graph_runs.iter_mut().zip(1..).for_each(|(run, number)| run.number = Some(number));
     assert_eq!(began_before(&trace), [false, false]);
+}
+
+/// node-llama-cpp computes the tokens of two sequences in turns, where they do not come at the same time.
+#[test]
+fn sequences_that_take_turns_generate_together() {
+    let turns = ["0:4+1!1", "1:6+1!1", "0:5+1!1", "1:7+1!1", "0:6+1!1"];
+    let found = known(&[&["0:0+4!1", "1:0+6!1"], &turns[..]].concat());
+    assert_eq!(labels(&found), ["pp4", "pp6", "tg5"]);
+    assert_eq!(found.phases[2].wall_ns(), 5 * 10 + 4 * 5);
 }
 
 #[test]

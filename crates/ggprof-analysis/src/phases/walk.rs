@@ -2,7 +2,8 @@
 
 use super::{Phase, PhaseKind};
 use crate::gaps::{Gaps, within};
-use crate::steps::{Step, StepKind, Stream};
+use crate::sequences::Role;
+use crate::steps::{Part, Step, StepKind, Stream};
 use ggprof_trace::{Gap, ProcessIndex};
 use hashbrown::HashMap;
 
@@ -120,7 +121,11 @@ impl Walk {
         let idle_ns = step.start_ns.saturating_sub(since_ns);
         let work_ns = (open.last_end_ns - open.last_start_ns).max(step.end_ns - step.start_ns);
         let is_idle = idle_ns >= IDLE_NS && idle_ns >= IDLE_TIMES.saturating_mul(work_ns);
-        let is_same_work = !is_known || open.requests.iter().any(is_same);
+        // Sequences may take turns with their tokens, each in batches of its own.
+        let goes_on = |part: &Part| part.role == Role::Generation && !part.began_before;
+        let takes_turns =
+            self.slots[open.slot].kind == PhaseKind::Generation && step.parts.iter().all(goes_on);
+        let is_same_work = !is_known || takes_turns || open.requests.iter().any(is_same);
         let is_interrupted = latest.is_some_and(|(end_ns, stream)| {
             // Another stream had its turn. Those that compute at the same time do not end each
             // other's phases.

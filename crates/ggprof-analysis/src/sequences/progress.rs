@@ -33,6 +33,9 @@ pub(super) struct Progress {
     is_answered: bool,
     /// What comes belongs to a new request.
     is_over: bool,
+    /// From there on positions were taken away that nobody was seen to fill: what is before them came from
+    /// elsewhere, such as a file.
+    loaded: Option<u64>,
     request: Option<u32>,
 }
 
@@ -60,13 +63,14 @@ impl Progress {
             return None;
         }
         let taken = self.next.saturating_sub(first);
+        self.loaded = Some(first).filter(|&first| is_named && first > self.next);
         self.next = self.next.min(first);
         let is_check = std::mem::take(&mut self.is_unchecked) && taken < self.tokens;
         match taken {
+            _ if is_check => self.has_generated = true,
             // llama-server looks after one sequence before each part of its prompt, and only the last
             // part has a result.
             0 => self.is_answered |= is_named && self.has_output,
-            _ if is_check => self.has_generated = true,
             _ => self.is_over = true,
         }
         let kept = self.tokens.checked_sub(taken).filter(|_| is_check)?;
@@ -107,6 +111,7 @@ impl Progress {
             has_generated: generates || (goes_on && self.has_generated),
             is_answered: false,
             is_over: false,
+            loaded: None,
             request: Some(request),
         };
         let role = if generates { Role::Generation } else { Role::Prompt };
@@ -125,7 +130,8 @@ impl Progress {
     /// Whether what seems to be a new request goes on with something that was not recorded: a single
     /// token behind positions that nobody filled, or anything but a beginning where batches are missing.
     fn began_before(&self, first: u64, tokens: (u64, u64), seen: Seen) -> bool {
-        let is_from_nowhere = seen.is_known && tokens == (1, 1) && first > self.next;
+        let is_loaded = self.loaded == Some(first);
+        let is_from_nowhere = seen.is_known && tokens == (1, 1) && first > self.next && !is_loaded;
         is_from_nowhere || (seen.is_after_gap && first > 0 && !self.is_over)
     }
 }

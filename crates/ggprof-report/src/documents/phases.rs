@@ -6,13 +6,15 @@ use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::phases::median_and_p95;
 use ggprof_analysis::{PhaseGroup, PhaseKind, Phases, by_phase, phases};
 use ggprof_trace::Trace;
+use hashbrown::HashMap;
 
 /// More different phases than this are summed up by kind in the summary.
 const MOST_PHASES: usize = 8;
 
-const PHASES: [Column; 11] = [
+const PHASES: [Column; 12] = [
     Column::left("phase", "phase", 0),
     Column::left("kind", "", 9),
+    Column::right("context", "context", 2),
     Column::right("count", "", 9),
     Column::right("runs", "graph runs", 1),
     Column::right("tokens", "tokens", 1),
@@ -74,7 +76,7 @@ pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) 
         sums.sort_by_key(|group| (group.sum.process, group.sum.kind));
         let rows = sums.iter().map(|group| {
             let label = format!("{} x {}", group.count, kind_name(group.sum.kind));
-            row(whose(trace, phases, group, label), group)
+            row(whose(trace, phases, group, label), None, group)
         });
         let columns = PHASES.to_vec();
         document.table(Table { key: "phases", columns, rows: rows.collect() });
@@ -95,12 +97,19 @@ fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup]) -> Table {
         1 => group.first_label.clone(),
         count => format!("{} x {count}", group.first_label),
     };
-    let row = |group: &PhaseGroup| row(whose(trace, phases, group, label(group)), group);
+    let name = |group: &PhaseGroup| (group.sum.process, group.first_label.clone());
+    let mut contexts: HashMap<_, u64> = HashMap::new();
+    groups.iter().for_each(|group| *contexts.entry(name(group)).or_default() += 1);
+    // Where nothing else tells rows apart.
+    let row = |group: &PhaseGroup| {
+        let context = group.sum.context().filter(|_| contexts[&name(group)] > 1);
+        row(whose(trace, phases, group, label(group)), context, group)
+    };
     let rows = groups.iter().map(row).collect();
     Table { key: "phases", columns: PHASES.to_vec(), rows }
 }
 
-fn row(label: String, group: &PhaseGroup) -> Vec<Cell> {
+fn row(label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {
     let sum = &group.sum;
     let has_tokens = sum.kind != PhaseKind::Graph;
     let speed = group.tokens_per_second;
@@ -108,6 +117,7 @@ fn row(label: String, group: &PhaseGroup) -> Vec<Cell> {
     vec![
         Cell::Text(label),
         Cell::text(kind_name(sum.kind)),
+        Cell::or_nothing(context, |context| Cell::Number(context.into())),
         Cell::Count(group.count.into()),
         Cell::Count(sum.runs.into()),
         Cell::or_nothing(Some(sum.tokens).filter(|_| has_tokens), |it| Cell::Count(it.into())),

@@ -19,13 +19,15 @@ pub(super) fn requests(phases: &Phases, start_ns: u64) -> Value {
 
 fn one(request: &Request, start_ns: u64) -> Value {
     let waits = request_waits(request);
+    // Of one that began before, only the rest is known.
+    let of_whole = |count: u64| Some(count).filter(|_| !request.began_before);
     json!({
         "number": request.number,
         "start": since(request.start_ns, start_ns),
         "end": since(request.end_ns, start_ns),
-        "prompt": request.prompt_tokens,
-        "reused": request.reused_tokens,
-        "chunks": request.chunks,
+        "prompt": of_whole(request.prompt_tokens),
+        "reused": of_whole(request.reused_tokens),
+        "chunks": of_whole(request.chunks),
         "first": request.first_token_ns,
         "generated": request.generated,
         "rate": request.tokens_per_second(),
@@ -60,4 +62,26 @@ pub(super) fn of_runs(trace: &Trace, phases: &Phases) -> Vec<Vec<u32>> {
         }
     }
     requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn of_a_request_that_began_before_only_the_rest_is_known() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             batch 0..9 0:700+1!1
+             run 0..9 batch=0
+             op CPU ADD 0..9 x run=0",
+        );
+        let found = requests(&ggprof_analysis::phases(&trace), 0);
+        let [request] = &found["list"].as_array().unwrap()[..] else { panic!("{found}") };
+        for key in ["prompt", "reused", "chunks", "first"] {
+            assert!(request[key].is_null(), "{key}: {request}");
+        }
+        assert_eq!((&request["generated"], &request["beganBefore"]), (&json!(1), &json!(true)));
+    }
 }

@@ -71,14 +71,18 @@ fn recording(steps: &[Step]) -> String {
 fn place() -> Place {
     let place = Place::new();
     place.file("p.json", recording(&steps()));
+    place.file("first.json", recording(&steps()[..11]));
     place
 }
 
 /// What `report` says where the clock is that of Greenwich.
 fn asked(place: &Place, words: &str) -> Result<Value, String> {
+    asked_of(place, "p.json", words)
+}
+
+fn asked_of(place: &Place, file: &str, words: &str) -> Result<Value, String> {
     let words: Vec<&str> = words.split_whitespace().collect();
-    let mut command =
-        place.command(&[&["report", "p.json", "--format", "json"], &words[..]].concat());
+    let mut command = place.command(&[&["report", file, "--format", "json"], &words[..]].concat());
     let output = command.env("TZ", "UTC").output().unwrap();
     match output.status.code() {
         Some(0) => Ok(serde_json::from_slice(&output.stdout).unwrap()),
@@ -115,6 +119,17 @@ fn moments_are_clock_times_dates_or_offsets() {
             Err(said) => assert!(requests.is_empty() && said.contains("no graph run"), "{said}"),
         }
     }
+}
+
+/// The first request alone ends before midnight.
+#[test]
+fn a_clock_time_after_the_end_selects_nothing() {
+    let place = place();
+    let said = asked_of(&place, "first.json", "--from 23:59:55").unwrap_err();
+    assert!(said.contains("no graph run"), "{said}");
+    // Its next one is not reached any more, and its last one was before the start.
+    let report = asked_of(&place, "first.json", "--by request --from 23:59:45").unwrap();
+    assert_eq!(column(&report, "requests", "request"), [0]);
 }
 
 #[test]
