@@ -34,8 +34,8 @@ pub(super) struct Tally {
     /// In how many graph runs ops of each backend were seen one by one.
     pub(super) seen_runs: HashMap<BackendIndex, u64>,
     pub(super) threads: u32,
-    /// Time and number of runs by cells of the cache that attention looked at.
-    pub(super) depths: BTreeMap<u64, (u64, u64)>,
+    /// What attention took in each graph run, by the cells of the cache that it looked at.
+    pub(super) depths: BTreeMap<u64, Vec<u64>>,
     /// Of each graph run with kernels: what a device waited between two of them, on average.
     pub(super) gaps_ns: Vec<u64>,
 }
@@ -243,8 +243,7 @@ fn add_depths(
     }
     for (run, (cells, ns)) in (0..).zip(attention).filter(|(_, (cells, _))| *cells > 0) {
         if let Some(budget) = budget_of(Some(GraphRunId(run))) {
-            let sum = tallies[budget].depths.entry(cells).or_default();
-            *sum = (sum.0 + ns, sum.1 + 1);
+            tallies[budget].depths.entry(cells).or_default().push(ns);
         }
     }
 }
