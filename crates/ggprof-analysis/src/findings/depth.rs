@@ -5,6 +5,7 @@ use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::model_facts::{CACHED_KEYS, cache_type};
 use crate::phases::PhaseKind;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowingAttention {
@@ -40,8 +41,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         return Vec::new();
     }
     let depths = &scene.tallies[place].depths;
-    let point = |(&cells, times): (&u64, &Vec<u64>)| DepthPoint { cells, ns: median(times) };
-    let points: Vec<DepthPoint> = depths.iter().map(point).collect();
+    let points = points(depths);
     let (Some(&from), Some(&to)) = (points.first(), points.last()) else { return Vec::new() };
     if to.cells < GROWTH * from.cells || to.ns <= from.ns {
         return Vec::new();
@@ -80,9 +80,23 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
 
-/// A token that somebody else held up says nothing of the context.
-fn median(times: &[u64]) -> u64 {
-    let mut times = times.to_vec();
+/// Of usual tokens: one that was held up says nothing of the context. Nor do several for which all else takes
+/// longer, too, because the machine has become slower: what attention would take otherwise counts.
+fn points(depths: &BTreeMap<u64, Vec<(u64, u64)>>) -> Vec<DepthPoint> {
+    let usual = |times: &[(u64, u64)]| {
+        (median(times.iter().map(|it| it.0)), median(times.iter().map(|it| it.1)))
+    };
+    let first_rest_ns = depths.values().next().map_or(0, |times| usual(times).1);
+    let point = |(&cells, times): (&u64, &Vec<(u64, u64)>)| {
+        let (ns, rest_ns) = usual(times);
+        let slower = (rest_ns as f64 / first_rest_ns.max(1) as f64).max(1.0);
+        DepthPoint { cells, ns: if first_rest_ns > 0 { (ns as f64 / slower) as u64 } else { ns } }
+    };
+    depths.iter().map(point).collect()
+}
+
+fn median(times: impl Iterator<Item = u64>) -> u64 {
+    let mut times: Vec<u64> = times.collect();
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
@@ -142,6 +156,21 @@ mod tests {
         let grows = at_depths(&[(256, 100), (512, 300), (512, 300), (512, 300)]);
         let held_up = at_depths(&[(256, 100), (512, 100), (512, 1000), (512, 100)]);
         check(RULE, &grows, 300, &held_up);
+    }
+
+    /// All else takes as many times as long.
+    #[test]
+    fn a_machine_that_becomes_slower_is_no_growth() {
+        let product = |times: [u64; 3]| {
+            let op = |(at, ns): (usize, u64)| {
+                let start = at * 1000 + 700;
+                format!("op GPU MUL_MAT {start}..{} x run={at}\n", start + ns as usize)
+            };
+            times.into_iter().enumerate().map(op).collect::<String>()
+        };
+        let text = at_depths(&[(256, 200), (512, 600), (768, 600)]);
+        let slower = format!("{text}{}", product([50, 150, 150]));
+        check(RULE, &format!("{text}{}", product([50; 3])), 400, &slower);
     }
 
     /// On the CPU, smaller keys are all there is to try.

@@ -34,8 +34,9 @@ pub(super) struct Tally {
     /// In how many graph runs ops of each backend were seen one by one.
     pub(super) seen_runs: HashMap<BackendIndex, u64>,
     pub(super) threads: u32,
-    /// What attention took in each graph run, by the cells of the cache that it looked at.
-    pub(super) depths: BTreeMap<u64, Vec<u64>>,
+    /// What attention, and all other ops, took in each graph run, by the cells of the cache that were looked
+    /// at.
+    pub(super) depths: BTreeMap<u64, Vec<(u64, u64)>>,
     /// Of each graph run with kernels: what a device waited between two of them, on average.
     pub(super) gaps_ns: Vec<u64>,
 }
@@ -230,20 +231,20 @@ fn add_depths(
 ) {
     let attends: Vec<u64> = trace.nodes.ids().map(|id| cells(trace, id).unwrap_or(0)).collect();
     let reads_cache: Vec<bool> = trace.nodes.ids().map(|id| reads_cache(trace, id)).collect();
-    // Of each graph run: cells that are attended, time of what depends on them.
-    let mut attention: Vec<(u64, u64)> = vec![(0, 0); trace.graph_runs.len()];
+    // Of each graph run: cells that are attended, time of what depends on them, and of the rest.
+    let mut attention: Vec<(u64, u64, u64)> = vec![(0, 0, 0); trace.graph_runs.len()];
     for (stretch, events) in trace.events.stretches() {
         let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
         let Some(of_run) = run.and_then(|run| attention.get_mut(run.0 as usize)) else { continue };
         let nodes = trace.events.nodes_of(events.clone()).iter().map(|node| node.0 as usize);
         for (node, ns) in nodes.zip(trace.events.charges_of(events)) {
             of_run.0 = of_run.0.max(attends[node]);
-            of_run.1 += if reads_cache[node] { ns } else { 0 };
+            *if reads_cache[node] { &mut of_run.1 } else { &mut of_run.2 } += ns;
         }
     }
-    for (run, (cells, ns)) in (0..).zip(attention).filter(|(_, (cells, _))| *cells > 0) {
+    for (run, (cells, ns, rest_ns)) in (0..).zip(attention).filter(|(_, (cells, ..))| *cells > 0) {
         if let Some(budget) = budget_of(Some(GraphRunId(run))) {
-            tallies[budget].depths.entry(cells).or_default().push(ns);
+            tallies[budget].depths.entry(cells).or_default().push((ns, rest_ns));
         }
     }
 }
