@@ -19,6 +19,7 @@ mod splits;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod throttled;
 
 use crate::Cell;
 use crate::document::Point;
@@ -97,6 +98,7 @@ fn in_words(what: &What) -> &dyn InWords {
         What::GraphSentAgain(found) => found,
         What::SlowServer(found) => found,
         What::SlowerDevice(found) => found,
+        What::Throttled(found) => found,
     }
 }
 
