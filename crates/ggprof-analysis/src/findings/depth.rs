@@ -1,6 +1,6 @@
 //! R14: attention that takes more and more of a token as the context grows, or at once.
 
-use super::scene::{OpKey, Scene};
+use super::scene::{AtDepth, OpKey, Scene};
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::model_facts::{CACHED_KEYS, cache_type};
@@ -47,7 +47,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         return Vec::new();
     }
     // What all tokens together take more than if they were as shallow as the first.
-    let runs = depths.values().map(|times| times.len() as u64);
+    let runs = depths.values().map(|depth| depth.rest.len() as u64);
     let more = |(point, runs): (&DepthPoint, u64)| point.ns.saturating_sub(from.ns) * runs;
     let more_ns: u64 = points.iter().zip(runs).map(more).sum();
     let step = step(&points);
@@ -80,23 +80,22 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
 
-/// Of usual tokens: one that was held up says nothing of the context. Nor do several for which all else takes
-/// longer, too, because the machine has become slower: what attention would take otherwise counts.
-fn points(depths: &BTreeMap<u64, Vec<(u64, u64)>>) -> Vec<DepthPoint> {
-    let usual = |times: &[(u64, u64)]| {
-        (median(times.iter().map(|it| it.0)), median(times.iter().map(|it| it.1)))
-    };
-    let first_rest_ns = depths.values().next().map_or(0, |times| usual(times).1);
-    let point = |(&cells, times): (&u64, &Vec<(u64, u64)>)| {
-        let (ns, rest_ns) = usual(times);
-        let slower = (rest_ns as f64 / first_rest_ns.max(1) as f64).max(1.0);
-        DepthPoint { cells, ns: if first_rest_ns > 0 { (ns as f64 / slower) as u64 } else { ns } }
+/// Of usual ops: one that was held up says nothing of the context. Nor do those of tokens for which all else
+/// takes longer, too, because the machine has become slower: what they would take otherwise counts.
+fn points(depths: &BTreeMap<u64, AtDepth>) -> Vec<DepthPoint> {
+    let first_rest_ns = depths.values().next().map_or(0, |depth| median(&depth.rest));
+    let point = |(&cells, depth): (&u64, &AtDepth)| {
+        let usual = |times: &Vec<u64>| median(times) * times.len() as u64;
+        let all_ns: u64 = depth.attention.values().map(usual).sum();
+        let slower = median(&depth.rest) as f64 / first_rest_ns.max(1) as f64;
+        let slower = if first_rest_ns > 0 { slower.max(1.0) } else { 1.0 };
+        DepthPoint { cells, ns: (all_ns as f64 / depth.rest.len() as f64 / slower) as u64 }
     };
     depths.iter().map(point).collect()
 }
 
-fn median(times: impl Iterator<Item = u64>) -> u64 {
-    let mut times: Vec<u64> = times.collect();
+fn median(times: &[u64]) -> u64 {
+    let mut times = times.to_vec();
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }
