@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ggprof_e2e::explained::{
-    Recorded, ask, check, check_healthy, check_without, list, named_first, print_gain, recording,
+    Recorded, ask, check, check_healthy, check_named, check_without, list, named_first, print_gain,
+    recording,
 };
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
@@ -234,7 +235,8 @@ fn a_context_that_grows() {
         llama_bench(&model, &words)
     };
     let Some(command) = with("f16") else { return };
-    check(&Recorded::of(command).explained(), "R14", "tg1500", "-ctk q8_0");
+    // What waits for a processor besides is not counted as growth, so beside other programs its part is small.
+    check_named(&Recorded::of(command).explained(), "R14", "tg1500", "-ctk q8_0");
     let explained = |keys: &str| Recorded::of(with(keys).unwrap()).explained();
     print_gain("a growing context", "tg", || explained("f16"), || explained("q8_0"));
 }
