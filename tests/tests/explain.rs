@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use ggprof_e2e::explained::{
-    Recorded, ask, check, check_healthy, check_without, list, print_gain, recording,
+    Recorded, ask, check, check_healthy, check_named, check_without, list, named_first, print_gain,
+    recording,
 };
 use ggprof_e2e::llama_server::{self, LlamaServer};
 use ggprof_e2e::model::Model;
@@ -63,8 +64,8 @@ fn the_sum_of_events_of_all_recordings_that_are_kept() {
 /// Their names change now and then; advice has the newest.
 #[test]
 fn advised_options_are_those_of_llama_cpp() {
-    // Of ggprof, of nvidia-smi, and of builds before the summer of 2026.
-    const OTHERS: [&str; 4] = ["--by", "-d", "-q", "--no-mmap"];
+    // Of ggprof, of nvidia-smi, of docker, and of builds before the summer of 2026.
+    const OTHERS: [&str; 5] = ["--by", "-d", "-q", "--cpus", "--no-mmap"];
     let Some(mut server) = debian_sid::command("llama-server", &["cpu"]) else { return };
     let help = server.arg("--help").output().unwrap().stdout;
     let known = options(&String::from_utf8_lossy(&help));
@@ -104,6 +105,64 @@ fn too_many_threads() {
     check_without(&explained(processors), "R9");
     let advised = || explained(processors);
     print_gain("too many threads", "tg", || explained(4 * processors), advised);
+}
+
+/// The same program behind another one, which leaves it less of the machine.
+fn behind(words: &[&str], bench: &Command) -> Command {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(bench.get_program()).args(bench.get_args());
+    command
+}
+
+#[test]
+fn more_threads_than_processors_that_the_program_may_use() {
+    let Some(bench) = llama_bench(&small(), &["-t", "4", "-p", "0", "-n", "12"]) else { return };
+    let command = behind(&["taskset", "-c", "0"], &bench);
+    let explained = Recorded::of(command).explained();
+    check(&explained, "R9", "tg12", "-t 1 ");
+    assert_eq!(named_first(&explained)["sentence"], "4 threads compute on one processor");
+}
+
+/// A control group that may use a quarter of a processor. Removed when this is dropped.
+struct Limited(PathBuf);
+
+impl Limited {
+    /// `None` where none can be made.
+    fn new() -> Option<Limited> {
+        let made = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].iter().find_map(|parent| {
+            let group = Path::new(parent).join(format!("ggprof-{}", std::process::id()));
+            std::fs::create_dir(&group).ok()?;
+            let group = Limited(group);
+            let limits = [("cpu.max", "25000 100000"), ("cpu.cfs_quota_us", "25000")];
+            let is_limited = |(file, limit): &(&str, &str)| {
+                let file = group.0.join(file);
+                file.exists() && std::fs::write(file, limit).is_ok()
+            };
+            limits.iter().any(is_limited).then_some(group)
+        });
+        if made.is_none() {
+            eprintln!("no control group can be made here");
+        }
+        made
+    }
+}
+
+impl Drop for Limited {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_limit_of_processor_time() {
+    let Some(group) = Limited::new() else { return };
+    // Long enough for several readings of the sensors, also where they are read rarely.
+    let words = ["-t", "1", "-p", "0", "-n", "512"];
+    let Some(bench) = llama_bench(&small(), &words) else { return };
+    let enter = format!("echo $$ > {}/cgroup.procs; exec \"$@\"", group.0.display());
+    let command = behind(&["sh", "-c", &enter, "sh"], &bench);
+    check(&Recorded::of(command).explained(), "R24", "tg512", "a higher limit");
+    check_without(&Recorded::of(bench).explained(), "R24");
 }
 
 /// Ended when this is dropped.
@@ -176,29 +235,36 @@ fn a_context_that_grows() {
         llama_bench(&model, &words)
     };
     let Some(command) = with("f16") else { return };
-    check(&Recorded::of(command).explained(), "R14", "tg1500", "-ctk q8_0");
+    // What waits for a processor besides is not counted as growth, so beside other programs its part is small.
+    check_named(&Recorded::of(command).explained(), "R14", "tg1500", "-ctk q8_0");
     let explained = |keys: &str| Recorded::of(with(keys).unwrap()).explained();
     print_gain("a growing context", "tg", || explained("f16"), || explained("q8_0"));
 }
 
 /// A conversation of four requests with a server, which keeps what it computed or does not.
 fn conversation(cache_prompt: bool) -> Option<Value> {
+    let tell = "Tell me of llamas. ".repeat(8);
+    let more = "And what else is there to know of them? ".repeat(4);
+    let prompts = (0..4).map(|before| format!("{tell}{}", more.repeat(before)));
+    requests(&prompts.collect::<Vec<_>>(), cache_prompt)
+}
+
+/// What `explain` says of a server that was asked one after the other.
+fn requests(prompts: &[String], cache_prompt: bool) -> Option<Value> {
     let model = Model::TINY.file("tiny").unwrap();
     let (command, port) = llama_server::command(&model, 1)?;
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("p.ggprof");
     let server = LlamaServer::start(recording(&command, &file), port);
-    let mut conversation = "Tell me of llamas. ".repeat(8);
-    for _ in 0..4 {
+    for prompt in prompts {
         let body = json!({
-            "prompt": conversation,
+            "prompt": prompt,
             "n_predict": 2,
             "ignore_eos": true,
             "cache_prompt": cache_prompt,
             "temperature": 0,
         });
         server.ask("/completion", &body);
-        conversation += &"And what else is there to know of them? ".repeat(4);
     }
     server.end();
     Some(ask(&[&file], &["explain"]))
@@ -211,6 +277,15 @@ fn a_prompt_that_is_processed_again() {
     check_without(&conversation(true).unwrap(), "R13");
     let (staged, followed) = (|| conversation(false).unwrap(), || conversation(true).unwrap());
     print_gain("a prompt processed again", "pp", staged, followed);
+}
+
+/// Some are longer than the one before, and have nothing else to do with it.
+#[test]
+fn questions_that_have_nothing_to_do_with_each_other() {
+    let prompts = [("ab", 40), ("cd", 60), ("ef", 90), ("gh", 30), ("ij", 70), ("kl", 45)];
+    let prompts = prompts.map(|(words, times)| words.repeat(times));
+    let Some(explained) = requests(&prompts, true) else { return };
+    check_without(&explained, "R13");
 }
 
 /// A generation on Mesa's software device.

@@ -98,16 +98,18 @@ function besideFindings({ limits, small }) {
 function budgetBar(budget, go) {
   const wall = Math.max(budget.wall, 1);
   const colours = budget.rows.map((row, at) => spentColour(row.spent, row.backend, budget.rows.slice(0, at).filter((other) => other.backend === row.backend).length));
-  const parts = budget.rows.map(({ words, ns }, at) => {
-    const part = element("i", { title: `${percent(ns / wall)} ${words}: ${duration(ns / budget.units)} a ${budget.unit}` });
-    part.style.width = `${(ns / wall) * 100}%`;
+  /** @param {{ ns: number, estimated: number }} row */
+  const each = ({ ns, estimated }) => `${estimated > 0 ? "≈ " : ""}${duration(ns / budget.units)}`;
+  const parts = budget.rows.map((row, at) => {
+    const part = element("i", { title: `${percent(row.ns / wall)} ${row.words}: ${each(row)} a ${budget.unit}` });
+    part.style.width = `${(row.ns / wall) * 100}%`;
     part.style.background = colours[at];
     return part;
   });
-  const named = budget.rows.filter(({ ns }) => ns / wall >= NAMED).map(({ words, ns }, at) => {
+  const named = budget.rows.filter(({ ns }) => ns / wall >= NAMED).map((row, at) => {
     const swatch = element("i", { class: "swatch" });
     swatch.style.background = colours[at];
-    return element("tr", {}, element("td", {}, percent(ns / wall)), element("td", {}, duration(ns / budget.units)), element("td", { class: "name" }, swatch, ` ${words}`));
+    return element("tr", {}, element("td", {}, percent(row.ns / wall)), element("td", {}, each(row)), element("td", { class: "name" }, swatch, ` ${row.words}`));
   });
   return element("figure", { class: "budget" },
     element("figcaption", {}, element("button", { type: "button", class: "plainly", title: "Show this phase", onclick: () => go.phase(budget.spans) }, budget.title)),

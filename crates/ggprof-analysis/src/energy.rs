@@ -87,6 +87,7 @@ fn is_of_energy(quantity: Quantity) -> bool {
             | Quantity::MachineTime
             | Quantity::ProgramTime
             | Quantity::StolenTime
+            | Quantity::ThrottledTime
     )
 }
 

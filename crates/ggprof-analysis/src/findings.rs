@@ -25,6 +25,7 @@ mod splits;
 #[cfg(test)]
 mod staged;
 mod threads;
+mod throttled;
 mod what_if;
 
 use crate::budget::{Budget, Divided, summed};
@@ -55,6 +56,7 @@ pub use slower_device::SlowerDevice;
 pub use small_batches::SmallBatches;
 pub use splits::ManySplits;
 pub use threads::{Barriers, TooManyThreads, UnequalThreads};
+pub use throttled::Throttled;
 pub use what_if::LayerCosts;
 
 /// From this part of a phase's wall time on, something found is worth a change.
@@ -103,6 +105,7 @@ pub enum What {
     GraphSentAgain(GraphSentAgain),
     SlowServer(SlowServer),
     SlowerDevice(SlowerDevice),
+    Throttled(Throttled),
 }
 
 /// How certain it is that a change of what was found brings the time back.
@@ -161,6 +164,7 @@ const RULES: &[Find] = &[
     small_batches::find,
     remote::find,
     slower_device::find,
+    throttled::find,
 ];
 
 /// What a rule finds may be part of what another one finds: the first of each pair goes where the
@@ -187,6 +191,10 @@ const PART_OF: &[(Rule, Rule)] = &[
     (host_ops::RULE, slower_device::RULE),
     (splits::RULE, slower_device::RULE),
     (launches::SMALL_KERNELS, slower_device::RULE),
+    // Threads that are let run wait for those that are not.
+    (threads::BARRIERS, throttled::RULE),
+    (threads::UNEQUAL, throttled::RULE),
+    (threads::TOO_MANY, throttled::RULE),
 ];
 
 /// `sums` are those [`by budget`](NodeSums::by_budget).

@@ -33,7 +33,7 @@ pub fn model_facts(trace: &Trace) -> ModelFacts {
         weight_bytes: bytes_by_type(trace, &weights)
             .map(|bytes| bytes.values().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes))),
         quantisation: quantisation(trace, &weights),
-        cache_k: cache_type(trace, "cache_k_l"),
+        cache_k: cache_type(trace, CACHED_KEYS),
         cache_v: cache_type(trace, "cache_v_l"),
         flash_attention: flash_attention(trace),
     }
@@ -99,8 +99,11 @@ fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String,
     shares
 }
 
+/// What the names of cached keys begin with.
+pub(crate) const CACHED_KEYS: &str = "cache_k_l";
+
 /// Views of a cache have its type, copies may have another.
-fn cache_type(trace: &Trace, name: &str) -> Option<String> {
+pub(crate) fn cache_type(trace: &Trace, name: &str) -> Option<String> {
     let all = trace.nodes.ids().flat_map(|id| sources(trace, id));
     let cached = all.filter(|(source, _)| source.starts_with(name) && !source.contains("(copy)"));
     let types: BTreeSet<i32> = cached.map(|(_, tensor)| tensor.type_id).collect();

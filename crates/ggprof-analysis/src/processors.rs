@@ -2,12 +2,25 @@
 
 use ggprof_trace::{ProcessIndex, Quantity, Sensor, Trace};
 
-/// How many processors the program, or one of several, may use at once; `None` where nobody looked.
-pub fn usable_processors(trace: &Trace, process: Option<ProcessIndex>) -> Option<u32> {
+/// How many processors the program, or one of several, could use at once in some stretches of time; `None`
+/// where nobody looked. Whoever looked just before it saw the same.
+pub fn usable_processors(
+    trace: &Trace,
+    process: Option<ProcessIndex>,
+    spans: &[(u64, u64)],
+) -> Option<u32> {
     let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
     let is_its = |sensor: &Sensor| process.is_none_or(|it| it.machine == sensor.machine);
     let sensor = sensor(trace, Quantity::UsableProcessors, is_its)?;
-    sensor.values.iter().copied().min().and_then(|count| u32::try_from(count).ok())
+    let readings = spans.iter().flat_map(|&(start_ns, end_ns)| {
+        let behind = sensor.times_ns.partition_point(|&time| time <= end_ns).max(1);
+        let first = sensor.times_ns.partition_point(|&time| time < start_ns).min(behind - 1);
+        &sensor.values[first..behind]
+    });
+    // What was started before the program may have been kept to fewer, so most of the time counts.
+    let mut readings: Vec<u64> = readings.copied().collect();
+    readings.sort_unstable();
+    readings.get(readings.len() / 2).and_then(|&count| u32::try_from(count).ok())
 }
 
 /// How many processors other programs, or other machines on the same hardware, used on average in
@@ -18,6 +31,12 @@ pub fn processors_of_others(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> 
     let program = used(sensor(trace, Quantity::ProgramTime, is_any)?, spans)?;
     let stolen = sensor(trace, Quantity::StolenTime, is_any).and_then(|sensor| used(sensor, spans));
     Some((machine - program).max(0.0) + stolen.unwrap_or(0.0))
+}
+
+/// On how many processors on average the program was not let run in some stretches of time, because its
+/// control group had used up its limit; `None` where it has none, or the readings are too far apart.
+pub fn throttled_processors(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> {
+    used(sensor(trace, Quantity::ThrottledTime, |_| true)?, spans)
 }
 
 fn sensor(
@@ -66,15 +85,20 @@ mod tests {
     fn what_the_program_did_not_use_others_did() {
         let mut trace = Trace::default();
         assert_eq!(
-            (usable_processors(&trace, None), processors_of_others(&trace, &[(0, 1)])),
+            (usable_processors(&trace, None, &[(0, 1)]), processors_of_others(&trace, &[(0, 1)])),
             (None, None)
         );
         trace.sensors = vec![
-            counter(Quantity::UsableProcessors, &[4, 2]),
+            counter(Quantity::UsableProcessors, &[4, 2, 2, 3]),
             counter(Quantity::MachineTime, &[0, 2000, 4000, 5000]),
             counter(Quantity::ProgramTime, &[0, 1500, 3000, 4000]),
         ];
-        assert_eq!(usable_processors(&trace, None), Some(2));
+        let usable = |spans: &[(u64, u64)]| usable_processors(&trace, None, spans);
+        assert_eq!(usable(&[(0, 2_100_000)]), Some(2));
+        // The last reading before it.
+        assert_eq!(usable(&[(2_100_000, 2_200_000)]), Some(2));
+        assert_eq!(usable(&[(0, 1)]), Some(4));
+        assert_eq!(usable(&[(5_000_000, 6_000_000)]), Some(3));
         assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.5));
         // No two readings in it.
         assert_eq!(processors_of_others(&trace, &[(100, 200)]), None);

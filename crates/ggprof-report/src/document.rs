@@ -43,6 +43,8 @@ pub struct Point {
     pub lines: Vec<(&'static str, String)>,
     /// For programs.
     pub values: Vec<(&'static str, Cell)>,
+    /// It says the same as one above, of something else, and people read of it there.
+    pub is_again: bool,
 }
 
 /// One value of a fact, in words and as JSON has it.

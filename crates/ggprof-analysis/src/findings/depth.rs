@@ -1,9 +1,11 @@
 //! R14: attention that takes more and more of a token as the context grows, or at once.
 
-use super::scene::{OpKey, Scene};
+use super::scene::{AtDepth, OpKey, Scene};
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
+use crate::model_facts::{CACHED_KEYS, cache_type};
 use crate::phases::PhaseKind;
+use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowingAttention {
@@ -13,11 +15,13 @@ pub struct GrowingAttention {
     pub is_flash: bool,
     /// The CPU computes it.
     pub is_on_host: bool,
+    /// The keys of the cache are of a type with fewer bits than f16 already.
+    pub is_cache_small: bool,
     /// Where the time grows at once: the shallower and the deeper point.
     pub step: Option<(DepthPoint, DepthPoint)>,
 }
 
-/// The time of a token at a number of cells of the cache.
+/// The time of a usual token at a number of cells of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DepthPoint {
     pub cells: u64,
@@ -37,32 +41,68 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         return Vec::new();
     }
     let depths = &scene.tallies[place].depths;
-    let point = |(&cells, &(ns, runs)): (&u64, &(u64, u64))| DepthPoint { cells, ns: ns / runs };
-    let points: Vec<DepthPoint> = depths.iter().map(point).collect();
+    let points = points(depths);
     let (Some(&from), Some(&to)) = (points.first(), points.last()) else { return Vec::new() };
     if to.cells < GROWTH * from.cells || to.ns <= from.ns {
         return Vec::new();
     }
     // What all tokens together take more than if they were as shallow as the first.
-    let more = |(_, &(ns, runs)): (&u64, &(u64, u64))| ns.saturating_sub(from.ns * runs);
-    let more_ns: u64 = depths.iter().map(more).sum();
+    let runs = depths.values().map(|depth| depth.rest.len() as u64);
+    let more = |(point, runs): (&DepthPoint, u64)| point.ns.saturating_sub(from.ns) * runs;
+    let more_ns: u64 = points.iter().zip(runs).map(more).sum();
     let step = step(&points);
-    // A step need not be there. What grows can be made to grow half as fast, by a cache of half the size.
-    let cost_ns = if step.is_some() { more_ns } else { more_ns / 2 };
     let ops = || scene.tallies[place].ops.keys();
     let is_flash = ops().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
     let is_attention = |key: &&OpKey| matches!(scene.op(key), "FLASH_ATTN_EXT" | "SOFT_MAX");
     let is_on_host = ops().filter(is_attention).all(|key| scene.is_of_host(key.backend));
+    let is_cache_small = is_cache_small(scene);
+    // Without flash attention on a device, or with it on the CPU, there is something else to try.
+    if is_cache_small && is_flash != is_on_host && step.is_none() {
+        return Vec::new();
+    }
+    // A step need not be there. What grows can be made to grow half as fast by a cache of half the size; on the
+    // CPU only keys are made smaller, because smaller values need flash attention.
+    let cost_ns = match (step.is_some(), is_on_host) {
+        (true, _) => more_ns,
+        (false, true) => more_ns / 4,
+        (false, false) => more_ns / 2,
+    };
     let what = What::Depth(GrowingAttention {
         from,
         to,
         ns_per_1000: (to.ns - from.ns) as f64 * 1e3 / (to.cells - from.cells) as f64,
         is_flash,
         is_on_host,
+        is_cache_small,
         step,
     });
     let certainty = Certainty::Possible;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
+}
+
+/// Of usual ops: one that was held up says nothing of the context. Nor do those of tokens for which all else
+/// takes longer, too, because the machine has become slower: what they would take otherwise counts.
+fn points(depths: &BTreeMap<u64, AtDepth>) -> Vec<DepthPoint> {
+    let first_rest_ns = depths.values().next().map_or(0, |depth| median(&depth.rest));
+    let point = |(&cells, depth): (&u64, &AtDepth)| {
+        let usual = |times: &Vec<u64>| median(times) * times.len() as u64;
+        let all_ns: u64 = depth.attention.values().map(usual).sum();
+        let slower = median(&depth.rest) as f64 / first_rest_ns.max(1) as f64;
+        let slower = if first_rest_ns > 0 { slower.max(1.0) } else { 1.0 };
+        DepthPoint { cells, ns: (all_ns as f64 / depth.rest.len() as f64 / slower) as u64 }
+    };
+    depths.iter().map(point).collect()
+}
+
+fn median(times: &[u64]) -> u64 {
+    let mut times = times.to_vec();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or(0)
+}
+
+fn is_cache_small(scene: &Scene<'_>) -> bool {
+    let keys = cache_type(scene.trace, CACHED_KEYS);
+    keys.is_some_and(|name| !matches!(name.as_str(), "f32" | "f16" | "bf16"))
 }
 
 fn step(points: &[DepthPoint]) -> Option<(DepthPoint, DepthPoint)> {
@@ -107,6 +147,55 @@ mod tests {
         };
         assert_eq!((step, ns_per_1000.round()), (None, 391.0));
         assert_eq!((is_flash, is_on_host), (true, false));
+    }
+
+    /// One of the deep ones took ten times as long.
+    #[test]
+    fn a_token_that_was_held_up_is_no_growth() {
+        let grows = at_depths(&[(256, 100), (512, 300), (512, 300), (512, 300)]);
+        let held_up = at_depths(&[(256, 100), (512, 100), (512, 1000), (512, 100)]);
+        check(RULE, &grows, 300, &held_up);
+    }
+
+    /// All else takes as many times as long.
+    #[test]
+    fn a_machine_that_becomes_slower_is_no_growth() {
+        let product = |times: [u64; 3]| {
+            let op = |(at, ns): (usize, u64)| {
+                let start = at * 1000 + 700;
+                format!("op GPU MUL_MAT {start}..{} x run={at}\n", start + ns as usize)
+            };
+            times.into_iter().enumerate().map(op).collect::<String>()
+        };
+        let text = at_depths(&[(256, 200), (512, 600), (768, 600)]);
+        let slower = format!("{text}{}", product([50, 150, 150]));
+        check(RULE, &format!("{text}{}", product([50; 3])), 400, &slower);
+    }
+
+    /// On the CPU, smaller keys are all there is to try.
+    #[test]
+    fn a_cache_that_is_small_already() {
+        let depths = [(256, 100), (512, 300), (768, 500), (1024, 700)];
+        let plain = |keys: &str| {
+            let mut text: String = at_depths(&depths)
+                .lines()
+                .filter(|line| !line.starts_with("op"))
+                .map(|line| format!("{line}\n"))
+                .collect();
+            for (at, (cells, ns)) in (0..).zip(depths) {
+                let start = at * 1000;
+                text += &format!(
+                    "op CPU SOFT_MAX {start}..{} kq_soft_max-0 f32[{cells}] <- f32[{cells}] run={at}\n",
+                    start + ns
+                );
+            }
+            text + &format!(
+                "op CPU CPY 3900..3910 x f32[64] <- {keys}[64,32] from=cache_k_l0 run=3\n"
+            )
+        };
+        let found = check(RULE, &plain("f16"), 300, &plain("q8_0"));
+        let What::Depth(GrowingAttention { is_cache_small, .. }) = found.what else { panic!() };
+        assert!(!is_cache_small);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::copied::is_between_ops;
 use super::scene::{OpKey, OpSum, Scene};
-use super::{Certainty, Finding, Rule, What};
+use super::{Certainty, Finding, Rule, What, splits};
 use crate::budget::{Budget, Part, Spent};
 use crate::placement::{Reason, reason_of};
 use ggprof_trace::{BackendIndex, StringId};
@@ -119,12 +119,14 @@ fn is_input(scene: &Scene<'_>, key: &OpKey) -> bool {
     key.layer.is_none() && scene.op(key) == "GET_ROWS"
 }
 
-/// What the scheduler and copies of activations take, all because work changes sides.
+/// What the scheduler and copies of activations take, because work changes sides. The scheduler also stops at
+/// each weight that it copies, which is no change.
 fn around(scene: &Scene<'_>, place: usize, budget: &Budget) -> u64 {
     let copies = scene.copies_of(place).filter(|row| is_between_ops(row));
     let copied_ns: u64 = copies.map(|row| row.exposed_ns).sum();
-    let waiting = |spent: Spent| matches!(spent, Spent::Scheduling | Spent::Barriers);
-    copied_ns + budget.sum(waiting)
+    let by_change = 1.0 - splits::part_of_weights(scene, place, budget);
+    let scheduling_ns = budget.sum(|spent| spent == Spent::Scheduling) as f64 * by_change;
+    copied_ns + budget.sum(|spent| spent == Spent::Barriers) + scheduling_ns as u64
 }
 
 /// Which layers are where.
@@ -267,7 +269,7 @@ fn certainty(what: &What) -> Certainty {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::{check, tokens};
+    use crate::findings::staged::{check, parse, tokens};
 
     /// Two layers of which the host has one.
     #[test]
@@ -311,6 +313,28 @@ mod tests {
         let found = check(RULE, &on("CPU"), 3 * 800, &on("GPU"));
         let What::HostOps(HostOps { which, .. }) = &found.what else { panic!("{found:?}") };
         assert_eq!(*which, WhichHostOps::Experts { layers: 1, of: Some(1) });
+    }
+
+    /// The scheduler stops at a weight of each of three layers; one small op is on the host.
+    #[test]
+    fn waiting_for_weights_is_not_changing_sides() {
+        let layer = |at: u64| {
+            let (start, split) = (at * 240, 2 * at);
+            let (from, to) = (start + 100, start + 220);
+            format!(
+                "copy GPU H2D {start}..{from} 64 GPU#blk.{at}.ffn_up.weight#0 run=@ split={split}
+                 op GPU MUL_MAT {from}..{to} Qcur-{at} f32[64] <- f32[64,64] f32[64] run=@ split={split}\n"
+            )
+        };
+        let layers: String = (0..3).map(layer).collect();
+        let ops = format!("{layers}op CPU SET_ROWS 900..901 cache-0 f32[64] run=@ split=7");
+        let explained = crate::findings::staged::explain(&parse(&tokens(3, 1000, 1000, &ops)));
+        let found = explained.findings.iter().find(|finding| finding.rule == RULE);
+        // Of 299 ns of the scheduler a quarter, for one split of four.
+        let Some(What::HostOps(HostOps { around_ns, .. })) = found.map(|it| &it.what) else {
+            panic!("{explained:#?}")
+        };
+        assert_eq!(*around_ns, 3 * 299 / 4);
     }
 
     /// How many layers a server has is not seen, so the host's are not all there are.

@@ -17,7 +17,8 @@ pub struct Rate {
     /// Bytes that ops moved, over the phase's wall time.
     pub gb_per_s: f64,
     pub roof_gb_per_s: Option<f64>,
-    /// The best rate of one op with large weights.
+    /// The best rate of one op with large weights, if that is faster: where such ops compute much for each
+    /// byte, it tells nothing of the memory.
     pub best_seen: Option<f64>,
 }
 
@@ -41,12 +42,13 @@ pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
         let backend = busiest(budget)?;
         let bytes = moved(scene, place, backend, &unseen)?;
         let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
+        let gb_per_s = bytes / budget.wall_ns as f64;
         Some(Rate {
             budget: place,
             backend,
-            gb_per_s: bytes / budget.wall_ns as f64,
+            gb_per_s,
             roof_gb_per_s: roof.and_then(|roof| roof.read_bytes_per_s).map(|rate| rate / 1e9),
-            best_seen: best_seen(scene, backend),
+            best_seen: best_seen(scene, backend).filter(|&best| best > gb_per_s),
         })
     };
     budgets.iter().enumerate().filter_map(of_budget).collect()
@@ -135,6 +137,22 @@ mod tests {
             calls.into_iter().chain(ops.into_iter().take(2)).chain(wholes).collect();
         let explained = explain(&parse(&lines.join("\n")));
         assert_eq!(explained.rates[0].gb_per_s, (64 * 64 + 2 * 64) as f64 * 4.0 / 1000.0);
+    }
+
+    /// The first op has 16 MB of weights and computes for long, because of many tokens.
+    #[test]
+    fn an_op_that_is_slower_than_the_phase_tells_nothing() {
+        let best = |end: u64| {
+            let text = tokens(4, 1000, 1000, PRODUCT);
+            let prompt = format!(
+                "run 90000000..{end}\n\
+                 op GPU MUL_MAT 90000000..{end} Qcur-0 f32[2048,512] <- f32[2048,2048] f32[2048,512] run=4"
+            );
+            let explained = explain(&parse(&format!("{text}{prompt}")));
+            explained.rates[0].best_seen.map(f64::round)
+        };
+        assert_eq!(best(92_000_000), None);
+        assert_eq!(best(90_001_000), Some(25_166.0));
     }
 
     /// Of six tokens two are timed as a whole. One of the others looks at more of the cache, so its attention

@@ -1,8 +1,9 @@
 //! R13: prompts that begin anew although the text before them was in the context.
 //!
 //! Tokens are never recorded. What gives it away is a conversation: each prompt is longer than all
-//! that came before it in the same context, and nothing of it is reused. A program that clears the whole
-//! memory in between, as benchmarks do, means to begin anew.
+//! that came before it in the same context, and nothing of it is reused. One longer prompt behind a shorter one
+//! is as likely to be another question, so nearly all of several have to be. A program that clears the
+//! whole memory in between, as benchmarks do, means to begin anew.
 
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
@@ -23,31 +24,61 @@ pub(super) const RULE: Rule = Rule(13);
 const REUSED: f64 = 0.1;
 /// Shorter ones are no matter.
 const LEAST_TOKENS: u64 = 32;
+/// Of prompts that have nothing to do with each other, fewer than half are longer than the one before with its
+/// answer. That this many all are is one case of 24.
+const LEAST_REQUESTS: usize = 3;
+/// Of all that begin anew.
+const MOST_OF_THEM: f64 = 0.75;
+
+/// A request that begins at the first position, behind another one.
+struct Anew<'r> {
+    request: &'r Request,
+    /// Tokens that the one before had in the context.
+    had: u64,
+    /// It may go on with all of them.
+    is_longer: bool,
+}
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     if budget.kind != PhaseKind::Prompt {
         return Vec::new();
     }
-    let requests: Vec<&Request> =
-        scene.phases.requests.iter().filter(|request| !request.is_warm_up).collect();
+    let all = begun_anew(scene);
+    if !is_conversation(&all) {
+        return Vec::new();
+    }
     let (mut again, mut tokens, mut of_tokens, mut cost_ns) = (0, 0, 0, 0);
-    for pair in requests.windows(2) {
-        let (before, after) = (pair[0], pair[1]);
-        let is_inside = budget.phases.iter().any(|&phase| {
+    let is_inside = |start_ns: u64| {
+        budget.phases.iter().any(|&phase| {
             let phase = &scene.phases.phases[phase as usize];
-            phase.start_ns <= after.start_ns && after.start_ns < phase.end_ns
-        });
-        let is_wanted = is_inside && !begins_on_purpose(scene, after);
-        let Some(had) = had_before(before, after).filter(|_| is_wanted) else { continue };
+            (phase.start_ns..phase.end_ns).contains(&start_ns)
+        })
+    };
+    for Anew { request, had, is_longer } in all {
+        if !is_longer || !is_inside(request.start_ns) {
+            continue;
+        }
         again += 1;
         tokens += had;
-        of_tokens += after.prompt_tokens;
-        let prompt_ns = after.first_token_ns.unwrap_or(0);
-        cost_ns += prompt_ns * had / after.prompt_tokens.max(1);
+        of_tokens += request.prompt_tokens;
+        let prompt_ns = request.first_token_ns.unwrap_or(0);
+        cost_ns += prompt_ns * had / request.prompt_tokens.max(1);
     }
     let what = What::PromptAgain(PromptAgain { requests: again, tokens, of_tokens });
     let certainty = Certainty::Likely;
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
+}
+
+fn begun_anew<'s>(scene: &'s Scene<'_>) -> Vec<Anew<'s>> {
+    let requests: Vec<&Request> =
+        scene.phases.requests.iter().filter(|request| !request.is_warm_up).collect();
+    let pairs = requests.windows(2).filter(|pair| !begins_on_purpose(scene, pair[1]));
+    pairs.filter_map(|pair| anew(pair[0], pair[1])).collect()
+}
+
+fn is_conversation(all: &[Anew<'_>]) -> bool {
+    let longer = all.iter().filter(|it| it.is_longer).count();
+    longer >= LEAST_REQUESTS && longer as f64 >= MOST_OF_THEM * all.len() as f64
 }
 
 fn begins_on_purpose(scene: &Scene<'_>, request: &Request) -> bool {
@@ -57,13 +88,13 @@ fn begins_on_purpose(scene: &Scene<'_>, request: &Request) -> bool {
     of_it.into_iter().any(|step| step.is_after_clear)
 }
 
-/// How many tokens of a prompt the request before had in the context, if it goes on with it and
-/// reuses none.
-fn had_before(before: &Request, after: &Request) -> Option<u64> {
+/// If it reuses nothing of what the request before left in the context.
+fn anew<'r>(before: &Request, request: &'r Request) -> Option<Anew<'r>> {
     let had = before.reused_tokens + before.prompt_tokens + before.generated.saturating_sub(1);
-    let goes_on = before.generated > 0 && after.prompt_tokens + after.reused_tokens > had;
-    let is_anew = (after.reused_tokens as f64) < REUSED * had as f64;
-    (goes_on && is_anew && had >= LEAST_TOKENS).then(|| had.saturating_sub(after.reused_tokens))
+    let is_anew = (request.reused_tokens as f64) < REUSED * had as f64;
+    let is_longer = before.generated > 0 && request.prompt_tokens + request.reused_tokens > had;
+    let had = had.saturating_sub(request.reused_tokens);
+    (is_anew && had >= LEAST_TOKENS).then_some(Anew { request, had, is_longer })
 }
 
 #[cfg(test)]
@@ -71,38 +102,45 @@ mod tests {
     use super::*;
     use crate::findings::staged::check;
 
-    /// A prompt of 100 tokens and 20 of an answer; then the same with a question more.
-    fn conversation(second: &str) -> String {
-        let mut text = String::from("batch 0..100 0:0+100!1\nrun 0..100 batch=0\n");
-        for token in 0..20 {
-            let (start, position) = (100 + token * 10, 100 + token);
-            text += &format!("batch {start}..{} 0:{position}+1!1\n", start + 10);
-            text += &format!("run {start}..{} batch={}\n", start + 10, token + 1);
+    /// Prompts of so many tokens, each with an answer of one token, which take 1,000 ns and 10. The first
+    /// ones of a prompt may be there already.
+    fn requests(prompts: &[(u64, u64)]) -> String {
+        let (mut calls, mut runs) = (String::new(), String::new());
+        for (at, (reused, prompt)) in (0..).zip(prompts) {
+            let (start, behind) = (at * 2000, reused + prompt);
+            let (answered, end) = (start + 1000, start + 1010);
+            calls += &format!("change {start} removed 0 {reused}\n");
+            calls += &format!("batch {start}..{answered} 0:{reused}+{prompt}!1\n");
+            calls += &format!("batch {answered}..{end} 0:{behind}+1!1\n");
+            runs += &format!("run {start}..{answered} batch={}\n", 2 * at);
+            runs += &format!("run {answered}..{end} batch={}\n", 2 * at + 1);
         }
-        text + second
+        calls + &runs
     }
 
     #[test]
-    fn the_second_prompt_begins_anew() {
-        let anew = "change 900 removed 0 0
-             batch 1000..1240 0:0+150!1
-             run 1000..1240 batch=21
-             batch 1240..1250 0:150+1!1
-             run 1240..1250 batch=22";
-        let reused = "batch 1000..1240 0:120+30!1
-             run 1000..1240 batch=21
-             batch 1240..1250 0:150+1!1
-             run 1240..1250 batch=22";
-        let (anew, reused) = (conversation(anew), conversation(reused));
-        let found = check(RULE, &anew, 240 * 120 / 150, &reused);
+    fn every_prompt_of_a_conversation_begins_anew() {
+        let anew = requests(&[(0, 100), (0, 150), (0, 200), (0, 250)]);
+        let reused = requests(&[(0, 100), (101, 49), (151, 49), (201, 49)]);
+        // Of the last prompt, 201 of 250 tokens were there.
+        let found = check(RULE, &anew, 1000 * 201 / 250, &reused);
         assert_eq!(
             found.what,
-            What::PromptAgain(PromptAgain { requests: 1, tokens: 120, of_tokens: 150 })
+            What::PromptAgain(PromptAgain { requests: 1, tokens: 201, of_tokens: 250 })
         );
-        // A benchmark that goes on with a longer prompt, and one that repeats the same.
-        let cleared = anew.replace("removed 0 0", "cleared");
-        check(RULE, &anew, 240 * 120 / 150, &cleared);
-        let same = anew.replace("0:0+150", "0:0+120").replace("0:150+1", "0:120+1");
-        check(RULE, &anew, 240 * 120 / 150, &same);
+        // A benchmark that goes on with longer prompts, and one that repeats the same.
+        check(RULE, &anew, 1000 * 201 / 250, &anew.replace("removed 0 0", "cleared"));
+        let same = requests(&[(0, 100); 4]);
+        check(RULE, &anew, 1000 * 201 / 250, &same);
+    }
+
+    /// Some of them are longer than the one before.
+    #[test]
+    fn questions_that_have_nothing_to_do_with_each_other() {
+        let others = requests(&[(0, 100), (0, 150), (1, 220), (0, 70), (0, 90), (1, 300), (0, 40)]);
+        let two = requests(&[(0, 100), (0, 150), (0, 200)]);
+        let anew = requests(&[(0, 100), (0, 150), (0, 200), (0, 250)]);
+        check(RULE, &anew, 1000 * 201 / 250, &others);
+        check(RULE, &anew, 1000 * 201 / 250, &two);
     }
 }

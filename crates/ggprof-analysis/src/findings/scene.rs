@@ -34,10 +34,19 @@ pub(super) struct Tally {
     /// In how many graph runs ops of each backend were seen one by one.
     pub(super) seen_runs: HashMap<BackendIndex, u64>,
     pub(super) threads: u32,
-    /// Time and number of runs by cells of the cache that attention looked at.
-    pub(super) depths: BTreeMap<u64, (u64, u64)>,
+    /// By the cells of the cache that attention looked at.
+    pub(super) depths: BTreeMap<u64, AtDepth>,
     /// Of each graph run with kernels: what a device waited between two of them, on average.
     pub(super) gaps_ns: Vec<u64>,
+}
+
+/// Graph runs whose attention looked at as many cells of the cache.
+#[derive(Default)]
+pub(super) struct AtDepth {
+    /// The times of each of their ops that depend on the cells.
+    pub(super) attention: HashMap<SignatureId, Vec<u64>>,
+    /// What all other ops of each run took.
+    pub(super) rest: Vec<u64>,
 }
 
 /// Ops that are the same but for when they ran.
@@ -230,22 +239,36 @@ fn add_depths(
 ) {
     let attends: Vec<u64> = trace.nodes.ids().map(|id| cells(trace, id).unwrap_or(0)).collect();
     let reads_cache: Vec<bool> = trace.nodes.ids().map(|id| reads_cache(trace, id)).collect();
-    // Of each graph run: cells that are attended, time of what depends on them.
-    let mut attention: Vec<(u64, u64)> = vec![(0, 0); trace.graph_runs.len()];
+    // Of each graph run: cells that are attended, and the time of what does not depend on them.
+    let mut runs: Vec<(u64, u64)> = vec![(0, 0); trace.graph_runs.len()];
+    let mut attention: Vec<(GraphRunId, SignatureId, u64)> = Vec::new();
     for (stretch, events) in trace.events.stretches() {
         let run = stretch.graph_run.filter(|_| stretch.kind == EventKind::Op);
-        let Some(of_run) = run.and_then(|run| attention.get_mut(run.0 as usize)) else { continue };
-        let nodes = trace.events.nodes_of(events.clone()).iter().map(|node| node.0 as usize);
+        let of_run = run.and_then(|run| Some((run, runs.get_mut(run.0 as usize)?)));
+        let Some((run, (cells, rest_ns))) = of_run else { continue };
+        let nodes = trace.events.nodes_of(events.clone()).iter();
         for (node, ns) in nodes.zip(trace.events.charges_of(events)) {
-            of_run.0 = of_run.0.max(attends[node]);
-            of_run.1 += if reads_cache[node] { ns } else { 0 };
+            let at = node.0 as usize;
+            *cells = (*cells).max(attends[at]);
+            match reads_cache[at] {
+                true => attention.push((run, trace.node(*node).signature, ns)),
+                false => *rest_ns += ns,
+            }
         }
     }
-    for (run, (cells, ns)) in (0..).zip(attention).filter(|(_, (cells, _))| *cells > 0) {
-        if let Some(budget) = budget_of(Some(GraphRunId(run))) {
-            let sum = tallies[budget].depths.entry(cells).or_default();
-            *sum = (sum.0 + ns, sum.1 + 1);
+    let of_run = |run: GraphRunId| {
+        let (cells, rest_ns) = runs[run.0 as usize];
+        Some((budget_of(Some(run))?, cells, rest_ns)).filter(|_| cells > 0)
+    };
+    for (run, signature, ns) in attention {
+        if let Some((budget, cells, _)) = of_run(run) {
+            let depth = tallies[budget].depths.entry(cells).or_default();
+            depth.attention.entry(signature).or_default().push(ns);
         }
+    }
+    for (budget, cells, rest_ns) in (0..runs.len() as u32).filter_map(|run| of_run(GraphRunId(run)))
+    {
+        tallies[budget].depths.entry(cells).or_default().rest.push(rest_ns);
     }
 }
 

@@ -1,4 +1,5 @@
-//! R16: a clock well below its maximum while there was work.
+//! R16: a clock well below its maximum while there was work. Of processors it is the fastest one's: those
+//! that have nothing to do are slow, and some machines have slow ones besides.
 
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
@@ -28,7 +29,7 @@ const LEAST_READINGS: usize = 3;
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let process = scene.process_of(budget);
     let clocks = scene.trace.sensors.iter().filter(|sensor| {
-        matches!(sensor.quantity, Quantity::DeviceClock | Quantity::ProcessorClock)
+        matches!(sensor.quantity, Quantity::DeviceClock | Quantity::HighestProcessorClock)
             && scene.trace.uses_machine(process, sensor.machine)
     });
     clocks.filter_map(|sensor| of_clock(scene, place, budget, sensor)).collect()
@@ -67,12 +68,8 @@ fn highest(scene: &Scene<'_>, sensor: &Sensor) -> Option<u64> {
         _ => Quantity::ProcessorClockLimit,
     };
     let of_device = |it: &&Sensor| (it.machine, it.device) == (sensor.machine, sensor.device);
-    let all = scene.trace.sensors.iter().filter(|it| {
-        it.quantity == limit
-            || it.quantity == sensor.quantity
-            || (it.quantity == Quantity::HighestProcessorClock
-                && sensor.quantity == Quantity::ProcessorClock)
-    });
+    let is_it = |it: &&Sensor| it.quantity == limit || it.quantity == sensor.quantity;
+    let all = scene.trace.sensors.iter().filter(is_it);
     all.filter(of_device).filter_map(|it| it.values.iter().copied().max()).max()
 }
 
@@ -81,11 +78,8 @@ mod tests {
     use super::*;
     use crate::findings::staged::{found_in, parse, tokens};
 
-    #[test]
-    fn a_clock_below_its_limit() {
-        let text = tokens(10, 1000, 1000, "op GPU MUL_MAT 0..1000 Qcur-0 run=@ measured=device");
-        let mut trace = parse(&text);
-        let sensor = |quantity: Quantity, hz: u64| Sensor {
+    fn sensor(quantity: Quantity, hz: u64) -> Sensor {
+        Sensor {
             quantity,
             device: 0,
             machine: 0,
@@ -94,7 +88,13 @@ mod tests {
             every_ns: 1000,
             times_ns: (0..10).map(|at| at * 1000).collect(),
             values: vec![hz; 10],
-        };
+        }
+    }
+
+    #[test]
+    fn a_clock_below_its_limit() {
+        let text = tokens(10, 1000, 1000, "op GPU MUL_MAT 0..1000 Qcur-0 run=@ measured=device");
+        let mut trace = parse(&text);
         trace.sensors = vec![
             sensor(Quantity::DeviceClock, 1_000_000_000),
             sensor(Quantity::DeviceClockLimit, 2_000_000_000),
@@ -103,5 +103,22 @@ mod tests {
         assert_eq!((found[0].rule, found[0].cost_ns), (RULE, 5_000));
         trace.sensors[0].values = vec![1_900_000_000; 10];
         assert!(found_in(&trace).is_empty());
+    }
+
+    /// Most processors of a machine are idle beside a program of a few threads.
+    #[test]
+    fn processors_are_held_down_if_the_fastest_one_is() {
+        let text = tokens(10, 1000, 1000, "op CPU MUL_MAT 0..1000 Qcur-0 run=@");
+        let mut trace = parse(&text);
+        trace.sensors = vec![
+            sensor(Quantity::ProcessorClock, 1_200_000_000),
+            sensor(Quantity::LowestProcessorClock, 800_000_000),
+            sensor(Quantity::HighestProcessorClock, 3_900_000_000),
+            sensor(Quantity::ProcessorClockLimit, 4_000_000_000),
+        ];
+        assert!(found_in(&trace).is_empty());
+        trace.sensors[2].values = vec![2_000_000_000; 10];
+        let found = found_in(&trace);
+        assert_eq!((found[0].rule, found[0].cost_ns), (RULE, 5_000));
     }
 }

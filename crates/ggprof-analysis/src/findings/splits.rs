@@ -44,6 +44,12 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     }]
 }
 
+/// The part of the scheduler's time that goes to splits which begin at a weight that is copied.
+pub(super) fn part_of_weights(scene: &Scene<'_>, place: usize, budget: &Budget) -> f64 {
+    let splits = scene.tallies[place].splits.max(1) as f64 / budget.runs.max(1) as f64;
+    (copied_weights(scene, place, budget) / splits).min(1.0)
+}
+
 /// How many weights are copied for a graph run.
 fn copied_weights(scene: &Scene<'_>, place: usize, budget: &Budget) -> f64 {
     let is_weight =

@@ -13,6 +13,8 @@ use hashbrown::HashMap;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Barriers {
     pub threads: u32,
+    /// So many would take least.
+    pub fewer: u32,
     pub between_ns: u64,
     pub in_ops_ns: u64,
 }
@@ -22,6 +24,7 @@ pub struct UnequalThreads {
     pub threads: u32,
     pub worst: StringId,
     pub worst_share: f64,
+    /// Processors that other programs used, if that left too few.
     pub others: Option<f64>,
 }
 
@@ -62,8 +65,11 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         what,
     };
     let others = processors_of_others(scene.trace, &spans(scene, budget));
-    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS);
     let processors = processors(scene, budget);
+    // While processors are idle, others take none away.
+    let needed = |others: f64| f64::from(threads) + others;
+    let is_short = |others: f64| processors.is_none_or(|it| needed(others) > f64::from(it));
+    let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS && is_short(others));
     if let Some(most) = processors.filter(|&processors| threads > processors) {
         let what = What::TooManyThreads(TooManyThreads { threads, processors, knee: knee(scene) });
         // The same work on fewer threads takes each of them longer.
@@ -89,15 +95,31 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         && budget.share(unequal_ns) >= LEAST_UNEQUAL
     {
         let certainty = if is_explained { Certainty::Certain } else { Certainty::Possible };
+        let others = others.filter(|_| is_explained);
         let what = What::UnequalThreads(UnequalThreads { threads, worst, worst_share, others });
         found.push(finding(UNEQUAL, unequal_ns, certainty, what));
     }
     if budget.share(rest_ns) >= LEAST_BARRIERS {
-        let what =
-            What::Barriers(Barriers { threads, between_ns, in_ops_ns: in_ops_ns - unequal_ns });
-        found.push(finding(BARRIERS, rest_ns, Certainty::Likely, what));
+        let in_ops_ns = in_ops_ns - unequal_ns;
+        let (fewer, saved_ns) = fewer(threads, between_ns, in_ops_ns, computing(scene, budget));
+        let what = What::Barriers(Barriers { threads, fewer, between_ns, in_ops_ns });
+        found.push(finding(BARRIERS, saved_ns, Certainty::Likely, what));
     }
     found
+}
+
+/// How many threads would take least, and how much less than now. A thread alone meets no barrier; what one
+/// thread computes takes as long as before; and what is shared takes longer, the fewer share it.
+fn fewer(threads: u32, between_ns: u64, in_ops_ns: u64, computing_ns: u64) -> (u32, u64) {
+    let all = f64::from(threads);
+    let saved = |fewer: u32| {
+        let left = f64::from(fewer);
+        let barriers = between_ns as f64 * (1.0 - (left - 1.0) / (all - 1.0));
+        let alone = in_ops_ns as f64 * (1.0 - all * (left - 1.0) / ((all - 1.0) * left));
+        let longer = computing_ns as f64 * (all / left - 1.0);
+        (fewer, (barriers + alone - longer).max(0.0) as u64)
+    };
+    (1..threads).map(saved).max_by_key(|(_, saved_ns)| *saved_ns).unwrap_or((threads, 0))
 }
 
 /// What the host computes, on average of its threads.
@@ -115,7 +137,8 @@ fn spans(scene: &Scene<'_>, budget: &Budget) -> Vec<(u64, u64)> {
 
 /// As the launcher saw it, or as the machine was measured.
 fn processors(scene: &Scene<'_>, budget: &Budget) -> Option<u32> {
-    let usable = usable_processors(scene.trace, scene.process_of(budget));
+    let process = scene.process_of(budget);
+    let usable = usable_processors(scene.trace, process, &spans(scene, budget));
     usable.or(scene.peaks.map(|peaks| peaks.cpu.processors))
 }
 
@@ -175,10 +198,28 @@ mod tests {
         assert_eq!((threads, worst_share), (4, 0.375));
     }
 
+    /// Two threads that work for a tenth of the time.
+    #[test]
+    fn barriers_that_take_longer_than_the_work() {
+        let every = |ns: u64| {
+            let op = |at: u64| {
+                let (start, end) = (at * ns, at * ns + 10);
+                format!("op CPU ADD {start}..{end} x-{at} run=@ split=0 threads=2:20:10:0\n")
+            };
+            let ops: String = (0..10).map(op).collect();
+            tokens(3, 10 * ns, 10 * ns, &ops)
+        };
+        // Nine gaps of 90 ns; one thread computes 100 ns more.
+        let found = check(BARRIERS, &every(100), 3 * (9 * 90 - 100), &every(20));
+        let What::Barriers(Barriers { fewer, .. }) = found.what else { panic!() };
+        assert_eq!(fewer, 1);
+    }
+
+    /// What one thread computes is no faster with fewer of them.
     #[test]
     fn nothing_to_share() {
-        let alone = with_threads("SOFT_MAX", "4:1000:1000:3000");
-        check(BARRIERS, &alone, 3 * 750, &with_threads("SOFT_MAX", "4:3900:1000:100"));
+        let found = crate::findings::staged::found(&with_threads("SOFT_MAX", "4:1000:1000:3000"));
+        assert_eq!(found, []);
     }
 
     /// Two threads read as fast as four, which wait for a tenth of the time.
@@ -199,23 +240,46 @@ mod tests {
         assert_eq!(rules(&[5.0, 10.0, 15.0, 20.0]), []);
     }
 
-    #[test]
-    fn more_threads_than_processors() {
-        let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
-        trace.sensors.push(Sensor {
-            quantity: Quantity::UsableProcessors,
+    /// Read at the begin of some tokens and at their end.
+    fn sensor(quantity: Quantity, values: [u64; 2]) -> Sensor {
+        Sensor {
+            quantity,
             device: 0,
             machine: 0,
             name: String::new(),
             is_forbidden: false,
             every_ns: 1,
-            times_ns: vec![0],
-            values: vec![2],
-        });
+            times_ns: vec![0, 3000],
+            values: values.to_vec(),
+        }
+    }
+
+    /// Others use one processor.
+    #[test]
+    fn neighbours_take_what_is_needed() {
+        let certainty = |processors: u64| {
+            let mut trace = parse(&with_threads("MUL_MAT", "4:2500:1000:1500"));
+            trace.sensors = vec![
+                sensor(Quantity::UsableProcessors, [processors; 2]),
+                sensor(Quantity::MachineTime, [0, 15]),
+                sensor(Quantity::ProgramTime, [0, 12]),
+            ];
+            let first = found_in(&trace).remove(0);
+            assert_eq!(first.rule, UNEQUAL);
+            first.certainty
+        };
+        assert_eq!(certainty(4), Certainty::Certain);
+        assert_eq!(certainty(8), Certainty::Possible);
+    }
+
+    #[test]
+    fn more_threads_than_processors() {
+        let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
+        trace.sensors.push(sensor(Quantity::UsableProcessors, [2; 2]));
         // 250 ns of work on four threads are 500 ns on two.
         let first = &found_in(&trace)[0];
         assert_eq!((first.rule, first.cost_ns), (TOO_MANY, 3 * (750 - 250)));
-        trace.sensors[0].values = vec![4];
+        trace.sensors[0].values = vec![4; 2];
         assert_eq!(found_in(&trace)[0].rule, UNEQUAL);
     }
 }

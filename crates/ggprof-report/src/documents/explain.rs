@@ -4,7 +4,7 @@ use super::{budget, copies, phases, placement, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
-    Explained, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
+    Explained, Finding, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
     phases as find_phases, places,
 };
 use ggprof_trace::Trace;
@@ -92,19 +92,27 @@ pub(crate) fn beside_findings(trace: &Trace, explained: &Explained) -> (Vec<Poin
 }
 
 fn small(trace: &Trace, explained: &Explained) -> Vec<Point> {
-    let is_small = |finding: &&ggprof_analysis::Finding| {
+    let is_small = |finding: &&Finding| {
         let share = explained.share(finding);
         (LEAST_NOTED..ggprof_analysis::findings::LEAST_SHARE).contains(&share)
     };
-    let small = explained.findings.iter().filter(is_small);
-    small.map(|finding| findings::point(trace, explained, finding)).collect()
+    points(trace, explained, explained.findings.iter().filter(is_small), usize::MAX)
+}
+
+fn points<'f>(
+    trace: &Trace,
+    explained: &Explained,
+    found: impl Iterator<Item = &'f Finding>,
+    most: usize,
+) -> Vec<Point> {
+    let points = findings::points(trace, explained, found, most);
+    points.into_iter().map(|(_, point)| point).collect()
 }
 
 /// The findings that are worth a change, or that there are none; all others below, where all are
 /// wanted.
 fn list(document: &mut Document, trace: &Trace, explained: &Explained, most: usize) {
-    let point = |finding| findings::point(trace, explained, finding);
-    let worth: Vec<Point> = explained.worth_a_change().take(most).map(point).collect();
+    let worth = points(trace, explained, explained.worth_a_change(), most);
     document.heading("findings", "What costs time, and what to change");
     match worth.is_empty() {
         true => document.note("healthy", findings::healthy(trace, explained)),

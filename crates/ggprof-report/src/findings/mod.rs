@@ -8,6 +8,7 @@ mod draft;
 mod first_use;
 mod host_ops;
 mod launches;
+mod option_names;
 mod program;
 mod prompt_again;
 mod remote;
@@ -18,6 +19,7 @@ mod splits;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod throttled;
 
 use crate::Cell;
 use crate::document::Point;
@@ -96,30 +98,36 @@ fn in_words(what: &What) -> &dyn InWords {
         What::GraphSentAgain(found) => found,
         What::SlowServer(found) => found,
         What::SlowerDevice(found) => found,
+        What::Throttled(found) => found,
     }
 }
 
 pub(crate) fn words(trace: &Trace, explained: &Explained, finding: &Finding) -> Words {
     let told = Told { trace, budget: &explained.budgets[finding.budget] };
     let found = in_words(&finding.what);
+    let mut advice = found.advice(&told);
+    if let Some(names) = option_names::names_in(trace, &advice) {
+        advice = format!("{advice}; {names}");
+    }
     Words {
         sentence: found.sentence(&told),
         evidence: found.evidence(&told),
-        advice: found.advice(&told),
+        advice,
         certainty: certainty(finding.certainty),
     }
 }
 
 /// A finding as a point of a list.
-pub(crate) fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
+fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
     let budget = &explained.budgets[finding.budget];
     let share = explained.share(finding);
     let each_ns = finding.cost_ns as f64 / budget.units() as f64;
     let Words { sentence, evidence, advice, certainty } = words(trace, explained, finding);
     let about = if finding.is_estimate { "about " } else { "" };
     let cost = format!("{about}{} a {}", units::duration(each_ns), unit(budget));
+    let lines = vec![("because", evidence), ("try", format!("{advice} ({certainty})"))];
     Point {
-        text: format!("{} {}: {sentence} ({cost})", budget.label, units::share(share)),
+        text: format!("{}: {sentence} ({cost})", where_and_share(budget, share)),
         values: vec![
             ("rule", Cell::Text(format!("R{}", finding.rule.0))),
             ("phase", Cell::text(&budget.label)),
@@ -131,7 +139,50 @@ pub(crate) fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> 
             ("is_estimate", Cell::Number(finding.is_estimate.into())),
             ("certainty", Cell::text(certainty)),
         ],
-        lines: vec![("because", evidence), ("try", format!("{advice} ({certainty})"))],
+        lines,
+        is_again: false,
+    }
+}
+
+/// `tg128 73.2%`.
+fn where_and_share(budget: &Budget, share: f64) -> String {
+    format!("{} {}", budget.label, units::share(share))
+}
+
+/// Findings as points of a list, `most` causes of them. What is found in several phases is said once, with
+/// the phase that it costs most in.
+pub(crate) fn points<'f>(
+    trace: &Trace,
+    explained: &Explained,
+    findings: impl Iterator<Item = &'f Finding>,
+    most: usize,
+) -> Vec<(&'f Finding, Point)> {
+    // The place of the point that says it first, for each cause.
+    let mut causes: Vec<(usize, String)> = Vec::new();
+    let mut points: Vec<(&Finding, Point)> = Vec::new();
+    for finding in findings {
+        let Words { sentence, advice, .. } = words(trace, explained, finding);
+        let cause = format!("{sentence}\n{advice}");
+        let mut point = point(trace, explained, finding);
+        match causes.iter().find(|(_, known)| *known == cause) {
+            Some(&(first, _)) => {
+                let budget = &explained.budgets[finding.budget];
+                let also = where_and_share(budget, explained.share(finding));
+                add_to_line(&mut points[first].1, "also", also);
+                point.is_again = true;
+            }
+            None if causes.len() == most => continue,
+            None => causes.push((points.len(), cause)),
+        }
+        points.push((finding, point));
+    }
+    points
+}
+
+fn add_to_line(point: &mut Point, title: &'static str, words: String) {
+    match point.lines.iter_mut().find(|(known, _)| *known == title) {
+        Some((_, line)) => *line = format!("{line}, {words}"),
+        None => point.lines.insert(0, (title, words)),
     }
 }
 

@@ -6,14 +6,17 @@ use ggprof_analysis::findings::PromptAgain;
 
 impl InWords for PromptAgain {
     fn sentence(&self, _: &Told<'_>) -> String {
-        let tokens = units::count(self.tokens.into());
-        format!("prompts are processed again: {tokens} tokens had been computed before")
+        "prompts seem to be processed again, from their beginning on".to_owned()
     }
 
     fn evidence(&self, _: &Told<'_>) -> String {
         format!(
-            "{} request(s) began at position 0, and {} of their {} tokens were in the context before",
-            self.requests,
+            "{} began at position 0 and had more tokens than the one before with its answer, as in a \
+             conversation: {} of {} tokens",
+            match self.requests {
+                1 => "a request".to_owned(),
+                requests => format!("{} requests", units::count(requests.into())),
+            },
             units::count(self.tokens.into()),
             units::count(self.of_tokens.into())
         )

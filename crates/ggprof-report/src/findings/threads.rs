@@ -18,13 +18,17 @@ impl InWords for Barriers {
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        format!("fewer threads: -t {}", (self.threads / 2).max(1))
+        format!("fewer threads: -t {}", self.fewer)
     }
 }
 
 impl InWords for UnequalThreads {
     fn sentence(&self, _: &Told<'_>) -> String {
-        format!("one of {} threads is slower, and the others wait for it", self.threads)
+        let threads = self.threads;
+        match self.others {
+            Some(_) => format!("other programs use processors that the {threads} threads need"),
+            None => format!("one of {threads} threads is slower, and the others wait for it"),
+        }
     }
 
     fn evidence(&self, told: &Told<'_>) -> String {
@@ -36,11 +40,14 @@ impl InWords for UnequalThreads {
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        format!(
-            "stop what else runs, or leave it a core: -t {}; on processors with fast and slow cores \
-             only the fast ones: -t or --cpu-mask",
-            self.threads.saturating_sub(1).max(1)
-        )
+        let fewer = self.threads.saturating_sub(1).max(1);
+        match self.others {
+            Some(_) => format!("stop what else runs, or leave it a core: -t {fewer}"),
+            None => format!(
+                "on processors with fast and slow cores only the fast ones: -t or --cpu-mask; or leave a \
+                 core to other threads: -t {fewer}"
+            ),
+        }
     }
 }
 
@@ -48,6 +55,7 @@ impl InWords for TooManyThreads {
     fn sentence(&self, _: &Told<'_>) -> String {
         let threads = self.threads;
         match self.processors {
+            Some(1) => format!("{threads} threads compute on one processor"),
             Some(processors) => format!("{threads} threads compute on {processors} processors"),
             None => format!("{threads} threads are more than the memory can feed"),
         }
@@ -67,7 +75,7 @@ impl InWords for TooManyThreads {
             (None, Some(knee)) => format!("-t {knee}; for prompts more threads pay: -tb {threads}"),
             _ => {
                 let most = knee.or(processors).unwrap_or(1);
-                format!("-t {most} (and -tb {})", processors.unwrap_or(most))
+                format!("-t {most} (and -tb {}, if it is given)", processors.unwrap_or(most))
             }
         }
     }

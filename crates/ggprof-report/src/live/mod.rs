@@ -51,6 +51,7 @@ fn quantity(quantity: Quantity) -> (&'static str, &'static str, f64) {
         Quantity::MachineTime => ("machine_processor_time", "seconds", 1e6),
         Quantity::ProgramTime => ("program_processor_time", "seconds", 1e6),
         Quantity::StolenTime => ("stolen_processor_time", "seconds", 1e6),
+        Quantity::ThrottledTime => ("throttled_processor_time", "seconds", 1e6),
     }
 }
 

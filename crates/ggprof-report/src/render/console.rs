@@ -75,7 +75,7 @@ fn warning(out: &mut String, text: &str, style: &Style) {
 }
 
 fn points(out: &mut String, points: &[Point], style: &Style) {
-    for (number, point) in (1..).zip(points) {
+    for (number, point) in (1..).zip(points.iter().filter(|point| !point.is_again)) {
         let mark = format!("{number:>2}. ");
         paragraph(out, &style.paint(BOLD, &mark), &point.text, style);
         for (title, line) in &point.lines {

@@ -107,6 +107,7 @@ mod tests {
             text: "for people".to_owned(),
             lines: line.map(|line| ("try", line.to_owned())).into_iter().collect(),
             values: vec![("rule", Cell::text(rule))],
+            is_again: false,
         };
         document.points("findings", vec![point("R1", None), point("R2", Some("two, or 3"))]);
         assert_eq!(csv(&document), "rule,try\nR1,\nR2,\"two, or 3\"\n");

@@ -28,7 +28,8 @@ fn points(points: &[Point]) -> String {
         let lines: String = point.lines.iter().map(line).collect();
         format!("<li>{}{lines}</li>\n", escape(&point.text))
     };
-    format!("<ol>\n{}</ol>", points.iter().map(point).collect::<String>())
+    let points = points.iter().filter(|point| !point.is_again);
+    format!("<ol>\n{}</ol>", points.map(point).collect::<String>())
 }
 
 fn table(table: &Table) -> String {

@@ -30,7 +30,7 @@ pub fn markdown(document: &Document) -> String {
 }
 
 fn points(out: &mut String, points: &[Point]) {
-    for (number, point) in (1..).zip(points) {
+    for (number, point) in (1..).zip(points.iter().filter(|point| !point.is_again)) {
         let _ = writeln!(out, "{number}. {}", escape(&point.text));
         for (title, line) in &point.lines {
             let _ = writeln!(out, "   - {title}: {}", escape(line));

@@ -3,6 +3,7 @@
 
 use super::table_words;
 use super::tables::since;
+use crate::document::Point;
 use crate::documents::{beside_findings, budget as budget_words, tables_behind_findings};
 use crate::{Block, Document, findings};
 use ggprof_analysis::findings::What;
@@ -32,14 +33,18 @@ pub(super) fn overview(
     let explained = explained(trace, phases, &places, &sums, &divided, peaks);
     let is_shown = |budget: &&Budget| budget_words::is_shown(budget, &explained.budgets);
     let budgets = explained.budgets.iter().filter(is_shown);
-    let worth = explained.worth_a_change().take(FINDINGS);
+    let worth = findings::points(trace, &explained, explained.worth_a_change(), FINDINGS);
+    let worth = worth.into_iter().filter(|(_, point)| !point.is_again);
     let is_healthy = explained.worth_a_change().next().is_none();
     let (small, limits) = beside_findings(trace, &explained);
+    let small = small.iter().filter(|point| !point.is_again);
     let small: Vec<Value> =
-        small.iter().map(|point| json!({ "text": point.text, "lines": point.lines })).collect();
+        small.map(|point| json!({ "text": point.text, "lines": point.lines })).collect();
     json!({
         "budgets": budgets.map(|one| budget(trace, phases, one, start_ns)).collect::<Vec<_>>(),
-        "findings": worth.map(|it| finding(trace, phases, &explained, it, start_ns)).collect::<Vec<_>>(),
+        "findings": worth
+            .map(|(found, point)| finding(trace, phases, &explained, found, &point, start_ns))
+            .collect::<Vec<_>>(),
         "healthy": is_healthy.then(|| findings::healthy(trace, &explained)),
         "placement": map(trace, phases),
         "small": small,
@@ -74,6 +79,7 @@ fn budget(trace: &Trace, phases: &Phases, budget: &Budget, start_ns: u64) -> Val
             "backend": budget_words::backend(row.spent).map(|backend| backend.0),
             "words": budget_words::words(trace, row.spent),
             "ns": row.ns,
+            "estimated": row.estimated_ns,
         })
     });
     json!({
@@ -97,9 +103,9 @@ fn finding(
     phases: &Phases,
     explained: &Explained,
     finding: &Finding,
+    point: &Point,
     start_ns: u64,
 ) -> Value {
-    let point = findings::point(trace, explained, finding);
     let budget = &explained.budgets[finding.budget];
     let example = match &finding.what {
         What::HostOps(it) => it.ops.first().map(|op| trace.events.get(op.example)),

@@ -54,11 +54,14 @@ pub enum Quantity {
     MachineTime = 14,
     ProgramTime = 15,
     StolenTime = 16,
+    /// In µs, since some moment, summed over processors: time in which the program's control group was not
+    /// let run, because it had used up its limit.
+    ThrottledTime = 17,
 }
 
 impl Quantity {
     /// By their numbers, from 1 on.
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::DeviceClock,
         Self::DeviceMemoryClock,
         Self::DevicePower,
@@ -75,6 +78,7 @@ impl Quantity {
         Self::MachineTime,
         Self::ProgramTime,
         Self::StolenTime,
+        Self::ThrottledTime,
     ];
 
     pub fn number(self) -> u8 {

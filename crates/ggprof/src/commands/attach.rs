@@ -4,7 +4,7 @@
 use super::run::{Plan, deliver_all, variables_of};
 use crate::cli::AttachArgs;
 use crate::exit::Outcome;
-use crate::launch::{self, Ahead, Control, Running, Samples, Sensors, Spools};
+use crate::launch::{self, Ahead, Control, Processes, Running, Samples, Sensors, Spools};
 use crate::{messages, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -43,7 +43,9 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
              nothing of a ggml that is linked into it."
         ));
     }
-    let sensors = (!arguments.how.no_sensors).then(|| Sensors::read_into(samples.clone()));
+    let processes = Processes::Running { pid: arguments.pid };
+    let read = || Sensors::read_into(samples.clone(), processes);
+    let sensors = (!arguments.how.no_sensors).then(read);
     let until = arguments.duration.map(|duration| Instant::now() + duration);
     alive.wait(until);
     stop(&spools);

@@ -83,7 +83,7 @@ fn once(
     let observer = launch::Observer::of(spools.path(), samples.clone(), orders(arguments, plan));
     let mut sensors = None;
     let ended = launch::run(&plan.command, &agent, &variables, || {
-        let read = || Sensors::read_into(samples.clone());
+        let read = || Sensors::read_into(samples.clone(), launch::Processes::Started);
         sensors = (!arguments.how.no_sensors).then(read);
     })?;
     drop((observer, ahead, sensors));

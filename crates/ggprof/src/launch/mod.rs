@@ -46,7 +46,7 @@ pub(crate) use recorded::RecordedProcess;
 use recorded::Standing;
 #[cfg(test)]
 pub(crate) use recorded::send;
-pub(crate) use sensors::{Energy, Samples, Sensors, readable as readable_sensors};
+pub(crate) use sensors::{Energy, Processes, Samples, Sensors, readable as readable_sensors};
 pub(crate) use siblings::Heir;
 pub(crate) use size_limit::for_agent as size_for_agent;
 pub(crate) use sockets::Launcher;

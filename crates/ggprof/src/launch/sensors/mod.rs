@@ -6,6 +6,7 @@
 //! a thread, and nothing else.
 
 mod cpufreq;
+mod limits;
 // Calls a vendor's library, which is loaded if there is one.
 #[allow(unsafe_code)]
 mod nvml;
@@ -14,6 +15,7 @@ mod rapl;
 mod samples;
 mod turns;
 
+pub(crate) use processors::Processes;
 pub(crate) use samples::Samples;
 
 use super::now_ns;
@@ -70,15 +72,15 @@ pub(crate) struct Sensors {
 }
 
 impl Sensors {
-    /// Begins to read what there is. The samples are another's as well.
-    pub(crate) fn read_into(samples: Arc<Mutex<Samples>>) -> Sensors {
+    /// Begins to read what there is of the machine and the program. The samples are another's as well.
+    pub(crate) fn read_into(samples: Arc<Mutex<Samples>>, program: Processes) -> Sensors {
         let (until, is_over) = channel();
         let (ending, ended) = channel();
         let into = samples.clone();
         std::thread::spawn(move || {
             let _ending: Sender<()> = ending;
             let root = Path::new("/");
-            read(Turns::new(all(root), Machine::below(root)), &into, &is_over);
+            read(Turns::new(all(root, program), Machine::below(root)), &into, &is_over);
         });
         Sensors { samples, until: Some(until), ended }
     }
@@ -96,11 +98,11 @@ impl Drop for Sensors {
 }
 
 /// All sources below this root, in the order of the report.
-fn all(root: &Path) -> Vec<Box<dyn Source>> {
+fn all(root: &Path, program: Processes) -> Vec<Box<dyn Source>> {
     let others: [Option<Box<dyn Source>>; 3] = [
         cpufreq::CpuFreq::below(root).map(|source| Box::new(source) as _),
         rapl::Rapl::below(root).map(|source| Box::new(source) as _),
-        processors::Processors::below(root).map(|source| Box::new(source) as _),
+        processors::Processors::below(root, program).map(|source| Box::new(source) as _),
     ];
     nvml::load().into_iter().chain(others.into_iter().flatten()).collect()
 }
@@ -130,7 +132,7 @@ pub(crate) fn readable(root: &Path) -> Readable {
         has_processor_clock: false,
         processor_energy: Energy::Absent,
     };
-    for sensor in all(root).iter().flat_map(|source| source.sensors()) {
+    for sensor in all(root, Processes::Started).iter().flat_map(|source| source.sensors()) {
         readable.add(sensor);
     }
     readable
