@@ -148,7 +148,7 @@ fn where_code_cannot_be_changed_the_next_tier_is_used() {
         let output = attach(&session, pid, &["--duration", "200ms", "-o", "p.ggprof"]);
         let said = said(&output);
         // The thread that cannot be stopped may be the first that is tried.
-        let is_unlucky = said.contains("does not let ggprof look into the program");
+        let is_unlucky = said.contains("of the program is being debugged by process");
         if output.status.success() {
             break said;
         }

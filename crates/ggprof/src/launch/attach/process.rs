@@ -1,7 +1,7 @@
 //! The program to attach to: whether that can be done, and if not, what to do instead.
 
 use super::maps::{self, Mapping};
-use super::threads;
+use super::{call, threads};
 use crate::launch::{Agent, examine};
 use anyhow::{Context, anyhow, bail};
 use ggprof_agents::Libc;
@@ -131,13 +131,18 @@ fn user_allows(pid: u32, status: &str) -> anyhow::Result<()> {
 }
 
 fn tracer_allows(pid: u32, status: &str) -> anyhow::Result<()> {
-    match field(status, "TracerPid") {
-        None | Some("0") => Ok(()),
+    match tracer(status) {
+        None => Ok(()),
         Some(tracer) => bail!(
             "process {pid} is being debugged by process {tracer}, and two cannot do that at once. End \
              the other one first."
         ),
     }
+}
+
+/// Who debugs a thread.
+pub(super) fn tracer(status: &str) -> Option<&str> {
+    field(status, "TracerPid").filter(|tracer| *tracer != "0")
 }
 
 /// With a second stack of return addresses, a thread could not go back by itself from a call that it
@@ -180,18 +185,21 @@ fn filters(status: &str) -> u32 {
 
 /// The program must find the agent's file, and we the recording, under the same paths.
 fn same_files(pid: u32) -> anyhow::Result<()> {
-    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    let root = |process: &str| std::fs::read_link(format!("/proc/{process}/root")).ok();
-    let other = pid.to_string();
-    if namespace(&other) != namespace("self") || root(&other) != root("self") {
-        bail!(
+    let place = |process: &str| {
+        let directory = Path::new("/proc").join(process);
+        let link = |name: &str| directory.join(name).read_link().ok();
+        Some((link("ns/mnt")?, link("root")?))
+    };
+    match place(&pid.to_string()) {
+        theirs if theirs == place("self") => Ok(()),
+        None => Err(call::forbidden()),
+        Some(_) => bail!(
             "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
              the command there and use the program's number there, as in `docker cp ggprof \
              CONTAINER:/tmp/` and `docker exec -it CONTAINER /tmp/ggprof attach 1`. The container \
              needs the right to trace processes (`--cap-add SYS_PTRACE`)."
-        );
+        ),
     }
-    Ok(())
 }
 
 /// A program for another processor runs inside an emulator, which is what the system knows.
