@@ -12,6 +12,9 @@
 #include "ggml-cpu.h"
 #include "ggml.h"
 
+// What is linked in may have backends for devices as well, whose loader need not be there.
+extern void vkDestroyInstance(void *, const void *) __attribute__((weak));
+
 enum { WIDTH = 64, ROWS = 8, LAYERS = 3 };
 
 static struct ggml_tensor * layer(struct ggml_context * context, struct ggml_tensor * weights,
@@ -95,5 +98,8 @@ int main(int argc, char ** argv) {
     ggml_backend_buffer_free(buffer);
     ggml_free(context);
     ggml_backend_free(backend);
+    if (vkDestroyInstance) {
+        vkDestroyInstance(NULL, NULL);
+    }
     return 0;
 }

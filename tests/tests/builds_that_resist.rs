@@ -157,6 +157,7 @@ fn check_hidden(mut program: Command, graphs: usize) {
     for what in SEEN {
         assert!(how(&recording, what).iter().all(|how| *how == CoveredHow::InlineHook as u8));
     }
+    assert!(how(&recording, Covered::Kernels).is_empty(), "the processor has none");
 }
 
 #[test]

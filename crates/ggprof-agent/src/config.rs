@@ -186,7 +186,9 @@ fn temporary_spool(environment: &Environment) -> PathBuf {
 
 /// The command's name without its arguments: prompts are never stored.
 pub(crate) fn command_name() -> Vec<u8> {
-    let program = std::fs::read_link("/proc/self/exe").ok();
+    // The first knows nothing any more once the process's first thread has ended.
+    let known = ["/proc/self/exe", "/proc/thread-self/exe"];
+    let program = known.iter().find_map(|path| std::fs::read_link(path).ok());
     let name = program.as_deref().and_then(|path| path.file_name());
     name.map(|name| name.as_bytes().to_vec()).unwrap_or_default()
 }

@@ -148,7 +148,7 @@ fn where_code_cannot_be_changed_the_next_tier_is_used() {
         let output = attach(&session, pid, &["--duration", "200ms", "-o", "p.ggprof"]);
         let said = said(&output);
         // The thread that cannot be stopped may be the first that is tried.
-        let is_unlucky = said.contains("does not let ggprof look into the program");
+        let is_unlucky = said.contains("of the program is being debugged by process");
         if output.status.success() {
             break said;
         }
@@ -545,8 +545,8 @@ fn a_recorded_program_is_left_alone() {
     bench.args(["-t", "1", "-p", "16", "-n", "16", "-r", "100000", "-m"]).arg(model);
     let (_directory, session) = Session::in_new_place();
     let running = Running::start(&mut session.recorded(&["-o", "p.ggprof"], &bench));
-    let pids = session.wait_for(1);
-    let output = attach(&session, pids[0], &["--duration", "1s"]);
+    let pid = session.wait_for_one(&running);
+    let output = attach(&session, pid, &["--duration", "1s"]);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("is being recorded already"), "{}", said(&output));
     running.end();

@@ -3,10 +3,10 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use ggprof_e2e::built;
 use ggprof_e2e::controlled::Session;
+use ggprof_e2e::{built, published_ggml};
 
-use crate::{attach, said};
+use crate::{attach, ready, said};
 
 fn refused(session: &Session, pid: u32, why: &str) {
     let output = attach(session, pid, &["--duration", "1s"]);
@@ -63,6 +63,21 @@ fn programs_that_nothing_can_be_loaded_into() {
         refused(&session, program.id(), why);
         drop(program.stdin.take());
         assert_eq!(program.wait().expect("it ends").code(), Some(5));
+    }
+}
+
+/// They end as they would have.
+#[test]
+fn programs_that_would_not_survive_it_or_cannot_be_seen() {
+    let Some(shared) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    for (source, why) in [
+        ("limits_its_calls.c", "limits what it may ask of the system (seccomp)"),
+        ("ends_its_first_thread.c", "the first thread of process"),
+    ] {
+        let (_directory, session) = Session::in_new_place();
+        let program = ready(Command::new(built::host_program(source)).arg(&shared));
+        refused(&session, program.id(), why);
+        assert_eq!(program.told_to_end().status.code(), Some(0), "{source}");
     }
 }
 

@@ -7,6 +7,8 @@ mod no_room;
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use ggprof_e2e::built;
 use ggprof_e2e::published_ggml::{self, BEFORE_ANNOUNCED_OPS, NEWEST, VERSIONS};
@@ -256,6 +258,35 @@ fn the_command_line_is_not_stored() {
         assert!(!bytes.windows(word.len()).any(|window| window == word));
     }
     assert_eq!(workload.recording().header.command, "ggprof-workload");
+}
+
+/// The system shows less of such a process.
+#[test]
+fn a_program_goes_on_without_its_first_thread() {
+    let Some(mut program) = host("ends_its_first_thread.c") else { return };
+    program.command.stdin(Stdio::null());
+    program.run_well();
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 4);
+    assert_eq!(recording.header.command, "ends_its_first_thread_c.program");
+}
+
+#[test]
+fn times_are_those_of_the_system_and_not_what_the_program_is_shown() {
+    let Some(mut program) = host("several_schedulers.c") else { return };
+    let list = [built::host_library("shows_other_times.c"), built::agent()];
+    program.command.arg("p.json");
+    program.command.env("LD_PRELOAD", list.map(|path| path.display().to_string()).join(":"));
+    let since =
+        |start: SystemTime| start.duration_since(UNIX_EPOCH).expect("after 1970").as_nanos();
+    let before = since(SystemTime::now());
+    program.run_well();
+    let meanwhile = before..=since(SystemTime::now());
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 9);
+    let mut samples = recording.clock_samples.iter();
+    assert!(samples.all(|sample| meanwhile.contains(&u128::from(sample.realtime_ns))));
+    assert!(meanwhile.contains(&u128::from(recording.header.start_realtime_ns)));
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl BackendFacts {
             device_api: on_device.and_then(device_api::hooked_in),
             copies: own.cpy_tensor_async != 0,
             hooked,
-            why_no_kernels: object.as_ref().and_then(why_unseen),
+            why_no_kernels: on_device.filter(|_| !is_host_accelerator).and_then(why_unseen),
             blas: blas.unwrap_or_default(),
             name: ask(api.ggml_backend_name, backend),
             device_name: ask(api.ggml_backend_dev_name, device),

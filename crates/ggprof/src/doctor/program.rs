@@ -29,6 +29,8 @@ const SIGNS_OF_ERRORS: [&str; 11] = [
 ];
 /// What the agent says if it cannot record.
 const AGENT_REFUSES: &str = "ggprof: nothing is recorded: ";
+/// And if it cannot record the ggml of one library: the library and the reason follow.
+const AGENT_LEAVES_OUT: &str = "ggprof: nothing is recorded of ";
 
 pub(crate) fn examine(command: &[OsString], seconds: u64) -> anyhow::Result<(Document, Outcome)> {
     let agent = launch::find_agent_for(&command[0])?;
@@ -142,9 +144,11 @@ fn processes(document: &mut Document, processes: &[Process]) {
 fn nothing(document: &mut Document, look: &Look, said: &Path) {
     let said = std::fs::read(said).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
-    let warnings = match said.lines().find_map(|line| line.strip_prefix(AGENT_REFUSES)) {
-        Some(reason) => Some(format!("The agent could not record: {reason}.")),
-        None => nothing_seen(look),
+    let said_behind = |words| said.lines().find_map(|line| line.strip_prefix(words));
+    let warnings = match (said_behind(AGENT_REFUSES), said_behind(AGENT_LEAVES_OUT)) {
+        (Some(reason), _) => Some(format!("The agent could not record: {reason}.")),
+        (None, Some(which)) => Some(format!("Nothing can be recorded of {which}.")),
+        (None, None) => nothing_seen(look),
     };
     let failed = look.ended.is_some_and(|ended| ended.code() != 0);
     let errors = if failed { first_errors(&said) } else { Vec::new() };

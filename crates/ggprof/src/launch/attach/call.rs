@@ -10,7 +10,7 @@ use super::processor::others::Others;
 use super::processor::way_back::{self, CODE};
 use super::processor::{self, RED_ZONE, Registers};
 use super::tracee::{self, Stop, Tracee};
-use super::{spare_code, symbol, threads};
+use super::{process, spare_code, symbol, threads};
 use anyhow::{Context, anyhow, bail};
 use std::fs::File;
 use std::io;
@@ -85,7 +85,7 @@ impl Caller {
         let stopped = Instant::now();
         let tracee = match Tracee::stop(thread, TIME_TO_STOP) {
             Ok(tracee) => tracee,
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(forbidden()),
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(refused(thread)),
             Err(_) => return Ok(None),
         };
         let before = tracee.registers()?;
@@ -218,7 +218,23 @@ pub(super) fn open_memory(pid: u32) -> anyhow::Result<File> {
     })
 }
 
-fn forbidden() -> anyhow::Error {
+/// Why a thread cannot be stopped. Whoever debugged it, another ggprof perhaps, may have gone since.
+fn refused(thread: i32) -> anyhow::Error {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
+    match process::tracer(&status) {
+        Some(tracer) => anyhow!(
+            "thread {thread} of the program is being debugged by process {tracer}, and two cannot do that \
+             at once. End the other one first, or try again"
+        ),
+        None if Tracee::stop(thread, TIME_TO_STOP).is_ok() => anyhow!(
+            "thread {thread} of the program was being debugged by another process at that moment. Try \
+             again"
+        ),
+        None => forbidden(),
+    }
+}
+
+pub(super) fn forbidden() -> anyhow::Error {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     match scope.trim() {
         "1" => anyhow!(
@@ -235,7 +251,7 @@ fn forbidden() -> anyhow::Error {
         ),
         _ => anyhow!(
             "the system does not let ggprof look into the program: it has rights that you do not have, \
-             or a container forbids it (`--cap-add SYS_PTRACE` allows it)"
+             hides its memory (PR_SET_DUMPABLE), or a container forbids it (`--cap-add SYS_PTRACE` allows it)"
         ),
     }
 }

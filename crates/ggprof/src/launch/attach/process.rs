@@ -1,6 +1,7 @@
 //! The program to attach to: whether that can be done, and if not, what to do instead.
 
 use super::maps::{self, Mapping};
+use super::{call, threads};
 use crate::launch::{Agent, examine};
 use anyhow::{Context, anyhow, bail};
 use ggprof_agents::Libc;
@@ -51,6 +52,7 @@ impl Process {
         user_allows(pid, status)?;
         tracer_allows(pid, status)?;
         stacks_allow(pid, status)?;
+        filters_allow(pid)?;
         same_files(pid)?;
         let libc = program_allows(directory, agent)?;
         let maps = maps::of(pid)
@@ -84,16 +86,32 @@ fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
 }
 
 fn is_over(status: &str) -> bool {
+    has_first_thread_ended(status) && !has_several_threads(status)
+}
+
+fn has_first_thread_ended(status: &str) -> bool {
     field(status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
+}
+
+fn has_several_threads(status: &str) -> bool {
+    number(status, "Threads").is_some_and(|threads| threads > 1)
 }
 
 fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
+fn number(status: &str, name: &str) -> Option<u32> {
+    field(status, name)?.parse().ok()
+}
+
 fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match field(status, "State").unwrap_or_default().chars().next() {
         _ if is_over(status) => bail!("process {pid} has ended"),
+        _ if has_first_thread_ended(status) => bail!(
+            "the first thread of process {pid} has ended, and the system shows nothing of the others' \
+             memory any more. Start it with `ggprof run`."
+        ),
         Some('T') => bail!("process {pid} is stopped. Continue it first: kill -CONT {pid}"),
         _ => Ok(()),
     }
@@ -113,13 +131,18 @@ fn user_allows(pid: u32, status: &str) -> anyhow::Result<()> {
 }
 
 fn tracer_allows(pid: u32, status: &str) -> anyhow::Result<()> {
-    match field(status, "TracerPid") {
-        None | Some("0") => Ok(()),
+    match tracer(status) {
+        None => Ok(()),
         Some(tracer) => bail!(
             "process {pid} is being debugged by process {tracer}, and two cannot do that at once. End \
              the other one first."
         ),
     }
+}
+
+/// Who debugs a thread.
+pub(super) fn tracer(status: &str) -> Option<&str> {
+    field(status, "TracerPid").filter(|tracer| *tracer != "0")
 }
 
 /// With a second stack of return addresses, a thread could not go back by itself from a call that it
@@ -134,20 +157,49 @@ fn stacks_allow(pid: u32, status: &str) -> anyhow::Result<()> {
     }
 }
 
+/// The agent asks the system for more than the program does, and a filter of the program's own may end it
+/// for that. Filters that hold for us as well, as those of a container, were made for programs of all kinds.
+fn filters_allow(pid: u32) -> anyhow::Result<()> {
+    let status = |directory: String| std::fs::read_to_string(directory + "/status").ok();
+    let own = status("/proc/self".to_owned()).map_or(0, |status| filters(&status));
+    let of_thread = |thread: i32| status(format!("/proc/{pid}/task/{thread}"));
+    let more = |status: String| filters(&status) > own;
+    match threads::of(pid)?.into_iter().filter_map(of_thread).any(more) {
+        true => bail!(
+            "process {pid} limits what it may ask of the system (seccomp), and could be ended for what \
+             ggprof's agent asks. Start it without that limit."
+        ),
+        false => Ok(()),
+    }
+}
+
+/// How many filters decide about a thread's calls of the system. Kernels before 5.9 say only that there are
+/// some; the oldest kind allows next to nothing.
+fn filters(status: &str) -> u32 {
+    match number(status, "Seccomp") {
+        None | Some(0) => 0,
+        Some(1) => u32::MAX,
+        Some(_) => number(status, "Seccomp_filters").unwrap_or(1),
+    }
+}
+
 /// The program must find the agent's file, and we the recording, under the same paths.
 fn same_files(pid: u32) -> anyhow::Result<()> {
-    let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    let root = |process: &str| std::fs::read_link(format!("/proc/{process}/root")).ok();
-    let other = pid.to_string();
-    if namespace(&other) != namespace("self") || root(&other) != root("self") {
-        bail!(
+    let place = |process: &str| {
+        let directory = Path::new("/proc").join(process);
+        let link = |name: &str| directory.join(name).read_link().ok();
+        Some((link("ns/mnt")?, link("root")?))
+    };
+    match place(&pid.to_string()) {
+        theirs if theirs == place("self") => Ok(()),
+        None => Err(call::forbidden()),
+        Some(_) => bail!(
             "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
              the command there and use the program's number there, as in `docker cp ggprof \
              CONTAINER:/tmp/` and `docker exec -it CONTAINER /tmp/ggprof attach 1`. The container \
              needs the right to trace processes (`--cap-add SYS_PTRACE`)."
-        );
+        ),
     }
-    Ok(())
 }
 
 /// A program for another processor runs inside an emulator, which is what the system knows.
@@ -229,6 +281,8 @@ mod tests {
         assert!(state_allows(1, &status("S (sleeping)", "0")).is_ok());
         assert!(state_allows(1, &status("T (stopped)", "0")).is_err());
         assert!(state_allows(1, &status("Z (zombie)", "0")).is_err());
+        assert!(is_over("State:\tZ (zombie)\nThreads:\t1\n"));
+        assert!(!is_over("State:\tZ (zombie)\nThreads:\t2\n"));
         let error = |pid| or_ended(pid, anyhow!("it is locked")).to_string();
         assert_eq!(error(std::process::id()), "it is locked");
         assert_eq!(error(u32::MAX), "process 4294967295 ended before ggprof was attached to it");
@@ -239,6 +293,16 @@ mod tests {
             stacks_allow(1, "x86_Thread_features:\t\nx86_Thread_features_locked:\tshstk\n").is_ok()
         );
         assert!(stacks_allow(1, "x86_Thread_features:\tshstk\n").is_err());
+        assert!(filters_allow(std::process::id()).is_ok());
+        for (seccomp, count) in [
+            ("", 0),
+            ("Seccomp:\t0\nSeccomp_filters:\t0\n", 0),
+            ("Seccomp:\t1\n", u32::MAX),
+            ("Seccomp:\t2\n", 1),
+            ("Seccomp:\t2\nSeccomp_filters:\t3\n", 3),
+        ] {
+            assert_eq!(filters(seccomp), count, "{seccomp}");
+        }
         assert!(same_files(std::process::id()).is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/llama-server")).is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/qemu-aarch64-static")).is_err());
