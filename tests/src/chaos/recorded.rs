@@ -55,8 +55,8 @@ impl Recorded {
 
     fn add_file(&mut self, file: &Path) {
         let bytes = std::fs::read(file).unwrap_or_default();
-        // Killed when it had made the file and nothing else.
-        if bytes.is_empty() {
+        // Killed when it had made the file, or room in it, and nothing else.
+        if bytes.iter().all(|&byte| byte == 0) {
             return;
         }
         self.files += 1;

@@ -7,7 +7,7 @@ use super::zstd_frames::ZstdFrames;
 use super::{ggml_json, spool};
 use crate::Trace;
 use ggprof_spool::bytes::{Bytes, InOrder};
-use std::io::{self, BufReader, Chain, Cursor, Read, Write};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read, Write};
 
 /// Why an input gave no recording at all.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +89,29 @@ fn first_bytes<R: Read>(mut input: R) -> io::Result<(Vec<u8>, Whole<R>)> {
 }
 
 fn read_plain(start: Vec<u8>, whole: impl Read) -> Result<Trace, ReadError> {
-    if start == spool::MAGIC { spool::read(whole) } else { ggml_json::read(whole) }
+    if start == spool::MAGIC {
+        spool::read(whole)
+    } else if start == [0; 8] {
+        Err(zeros(whole)?)
+    } else {
+        ggml_json::read(whole)
+    }
+}
+
+/// A recording whose program was killed when it had made the room for it consists of zeros.
+fn zeros(whole: impl Read) -> io::Result<ReadError> {
+    let mut bytes = BufReader::with_capacity(64 * 1024, whole);
+    loop {
+        let some = bytes.fill_buf()?;
+        if some.is_empty() {
+            return Ok(ReadError::Empty);
+        }
+        if some.iter().any(|&byte| byte != 0) {
+            return Ok(ReadError::NotAProfile("it begins with zeros".to_owned()));
+        }
+        let count = some.len();
+        bytes.consume(count);
+    }
 }
 
 fn unpack(decoder: impl Read) -> Result<Trace, ReadError> {

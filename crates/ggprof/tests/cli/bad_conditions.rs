@@ -128,6 +128,8 @@ fn an_interrupted_view_leaves_nothing() {
 fn input_that_gives_nothing() {
     let place = Place::new();
     place.file("empty.json", "");
+    place.file("zeros.ggprof", [0; 70_000]);
+    place.file("begins.ggprof", [&[0; 70_000], &b"GGPROFSP"[..]].concat());
     place.file("page.html", "<!DOCTYPE html>");
     place.file("text.json", "\x1b[31mhello");
     place.file("numbers.json", "[1, 2, 3]");
@@ -139,6 +141,8 @@ fn input_that_gives_nothing() {
     let mut sentences = String::new();
     for name in [
         "empty.json",
+        "zeros.ggprof",
+        "begins.ggprof",
         "page.html",
         "text.json",
         "numbers.json",
@@ -172,6 +176,8 @@ fn input_that_gives_nothing() {
     );
     expect![[r#"
         ggprof: empty.json is empty, so there is nothing to report. The recorded program may have ended before it computed anything; record it again.
+        ggprof: zeros.ggprof is empty, so there is nothing to report. The recorded program may have ended before it computed anything; record it again.
+        ggprof: begins.ggprof is no recording: it begins with zeros. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
         ggprof: page.html is no recording: at byte 0 stands `<!DOCTYPE html>`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
         ggprof: text.json is no recording: at byte 0 stands `\u{1b}[31mhello`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
         ggprof: numbers.json is no recording: at byte 0 stands `[1, 2, 3]`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
