@@ -62,7 +62,7 @@ impl Gaps {
     }
 }
 
-/// The time from the first start to the last end of all events, without gaps.
+/// The time from the first start to the last end of all that was recorded, without gaps.
 pub fn recorded_ns(trace: &Trace) -> u64 {
     let (start_ns, end_ns) = trace.span_ns().unwrap_or_default();
     end_ns - start_ns - within(&gaps(trace), start_ns, end_ns)

@@ -54,7 +54,9 @@ impl Trace {
     /// All times of which nothing is known, beside other processes that were recorded then.
     pub(crate) fn unknown_times(&self) -> Vec<Gap> {
         let mut gaps = self.numbered_gaps();
-        let first_ns = self.graph_runs.iter().map(|run| run.start_ns).min();
+        let first_run = self.graph_runs.iter().map(|run| run.start_ns);
+        // The call that it is part of began before it.
+        let first_ns = first_run.chain(self.span_ns().map(|(start_ns, _)| start_ns)).min();
         let runs = self.runs_before();
         if let Some(end_ns) = first_ns.filter(|_| runs > 0) {
             gaps.insert(0, Gap { start_ns: 0, end_ns, runs });
@@ -138,6 +140,15 @@ mod tests {
         trace.provenance = Some(Provenance { extent: Extent::Stopped, ..Provenance::default() });
         let after = Gap { start_ns: 99, end_ns: u64::MAX, runs: 0 };
         assert_eq!(trace.unknown_times(), [before, between, after]);
+    }
+
+    #[test]
+    fn a_recording_lasts_as_long_as_the_calls_that_its_ops_are_part_of() {
+        let ops =
+            "backend 0 CPU cpu\nbatch 2..30 0:0+1!1\nrun 5..20 batch=0\nop CPU ADD 9..10 x run=0";
+        assert_eq!(text_fixture::parse(ops).span_ns(), Some((2, 30)));
+        let ops = ops.replace(" batch=0", "");
+        assert_eq!(text_fixture::parse(&ops).span_ns(), Some((5, 20)));
     }
 
     #[test]

@@ -59,7 +59,8 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
         document.note("requests_from", UNKNOWN);
         return;
     }
-    let rows = phases.requests.iter().map(|it| row(trace, it)).collect();
+    let since_start = since_start(trace);
+    let rows = phases.requests.iter().map(|it| row(trace, &since_start, it)).collect();
     document.table(Table { key: "requests", columns: REQUESTS.to_vec(), rows });
     document.note("requests_from", QUEUE);
     if phases.requests.iter().any(|request| !request.is_inside) {
@@ -72,11 +73,12 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 }
 
 fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
+    let since_start = since_start(trace);
     let row = |(request, wait): &(u32, Wait)| {
         vec![
             Cell::Number((*request).into()),
             clock(trace, wait.start_ns),
-            since_start(trace, wait.start_ns),
+            since_start(wait.start_ns),
             Cell::Nanos(wait.start_ns as f64),
             Cell::Nanos(wait.duration_ns() as f64),
             Cell::Nanos(wait.cause_ns as f64),
@@ -95,7 +97,7 @@ fn stalls(document: &mut Document, trace: &Trace, phases: &Phases) {
     }
 }
 
-fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
+fn row(trace: &Trace, since_start: &dyn Fn(u64) -> Cell, request: &Request) -> Vec<Cell> {
     let RequestWaits { percentiles, longest } = request_waits(request);
     let nanos = |ns: u64| Cell::Nanos(ns as f64);
     // Of one that began before, only the rest is known.
@@ -107,7 +109,7 @@ fn row(trace: &Trace, request: &Request) -> Vec<Cell> {
     vec![
         Cell::Number(request.number.into()),
         clock(trace, request.start_ns),
-        since_start(trace, request.start_ns),
+        since_start(request.start_ns),
         nanos(request.start_ns),
         of_whole(request.prompt_tokens),
         of_whole(request.reused_tokens),
@@ -147,10 +149,10 @@ fn has_clock(trace: &Trace) -> bool {
     trace.span_ns().is_some_and(|(start_ns, _)| trace.unix_ns(start_ns).is_some())
 }
 
-/// How long after the first event, where the clock is not known.
-pub(super) fn since_start(trace: &Trace, ns: u64) -> Cell {
+/// How long after the start of the recording, where the clock is not known.
+pub(super) fn since_start(trace: &Trace) -> impl Fn(u64) -> Cell + use<> {
     let start_ns = trace.span_ns().filter(|_| !has_clock(trace)).map(|(start_ns, _)| start_ns);
-    Cell::or_nothing(start_ns, |start_ns| Cell::Nanos(ns.saturating_sub(start_ns) as f64))
+    move |ns| Cell::or_nothing(start_ns, |start_ns| Cell::Nanos(ns.saturating_sub(start_ns) as f64))
 }
 
 fn other_request(cause: Cause) -> Option<u32> {

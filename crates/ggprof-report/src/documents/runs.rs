@@ -36,6 +36,7 @@ const SECONDS: [Column; 12] = [
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let (phases, done) = (phases(trace), done(trace));
     document.heading("runs", "Graph runs");
+    let since_start = since_start(trace);
     let mut latest_ns = None;
     let mut rows = Vec::new();
     for (at, run) in trace.graph_runs.iter().enumerate() {
@@ -48,7 +49,7 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
         rows.push(vec![
             Cell::Number(number as i64),
             clock(trace, run.start_ns),
-            since_start(trace, run.start_ns),
+            since_start(run.start_ns),
             nanos(run.start_ns),
             Cell::or_nothing(phase, |phase| Cell::Text(phase.label())),
             Cell::or_nothing(phases.tokens_of_run[at], |tokens| Cell::Count(tokens.into())),
@@ -64,11 +65,11 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
 
 pub(super) fn by_second(document: &mut Document, trace: &Trace) {
     document.heading("seconds", "Seconds");
-    let are_several = !trace.processes.is_empty();
+    let (are_several, since_start) = (!trace.processes.is_empty(), since_start(trace));
     let row = |second: &Second| {
         vec![
             clock(trace, second.start_ns),
-            since_start(trace, second.start_ns),
+            since_start(second.start_ns),
             Cell::Nanos(second.start_ns as f64),
             Cell::Count(second.runs.into()),
             Cell::Count(second.prompt_tokens.into()),

@@ -58,10 +58,10 @@ fn the_page_holds_what_devices_did() {
     );
     let (tables, bytes) = unpacked(&page(&trace, "x"));
     assert_eq!(tables["kernels"], serde_json::json!(["quantize", "mul_mat"]));
-    // A graph run begins before its first op, and that is where the page has it.
-    assert_eq!(tables["runs"]["start"], serde_json::json!([-5]));
+    // A graph run begins before its first op, and the page with it.
+    assert_eq!(tables["runs"]["start"], serde_json::json!([0]));
     assert_eq!(tables["runs"]["tokens"], serde_json::json!([3]));
-    assert_eq!(tables["runs"]["done"], serde_json::json!([30]));
+    assert_eq!(tables["runs"]["done"], serde_json::json!([35]));
     let column = |name: &str| first_bytes(&tables, &bytes, name);
     assert_eq!(column("work_stream"), [2, 2]);
     assert_eq!(column("work_duration"), [4, 14]);

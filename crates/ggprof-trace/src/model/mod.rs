@@ -278,8 +278,16 @@ impl Trace {
         number.unwrap_or(u64::from(run.0) + 1)
     }
 
-    /// First start and last end over all events; `None` without events.
+    /// First start and last end over all events, and the graph runs and calls of libllama that they are
+    /// part of; `None` without events.
     pub fn span_ns(&self) -> Option<(u64, u64)> {
-        self.events.span_ns()
+        let calls =
+            self.graph_runs.iter().filter_map(|run| self.batches.get(run.batch?.0 as usize));
+        let calls = calls.map(|call| (call.start_ns, call.end_ns.unwrap_or(0)));
+        let runs = self.graph_runs.iter().map(|run| (run.start_ns, run.end_ns));
+        Some(
+            runs.chain(calls)
+                .fold(self.events.span_ns()?, |all, it| (all.0.min(it.0), all.1.max(it.1))),
+        )
     }
 }

@@ -111,6 +111,7 @@ mod tests {
         for (number, quantity) in (1..).zip(Quantity::ALL) {
             assert_eq!((quantity.number(), Quantity::of(number)), (number, Some(quantity)));
         }
-        assert_eq!([Quantity::of(0), Quantity::of(17)], [None; 2]);
+        let after = Quantity::ALL.len() as u8 + 1;
+        assert_eq!([Quantity::of(0), Quantity::of(after)], [None; 2]);
     }
 }

@@ -385,6 +385,10 @@ fn several_recordings_are_one_trace() {
         }
     }
     assert_eq!(one["time"]["wall_ns"], all["time"]["wall_ns"]);
+    // The first call began long before its first op.
+    let phases = one["phases"].as_array().unwrap();
+    let of_phases: u64 = phases.iter().map(|phase| phase["wall_ns"].as_u64().unwrap()).sum();
+    assert!(of_phases <= one["time"]["wall_ns"].as_u64().unwrap(), "{phases:?}");
     let shared = all["shared_devices"].as_array().unwrap();
     assert_eq!(shared.len(), 4);
     assert!(shared.iter().all(|row| row["used_ns"] == row["together_ns"]), "{shared:?}");
