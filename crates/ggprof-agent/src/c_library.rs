@@ -3,6 +3,13 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+/// What is there only where symbols have versions, so in glibc: a program that looks whether there is
+/// `dlvsym` must find none in musl.
+macro_rules! where_symbols_have_versions {
+    ($($item:item)*) => { $(#[cfg(target_env = "gnu")] $item)* };
+}
+pub(crate) use where_symbols_have_versions;
+
 /// An address inside the C library: that of a function which no program replaces with its own.
 pub(crate) fn address_inside() -> usize {
     #[cfg(target_env = "gnu")]

@@ -1,5 +1,6 @@
-//! Checks that files and folders named in the documents exist. A name may start at the project's
-//! directory or further down: the end of the path is enough.
+//! Checks that files and folders named in the documents exist, and that a reader can tell which are meant.
+//! A name may start at the project's directory, beside the document, beside what was named before it, or
+//! anywhere else if no other path ends like it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +12,8 @@ use super::source::{Source, line_of};
 const NOT_CHECKED: &[&str] = &["CHANGELOG.md", "golden/"];
 /// What no clone has.
 const NOT_OURS: &[&str] = &["target", "node_modules", ".git"];
+/// They have a folder for each processor or device API, with files of the same names.
+const FOLDERS_OF_TWINS: &[&str] = &["arch", "attach", "devices"];
 const ENDINGS: &[&str] =
     &["/", ".rs", ".md", ".toml", ".mjs", ".sh", ".py", ".c", ".h", ".js", ".html"];
 
@@ -44,16 +47,53 @@ fn collect(root: &Path, folder: &str, paths: &mut BTreeSet<String>) -> anyhow::R
 }
 
 fn unknown(document: &Source, paths: &BTreeSet<String>) -> Vec<String> {
-    let is_there = |name: &str| {
-        let end = format!("/{name}");
-        paths.iter().any(|path| path == name || path.ends_with(&end))
-    };
-    let named = named(&document.text).into_iter().filter(|(_, name)| !is_there(name));
-    let complain = |(at, name): (usize, &str)| {
-        let line = line_of(&document.text, at);
-        format!("{}:{line}: there is no {name} in the project", document.path)
-    };
-    named.map(complain).collect()
+    let mut complaints = Vec::new();
+    let mut before: Option<&str> = None;
+    for (at, name) in named(&document.text) {
+        match place(name, &document.path, before, paths) {
+            Ok(path) => before = Some(path),
+            Err(why) => {
+                let line = line_of(&document.text, at);
+                complaints.push(format!("{}:{line}: {why}", document.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// The one path that a document means by a name, given the path that it named before.
+fn place<'p>(
+    name: &str,
+    document: &str,
+    before: Option<&str>,
+    paths: &'p BTreeSet<String>,
+) -> Result<&'p str, String> {
+    let folder_of = |path: &str| path.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    let near = [Some(folder_of(document)), before.map(str::to_owned), before.map(folder_of)];
+    let nearby = near.into_iter().flatten().map(|folder| format!("{folder}/{name}"));
+    let known = |path: String| paths.get(path.trim_start_matches('/')).map(String::as_str);
+    if let Some(path) = std::iter::once(name.to_owned()).chain(nearby).find_map(known) {
+        return Ok(path);
+    }
+    let end = format!("/{name}");
+    let mut ends: Vec<&str> =
+        paths.iter().map(String::as_str).filter(|path| path.ends_with(&end)).collect();
+    ends.dedup_by(|one, other| are_twins(one, other));
+    match ends[..] {
+        [path] => Ok(path),
+        [] => Err(format!("there is no {name} in the project")),
+        [one, other, ..] => Err(format!("{name} may be {one} or {other}: name more of the path")),
+    }
+}
+
+/// Whether two paths differ in nothing but the processor or device API that they are for.
+fn are_twins(one: &str, other: &str) -> bool {
+    let (one, other): (Vec<&str>, Vec<&str>) =
+        (one.split('/').collect(), other.split('/').collect());
+    let different: Vec<usize> =
+        (0..one.len().min(other.len())).filter(|&place| one[place] != other[place]).collect();
+    let is_of_twins = |place: usize| place > 0 && FOLDERS_OF_TWINS.contains(&one[place - 1]);
+    one.len() == other.len() && matches!(different[..], [place] if is_of_twins(place))
 }
 
 /// What stands between two backticks and is the path of a file or folder of ours.
@@ -92,5 +132,29 @@ mod tests {
         let text = "`src/b.rs`, `a/src/`, `c.md` and `target/d/`, `1.0`, `e f.rs`,\nbut `g.rs`";
         let document = Source { path: "x.md".to_owned(), text: text.to_owned() };
         assert_eq!(unknown(&document, &paths), ["x.md:2: there is no g.rs in the project"]);
+    }
+
+    #[test]
+    fn a_name_that_fits_several_files_is_told() {
+        let paths: BTreeSet<String> = [
+            "crates/a/src/copies.rs",
+            "crates/a/src/experts.rs",
+            "crates/b/src/copies.rs",
+            "crates/b/src/experts.rs",
+            "crates/c/arch/arm/code.rs",
+            "crates/c/arch/x86/code.rs",
+        ]
+        .map(str::to_owned)
+        .into();
+        let of = |text: &str| {
+            let document = Source { path: "x.md".to_owned(), text: text.to_owned() };
+            unknown(&document, &paths)
+        };
+        let found = of("`copies.rs`");
+        let told = "x.md:1: copies.rs may be crates/a/src/copies.rs or crates/b/src/copies.rs: name more of \
+                    the path";
+        assert_eq!(found, [told]);
+        assert_eq!(of("`a/src/copies.rs`, `experts.rs` beside it"), [""; 0]);
+        assert_eq!(of("`code.rs` of each processor"), [""; 0]);
     }
 }

@@ -1,5 +1,5 @@
-//! Words that may appear only in some files: they show which code depends on one processor or on one
-//! device API.
+//! Words that may appear only in some files: they show which code depends on one processor, one C
+//! library or one device API.
 
 use std::path::Path;
 
@@ -66,6 +66,14 @@ const RULES: &[Rule] = &[
         ],
         bytes: false,
         belong_into: &["devices/"],
+    },
+    Rule {
+        below: source::AGENT,
+        words: &["target_env"],
+        beginnings: &[],
+        bytes: false,
+        // The last one says which rooms there are.
+        belong_into: &["c_library.rs", "lib.rs"],
     },
     Rule {
         below: ATTACH,
@@ -215,6 +223,12 @@ mod tests {
         assert_eq!((attach("call.rs"), attach("x86_64/way_back.rs")), (3, 0));
         let choice = "#[cfg(target_arch = \"x86_64\")]\nconst WORDS: usize = 6;";
         assert_eq!((of("ffi/tensor.rs", choice).len(), of("arch/mod.rs", choice).len()), (1, 0));
+    }
+
+    #[test]
+    fn a_choice_of_the_c_library_elsewhere_is_told() {
+        let text = "#[cfg(target_env = \"musl\")]\nconst VERSIONS: bool = false;";
+        assert_eq!((of("hooks/opened.rs", text).len(), of("c_library.rs", text).len()), (1, 0));
     }
 
     #[test]

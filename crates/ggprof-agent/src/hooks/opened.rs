@@ -14,6 +14,7 @@ use super::linked_in::{self, SIGNS};
 use super::sockets;
 use super::turn::{Turn, Turns};
 use crate::arch;
+use crate::c_library::where_symbols_have_versions;
 use crate::fault::fault_point;
 use crate::observe::device_api;
 use crate::observe::fail_open::guard;
@@ -27,8 +28,6 @@ use crate::recorder::current;
 use crate::{lock, quiet_log};
 
 const SYMBOL: u32 = 0;
-#[cfg(target_env = "gnu")]
-const VERSIONED_SYMBOL: u32 = 1;
 const OPEN: u32 = 2;
 const NAMES: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
 
@@ -54,9 +53,11 @@ arch::stand_in! {
     fn dlsym, asks before_symbol(first, second, stack, SYMBOL)
 }
 
-// musl has no versions, and a program that looks whether there is this function must find none.
-#[cfg(target_env = "gnu")]
-question!(dlvsym, VERSIONED_SYMBOL);
+where_symbols_have_versions! {
+    const VERSIONED_SYMBOL: u32 = 1;
+
+    question!(dlvsym, VERSIONED_SYMBOL);
+}
 question!(dlopen, OPEN);
 
 /// The loader's functions by name, with what stands in for them.
