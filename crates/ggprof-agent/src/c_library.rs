@@ -1,7 +1,7 @@
 //! What differs between the C libraries that programs are linked to: glibc and musl. Everything else
 //! uses what both have.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 
 /// What is there only where symbols have versions, so in glibc: a program that looks whether there is
 /// `dlvsym` must find none in musl.
@@ -54,7 +54,7 @@ pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: e
             before: extern "C" fn(),
             parent: extern "C" fn(),
             child: extern "C" fn(),
-            library: *const c_void,
+            library: *const std::ffi::c_void,
         ) -> c_int;
     }
     // SAFETY: no library, because none is ever to be closed.
