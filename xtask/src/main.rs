@@ -59,8 +59,9 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "lint",
-        takes: "",
-        help: "check formatting, clippy's opinion, who imports whom, and more",
+        takes: "[--fetch]",
+        help: "check formatting, clippy's opinion, who imports whom, and more\n\
+               --fetch: also what needs the oldest Rust and its library for other systems, by rustup",
         run: lint::run,
     },
     Task {

@@ -1,7 +1,7 @@
 //! Whether the command compiles for the systems on which recordings are only read, and with the agent
-//! for the other processor, where Rust's library for them is installed: to fetch them and to compile
-//! everything once more for each takes too long to be done each time.
+//! for the other processor, where Rust's library for them is installed.
 
+use super::Extras;
 use crate::shell;
 
 /// Each with what must compile for it.
@@ -11,9 +11,13 @@ const TARGETS: [(&str, &[&str]); 3] = [
     ("aarch64-unknown-linux-gnu", &["ggprof", "ggprof-agent", "ggml-profiler"]),
 ];
 
-pub(super) fn check() -> anyhow::Result<()> {
+pub(super) fn check(extras: Extras) -> anyhow::Result<()> {
+    let has_library = match extras {
+        Extras::AsInstalled => shell::has_installed_library_for,
+        Extras::Fetched => shell::has_library_for,
+    };
     for (target, packages) in TARGETS {
-        match shell::has_installed_library_for(target) {
+        match has_library(target) {
             true => {
                 let mut words = vec!["clippy", "--target", target];
                 words.extend(packages.iter().flat_map(|package| ["--package", package]));

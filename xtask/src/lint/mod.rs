@@ -14,10 +14,22 @@ use anyhow::bail;
 
 use crate::shell;
 
+/// What some checks need that is not part of every installation of Rust.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extras {
+    /// They are made where it is there.
+    AsInstalled,
+    /// It is fetched, if it can be had.
+    Fetched,
+}
+
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
-    if !arguments.is_empty() {
-        return Err(crate::misused("lint"));
-    }
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let extras = match words[..] {
+        [] => Extras::AsInstalled,
+        ["--fetch"] => Extras::Fetched,
+        _ => return Err(crate::misused("lint")),
+    };
     let root = shell::root();
     let findings = [
         arrows::check(&root)?,
@@ -36,8 +48,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     dependencies::ask_cargo_deny()?;
     shell::cargo(&["fmt", "--all", "--check"])?;
     shell::cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    oldest::check(&root)?;
-    elsewhere::check()?;
+    oldest::check(&root, extras)?;
+    elsewhere::check(extras)?;
     let mut doc = shell::cargo_command(&["doc", "--workspace", "--no-deps"]);
     shell::run(doc.arg("--document-private-items").env("RUSTDOCFLAGS", "--deny warnings"))
 }

@@ -4,15 +4,19 @@
 use anyhow::Context;
 use std::path::Path;
 
+use super::Extras;
 use super::source::Source;
 use crate::shell;
 
-pub(super) fn check(root: &Path) -> anyhow::Result<()> {
+pub(super) fn check(root: &Path, extras: Extras) -> anyhow::Result<()> {
     let manifest = Source::read(root, "Cargo.toml")?.text;
     let oldest = version(&manifest).context("Cargo.toml names no rust-version")?;
-    let answer = shell::command("rustup", &["toolchain", "list"]).output();
-    let installed = answer.map(|answer| answer.stdout).unwrap_or_default();
-    match toolchain(&String::from_utf8_lossy(&installed), oldest) {
+    if extras == Extras::Fetched && toolchain(&installed(), oldest).is_none() {
+        let words = ["toolchain", "install", oldest, "--profile", "minimal"];
+        // Where it cannot be had, the next question finds none.
+        _ = shell::command("rustup", &words).status();
+    }
+    match toolchain(&installed(), oldest) {
         Some(toolchain) => shell::run(&mut shell::command(
             "rustup",
             &["run", toolchain, "cargo", "check", "--workspace", "--locked"],
@@ -22,6 +26,13 @@ pub(super) fn check(root: &Path) -> anyhow::Result<()> {
             Ok(())
         }
     }
+}
+
+/// What rustup says of toolchains, a line each.
+fn installed() -> String {
+    let answer = shell::command("rustup", &["toolchain", "list"]).output();
+    let answer = answer.map(|answer| answer.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 fn version(manifest: &str) -> Option<&str> {
