@@ -4,6 +4,7 @@
 pub(crate) mod api;
 pub(crate) mod backend_table;
 pub(crate) mod graph;
+mod kept_signals;
 pub(crate) mod llama;
 pub(crate) mod loader;
 pub(crate) mod probe;

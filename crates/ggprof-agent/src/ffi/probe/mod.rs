@@ -54,5 +54,9 @@ pub(crate) fn why(failure: Failure) -> &'static str {
         }
         Failure::TooLong => "trying out this ggml in a child process did not end",
         Failure::Crashed => "trying out this ggml in a child process crashed that process",
+        Failure::NotKept => {
+            "this system or emulator cannot keep signals of the child process in which ggml is tried out \
+             from the program"
+        }
     }
 }
