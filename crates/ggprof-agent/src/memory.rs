@@ -192,13 +192,21 @@ pub(crate) fn leaves_room() -> Result<(), String> {
     ))
 }
 
+/// Whether the program's memory is limited.
+pub(crate) fn limits_are_set() -> bool {
+    limits() != [None; 2]
+}
+
+fn limits() -> [Option<u64>; 2] {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit)
+}
+
 fn left_by_limits() -> u64 {
-    let limits = [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit);
-    if limits == [None; 2] {
+    if !limits_are_set() {
         return u64::MAX;
     }
     let [size, data] = taken().unwrap_or([u64::MAX; 2]);
-    let [all, of_data] = limits.map(|limit| limit.unwrap_or(u64::MAX));
+    let [all, of_data] = limits().map(|limit| limit.unwrap_or(u64::MAX));
     all.saturating_sub(size).min(of_data.saturating_sub(data))
 }
 

@@ -2,6 +2,8 @@
 
 use super::*;
 use ggprof_e2e::source_ggml;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 
 #[test]
 fn a_path_that_cannot_be_written_costs_one_sentence() {
@@ -165,4 +167,25 @@ fn what_a_program_needs_itself_is_left_to_it() {
         );
         assert!(shell.recordings().is_empty());
     }
+}
+
+/// The launcher makes room ahead; here the test does.
+#[test]
+fn a_program_that_may_open_no_file_goes_on_where_room_was_made() {
+    const GRAPHS: usize = 20_000;
+    let Some(mut program) = host("limits_its_calls.c") else { return };
+    program.command.arg(GRAPHS.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = program.command.spawn().expect("the program starts");
+    let mut ready = String::new();
+    let output = running.stdout.take().expect("it has an output");
+    BufReader::new(output).read_line(&mut ready).expect("it is read");
+    assert_eq!(ready, "ready\n");
+    let mut file = File::options().append(true).open(&program.files()[0]).expect("it is there");
+    file.write_all(&vec![0; 20 << 20]).expect("there is room");
+    drop(running.stdin.take());
+    let status = running.wait().expect("it is waited for");
+    assert!(status.success(), "{status:?}");
+    let recording = program.recording();
+    assert_eq!(completed(&recording), 2 + GRAPHS);
+    assert!(recording.header.reserved_blocks > 16 + 64, "the recording has grown");
 }

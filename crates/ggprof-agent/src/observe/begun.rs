@@ -15,6 +15,7 @@
 use std::ptr::{self, NonNull};
 
 use super::this_thread::ThisThread;
+use crate::ffi::in_place;
 
 /// What hooks begin, in the order in which they are inside of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,19 +81,11 @@ impl Frame {
     fn is_gone(&self) -> bool {
         let halves = self.number.to_ne_bytes();
         let (halves, _) = halves.as_chunks::<4>();
-        (self.at..).step_by(4).zip(halves).any(|(at, half)| differs(at, u32::from_ne_bytes(*half)))
+        (self.at..)
+            .step_by(4)
+            .zip(halves)
+            .any(|(at, half)| in_place::compare(at, u32::from_ne_bytes(*half)) == Some(false))
     }
-}
-
-/// Whether there is another word at an address; false where nothing can be read. By a call that every
-/// program with threads makes, also one that allows itself few: the system compares the word before it
-/// would move those who wait there, of whom none are moved.
-fn differs(at: usize, word: u32) -> bool {
-    let compare = libc::FUTEX_CMP_REQUEUE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the system reads the word, or says that there is none; nobody is woken or moved.
-    let done = unsafe { libc::syscall(libc::SYS_futex, at, compare, 0, 0_usize, at, word) };
-    // SAFETY: this thread's own error number.
-    done < 0 && unsafe { *libc::__errno_location() } == libc::EAGAIN
 }
 
 /// Something that a hook begins.

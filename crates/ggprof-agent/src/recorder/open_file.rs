@@ -87,7 +87,7 @@ impl OpenFile {
     pub(super) fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
         let ahead = offset % page_bytes();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new shared mapping; the range was reserved just before.
+        // SAFETY: a new shared mapping; whoever uses a part of it knows that the file has it.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

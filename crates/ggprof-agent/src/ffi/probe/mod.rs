@@ -21,7 +21,6 @@ use super::graph::GraphLayout;
 use super::rehearsal::{self, Failure};
 use super::tensor::TensorLayout;
 pub(crate) use table::BackendLayout;
-pub(super) use words::read_anywhere;
 use workbench::Workbench;
 
 /// What was found about one copy of ggml: each part, or why it was not found.

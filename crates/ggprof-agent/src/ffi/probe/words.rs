@@ -60,8 +60,8 @@ pub(super) fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
     all.next().is_none().then_some(first)
 }
 
-/// Words that may lie anywhere; `None` where there is no memory.
-pub(in crate::ffi) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
+/// Words that may lie anywhere; `None` where there is no memory. In a child.
+pub(super) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
     let mut words = [0_u64; N];
     let bytes = size_of_val(&words);
     let here = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
