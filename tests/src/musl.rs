@@ -55,6 +55,18 @@ impl Musl {
         built::compile(source, "musl-so", "musl-gcc", &["-shared", "-fPIC"])
     }
 
+    /// The agent's own tests.
+    pub fn agent_tests(&self) -> Result<Command, String> {
+        let words = ["test", "--no-run", "--lib", "--message-format=json"];
+        let said = tool::output(&mut cargo_for_agent(&words)?)?;
+        let artefacts = said.lines().filter_map(|line| serde_json::from_str(line).ok());
+        let mut programs = artefacts
+            .filter_map(|it: serde_json::Value| it["executable"].as_str().map(PathBuf::from));
+        let mut command = Command::new(&self.loader);
+        command.arg(programs.next_back().ok_or("cargo names no program")?);
+        Ok(command)
+    }
+
     /// There is no C++ compiler for musl, but the wheel has the library.
     fn compile_cpp(&self, source: &str) -> Result<PathBuf, String> {
         let object = built::compile(source, "musl-object", "g++", &["-fPIC", "-c"])?;
@@ -74,6 +86,12 @@ impl Musl {
 
 /// The agent for musl, not optimised.
 fn agent() -> Result<PathBuf, String> {
+    tool::output(&mut cargo_for_agent(&["build"])?)?;
+    Ok(target_directory().join(TARGET).join("debug/libggprof_agent.so"))
+}
+
+/// What compiles the agent for musl.
+fn cargo_for_agent(words: &[&str]) -> Result<Command, String> {
     let mut sysroot = Command::new("rustc");
     let sysroot = tool::output(sysroot.args(["--print", "sysroot"]))?;
     if !Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).is_dir() {
@@ -88,10 +106,9 @@ fn agent() -> Result<PathBuf, String> {
         link.canonicalize().map_err(|error| error.to_string())?.display()
     );
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "-p", "ggprof-agent", "--target", TARGET]);
+    cargo.args(words).args(["--quiet", "-p", "ggprof-agent", "--target", TARGET]);
     cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER", "musl-gcc");
     cargo.env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS", flags);
     cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
-    tool::output(&mut cargo)?;
-    Ok(target_directory().join(TARGET).join("debug/libggprof_agent.so"))
+    Ok(cargo)
 }

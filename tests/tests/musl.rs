@@ -48,6 +48,16 @@ fn they_do_the_same_and_are_recorded() {
     }
 }
 
+/// Here the C library sends the signal of a process that gives up to a thread that it remembers.
+#[test]
+fn what_gives_up_in_a_child_does_not_end_the_program() {
+    let Some(musl) = Musl::new() else { return };
+    let mut tests = musl.agent_tests().unwrap();
+    let ran = Ran::of(tests.args(["rehearsal", "kept_signals"]).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("whatever_a_child_dies_of_is_the_answer ... ok"), "{ran:?}");
+}
+
 /// Its loader keeps an error until somebody asks for it, also if the next question is answered.
 #[test]
 fn programs_do_not_see_the_errors_of_what_ggprof_asks_the_loader() {

@@ -43,6 +43,24 @@ pub(crate) fn forget_loader_error(failed: bool) {
     }
 }
 
+/// Whether a thread that gives up asks the system for its number. musl keeps that in memory, and so does
+/// glibc before 2.24.
+pub(crate) fn asks_which_thread_gives_up() -> bool {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: a constant text.
+    return is_at_least(unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }, [2, 24]);
+    #[cfg(target_env = "musl")]
+    return false;
+}
+
+#[cfg(target_env = "gnu")]
+fn is_at_least(version: &CStr, wanted: [u32; 2]) -> bool {
+    let numbers = version.to_bytes().split(|byte| *byte == b'.');
+    let mut numbers = numbers.map(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+    let mut next = || numbers.next().flatten();
+    matches!((next(), next()), (Some(major), Some(minor)) if [major, minor] >= wanted)
+}
+
 /// Has these called at every fork: before it, after it in the parent, after it in the child. They live as
 /// long as the agent, which is never closed.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
@@ -115,4 +133,25 @@ pub(crate) fn told_debuggers() -> *const ToldDebuggers {
     // SAFETY: set by the loader before any other code runs, and not changed.
     #[cfg(target_env = "musl")]
     return unsafe { _dl_debug_addr };
+}
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for (version, is_it) in [
+            (c"2.24", true),
+            (c"2.36", true),
+            (c"2.100", true),
+            (c"3.0", true),
+            (c"2.23", false),
+            (c"2.9", false),
+            (c"2", false),
+            (c"stable", false),
+        ] {
+            assert_eq!(is_at_least(version, [2, 24]), is_it, "{version:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 
 use crate::hooks::{BACKEND_HOOKS, late};
 use crate::lifecycle;
-use crate::observe::fail_open::guard;
+use crate::observe::fail_open::{contained, guard};
 use crate::observe::schedulers;
 use crate::patch::load_order;
 use crate::recorder::current;
@@ -67,17 +67,18 @@ unsafe extern "C" fn follow(scheduler: *mut c_void) -> u32 {
 }
 
 extern "C" fn number(scheduler: *mut c_void) -> u32 {
-    schedulers::known_number(scheduler).unwrap_or(0)
+    contained(0, || schedulers::known_number(scheduler).unwrap_or(0))
 }
 
 extern "C" fn record(on: bool) {
-    lifecycle::record_for_library(on);
+    contained((), || lifecycle::record_for_library(on));
 }
 
 extern "C" fn runs() -> u32 {
-    current::recording().map_or(0, |recorder| recorder.runs())
+    contained(0, || current::recording().map_or(0, |recorder| recorder.runs()))
 }
 
 extern "C" fn recording() -> *const c_char {
-    current::recording().map_or(std::ptr::null(), |recorder| recorder.spool.path().as_ptr())
+    let path = || current::recording().map(|recorder| recorder.spool.path().as_ptr());
+    contained(None, path).unwrap_or(std::ptr::null())
 }

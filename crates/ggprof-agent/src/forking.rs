@@ -15,10 +15,10 @@ use crate::c_library;
 use crate::clock;
 use crate::devices;
 use crate::hooks::{device_nodes, library};
-use crate::lock::{HeldAtFork, rank};
-use crate::observe::device_api;
+use crate::lock::{self, HeldAtFork, rank};
 use crate::observe::this_thread::ThisThread;
 use crate::observe::{backends, buffers, built_batches, contexts, instance, schedulers, ticking};
+use crate::observe::{device_api, fail_open};
 use crate::patch::{got, inline, linked_in, standing};
 use crate::recorder::{children, current};
 
@@ -71,23 +71,32 @@ fn unsorted_locks() -> impl Iterator<Item = (usize, &'static dyn HeldAtFork)> {
 /// A signal handler of the program may fork in the middle of our code, where this thread itself
 /// holds some of the locks.
 extern "C" fn before() {
-    ThisThread::with(|this| {
-        this.locks_held.set(0);
-        this.has_all_locks.set(!this.inside.get() && hold_all(this));
+    fail_open::in_any_case((), || {
+        ThisThread::with(|this| {
+            this.locks_held.set(0);
+            this.has_all_locks.set(false);
+            this.has_all_locks.set(!this.inside.get() && hold_all(this));
+        });
     });
 }
 
 extern "C" fn after_in_parent() {
-    ThisThread::with(let_go);
+    fail_open::in_any_case((), || ThisThread::with(let_go));
 }
 
 extern "C" fn after_in_child() {
-    ThisThread::with(|this| {
-        let can_go_on = !this.is_in_run() && !devices_are_in_use();
-        let_go(this);
-        this.become_child();
-        children::become_child(this.has_all_locks.get(), can_go_on);
+    let is_consistent = fail_open::in_any_case(false, || {
+        ThisThread::with(|this| {
+            let can_go_on = !this.is_in_run() && !devices_are_in_use();
+            let_go(this);
+            this.become_child();
+            children::become_child(this.has_all_locks.get(), can_go_on);
+        });
+        true
     });
+    if !is_consistent {
+        lock::abandon();
+    }
 }
 
 /// A child cannot read what devices did.

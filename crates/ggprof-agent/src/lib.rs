@@ -34,6 +34,7 @@ mod forking;
 mod hooks;
 mod lifecycle;
 mod lock;
+mod memory;
 mod observe;
 mod patch;
 mod process_end;

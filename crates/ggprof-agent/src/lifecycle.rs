@@ -48,6 +48,11 @@ const NOTHING: &[u8] =
 /// processes this is all of the agent that ever runs.
 #[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_load() {
+    fail_open::contained((), be_loaded);
+}
+
+#[unsafe(link_section = ".text.asleep")]
+fn be_loaded() {
     loader::begin();
     if runs_with_more_rights() || exports::first(SYMBOL).is_some_and(is_anothers) {
         return;
@@ -95,9 +100,7 @@ fn prepare_environment(environment: &Environment) {
 /// Runs at a normal exit. If one of the steps fails, the others are still taken.
 #[unsafe(link_section = ".text.asleep")]
 pub(crate) extern "C" fn on_exit() {
-    let has_left_something = || devices::APIS.iter().any(|api| api.has_left_something());
-    let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
-    if current::recorder().is_none() && is_quiet && !has_left_something() {
+    if fail_open::contained(false, has_nothing_to_do) {
         return;
     }
     fail_open::contained((), || {
@@ -113,7 +116,14 @@ pub(crate) extern "C" fn on_exit() {
             finish(purpose, recorder);
         }
     });
-    say_if_all_is_missing();
+    fail_open::contained((), say_if_all_is_missing);
+}
+
+#[unsafe(link_section = ".text.asleep")]
+fn has_nothing_to_do() -> bool {
+    let has_left_something = || devices::APIS.iter().any(|api| api.has_left_something());
+    let is_quiet = current::faults() == 0 && linked_in::refused().is_none();
+    current::recorder().is_none() && is_quiet && !has_left_something()
 }
 
 /// Runs when the program ends without exit handlers, perhaps in a signal handler or in
@@ -128,7 +138,7 @@ pub(crate) fn before_immediate_exit() {
         }
         finish(purpose, recorder);
     });
-    say_if_all_is_missing();
+    fail_open::contained((), say_if_all_is_missing);
 }
 
 /// Removes what the agent left outside of the process, such as a manifest.

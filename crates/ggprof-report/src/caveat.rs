@@ -334,5 +334,9 @@ pub fn stopped_sentence(why: Stopped) -> &'static str {
             "The recorder switched itself off after internal faults; the program went on without \
              it. What was recorded before is complete; please report this."
         }
+        Stopped::NoMemory => {
+            "Recording stopped before the program did: the program had no memory left. What was \
+             recorded before is complete; raise the program's limits to record more."
+        }
     }
 }

@@ -19,7 +19,7 @@ const MODULES: &[&[&str]] = &[
     &["ffi"],
     &["config", "thread_keys", "unwinder"],
     &["patch"],
-    &["clock"],
+    &["clock", "memory"],
     &["spawn"],
     &["arch", "c_library", "digest", "fault", "lock", "quiet_log", "set_once", "signals"],
 ];

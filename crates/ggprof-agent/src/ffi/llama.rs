@@ -11,8 +11,7 @@ use ggprof_spool::layout::{
 };
 
 use super::api::Pointer;
-use super::probe::read_anywhere;
-use super::rehearsal;
+use super::{in_place, rehearsal};
 use crate::arch::{MakesStruct, Word};
 use crate::fault::fault_point;
 use crate::patch::inline;
@@ -361,7 +360,7 @@ fn is_memory(place: Word) -> bool {
         return true;
     }
     let is_aligned = place.is_multiple_of(size_of::<i32>() as Word);
-    let is_memory = is_aligned && read_anywhere::<1>((page * LEAST_PAGE_BYTES) as u64).is_some();
+    let is_memory = is_aligned && in_place::compare(page * LEAST_PAGE_BYTES, 0).is_some();
     if is_memory {
         LAST_PAGE.store(page, Ordering::Relaxed);
     }

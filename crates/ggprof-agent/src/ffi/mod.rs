@@ -4,6 +4,8 @@
 pub(crate) mod api;
 pub(crate) mod backend_table;
 pub(crate) mod graph;
+pub(crate) mod in_place;
+mod kept_signals;
 pub(crate) mod llama;
 pub(crate) mod loader;
 pub(crate) mod probe;

@@ -10,7 +10,8 @@
 //! survived.
 //!
 //! The program does not notice the child: it gets no signal when the child ends, its `wait` does
-//! not see the child, its fork handlers do not run, and there is no output and no core file.
+//! not see the child, its fork handlers do not run, there is no output and no core file, and no signal that
+//! the child sends reaches it (`kept_signals`).
 
 use std::ffi::{c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
@@ -18,6 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use super::kept_signals;
 use crate::{clock, signals};
 
 /// How long each child may take, in milliseconds. A child that waits for a lock which a thread of
@@ -39,15 +41,22 @@ pub(crate) enum Failure {
     TooLong,
     /// It crashed, or ended before there was a result.
     Crashed,
+    /// Nothing was tried: a signal of the child's could have reached the program.
+    NotKept,
 }
 
 /// The page that a child shares with its parent, for its result.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Stage<T> {
-    is_filled: AtomicU32,
+    state: AtomicU32,
     found: MaybeUninit<T>,
 }
+
+/// What a stage holds.
+const NOTHING: u32 = 0;
+const RESULT: u32 = 1;
+const SIGNALS_ARE_NOT_KEPT: u32 = 2;
 
 impl<T: Copy> Stage<T> {
     /// Leaves the result and ends the child, also out of a signal handler.
@@ -58,7 +67,7 @@ impl<T: Copy> Stage<T> {
         // SAFETY: the caller's contract; the parent reads when the child has ended.
         unsafe {
             (*stage).found.write(found);
-            (*stage).is_filled.store(1, Ordering::Release);
+            (*stage).state.store(RESULT, Ordering::Release);
         }
         end_child()
     }
@@ -101,7 +110,7 @@ fn run_once<T: Copy>(
     });
     let has_ended = status.ok_or(Failure::NoChild)?;
     let failure = if has_ended { Failure::Crashed } else { Failure::TooLong };
-    stage.found().ok_or(failure)
+    stage.left().unwrap_or(Err(failure))
 }
 
 /// A child as `fork` makes it, but for which the program's fork handlers do not run, and whose end
@@ -130,6 +139,11 @@ fn ends_of_children_are_ignored() -> bool {
 /// Never returns: what follows in the caller is the program's.
 fn be_the_child<T: Copy>(stage: *mut Stage<T>, work: &impl Fn(*mut Stage<T>) -> T) -> ! {
     be_unseen();
+    if !kept_signals::keep() {
+        // SAFETY: this child's stage.
+        unsafe { (*stage).state.store(SIGNALS_ARE_NOT_KEPT, Ordering::Release) };
+        end_child();
+    }
     if let Ok(found) = catch_unwind(AssertUnwindSafe(|| work(stage))) {
         // SAFETY: this child's stage.
         unsafe { Stage::finish(stage, found) };
@@ -209,8 +223,8 @@ pub(crate) fn handle_faults(
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
-        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
-        for signal in faults {
+        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
+        for signal in faults.into_iter().chain([libc::SIGABRT, libc::SIGSYS]) {
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
     }
@@ -286,11 +300,14 @@ impl<T: Copy> SharedStage<T> {
     }
 
     /// What the child left, once it has ended.
-    fn found(&self) -> Option<T> {
+    fn left(&self) -> Option<Result<T, Failure>> {
         // SAFETY: our mapping; the child wrote the result before the mark.
         unsafe {
-            let is_filled = (*self.0).is_filled.swap(0, Ordering::Acquire) == 1;
-            is_filled.then(|| (*self.0).found.assume_init_read())
+            match (*self.0).state.swap(NOTHING, Ordering::Acquire) {
+                RESULT => Some(Ok((*self.0).found.assume_init_read())),
+                SIGNALS_ARE_NOT_KEPT => Some(Err(Failure::NotKept)),
+                _ => None,
+            }
         }
     }
 }

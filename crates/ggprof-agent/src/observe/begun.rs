@@ -15,6 +15,7 @@
 use std::ptr::{self, NonNull};
 
 use super::this_thread::ThisThread;
+use crate::ffi::in_place;
 
 /// What hooks begin, in the order in which they are inside of each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,10 +28,14 @@ pub(crate) enum Kind {
 /// More than the distance between the frames of two functions of a scheduler, one of which calls the other.
 const NEAR: usize = 4096;
 
-/// A local variable of a hook, whose frame it marks for as long as it is there.
+/// Frames have gaps that nobody writes to, most often of a word or two.
+const MARK_WORDS: usize = 4;
+
+/// A local variable of a hook, whose frame it marks for as long as it is there: with its number, in each
+/// word.
 #[derive(Debug)]
 pub(crate) struct Mark {
-    number: u64,
+    numbers: [u64; MARK_WORDS],
     kind: Kind,
 }
 
@@ -44,11 +49,11 @@ pub(crate) struct Frame {
 
 impl Mark {
     pub(crate) fn new(kind: Kind) -> Mark {
-        ThisThread::with(|this| Mark { number: this.next_begun(), kind })
+        ThisThread::with(|this| Mark { numbers: [this.next_begun(); MARK_WORDS], kind })
     }
 
     pub(crate) fn frame(&self) -> Frame {
-        Frame { at: &raw const self.number as usize, number: self.number, kind: self.kind }
+        Frame { at: &raw const self.numbers as usize, number: self.numbers[0], kind: self.kind }
     }
 }
 
@@ -56,7 +61,7 @@ impl Drop for Mark {
     /// A volatile write, so that the compiler keeps the variable in memory until then.
     fn drop(&mut self) {
         // SAFETY: a field of this value.
-        unsafe { ptr::write_volatile(&raw mut self.number, 0) };
+        unsafe { ptr::write_volatile(&raw mut self.numbers, [0; MARK_WORDS]) };
     }
 }
 
@@ -78,13 +83,11 @@ impl Frame {
     /// be memory any more, where a thread has several stacks.
     #[cold]
     fn is_gone(&self) -> bool {
-        let mut there = 0_u64;
-        let bytes = size_of::<u64>();
-        let to = libc::iovec { iov_base: (&raw mut there).cast(), iov_len: bytes };
-        let from = libc::iovec { iov_base: self.at as *mut _, iov_len: bytes };
-        // SAFETY: copies to a variable of ours, as many bytes as it has.
-        let copied = unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, &from, 1, 0) };
-        copied == bytes as isize && there != self.number
+        let halves = self.number.to_ne_bytes();
+        let (halves, _) = halves.as_chunks::<4>();
+        let halves = halves.iter().map(|half| u32::from_ne_bytes(*half)).cycle();
+        let mut words = (self.at..).step_by(4).zip(halves).take(2 * MARK_WORDS);
+        words.any(|(at, half)| in_place::compare(at, half) == Some(false))
     }
 }
 
@@ -236,6 +239,20 @@ mod tests {
 
     fn left() -> Vec<u8> {
         LEFT.with_borrow_mut(std::mem::take)
+    }
+
+    #[test]
+    fn a_frame_is_compared_wherever_it_is() {
+        let number = 0x1234_5678_9abc_def0_u64;
+        let mark = [number; MARK_WORDS];
+        let at = &raw const mark as usize;
+        let frame = |at, number| Frame { at, number, kind: Kind::Run };
+        assert!(!frame(at, number).is_gone());
+        assert!(frame(at, number ^ 1).is_gone());
+        assert!(frame(at, number ^ 1 << 63).is_gone());
+        assert!(!frame(4096, number).is_gone(), "nothing is there");
+        let changed = [number, number, number, 0];
+        assert!(frame(&raw const changed as usize, number).is_gone());
     }
 
     #[test]

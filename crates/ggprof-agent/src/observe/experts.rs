@@ -18,6 +18,7 @@ use super::instance::Instance;
 use super::this_thread::ThisThread;
 use crate::fault::fault_point;
 use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::memory;
 use crate::recorder::lane::HeldLane;
 
 /// Numbers that are read for one node at most: reading them takes no longer than recording the
@@ -168,7 +169,10 @@ impl Choices {
             }
         }
         let next_position = choices.first().map_or(u32::MAX, |choice| choice.position);
-        let numbers = vec![Cell::new(0); room].into_boxed_slice();
+        let mut numbers = Vec::new();
+        memory::made_room(numbers.try_reserve_exact(room));
+        numbers.resize(room, Cell::new(0));
+        let numbers = numbers.into_boxed_slice();
         let (next, next_position) = (Cell::new(0), Cell::new(next_position));
         Choices { choices, numbers, next, next_position }
     }

@@ -12,6 +12,7 @@ use super::instance::Instance;
 use super::node;
 use crate::digest::{NumberMap, NumberSet, mix};
 use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::memory;
 use crate::recorder::lane::HeldLane;
 
 /// Tensors remembered per lane, before all is forgotten and learnt anew: some ten
@@ -121,6 +122,7 @@ impl KnownNodes {
         if self.shapes.len() >= MOST_REMEMBERED {
             self.shapes.clear();
         }
+        memory::made_room(self.shapes.try_reserve(1));
         self.shapes.insert(fingerprint, Recent { shape, uses: 0 });
         shape
     }
@@ -139,7 +141,9 @@ impl KnownNodes {
         }
         self.pass = self.pass.wrapping_add(1);
         self.ids.clear();
-        self.ids.reserve(nodes.len());
+        memory::made_room(self.ids.try_reserve(nodes.len()));
+        memory::made_room(self.remembered.try_reserve(nodes.len()));
+        memory::made_room(self.by_address.try_reserve(nodes.len()));
         let mut sequence = mix(0, nodes.len() as u64);
         let mut same_order = true;
         for (position, &node) in (0_u32..).zip(nodes) {
@@ -296,6 +300,7 @@ impl KnownNodes {
         if self.fusions.len() >= MOST_REMEMBERED {
             self.fusions.clear();
         }
+        memory::made_room(self.fusions.try_reserve(1));
         if !self.fusions.insert(key) {
             return;
         }

@@ -8,6 +8,7 @@ use ggprof_spool::layout::NONE;
 use super::batches::BatchCall;
 use super::begun::Head;
 use super::experts::Choices;
+use super::fail_open;
 use super::instance::LastInstance;
 use super::visits::Visits;
 use crate::arch;
@@ -183,9 +184,11 @@ fn make_key() -> Option<libc::pthread_key_t> {
 }
 
 extern "C" fn give_log_back(log: *mut libc::c_void) {
-    ThisThread::with(|this| this.log.set(None));
-    // SAFETY: the value is the `&'static ThreadLog` stored by `log_or_take`.
-    if let Some(log) = unsafe { log.cast::<ThreadLog>().as_ref() } {
-        log.give_back();
-    }
+    fail_open::in_any_case((), || {
+        ThisThread::with(|this| this.log.set(None));
+        // SAFETY: the value is the `&'static ThreadLog` stored by `log_or_take`.
+        if let Some(log) = unsafe { log.cast::<ThreadLog>().as_ref() } {
+            log.give_back();
+        }
+    });
 }

@@ -12,6 +12,7 @@ use super::node;
 use super::this_thread::ThisThread;
 use super::ticking::ProgramCallback;
 use crate::ffi::tensor::{Tensor, TensorLayout};
+use crate::memory;
 use crate::recorder::fold::{Folded, FoldedSplit, op_of_one_thread};
 use crate::recorder::lane::HeldLane;
 
@@ -32,7 +33,10 @@ impl Ticks {
         thread: &ThisThread,
         program_callback: Option<ProgramCallback>,
     ) -> Box<Ticks> {
-        let moments = vec![Cell::new(0); nodes].into_boxed_slice();
+        let mut moments = Vec::new();
+        memory::made_room(moments.try_reserve_exact(nodes));
+        moments.resize(nodes, Cell::new(0));
+        let moments = moments.into_boxed_slice();
         Box::new(Ticks { moments, count: Cell::new(0), thread, program_callback })
     }
 

@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use std::ptr::NonNull;
 
 use super::this_thread::ThisThread;
+use crate::memory;
 
 /// Nodes that one step of the loop can pass over: what a fusion record's reader
 /// names, and far more than any fusion has.
@@ -93,7 +94,8 @@ impl Visits {
         (split, shape, backend): (u32, u32, u32),
         nodes: &[*const u8],
     ) -> Visits {
-        let visited = Vec::with_capacity(nodes.len());
+        let mut visited = Vec::new();
+        memory::made_room(visited.try_reserve_exact(nodes.len()));
         Visits {
             split,
             shape,

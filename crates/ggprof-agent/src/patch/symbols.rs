@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::loaded_object::LoadedObject;
-use crate::arch;
+use crate::{arch, memory};
 
 /// A function of a loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Elf {
             return None;
         }
         let (offset, count) = (number::<8>(&head, 0x28)?, number::<2>(&head, 0x3c)? as usize);
-        let mut headers = vec![0; count * SECTION_BYTES];
+        let mut headers = memory::zeros(count * SECTION_BYTES)?;
         file.read_exact_at(&mut headers, offset).ok()?;
         let sections = headers.chunks_exact(SECTION_BYTES).map(Section::read);
         let sections = sections.collect::<Option<Vec<_>>>()?;
@@ -152,7 +152,7 @@ impl Elf {
         }
         let Some(offset) = object.file_offset(function.address) else { return false };
         let changeable = function.bytes.min(arch::MOST_CHANGED);
-        let mut code = vec![0; function.bytes - changeable];
+        let Some(mut code) = memory::zeros(function.bytes - changeable) else { return false };
         self.file.read_exact_at(&mut code, offset + changeable as u64).is_ok()
             && code == function.code()[changeable..]
     }
@@ -163,7 +163,9 @@ impl Elf {
             return false;
         }
         let longest = names.iter().map(|name| name.count_bytes()).max().unwrap_or(0);
-        let mut piece = vec![0; PIECE.min(section.bytes as usize)];
+        let Some(mut piece) = memory::zeros(PIECE.min(section.bytes as usize)) else {
+            return false;
+        };
         // Pieces overlap: a name may lie across a border.
         (0..section.bytes).step_by(PIECE - longest).any(|at| {
             let bytes = piece.len().min((section.bytes - at) as usize);
@@ -177,7 +179,7 @@ impl Elf {
         if section.bytes > LARGEST_TABLE {
             return None;
         }
-        let mut bytes = vec![0; section.bytes as usize];
+        let mut bytes = memory::zeros(section.bytes as usize)?;
         self.file.read_exact_at(&mut bytes, section.offset).ok()?;
         Some(bytes)
     }

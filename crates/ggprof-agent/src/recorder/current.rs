@@ -28,7 +28,7 @@ use super::{Recorder, children, toggle_signal};
 use crate::config::{Config, Environment, Purpose};
 use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::set_once::SetOnce;
-use crate::{clock, quiet_log, unwinder};
+use crate::{clock, memory, quiet_log, unwinder};
 
 const INERT: u8 = 0;
 pub(super) const ARMED: u8 = 1;
@@ -70,6 +70,8 @@ static IS_HELD: AtomicBool = AtomicBool::new(false);
 /// graph later than that are counted as a loss.
 const LONGEST_GRAPH_NS: u64 = 30_000_000_000;
 
+const NO_MEMORY: &str = "the program has no memory left";
+
 /// Functions that upper modules register. This module and the hooks call them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duties {
@@ -106,6 +108,7 @@ pub(crate) fn arm_held(config: Config, duties: Duties) {
 
 fn be_armed() {
     ASKED_PROCESS.store(std::process::id(), Ordering::Relaxed);
+    memory::when_used_up(stop_without_memory);
     STATE.store(ARMED, Ordering::Relaxed);
 }
 
@@ -240,12 +243,8 @@ pub(super) fn begin() {
     if STATE.load(Ordering::Relaxed) == LOST {
         return children::count_lost();
     }
-    // Now, because a fault may come while a lock is held.
-    if !unwinder::load() {
-        quiet_log::say(&[
-            b"nothing is recorded: libgcc_s.so.1 cannot be loaded, without which a fault of ggprof's \
-              own would end the program",
-        ]);
+    if let Err(problem) = can_begin() {
+        quiet_log::say(&[b"nothing is recorded: ", problem.as_bytes()]);
         STATE.store(OFF, Ordering::Relaxed);
         return;
     }
@@ -266,10 +265,28 @@ pub(super) fn begin() {
     }
 }
 
+/// Whether a recording can be made without any harm to the program; the error is a sentence.
+fn can_begin() -> Result<(), String> {
+    if memory::is_used_up() {
+        return Err(NO_MEMORY.into());
+    }
+    memory::leaves_room()?;
+    // Now, because a fault may come while a lock is held.
+    match unwinder::load() {
+        true => Ok(()),
+        false => {
+            Err("libgcc_s.so.1 cannot be loaded, without which a fault of ggprof's own would end \
+                      the program"
+                .into())
+        }
+    }
+}
+
 fn make_recorder(parent: Option<&Recorder>) -> bool {
     let Some(config) = config() else { return false };
-    let made = Recorder::create(config, parent);
-    match made {
+    match Recorder::create(config, parent) {
+        // That was said already.
+        Ok(_) if memory::is_used_up() => false,
         Ok(recorder) => {
             recorder.spool.header.count_loss(LossCounter::Fault, faults());
             if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
@@ -298,6 +315,7 @@ pub(crate) fn record_again(config: Config) -> Result<&'static Recorder, String> 
     if before.spool.header.control() != Control::Stop {
         return Err("it is being recorded already; `ggprof ctl` and `ggprof top` reach it".into());
     }
+    memory::leaves_room()?;
     let mut again = Recorder::create(&config, Some(before))?;
     again.gate.follow(&before.gate);
     again.hold();
@@ -330,10 +348,27 @@ pub(super) fn stop(recorder: &Recorder, reason: StopReason) {
         recorder.spool.header.set_stop_reason(reason);
         let why: &[u8] = match reason {
             StopReason::NoSpace => b"no space left for the recording",
+            StopReason::NoMemory => NO_MEMORY.as_bytes(),
             StopReason::FileGone => b"the file of the recording cannot be opened any more",
             StopReason::Faults | StopReason::None => b"internal fault",
         };
         quiet_log::say(&[b"recording stopped: ", why, b"; what was recorded until now is kept"]);
+    }
+}
+
+/// The system has no memory for the agent. Called anywhere, so it takes neither memory nor a lock.
+#[cold]
+fn stop_without_memory() {
+    if let Some(recorder) = recording() {
+        // A rehearsal's child has the parent's file.
+        if recorder.is_own_process() {
+            stop(recorder, StopReason::NoMemory);
+        }
+        return;
+    }
+    let is_to_record = |state| matches!(state, ARMED | FORKED | CHILD).then_some(OFF);
+    if STATE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_to_record).is_ok() {
+        quiet_log::say(&[b"nothing is recorded: ", NO_MEMORY.as_bytes()]);
     }
 }
 

@@ -9,6 +9,7 @@ use super::definitions::Definitions;
 use super::lane::HeldLane;
 use crate::digest::{NumberMap, NumberSet, digest};
 use crate::fault::fault_point;
+use crate::memory;
 
 /// A program that keeps making new nodes must not use more and more memory. After half as many as this, a
 /// new epoch is due, which forgets all numbers but those of lasting objects.
@@ -99,11 +100,13 @@ impl Interner {
 
     /// Whether a type of an instance still has to be written.
     pub(crate) fn is_new_type(&mut self, instance: u32, type_id: u32) -> bool {
+        memory::made_room(self.types.try_reserve(1));
         self.types.insert((instance, type_id))
     }
 
     /// Whether it still has to be written where a node that a backend computed has its tensors.
     pub(crate) fn is_new_placement(&mut self, node: u32, backend: u32) -> bool {
+        memory::made_room(self.placements.try_reserve(1));
         node != layout::NONE && self.placements.insert((node, backend))
     }
 
@@ -135,6 +138,7 @@ impl Numbers {
         }
         // After 2³² the numbers start again; the first ones are no longer in use.
         self.last = self.last.checked_add(1).unwrap_or(1);
+        memory::made_room(self.known.try_reserve(1));
         self.known.insert(digest, self.last);
         (self.last, true)
     }

@@ -14,6 +14,7 @@ use super::Recorder;
 use super::admission::Admission;
 use super::blocks::BlockUse;
 use super::definitions::Owner;
+use super::mapped;
 use super::run_slot::RunSlot;
 use crate::clock;
 use crate::fault::fault_point;
@@ -51,19 +52,16 @@ struct LaneState {
 unsafe impl Sync for Lane {}
 
 impl Lanes {
-    /// Leaked on purpose: worker threads keep pointers to the slots.
-    pub(crate) fn new() -> Lanes {
-        let lanes = (0..LANES).map(|_| Lane {
-            held: AtomicBool::new(false),
-            slot: RunSlot::new(),
-            inner: UnsafeCell::new(LaneState {
-                writer: BlockWriter::without_block(),
-                sequence: 0,
-                memory: None,
-                epoch: 0,
-            }),
-        });
-        Lanes { lanes: Box::leak(lanes.collect()), running: AtomicU64::new(0) }
+    /// Never given back: worker threads keep pointers to the slots. `None` without memory.
+    pub(crate) fn new() -> Option<Lanes> {
+        let lanes = mapped::array::<Lane>(LANES)?;
+        for number in 0..LANES {
+            // SAFETY: inside of the new mapping, which nobody else knows.
+            unsafe { lanes.add(number).write(Lane::new()) };
+        }
+        // SAFETY: all of them were written, and stay.
+        let lanes = unsafe { std::slice::from_raw_parts(lanes.as_ptr(), LANES) };
+        Some(Lanes { lanes, running: AtomicU64::new(0) })
     }
 
     pub(crate) fn hold<'r>(
@@ -112,6 +110,19 @@ impl Lanes {
 const _: () = assert!(LANES <= u64::BITS as usize);
 
 impl Lane {
+    fn new() -> Lane {
+        Lane {
+            held: AtomicBool::new(false),
+            slot: RunSlot::new(),
+            inner: UnsafeCell::new(LaneState {
+                writer: BlockWriter::without_block(),
+                sequence: 0,
+                memory: None,
+                epoch: 0,
+            }),
+        }
+    }
+
     fn try_hold(&'static self) -> Option<Alone> {
         let ours = !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire);
         ours.then(|| Alone(self))

@@ -92,6 +92,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Of a process, or of a forked child, which has all that its parent has.
     pub(crate) fn create(config: &Config, parent: Option<&Recorder>) -> Result<Recorder, String> {
+        let lanes = Lanes::new().ok_or("there is no memory for it")?;
         let first = clock::sample();
         let pid = std::process::id();
         let facts = HeaderFacts {
@@ -122,7 +123,7 @@ impl Recorder {
             fork_mark: ForkMark::new(),
             gate: Gate::new(config.span, &spool.header),
             spool,
-            lanes: Lanes::new(),
+            lanes,
             interner: Ranked::new(parent.map(|it| it.interner().heir()).unwrap_or_default()),
             definitions: Ranked::new(
                 parent.map_or_else(Definitions::new, |it| it.definitions().heir()),

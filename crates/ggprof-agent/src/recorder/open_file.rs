@@ -5,6 +5,7 @@ use std::ffi::CString;
 use ggprof_spool::layout::StopReason;
 
 use crate::patch::page_bytes;
+use crate::signals;
 
 /// A descriptor that is closed again at once.
 #[derive(Debug)]
@@ -39,16 +40,28 @@ impl OpenFile {
         if beyond_size_limit(offset + bytes) {
             return Err(StopReason::NoSpace);
         }
-        // SAFETY: plain system call on our open descriptor.
-        let done = unsafe { libc::fallocate(self.0, 0, offset as i64, bytes as i64) };
-        if done == 0 {
-            return Ok(());
-        }
-        match std::io::Error::last_os_error().raw_os_error() {
+        // File systems in memory give up at any signal that can be delivered, and undo what they have done: a
+        // timer's would keep this from ever coming to an end.
+        signals::while_blocked(|| match self.allocate(offset, bytes) {
+            0 => Ok(()),
             // File systems that cannot reserve can still be written to.
-            Some(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, bytes),
-            Some(libc::EINTR) => self.reserve(offset, bytes),
+            libc::EOPNOTSUPP | libc::ENOSYS => self.write_zeros(offset, bytes),
             _ => Err(StopReason::NoSpace),
+        })
+    }
+
+    /// 0 or the error's number.
+    fn allocate(&self, offset: usize, bytes: usize) -> libc::c_int {
+        loop {
+            // SAFETY: plain system call on our open descriptor.
+            if unsafe { libc::fallocate(self.0, 0, offset as i64, bytes as i64) } == 0 {
+                return 0;
+            }
+            // Even now a debugger or SIGSTOP may interrupt it.
+            match last_error() {
+                libc::EINTR => {}
+                error => return error,
+            }
         }
     }
 
@@ -60,10 +73,11 @@ impl OpenFile {
             let (length, at) = (zeros.len().min(bytes - done), (offset + done) as i64);
             // SAFETY: as many bytes are there, and they are only read.
             let wrote = unsafe { libc::pwrite(self.0, zeros.as_ptr().cast(), length, at) };
-            if wrote <= 0 {
-                return Err(StopReason::NoSpace);
+            match wrote {
+                1.. => done += wrote as usize,
+                -1 if last_error() == libc::EINTR => {}
+                _ => return Err(StopReason::NoSpace),
             }
-            done += wrote as usize;
         }
         Ok(())
     }
@@ -73,7 +87,7 @@ impl OpenFile {
     pub(super) fn map(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
         let ahead = offset % page_bytes();
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new shared mapping; the range was reserved just before.
+        // SAFETY: a new shared mapping; whoever uses a part of it knows that the file has it.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -96,6 +110,12 @@ impl Drop for OpenFile {
     }
 }
 
+/// Why the last call failed.
+fn last_error() -> libc::c_int {
+    // SAFETY: this thread's own error number.
+    unsafe { *libc::__errno_location() }
+}
+
 /// Growing past the program's own file-size limit would raise SIGXFSZ in it.
 fn beyond_size_limit(bytes: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -108,6 +128,8 @@ fn beyond_size_limit(bytes: usize) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::ffi::OsStrExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
     #[test]
     fn zeros_fill_what_is_asked_for_and_no_more() {
@@ -124,5 +146,35 @@ mod tests {
         assert!(
             bytes.iter().enumerate().all(|(at, &byte)| byte == if is_zero(at) { 0 } else { 7 })
         );
+    }
+
+    /// A file system in memory gives up at any signal, and undoes what it has done.
+    #[test]
+    fn room_is_made_while_signals_arrive_without_pause() {
+        extern "C" fn handler(_: libc::c_int) {}
+        const BYTES: usize = 64 << 20;
+        let name = format!("/dev/shm/ggprof-room-{}", std::process::id());
+        let Ok(name) = CString::new(name) else { return };
+        let Some(file) = OpenFile::open(&name, libc::O_RDWR | libc::O_CREAT) else { return };
+        // SAFETY: the file is the test's own; the handler does nothing; ids of this process and thread.
+        let (process, thread) = unsafe {
+            libc::unlink(name.as_ptr());
+            libc::signal(libc::SIGUSR1, handler as *const () as libc::sighandler_t);
+            (libc::getpid(), libc::syscall(libc::SYS_gettid))
+        };
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    // SAFETY: a thread that waits for this one.
+                    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+            });
+            let made = file.reserve(0, BYTES);
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(made, Ok(()));
+        });
+        assert_eq!(file.facts().map(|facts| facts.bytes), Some(BYTES));
     }
 }

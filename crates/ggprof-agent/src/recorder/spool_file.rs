@@ -10,6 +10,10 @@
 //! than what is used, by appending zeros, and the agent need not reserve what is already there.
 //! Without the launcher (`GGML_PROFILE`, or a launcher that was killed), the agent grows the file
 //! alone.
+//!
+//! A program may let the system end it for calls that it does not make itself (seccomp), opening a file among
+//! them. So the agent maps more of the file than there is yet, and where the launcher has made a chunk of
+//! that, nothing has to be opened.
 
 use std::ffi::{CStr, CString};
 
@@ -21,6 +25,7 @@ use super::open_file::OpenFile;
 use crate::config::Config;
 use crate::fault::fault_point;
 use crate::lock::{Ranked, rank};
+use crate::memory;
 use crate::patch::page_bytes;
 
 /// A small first chunk for short runs.
@@ -28,6 +33,9 @@ const FIRST_CHUNK_BLOCKS: usize = 16;
 /// Blocks that are let go together: each time interrupts every processor that runs one of the
 /// program's threads.
 const LET_GO_BLOCKS: usize = 16;
+/// What is mapped from the start, of a file that will have so much only later. It counts as address space,
+/// which programs may limit by and by, so it is not much more.
+const MAPPED_AHEAD_BLOCKS: usize = FIRST_CHUNK_BLOCKS + 64 * CHUNK_BLOCKS;
 /// Recordings that already exist under the same name before we give up.
 const MOST_ATTEMPTS: u32 = 100;
 
@@ -45,6 +53,8 @@ struct Growth {
     chunks: Vec<*mut u8>,
     handed_out: usize,
     reserved_blocks: usize,
+    /// The first chunk's mapping goes on until this block.
+    mapped_blocks: usize,
     /// Who has which block, where the size is limited.
     ring: Option<Ring>,
 }
@@ -74,8 +84,11 @@ pub(crate) enum NoBlock {
 impl SpoolFile {
     pub(crate) fn create(config: &Config, facts: &HeaderFacts<'_>) -> Result<SpoolFile, String> {
         let (path, file) = create_new(config, facts.pid)?;
-        let bytes = HEADER_BYTES + FIRST_CHUNK_BLOCKS * BLOCK_BYTES;
-        let mapped = file.reserve(0, bytes).ok().and_then(|()| file.map(0, bytes));
+        let mapped_blocks =
+            if memory::limits_are_set() { FIRST_CHUNK_BLOCKS } else { MAPPED_AHEAD_BLOCKS };
+        let bytes_of = |blocks: usize| HEADER_BYTES + blocks * BLOCK_BYTES;
+        let reserved = file.reserve(0, bytes_of(FIRST_CHUNK_BLOCKS)).ok();
+        let mapped = reserved.and_then(|()| file.map(0, bytes_of(mapped_blocks)));
         let (Some(base), Some(facts_of_file)) = (mapped, file.facts()) else {
             // SAFETY: the path is a valid C string; the file is ours, just made.
             unsafe { libc::unlink(path.as_ptr()) };
@@ -91,6 +104,7 @@ impl SpoolFile {
             chunks: vec![unsafe { base.add(HEADER_BYTES) }],
             handed_out: 0,
             reserved_blocks: FIRST_CHUNK_BLOCKS,
+            mapped_blocks,
             ring: most_blocks.map(|most| Ring::new(most.max(FIRST_CHUNK_BLOCKS))),
         };
         let identity = facts_of_file.identity;
@@ -164,20 +178,29 @@ impl SpoolFile {
     }
 
     fn grow(&self, growth: &mut Growth) -> Result<(), StopReason> {
+        let most = growth.ring.as_ref().map_or(usize::MAX, Ring::most);
+        let blocks = CHUNK_BLOCKS.min(most - growth.reserved_blocks);
+        let chunk = match growth.made_ahead(blocks) {
+            Some(chunk) => chunk,
+            None => self.make_chunk(growth.reserved_blocks, blocks)?,
+        };
+        growth.chunks.push(chunk);
+        growth.reserved_blocks += blocks;
+        self.header.set_reserved_blocks(growth.reserved_blocks as u64);
+        Ok(())
+    }
+
+    /// So many blocks behind these, mapped.
+    fn make_chunk(&self, behind: usize, blocks: usize) -> Result<*mut u8, StopReason> {
         let file = OpenFile::open(&self.path, libc::O_RDWR).ok_or(StopReason::FileGone)?;
         let facts = file.facts().filter(|facts| facts.identity == self.identity);
         let facts = facts.ok_or(StopReason::FileGone)?;
-        let most = growth.ring.as_ref().map_or(usize::MAX, Ring::most);
-        let blocks = CHUNK_BLOCKS.min(most - growth.reserved_blocks);
-        let offset = HEADER_BYTES + growth.reserved_blocks * BLOCK_BYTES;
+        let offset = HEADER_BYTES + behind * BLOCK_BYTES;
         let bytes = blocks * BLOCK_BYTES;
         if facts.bytes < offset + bytes {
             file.reserve(offset, bytes)?;
         }
-        growth.chunks.push(file.map(offset, bytes).ok_or(StopReason::NoSpace)?);
-        growth.reserved_blocks += blocks;
-        self.header.set_reserved_blocks(growth.reserved_blocks as u64);
-        Ok(())
+        file.map(offset, bytes).ok_or(StopReason::NoSpace)
     }
 }
 
@@ -189,6 +212,23 @@ impl Drop for SpoolFile {
 }
 
 impl Growth {
+    /// So many blocks behind those that are reserved, if they are mapped and somebody else has made them.
+    fn made_ahead(&self, blocks: usize) -> Option<*mut u8> {
+        let end = self.reserved_blocks + blocks;
+        if end > self.mapped_blocks {
+            return None;
+        }
+        // SAFETY: both are inside of the first mapping, the last block's page behind the other.
+        let (chunk, last) = unsafe {
+            let block = |index: usize| self.chunks[0].add(index * BLOCK_BYTES);
+            (block(self.reserved_blocks), block(end - 1))
+        };
+        // The file is made longer from its end on, so with its last block there are all.
+        // SAFETY: our own mapping; the advice fails where the file has ended, and changes no bytes.
+        let is_there = unsafe { advise(last, BLOCK_BYTES, libc::MADV_POPULATE_WRITE) } == 0;
+        is_there.then_some(chunk)
+    }
+
     fn base_of(&self, index: u32) -> *mut u8 {
         let index = index as usize;
         let (chunk, block) = match index.checked_sub(FIRST_CHUNK_BLOCKS) {

@@ -27,10 +27,13 @@ pub enum StopReason {
     FileGone = 2,
     /// The agent met several internal faults and disarmed itself.
     Faults = 3,
+    /// The system had no memory for the agent.
+    NoMemory = 4,
 }
 
 impl StopReason {
-    pub const ALL: [Self; 4] = [Self::None, Self::NoSpace, Self::FileGone, Self::Faults];
+    pub const ALL: [Self; 5] =
+        [Self::None, Self::NoSpace, Self::FileGone, Self::Faults, Self::NoMemory];
 
     /// `None` for a number that a later version of the format has.
     pub fn of(word: u64) -> Option<StopReason> {

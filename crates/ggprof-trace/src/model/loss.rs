@@ -87,4 +87,6 @@ pub enum Stopped {
     FileGone,
     /// The recorder met faults of its own and switched itself off.
     Faults,
+    /// The program had no memory left.
+    NoMemory,
 }

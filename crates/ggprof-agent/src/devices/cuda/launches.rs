@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use ggprof_spool::layout::{NO_NODE, NONE};
 
+use crate::recorder::mapped;
+
 /// More than the calls whose records CUPTI may hold back. A power of two.
 const LAUNCH_SLOTS: usize = 1 << 16;
 
@@ -52,23 +54,18 @@ struct LaunchSlot {
 
 /// Made when CUPTI is first attached: as a part of the library it would be larger than all the rest, and
 /// take address space and page tables of every process.
-static TABLE: OnceLock<Box<[LaunchSlot]>> = OnceLock::new();
+static TABLE: OnceLock<Option<&'static [LaunchSlot]>> = OnceLock::new();
 
 impl LaunchSlot {
-    fn empty() -> Self {
-        LaunchSlot {
-            correlation: AtomicU32::new(0),
-            split: AtomicU32::new(0),
-            backend: AtomicU32::new(0),
-            position: AtomicU32::new(0),
-            executable: AtomicU64::new(0),
-            cause: AtomicU64::new(0),
-            called_ns: AtomicU64::new(0),
-        }
+    /// A table of empty slots, if there is memory for it.
+    fn table() -> Option<&'static [LaunchSlot]> {
+        let slots = mapped::array::<LaunchSlot>(LAUNCH_SLOTS)?;
+        // SAFETY: a new mapping that stays; zeros are empty slots.
+        Some(unsafe { std::slice::from_raw_parts(slots.as_ptr(), LAUNCH_SLOTS) })
     }
 
     fn of(correlation: u32) -> Option<&'static LaunchSlot> {
-        TABLE.get()?.get(correlation as usize & (LAUNCH_SLOTS - 1))
+        (*TABLE.get()?)?.get(correlation as usize & (LAUNCH_SLOTS - 1))
     }
 }
 
@@ -108,8 +105,7 @@ pub(crate) fn find(correlation: u32) -> Option<Launch> {
 
 /// Forgets all calls: when CUPTI is attached, its numbers start over.
 pub(crate) fn forget() {
-    let empty = || (0..LAUNCH_SLOTS).map(|_| LaunchSlot::empty()).collect();
-    for place in TABLE.get_or_init(empty) {
+    for place in TABLE.get_or_init(LaunchSlot::table).iter().copied().flatten() {
         place.correlation.store(0, Ordering::Relaxed);
     }
 }

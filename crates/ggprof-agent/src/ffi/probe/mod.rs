@@ -21,7 +21,6 @@ use super::graph::GraphLayout;
 use super::rehearsal::{self, Failure};
 use super::tensor::TensorLayout;
 pub(crate) use table::BackendLayout;
-pub(super) use words::read_anywhere;
 use workbench::Workbench;
 
 /// What was found about one copy of ggml: each part, or why it was not found.
@@ -54,5 +53,9 @@ pub(crate) fn why(failure: Failure) -> &'static str {
         }
         Failure::TooLong => "trying out this ggml in a child process did not end",
         Failure::Crashed => "trying out this ggml in a child process crashed that process",
+        Failure::NotKept => {
+            "this system or emulator cannot keep signals of the child process in which ggml is tried out \
+             from the program"
+        }
     }
 }

@@ -60,14 +60,18 @@ pub(super) fn only<T>(all: impl IntoIterator<Item = T>) -> Option<T> {
     all.next().is_none().then_some(first)
 }
 
-/// Words that may lie anywhere; `None` where there is no memory.
-pub(in crate::ffi) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
+/// Words that may lie anywhere; `None` where there is no memory. In a child.
+pub(super) fn read_anywhere<const N: usize>(at: u64) -> Option<[u64; N]> {
     let mut words = [0_u64; N];
     let bytes = size_of_val(&words);
     let here = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
     let there = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: bytes };
-    // SAFETY: the kernel copies into `words`, or says that there is nothing to copy.
-    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
+    // SAFETY: the kernel copies into `words`, or says that there is nothing to copy. By system call, because
+    // glibc before 2.25 remembers its process in a rehearsal's child as well.
+    let copied = unsafe {
+        let this_process = libc::syscall(libc::SYS_getpid) as libc::pid_t;
+        libc::process_vm_readv(this_process, &here, 1, &there, 1, 0)
+    };
     let problem = || std::io::Error::last_os_error().raw_os_error();
     let copied = match copied {
         // Some containers and emulators do not allow or know this call.

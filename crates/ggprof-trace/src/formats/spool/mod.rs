@@ -197,6 +197,7 @@ fn stopped(header: &Header) -> Option<Stopped> {
         StopReason::NoSpace => Some(Stopped::NoSpace),
         StopReason::FileGone => Some(Stopped::FileGone),
         StopReason::Faults => Some(Stopped::Faults),
+        StopReason::NoMemory => Some(Stopped::NoMemory),
     }
 }
 
