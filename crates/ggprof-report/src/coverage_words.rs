@@ -40,6 +40,9 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
         CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NothingToAsk => "this ggml cannot be asked about nodes",
+        CoveredWhy::NoGraphOfOneNode => {
+            "this ggml has no function that is known to show one node as a graph"
+        }
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::BarrierInlined => {
             "the compiler put ggml_barrier in line, so waits count as part of the ops"
