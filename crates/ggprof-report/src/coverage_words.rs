@@ -31,7 +31,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::NotAnnounced => {
             "the library does not announce its ops by a call that can be seen"
         }
-        CoveredWhy::TooManyLibraries => "too many CPU libraries at once",
+        CoveredWhy::TooManyLibraries => "too many libraries at once",
         CoveredWhy::HookedHalfWay => "hooking the library failed half-way",
         CoveredWhy::SlotsNotWritable => "the library's call slots could not be written",
         CoveredWhy::CallsInlined => "the compiler inlined the calls that announce ops",
