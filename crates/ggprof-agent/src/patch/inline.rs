@@ -59,7 +59,7 @@ pub(crate) enum StandIn {
 impl InlineHooks {
     pub(crate) fn new(object: &LoadedObject) -> Result<InlineHooks, &'static str> {
         if standing::may_be_running(object) {
-            return Err("it ran already when ggprof attached, and could not be changed then");
+            return Err("it was loaded before ggprof began, and threads may be in it");
         }
         let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
         Ok(InlineHooks { page, jumps: Vec::new(), waits: false })
