@@ -37,7 +37,7 @@ pub(crate) use processor::instructions::{
 };
 
 /// Foreign code: what it calls, and how it is changed.
-pub(crate) use processor::direct_calls::calls;
+pub(crate) use processor::direct_calls::{calls, jumps_into};
 pub(crate) use processor::entry_code::{
     EntryCode, JUMP, JUMP_REACH, MOST_CHANGED, WAY_IN, jump_anywhere, jump_telling_way_past,
 };

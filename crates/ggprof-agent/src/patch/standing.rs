@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use ggprof_spool::attaching::Change;
 
 use super::loaded_object::{self, LoadedObject, Place};
+use super::scope;
 use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// The thread that collects changes; 0 for none.
@@ -45,11 +46,11 @@ pub(crate) fn note_running() {
 
 /// Changes that were collected and are not in: whoever was to make them may have been killed before.
 pub(crate) fn not_made_yet() -> Vec<Change> {
-    let there = loaded_object::all();
+    let there = scope::all_held();
     let is_open = |change: &&Change| {
         let at = change.at as usize;
-        let is_there = there.iter().any(|object| object.holds_code(at));
-        // SAFETY: code of a loaded object, which is readable; it is far longer than a change.
+        let is_there = there.iter().any(|(object, _)| object.holds_code(at));
+        // SAFETY: code of an object that is kept loaded; it is readable, and far longer than a change.
         is_there
             && unsafe { std::slice::from_raw_parts(at as *const u8, change.before().len()) }
                 == change.before()
