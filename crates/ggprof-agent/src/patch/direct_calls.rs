@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::loaded_object::LoadedObject;
+use super::symbols::Function;
 use crate::arch;
 
 /// Whether any place of the object's code looks like a call of, or a jump to, the function.
@@ -15,6 +16,15 @@ pub(crate) fn reach(object: &LoadedObject, function: usize) -> bool {
 /// function that are seldom needed may be far away from it. One pass, for all functions of an object at once.
 pub(super) fn jump_into(object: &LoadedObject, ranges: &[Range<usize>]) -> bool {
     segments(object).any(|(start, code)| arch::jumps_into(code, start, ranges))
+}
+
+/// Whether the function, or one that it calls, calls code that no compiler can see.
+pub(super) fn lead_to_unknown(object: &LoadedObject, function: &Function) -> bool {
+    let code = function.code();
+    let whole = function.address..function.address + code.len();
+    arch::calls_unknown((code, whole), |at| {
+        segments(object).find_map(|(start, code)| code.get(at.checked_sub(start)?..))
+    })
 }
 
 /// The code of an object that its user keeps loaded.

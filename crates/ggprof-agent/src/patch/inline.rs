@@ -75,10 +75,10 @@ impl InlineHooks {
         let full = "too many functions to hook";
         let real = self.page.next() + WAY_IN;
         let way_in = match wanted.stand_in {
-            // A compiler that knows all callers of a function lets them keep values in
-            // registers that it does not change, whatever the rules for calls say. It
-            // cannot know that of a function that calls others.
-            StandIn::Function(_) if !entry.calls_others => {
+            // Callers that a compiler sees may keep values in registers that the function leaves alone.
+            StandIn::Function(_)
+                if !direct_calls::lead_to_unknown(&self.object, wanted.function) =>
+            {
                 return Err("its callers may rely on registers that a hook would change");
             }
             StandIn::Function(function) => jump_telling_way_past(real, function),
