@@ -1,8 +1,8 @@
 // Computes a graph on the fake device of `fake-cuda`, several times: argv[2] is the
 // folder of its libraries, and each further word a run (direct, capture, replay), a
 // copy, or a wait in milliseconds. The word `beside`, before all runs, makes another thread
-// compute once while the tracing library is being loaded. `FAKE_GGML` names another of its
-// libraries than the newest.
+// compute once while the tracing library is being loaded; `reopen` closes the device's library
+// and opens it again. `FAKE_GGML` names another of its libraries than the newest.
 #include "fake_device.h"
 #include <pthread.h>
 #include <unistd.h>
@@ -34,7 +34,8 @@ int main(int count, char ** words) {
     struct tiny_session session = tiny_start(1);
     void * driver = open_in(words[2], "libcuda.so.1");
     const char * other = getenv("FAKE_GGML");
-    void * library = open_in(words[2], other ? other : "libggml-fake.so");
+    const char * file = other ? other : "libggml-fake.so";
+    void * library = open_in(words[2], file);
     backend = backend_like(session.backend, dlsym(library, "fake_graph_compute"), nothing);
     int * mode = dlsym(library, "fake_mode");
     void (*copy_in)(void) = (void (*)(void)) dlsym(library, "fake_copy_in");
@@ -52,6 +53,16 @@ int main(int count, char ** words) {
         if (strcmp(word, "beside") == 0) {
             alarm(60);
             *loaded = when_loaded;
+            continue;
+        }
+        if (strcmp(word, "reopen") == 0) {
+            TINY(void (*)(void *), "ggml_backend_free")(backend);
+            if (dlclose(library) != 0 || dlopen(file, RTLD_LAZY | RTLD_NOLOAD)) {
+                return 93;
+            }
+            library = open_in(words[2], file);
+            backend = backend_like(session.backend, dlsym(library, "fake_graph_compute"), nothing);
+            mode = dlsym(library, "fake_mode");
             continue;
         }
         for (int n = 0; n < times; n++) {

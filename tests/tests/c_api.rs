@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ggprof_e2e::{built, published_ggml};
+use ggprof_e2e::{built, published_ggml, source_ggml};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -25,7 +25,10 @@ impl SelfProfiler {
     }
 
     fn of(source: &str, order: &[&str], kind: &str, version: &str) -> Option<Self> {
-        let libraries = published_ggml::libraries(version)?;
+        Self::with(source, order, kind, published_ggml::libraries(version)?)
+    }
+
+    fn with(source: &str, order: &[&str], kind: &str, libraries: PathBuf) -> Option<Self> {
         let ours = built::profiler_library();
         let mut flags = vec!["-Wall".to_owned(), "-Werror".to_owned()];
         flags.push(format!("-I{}", built::profiler_header().display()));
@@ -160,6 +163,29 @@ fn a_program_may_open_the_library() {
     let profile: Value = serde_json::from_str(&std::fs::read_to_string(profile).unwrap()).unwrap();
     // All from the first question on.
     assert_eq!(profile["total_records"], 80);
+}
+
+/// It has a second thread, and its ggml computed before: that thread may be in the functions whose entries
+/// the agent would change.
+#[test]
+fn code_that_may_be_running_is_not_changed() {
+    let Some(libraries) = source_ggml::with_symbolic_ops() else { return };
+    let program = SelfProfiler::with("opens_the_profiler.c", &["ggml"], "resists", libraries);
+    let Some(program) = program else { return };
+    let report = program.directory.path().join("report.json");
+    let mut command = Command::new(&program.program);
+    command.arg(&program.libraries).arg(built::profiler_library().join("libggml-profiler.so"));
+    command.env("TMPDIR", program.directory.path()).env_remove("LD_PRELOAD");
+    command.env("GGPROF_COMMAND", built::ggprof()).env("GGML_PROFILE", &report);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(out, "records=30\nrecords=30\nenvironment moved=0\n");
+    let report = std::fs::read_to_string(report).unwrap();
+    assert!(
+        report.contains("it was loaded before ggprof began, and threads may be in it"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -256,6 +256,16 @@ fn whole_splits_only_when_asked_for() {
     assert_eq!(recording.device_works.len(), 0);
 }
 
+/// More often than there are numbers for its calls. Of each opening the first split is not timed: its stream
+/// is not known before.
+#[test]
+fn a_library_that_is_closed_and_opened_again_is_seen_as_before() {
+    let runs = ["direct2"; 12].join(" reopen ");
+    let Some(recording) = record("graph", &runs, &[]) else { return };
+    assert_eq!(recording.completed_runs().count(), 24);
+    assert_eq!(whole_splits(&recording), 12);
+}
+
 /// Why kernels are not observed, as the recording tells it.
 fn reason(recording: &Recording) -> &str {
     let kernels = layout::Covered::Kernels as u16;

@@ -192,6 +192,8 @@ pub(crate) fn arm_for_library() {
     if !is_late && !current::is_inert() {
         return;
     }
+    // Until now nothing was hooked, so the program may be computing, unseen.
+    standing::note_running();
     let asked = is_late.then(|| Environment::that_asks(devices::reads)).flatten();
     let is_asked = asked.is_some();
     let environment = asked.unwrap_or_else(|| Environment::copy(devices::reads));

@@ -100,7 +100,7 @@ fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
     let calls = ops_by_backend(trace, |measured| measured == Measured::HostCall);
     for (at, (backend, calls, ops)) in (0..).zip(calls) {
         let label = backend.label().to_owned();
-        if calls == seen_on_servers(trace, BackendIndex(at)) {
+        if calls == seen_on_servers(trace, BackendIndex(at)) || is_done_on_return(trace, backend) {
             continue;
         }
         if calls > 0 && calls == ops && backend.endpoint().is_some() {
@@ -114,6 +114,14 @@ fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
     let always = (!always.is_empty()).then_some(Caveat::HostCalls(always));
     let remote = (!remote.is_empty()).then_some(Caveat::RemoteCalls(remote));
     always.into_iter().chain(remote).chain(sometimes).collect()
+}
+
+/// An accelerator of the host: it has computed a split when the call returns, so the call's time is the
+/// split's. That its ops are not seen is said by coverage.
+fn is_done_on_return(trace: &Trace, backend: &Backend) -> bool {
+    let is_why = |it: &Coverage| it.why == CoveredWhy::NoGraphOfOneNode;
+    let is_said = trace.coverage.iter().any(|it| it.subject == backend.label() && is_why(it));
+    is_said && backend.device_type == DeviceType::Accelerator
 }
 
 /// Splits of a backend that the recordings of servers show.

@@ -31,7 +31,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::NotAnnounced => {
             "the library does not announce its ops by a call that can be seen"
         }
-        CoveredWhy::TooManyLibraries => "too many CPU libraries at once",
+        CoveredWhy::TooManyLibraries => "too many libraries at once",
         CoveredWhy::HookedHalfWay => "hooking the library failed half-way",
         CoveredWhy::SlotsNotWritable => "the library's call slots could not be written",
         CoveredWhy::CallsInlined => "the compiler inlined the calls that announce ops",
@@ -40,6 +40,9 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::BuffersMadeDirectly => "ggml makes its own buffers by direct calls",
         CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NothingToAsk => "this ggml cannot be asked about nodes",
+        CoveredWhy::NoGraphOfOneNode => {
+            "this ggml has no function that is known to show one node as a graph"
+        }
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::BarrierInlined => {
             "the compiler put ggml_barrier in line, so waits count as part of the ops"

@@ -45,6 +45,8 @@ impl Linking {
 pub(super) enum Host {
     /// Graphs of ggml's, by `ggml_linked_in.c`.
     Graphs,
+    /// Graphs on an accelerator of the host, by `accelerates.c`.
+    Accelerated,
     /// Tokens of a small model, by `generates_tokens.c` with llama.cpp.
     Tokens,
 }
@@ -53,6 +55,7 @@ impl Host {
     pub(super) fn computes(self) -> Computes {
         match self {
             Host::Graphs => Computes { graphs: 4, nodes: Some(4 * 18), threads: Some(2) },
+            Host::Accelerated => Computes { graphs: 4, nodes: Some(4 * 18), threads: None },
             // Several would take minutes on a busy machine: they wait for each other by turning
             // round.
             Host::Tokens => Computes { graphs: 6, nodes: None, threads: Some(1) },
@@ -161,6 +164,7 @@ impl Building<'_> {
     fn compiled_host(&self, flags: &[&str]) -> Result<PathBuf, String> {
         let source = match self.host {
             Host::Graphs => "ggml_linked_in.c",
+            Host::Accelerated => "accelerates.c",
             Host::Tokens => "generates_tokens.c",
         };
         let result = self.directory.join("host.o");

@@ -20,6 +20,8 @@ const LLAMAS: &str = "{ global: llama_*; local: *; };\n";
 const A: Expected = Expected::Recorded("A");
 const B: Expected = Expected::Recorded("B");
 const C: Expected = Expected::Recorded("C");
+const ONE_BY_ONE: Expected = Expected::Recorded("node by node");
+const NO_VIEWS: Expected = Expected::Because("NoGraphOfOneNode");
 
 pub(super) fn builds() -> Vec<Build> {
     let mut all = changed_libraries();
@@ -48,6 +50,10 @@ fn changed_libraries() -> Vec<Build> {
         libraries(&graphs::GRAPH_FIELDS_IN_FRONT, A),
         libraries(&graphs::GRAPH_REORDERED, A),
         libraries(&graphs::NODES_ELSEWHERE, A).selected(),
+        accelerated(&UNCHANGED, ONE_BY_ONE),
+        accelerated(&graphs::GRAPH_REORDERED, ONE_BY_ONE),
+        accelerated(&graphs::ARRAYS_ELSEWHERE, ONE_BY_ONE).selected(),
+        accelerated(&graphs::VIEW_ARGUMENTS, NO_VIEWS).selected(),
         libraries(&calls::SYNCHRONIZE_RENAMED, A).selected(),
         libraries(&calls::GET_DATA_RENAMED, A),
         libraries(&calls::OP_NAME_RENAMED, no_names).selected(),
@@ -119,6 +125,12 @@ fn libraries(change: &'static Change, expected: Expected) -> Build {
         expected,
         is_selected: false,
     }
+}
+
+/// The same, with a program that has a backend of its own.
+fn accelerated(change: &'static Change, expected: Expected) -> Build {
+    let name = format!("{}, an accelerator", change.name).leak();
+    Build { name, host: Host::Accelerated, ..libraries(change, expected) }
 }
 
 const fn link(options: &'static [&'static str]) -> Linking {

@@ -8,11 +8,14 @@ pub(crate) mod aarch64;
 pub(crate) mod x86_64;
 
 mod made_struct;
+mod unknown_calls;
 
 #[cfg(target_arch = "aarch64")]
 use aarch64 as processor;
 #[cfg(target_arch = "x86_64")]
 use x86_64 as processor;
+
+use processor::steps::step;
 
 #[cfg(not(any(target_arch = "aarch64", target_arch = "x86_64")))]
 compile_error!("the agent's stand-ins are written for x86-64 and aarch64");
@@ -37,10 +40,12 @@ pub(crate) use processor::instructions::{
 };
 
 /// Foreign code: what it calls, and how it is changed.
-pub(crate) use processor::direct_calls::calls;
+pub(crate) use processor::direct_calls::{calls, jumps_into};
 pub(crate) use processor::entry_code::{
     EntryCode, JUMP, JUMP_REACH, MOST_CHANGED, WAY_IN, jump_anywhere, jump_telling_way_past,
 };
+
+pub(crate) use unknown_calls::calls_unknown;
 
 /// What the linker and the calling convention define.
 pub(crate) use made_struct::MakesStruct;

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
+use super::graph::GraphHead;
 use crate::patch::inline;
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::scope::Scope;
@@ -77,6 +78,7 @@ functions! {
         ggml_blck_size: fn(c_int) -> i64;
         ggml_type_size: fn(c_int) -> usize;
         ggml_nbytes: fn(Pointer) -> usize;
+        ggml_graph_view: fn(Pointer, c_int, c_int) -> GraphHead;
         ggml_version: fn() -> *const c_char;
         ggml_commit: fn() -> *const c_char;
         ggml_backend_name: fn(Pointer) -> *const c_char;
@@ -134,6 +136,7 @@ functions! {
         ggml_new_graph: fn(Pointer) -> Pointer;
         ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
         ggml_build_forward_expand: fn(Pointer, Pointer);
+        ggml_graph_view: fn(Pointer, c_int, c_int) -> GraphHead;
         ggml_backend_free: fn(Pointer);
         ggml_backend_synchronize: fn(Pointer);
         ggml_backend_graph_compute: fn(Pointer, Pointer) -> c_int;

@@ -1,17 +1,23 @@
 //! Reading a `ggml_cgraph`: how many nodes and which. The offsets were checked
 //! against ggml's own accessors by `probe`.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+
+use super::api::Pointer;
 
 /// Where the fields are in this copy of ggml.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GraphLayout {
-    pub(crate) bytes: usize,
     pub(crate) n_nodes: usize,
     pub(crate) nodes: usize,
     /// The key by which backends recognise a graph again; 0 where there is none.
     pub(crate) uid: usize,
+    /// `ggml_graph_view` was seen to make a graph of one node, which fits into a `GraphHead`.
+    pub(crate) has_views: bool,
 }
+
+/// `ggml_graph_view`: shows the nodes from one position up to another as a graph of their own.
+pub(crate) type ViewOfGraph = unsafe extern "C-unwind" fn(Pointer, c_int, c_int) -> GraphHead;
 
 /// A graph that ggml was asked to compute.
 #[derive(Clone, Copy, Debug)]
@@ -44,33 +50,15 @@ impl<'l> Graph<'l> {
     /// The number by which backends recognise the graph when nothing in it has changed;
     /// 0 without one.
     pub(crate) fn uid(self) -> u64 {
-        if self.layout.uid == 0 || self.layout.uid + size_of::<u64>() > self.layout.bytes {
+        if self.layout.uid == 0 {
             return 0;
         }
-        // SAFETY: inside the graph's own bytes (`new`).
+        // SAFETY: inside the graph's own bytes (`new`), as the probe found.
         unsafe { self.at.add(self.layout.uid).cast::<u64>().read_unaligned() }
-    }
-
-    /// A copy of the graph's head that shows the node at `position` only, and
-    /// that no backend takes for a graph it has seen.
-    pub(crate) fn single_node(self, position: usize, into: &mut GraphHead) {
-        let length = self.layout.bytes.min(size_of::<GraphHead>());
-        let out = (&raw mut into.0).cast::<u8>();
-        // SAFETY: `length` bytes are valid on both sides, and the three fields
-        // lie within them.
-        unsafe {
-            out.copy_from_nonoverlapping(self.at, length);
-            let nodes = out.add(self.layout.nodes).cast::<*const *const u8>();
-            nodes.write(nodes.read().add(position));
-            out.add(self.layout.n_nodes).cast::<i32>().write(1);
-            if self.layout.uid != 0 {
-                out.add(self.layout.uid).cast::<u64>().write(0);
-            }
-        }
     }
 }
 
-/// Room for the head of any graph: 96 bytes are known, fields may be added.
+/// Room for what `ggml_graph_view` returns: the head of any graph. 112 bytes are known, fields may be added.
 #[repr(C, align(16))]
 #[derive(Debug)]
 pub(crate) struct GraphHead(pub(crate) [u64; 64]);

@@ -4,13 +4,13 @@
 
 use super::{entry, opened, unloading};
 use crate::ffi::which_ggml;
-use crate::patch::{exports, got, loaded_object};
+use crate::patch::{exports, got, scope};
 
 /// The same for `ggprof attach`, where the loader never finds the agent's symbols. So the slots that lead to
 /// the loader's functions are changed as well: the agent must learn what is opened and closed.
 pub(crate) fn lead_all_calls_here() {
     lead_calls_here();
-    for object in loaded_object::all() {
+    for (object, _held) in scope::all_held() {
         if object.is_of_the_system() || object.holds(lead_calls_here as *const () as usize) {
             continue;
         }
@@ -31,7 +31,7 @@ pub(crate) fn lead_all_calls_here() {
 /// Changes every slot that leads to an entry point of ggml, so that it leads to ours. A slot that leads
 /// to another profiler stays: the other profiler passes its calls on by itself.
 pub(crate) fn lead_calls_here() {
-    for object in loaded_object::all() {
+    for (object, _held) in scope::all_held() {
         if object.holds(lead_calls_here as *const () as usize) {
             continue;
         }

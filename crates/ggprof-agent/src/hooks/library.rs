@@ -15,8 +15,8 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 use crate::observe::backend_hooks::HookedOps;
 use crate::patch::got::{self, Slot};
 use crate::patch::inline::InlineHooks;
-use crate::patch::loaded_object::{self, LoadedObject, Place, is_gone};
-use crate::patch::{exports, symbols};
+use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
+use crate::patch::{exports, scope, symbols};
 
 pub(super) const EXTRA: &CStr = c"ggml_cpu_extra_compute_forward";
 pub(super) const BARRIER: &CStr = c"ggml_barrier";
@@ -82,7 +82,7 @@ pub(crate) fn hook_ops(object: &LoadedObject) -> HookedOps {
 /// Hooks libraries whose backends may have computed already, if that takes changes of code: later it would
 /// be too late (`standing`). Where slots are enough, a library is hooked with its first graph.
 pub(crate) fn hook_running() {
-    for object in loaded_object::all() {
+    for (object, _held) in scope::all_held() {
         let has_ops = || {
             symbols::may_hide(&object, &[BARRIER])
                 || exports::shows(object.base, object.dynamic, BARRIER)
@@ -116,16 +116,17 @@ pub(crate) fn announces_ops(object: &LoadedObject) -> bool {
 /// before; the hooks that stay are those of fusions.
 pub(crate) fn unhook_forward(place: usize) {
     let hooks = HOOKS.lock();
-    for library in hooks.libraries.iter().flatten() {
-        let (name, start) = &library.place;
-        let object = LoadedObject::containing(*start);
-        let Some(object) = object.filter(|object| object.name == *name) else { continue };
-        got::for_each(&object, |slot| {
-            if slot.value() == cpu_ops::forward_stand_in(place) {
-                slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
-            }
-        });
-    }
+    let number = hooks.forwards.get(place).copied().flatten();
+    let library = number.and_then(|number| hooks.libraries[usize::from(number)].as_ref());
+    let Some((name, start)) = library.map(|library| &library.place) else { return };
+    let object = LoadedObject::containing(*start);
+    let Some(object) = object.filter(|object| object.name == *name) else { return };
+    // It cannot be closed meanwhile: this thread was called by it and will return there.
+    got::for_each(&object, |slot| {
+        if slot.value() == cpu_ops::forward_stand_in(place) {
+            slot.replace(&object, cpu_ops::FORWARD[place].load(Ordering::Acquire));
+        }
+    });
 }
 
 impl Library {

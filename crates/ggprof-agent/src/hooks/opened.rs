@@ -249,7 +249,9 @@ fn look_at(object: &LoadedObject, turn: &Turn<'_, Vec<Place>>) {
         return say_if_old(object);
     }
     if let Some(mut prepared) = linked_in::prepare(object) {
-        // SAFETY: it has just been loaded, and every thread that could use it waits for this turn.
+        // SAFETY: it has just been loaded, and threads that ask the loader for its functions wait for this
+        // turn. Those that the library's own constructors have started do not ask: that none of them is at
+        // the start of such a function is assumed.
         match turn.hook(|| unsafe { prepared.install() }) {
             Some(()) => {}
             None => prepared.give_up(),

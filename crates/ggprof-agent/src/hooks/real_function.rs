@@ -79,6 +79,17 @@ impl Callers {
         (self.start.load(Ordering::Relaxed) == start && function != 0).then_some(function)
     }
 
+    /// Empties the entry. One that is being filled belongs to the thread that fills it, and this thread
+    /// looks afterwards whether something was unloaded (`find_and_remember`).
+    fn forget(&self) {
+        let start = self.start.load(Ordering::Relaxed);
+        if start != BEING_FILLED {
+            let order = Ordering::AcqRel;
+            // Fails if another thread has emptied or replaced it: then it is not the one to be forgotten.
+            _ = self.start.compare_exchange(start, 0, order, Ordering::Relaxed);
+        }
+    }
+
     /// Replaces the entry that began at `before`; false if another thread replaced it first.
     fn replace(&self, before: usize, callers: &Range<usize>, function: usize) -> bool {
         let order = Ordering::AcqRel;
@@ -149,9 +160,7 @@ impl RealFunction {
     fn forget_after_unload(&self) {
         let unloads = loaded_object::unloads();
         if self.unloads.swap(unloads, Ordering::AcqRel) != unloads {
-            for callers in &self.remembered {
-                callers.start.store(0, Ordering::Release);
-            }
+            self.remembered.iter().for_each(Callers::forget);
         }
     }
 
@@ -163,6 +172,7 @@ impl RealFunction {
     #[cold]
     fn find_and_remember(&self, symbol: &CStr, site: usize) -> usize {
         fault_point!();
+        let unloads = loaded_object::unloads();
         let caller = LoadedObject::containing(site & !BEHIND_OURS);
         let function = inline::way_past(find_from(caller.as_ref(), symbol));
         fault_point!();
@@ -170,6 +180,9 @@ impl RealFunction {
         let page = (site & !mark) / PAGE * PAGE;
         let bounds = caller.and_then(|object| object.bounds()).unwrap_or(page..page + PAGE);
         self.remember(bounds.start | mark..bounds.end | mark, function);
+        if loaded_object::unloads() != unloads {
+            self.remembered.iter().for_each(Callers::forget);
+        }
         function
     }
 
@@ -246,6 +259,17 @@ mod tests {
         assert!(found[0] != 0 && found.iter().all(|function| *function == found[0]));
         assert_eq!(taken(&REAL), 1);
         assert!((0..100).all(|at| REAL.recall(somewhere + at) == Some(found[0])));
+    }
+
+    #[test]
+    fn a_closed_library_leaves_a_place_to_the_thread_that_fills_it() {
+        static REAL: RealFunction = RealFunction::new();
+        REAL.remember(16..32, 1);
+        REAL.remembered[1].start.store(BEING_FILLED, Ordering::Relaxed);
+        REAL.unloads.store(u64::MAX, Ordering::Relaxed);
+        REAL.forget_after_unload();
+        let starts = [0, 1].map(|place| REAL.remembered[place].start.load(Ordering::Relaxed));
+        assert_eq!(starts, [0, BEING_FILLED]);
     }
 
     #[test]

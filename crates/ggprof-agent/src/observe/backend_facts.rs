@@ -138,6 +138,11 @@ impl BackendFacts {
         api.is_some_and(|api| api.covers_itself())
     }
 
+    /// It is to get one node at a time (`serialize`).
+    fn is_computed_by_node(&self, lane: &HeldLane<'_>) -> bool {
+        self.is_host_accelerator || lane.recorder.serialize
+    }
+
     /// Records what is seen, how, or why it is not seen.
     fn cover(
         &self,
@@ -170,6 +175,8 @@ impl BackendFacts {
             cover(Covered::Ops, CoveredHow::AbortCallback, hooked.reason);
             let why = Why::plain(CoveredWhy::FirstThreadOnly);
             cover(Covered::BarrierWaits, CoveredHow::Not, why);
+        } else if self.is_computed_by_node(lane) && instance.view_of_graph().is_none() {
+            cover(Covered::Ops, CoveredHow::Not, Why::plain(CoveredWhy::NoGraphOfOneNode));
         } else if self.is_host_accelerator {
             let code = match &*self.blas {
                 "" => CoveredWhy::Untold,

@@ -11,7 +11,7 @@ use super::coverage::{self, Subject};
 use super::this_thread::ThisThread;
 use crate::fault::fault_point;
 use crate::ffi::api::{Api, Symbols};
-use crate::ffi::graph::GraphLayout;
+use crate::ffi::graph::{GraphLayout, ViewOfGraph};
 use crate::ffi::llama;
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
@@ -105,6 +105,12 @@ impl Instance {
         fault_point!();
         known.instances.push(instance);
         known.find(&object, function)
+    }
+
+    /// ggml's function that shows some nodes of a graph as a graph, if it was tried out.
+    pub(super) fn view_of_graph(&self) -> Option<ViewOfGraph> {
+        let (_, layout) = self.layouts.as_ref()?;
+        self.api.ggml_graph_view.filter(|_| layout.has_views)
     }
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, names: &Names) {

@@ -6,6 +6,14 @@
 //! On an accelerator of the host, such as BLAS, it always happens. Such a backend has finished a
 //! graph when it returns, works in the host's memory, and computes its nodes one after the other.
 //! Given one node at a time, it does the same work, and the host's clock times each node.
+//!
+//! The graphs of one node are made by ggml itself (`ggml_graph_view`), as they are when a program has set an
+//! eval callback: the scheduler then passes such views to its backends. So no backend sees a graph that the
+//! agent made up, whatever the fields of graphs are in this ggml. That the function does this was tried out
+//! in a child process (`ffi/probe/graphs.rs`). A backend's own `graph_compute` is not: its threads, its locks
+//! and its device are not in a child, and what it makes of such graphs is what ggml's own calls rely on.
+
+use std::ffi::c_int;
 
 use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 
@@ -17,7 +25,7 @@ use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
 use crate::ffi::backend_table::{GraphCompute, More, Synchronize};
-use crate::ffi::graph::{Graph, GraphHead};
+use crate::ffi::graph::Graph;
 use crate::recorder::fold::op_of_one_thread;
 
 /// Computes the graph node by node; the first failure ends it, as in ggml.
@@ -30,22 +38,21 @@ pub(crate) fn compute(
 ) -> Option<i32> {
     let instance = adopted.instance()?;
     let (tensor_layout, layout) = instance.layouts.as_ref()?;
-    if layout.bytes > size_of::<GraphHead>() {
-        return None;
-    }
+    let view = instance.view_of_graph()?;
     // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
-    let graph = unsafe { Graph::new(graph, layout) };
+    let nodes = unsafe { Graph::new(graph, layout) }.nodes();
     let working: Vec<usize> = fail_open::guard(Vec::new(), |_| {
         fault_point!();
         // SAFETY: nodes of the graph that ggml is computing, of this instance.
-        unsafe { node::working(instance, tensor_layout, graph.nodes()) }.collect()
+        unsafe { node::working(instance, tensor_layout, nodes) }.collect()
     });
     // A graph without work is left to the backend as it is.
     working.first()?;
-    let mut single = GraphHead([0; 64]);
     let measured = if adopted.is_host_accelerator() { MEASURED_HOST } else { MEASURED_SERIALIZED };
     for position in working {
-        graph.single_node(position, &mut single);
+        let first = position as c_int;
+        // SAFETY: ggml's own function on ggml's own graph, which has a node at this position.
+        let mut single = unsafe { view(graph, first, first + 1) };
         let start = clock::ticks();
         let [w3, w4, w5, w6] = more;
         // SAFETY: the backend's own functions, on a graph with one of the nodes

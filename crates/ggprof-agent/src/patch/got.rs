@@ -33,22 +33,32 @@ impl Slot<'_> {
         value == self.own_definition || !object.holds(value)
     }
 
-    /// What the slot leads to. The function of one that is not yet bound is looked up as the
-    /// loader would, in the global scope first, then in the scope of a library that was
-    /// opened for itself.
+    /// What the slot leads to. The function of one that is not yet bound is looked up as the loader would:
+    /// in the global scope first, unless the object's other slots show that it comes first itself.
     pub(crate) fn leads_to(&self, object: &LoadedObject) -> usize {
         if self.is_bound(object) {
             return self.value();
         }
+        match self.found(object) {
+            Found::One(function) => function,
+            Found::Two { global, .. } if !sees_its_own_first(object).unwrap_or(false) => global,
+            Found::Two { own, .. } => own,
+        }
+    }
+
+    /// What the loader finds, in the global scope and in that of the object.
+    fn found(&self, object: &LoadedObject) -> Found {
         lock::before_asking_the_loader();
         // SAFETY: a look-up by a C string.
         let global = unsafe { libc::dlsym(libc::RTLD_DEFAULT, self.name.as_ptr()) as usize };
         c_library::forget_loader_error(global == 0);
-        if global != 0 {
-            return global;
+        let own = Scope::of(&object.name).map_or(0, |scope| scope.find(self.name));
+        match (global, own) {
+            (0, 0) => Found::One(self.own_definition),
+            (0, one) | (one, 0) => Found::One(one),
+            (global, own) if global == own => Found::One(own),
+            (global, own) => Found::Two { global, own },
         }
-        let local = Scope::of(&object.name).map_or(0, |scope| scope.find(self.name));
-        if local != 0 { local } else { self.own_definition }
     }
 
     fn word(&self) -> &AtomicUsize {
@@ -66,7 +76,23 @@ impl Slot<'_> {
     /// Binds a slot that is not bound yet, unless another thread has meanwhile put a hook in.
     fn bind(&self, object: &LoadedObject) {
         let stub = self.value();
-        let function = self.leads_to(object);
+        if self.is_bound(object) {
+            return;
+        }
+        let function = match self.found(object) {
+            Found::One(function) => function,
+            // What is bound stays bound, so it must be what the loader would bind.
+            Found::Two { global, own } => match sees_its_own_first(object) {
+                Some(its_own) => {
+                    if its_own {
+                        own
+                    } else {
+                        global
+                    }
+                }
+                None => return,
+            },
+        };
         if function != 0 && function != stub {
             self.write(object, |word| {
                 let _ = word.compare_exchange(stub, function, Ordering::AcqRel, Ordering::Relaxed);
@@ -87,6 +113,29 @@ impl Slot<'_> {
         }
         opened
     }
+}
+
+/// A function, or two of the same name.
+#[derive(Debug)]
+enum Found {
+    One(usize),
+    Two { global: usize, own: usize },
+}
+
+/// Whether an object that was opened with `RTLD_DEEPBIND` sees itself and what it needs before all others. The
+/// loader does not tell; but a slot that is bound shows it, if there are two functions of its name.
+fn sees_its_own_first(object: &LoadedObject) -> Option<bool> {
+    let mut shown = None;
+    for_each(object, |slot| {
+        if shown.is_none()
+            && slot.is_bound(object)
+            && let Found::Two { global, own } = slot.found(object)
+        {
+            let value = slot.value();
+            shown = (value == own || value == global).then_some(value == own);
+        }
+    });
+    shown
 }
 
 /// Held while a page is writable, so that no other thread makes it read-only under the writer.
@@ -137,7 +186,62 @@ pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(target_env = "gnu")]
+    use std::ffi::{CString, c_void};
+
     use super::*;
+
+    /// Three libraries, the last of which calls the second's functions, and is opened while the first one
+    /// shows others of the same names to all. glibc's way to open it so.
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn a_library_that_sees_its_own_functions_first_keeps_them() {
+        let directory = std::env::temp_dir().join(format!("ggprof-scopes-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("there is room");
+        let made = |name: &str, text: &str, needs: &[&str]| {
+            let file = directory.join(name);
+            std::fs::write(directory.join("source.c"), text).expect("there is room");
+            let mut compile = std::process::Command::new("gcc");
+            compile.args(["-shared", "-fPIC", "-Wl,-z,lazy", "-Wl,-rpath,$ORIGIN", "-L."]);
+            compile.arg("source.c").args(needs).arg("-o").arg(&file);
+            let compiled = compile.current_dir(&directory).status();
+            assert!(compiled.expect("there is a compiler").success());
+            CString::new(file.into_os_string().into_encoded_bytes()).expect("no zero byte")
+        };
+        let open = |file: &CStr, how| {
+            // SAFETY: a library of ours without constructors.
+            let opened = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | how) };
+            assert!(!opened.is_null());
+            opened
+        };
+        let two =
+            |number: u32| format!("int one() {{ return {number}; }} int other() {{ return 1; }}");
+        open(&made("libfirst.so", &two(1), &[]), libc::RTLD_GLOBAL);
+        made("libsecond.so", &two(2), &[]);
+        let text = "int one(); int other(); int a() { return one(); } int b() { return other(); }";
+        let caller = made("libcaller.so", text, &["-lsecond"]);
+        let opened = open(&caller, libc::RTLD_DEEPBIND);
+        let call = |name: &CStr| {
+            // SAFETY: functions of the source above.
+            unsafe {
+                let found = libc::dlsym(opened, name.as_ptr());
+                (found as usize, std::mem::transmute::<*mut c_void, fn() -> i32>(found))
+            }
+        };
+        let object = LoadedObject::containing(call(c"a").0).expect("it is loaded");
+        let stub = |name: &CStr| {
+            let mut is_stub = false;
+            for_each(&object, |slot| is_stub |= slot.name == name && !slot.is_bound(&object));
+            is_stub
+        };
+        bind(&object, |name| name == c"one");
+        assert!(stub(c"one"), "nothing shows whose functions it sees first");
+        assert_eq!(call(c"b").1(), 1);
+        bind(&object, |name| name == c"one");
+        assert!(!stub(c"one"), "its other slot shows it");
+        assert_eq!(call(c"a").1(), 2);
+        _ = std::fs::remove_dir_all(&directory);
+    }
 
     #[test]
     fn libc_is_called_through_slots_of_this_program() {

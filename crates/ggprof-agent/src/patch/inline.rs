@@ -14,7 +14,7 @@ use ggprof_spool::attaching::Change;
 use super::loaded_object::LoadedObject;
 use super::near_page::NearPage;
 use super::symbols::Function;
-use super::{page_bytes, standing};
+use super::{direct_calls, page_bytes, standing};
 use crate::arch::{self, EntryCode, JUMP, WAY_IN, jump_anywhere, jump_telling_way_past};
 use crate::fault::fault_point;
 use crate::lock::{HeldAtFork, Ranked, rank};
@@ -23,6 +23,7 @@ use crate::lock::{HeldAtFork, Ranked, rank};
 /// functions lead to these pages.
 #[derive(Debug)]
 pub(crate) struct InlineHooks {
+    object: LoadedObject,
     page: NearPage,
     jumps: Vec<Jump>,
     /// Whether they are installed only when every thread stands.
@@ -59,10 +60,10 @@ pub(crate) enum StandIn {
 impl InlineHooks {
     pub(crate) fn new(object: &LoadedObject) -> Result<InlineHooks, &'static str> {
         if standing::may_be_running(object) {
-            return Err("it ran already when ggprof attached, and could not be changed then");
+            return Err("it was loaded before ggprof began, and threads may be in it");
         }
         let page = NearPage::near(object).ok_or("there is no room near the library's code")?;
-        Ok(InlineHooks { page, jumps: Vec::new(), waits: false })
+        Ok(InlineHooks { object: object.clone(), page, jumps: Vec::new(), waits: false })
     }
 
     /// Prepares a hook. Returns where the real function can be called once the
@@ -74,10 +75,10 @@ impl InlineHooks {
         let full = "too many functions to hook";
         let real = self.page.next() + WAY_IN;
         let way_in = match wanted.stand_in {
-            // A compiler that knows all callers of a function lets them keep values in
-            // registers that it does not change, whatever the rules for calls say. It
-            // cannot know that of a function that calls others.
-            StandIn::Function(_) if !entry.calls_others => {
+            // Callers that a compiler sees may keep values in registers that the function leaves alone.
+            StandIn::Function(_)
+                if !direct_calls::lead_to_unknown(&self.object, wanted.function) =>
+            {
                 return Err("its callers may rely on registers that a hook would change");
             }
             StandIn::Function(function) => jump_telling_way_past(real, function),
@@ -98,6 +99,10 @@ impl InlineHooks {
     /// No thread is executing the first instructions of the functions, and each stand-in can be
     /// called in its function's place.
     pub(crate) unsafe fn install(&mut self) -> Result<(), &'static str> {
+        let overwritten: Vec<_> = self.jumps.iter().map(|jump| jump.at..jump.at + JUMP).collect();
+        if direct_calls::jump_into(&self.object, &overwritten) {
+            return Err("other code of it jumps to behind the start of a function");
+        }
         if !self.page.seal() {
             return Err("the system does not allow new code");
         }

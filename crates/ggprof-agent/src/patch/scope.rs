@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::loaded_object::{self, LoadedObject, is_gone};
 use super::loader;
 use crate::{c_library, lock};
 
@@ -33,6 +34,15 @@ impl Scope {
         c_library::forget_loader_error(found == 0);
         found
     }
+}
+
+/// Everything that is loaded now and can be named, each kept loaded as long as its scope is: the program may
+/// close it at any moment.
+pub(crate) fn all_held() -> Vec<(LoadedObject, Scope)> {
+    let all = loaded_object::all().into_iter();
+    let held = all.filter_map(|object| Scope::of(&object.name).map(|scope| (object, scope)));
+    // Before it was held, another one of its name may have come to another place.
+    held.filter(|(object, _)| !is_gone(&object.place())).collect()
 }
 
 impl Drop for Scope {

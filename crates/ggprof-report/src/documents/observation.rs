@@ -2,7 +2,7 @@
 
 use crate::document::{Block, Fact};
 use crate::{Cell, Column, Document, Table, coverage_words};
-use ggprof_trace::{Coverage, Covered, CoveredHow, Ggml, Trace};
+use ggprof_trace::{Coverage, Covered, CoveredHow, CoveredWhy, Ggml, Trace};
 
 const COLUMNS: [Column; 4] = [
     Column::left("subject", "of", 0),
@@ -42,10 +42,12 @@ fn ggml_words(ggml: &Ggml) -> String {
 fn advice(part: &Coverage) -> Option<String> {
     let (subject, why) = (&part.subject, coverage_words::why(part));
     match (part.how, part.what) {
-        (CoveredHow::Not, Covered::Ops) => Some(format!(
-            "{subject}: single ops are not seen ({why}), only the host's time for whole \
+        (CoveredHow::Not, Covered::Ops) if part.why != CoveredWhy::NoGraphOfOneNode => {
+            Some(format!(
+                "{subject}: single ops are not seen ({why}), only the host's time for whole \
              splits. Record with --serialize to get the times of single ops."
-        )),
+            ))
+        }
         (CoveredHow::Not, what) => {
             Some(format!("{subject}: {} are not seen: {why}.", coverage_words::what(what)))
         }
@@ -65,7 +67,6 @@ mod tests {
     use super::*;
     use crate::render::{Style, console};
     use expect_test::expect;
-    use ggprof_trace::CoveredWhy;
 
     #[test]
     fn one_line_for_each_thing_seen_and_a_sentence_for_the_rest() {
@@ -75,6 +76,7 @@ mod tests {
             ("CUDA0", Covered::Ops, CoveredHow::ActivityRecords, CoveredWhy::InSamples, ""),
             ("SYCL0", Covered::Splits, CoveredHow::FunctionTable, CoveredWhy::Untold, ""),
             ("SYCL0", Covered::Ops, CoveredHow::Not, CoveredWhy::Untold, "as an older agent said"),
+            ("BLAS", Covered::Ops, CoveredHow::Not, CoveredWhy::NoGraphOfOneNode, ""),
         ] {
             let (subject, detail) = (subject.into(), detail.into());
             trace.coverage.push(Coverage { subject, what, how, why, detail });
@@ -91,6 +93,7 @@ mod tests {
               SYCL0  splits    the host                function table
             ! CPU: ops are seen on the first thread only (the compiler inlined the calls that announce ops). To see every thread, use a ggml from December 2024 or later, built as shared libraries without -Bsymbolic.
             ! SYCL0: single ops are not seen (as an older agent said), only the host's time for whole splits. Record with --serialize to get the times of single ops.
+            ! BLAS: ops are not seen: this ggml has no function that is known to show one node as a graph.
         "#]].assert_eq(&console(&document, &Style::PLAIN));
     }
 }

@@ -4,6 +4,7 @@ use super::{Change, change, edit};
 
 const GRAPH_HEADER: &str = "src/ggml-impl.h";
 const TENSORS: &str = "src/ggml.c";
+const BACKENDS: &str = "src/ggml-backend.cpp";
 
 const GRAPH_MADE: &str = "        /*.size         =*/ size,\n";
 const GRAPH_VIEWED: &str = "        /*.size             =*/ 0,\n";
@@ -87,5 +88,43 @@ pub(in crate::changed_ggml) const NODES_ELSEWHERE: Change = change(
         incr_ptr_aligned(&p, size * sizeof(struct ggml_tensor *), sizeof(struct ggml_tensor *));
     struct ggml_tensor ** hash_keys_ptr  =",
         ),
+    ],
+);
+
+/// A graph's arrays are not in the memory of its context, so where its head ends cannot be seen.
+pub(in crate::changed_ggml) const ARRAYS_ELSEWHERE: Change = change(
+    "a graph's arrays in memory of their own",
+    &[
+        edit(TENSORS, "    void * p = cgraph + 1;\n", "    void * p = calloc(1, obj_size);\n"),
+        edit(TENSORS, "    assert(obj_size == (size_t)((char *)p - (char *)cgraph));\n", ""),
+    ],
+);
+
+/// What is called by the name of ggml's function takes its arguments in another order.
+pub(in crate::changed_ggml) const VIEW_ARGUMENTS: Change = change(
+    "ggml_graph_view with other arguments",
+    &[
+        edit(
+            GRAPH_HEADER,
+            "ggml_graph_view(struct ggml_cgraph * cgraph, int i0, int i1)",
+            "ggml_graph_view(int i0, int i1, struct ggml_cgraph * cgraph)",
+        ),
+        edit(
+            TENSORS,
+            "ggml_graph_view(struct ggml_cgraph * cgraph0, int i0, int i1)",
+            "ggml_graph_view(int i0, int i1, struct ggml_cgraph * cgraph0)",
+        ),
+        edit(
+            BACKENDS,
+            "ggml_graph_view(graph, split->i_start, split->i_end)",
+            "ggml_graph_view(split->i_start, split->i_end, graph)",
+        ),
+        edit(
+            BACKENDS,
+            "ggml_graph_view(&split->graph, j0, j1 + 1)",
+            "ggml_graph_view(j0, j1 + 1, &split->graph)",
+        ),
+        edit(BACKENDS, "ggml_graph_view(g1, i, i + 1)", "ggml_graph_view(i, i + 1, g1)"),
+        edit(BACKENDS, "ggml_graph_view(g2, i, i + 1)", "ggml_graph_view(i, i + 1, g2)"),
     ],
 );

@@ -35,8 +35,6 @@ pub(crate) struct EntryCode {
     pub(crate) at: usize,
     overwritten: u32,
     moved: Moved,
-    /// It calls other functions, or ends by jumping to one.
-    pub(crate) calls_others: bool,
 }
 
 /// The instruction at another address.
@@ -108,21 +106,14 @@ impl EntryCode {
             return Err("the function begins with more than one landing pad");
         }
         let moved = Moved::of(overwritten, at)?;
-        let whole = address..address + code.len();
-        let mut calls_others = false;
-        for (place, instruction) in instructions() {
-            match branch(instruction, place) {
-                Some(Branch::Jump(to) | Branch::Perhaps(to)) if to == at => {
-                    return Err("the function jumps back to its own start");
-                }
-                Some(Branch::Jump(to) | Branch::Perhaps(to)) => {
-                    calls_others |= !whole.contains(&to)
-                }
-                Some(Branch::Call(_) | Branch::Computed) => calls_others = true,
-                Some(Branch::Return) | None => {}
-            }
+        let leads_back = |(place, instruction)| {
+            let to = branch(instruction, place);
+            matches!(to, Some(Branch::Jump(to) | Branch::Perhaps(to)) if to == at)
+        };
+        if instructions().any(leads_back) {
+            return Err("the function jumps back to its own start");
         }
-        Ok(EntryCode { at, overwritten, moved, calls_others })
+        Ok(EntryCode { at, overwritten, moved })
     }
 
     /// The instruction as it must be at another address, followed by a jump to the rest of the
@@ -285,26 +276,6 @@ mod tests {
             assert!(entry.jump_to(AT + before + JUMP_REACH).is_err());
             assert!(entry.moved_to(AT + before + 2 * JUMP_REACH).is_err());
         }
-    }
-
-    #[test]
-    fn a_function_that_calls_others_is_told_from_one_that_does_not() {
-        let calls_others = |rest: &[u32]| {
-            let entry = read(&[&[PUSH], rest].concat()).expect("an ordinary entry");
-            entry.calls_others
-        };
-        assert!(!calls_others(&[RET]));
-        // b.eq and cbz x0 over the next instruction
-        assert!(!calls_others(&[0x5400_0040, NOP, RET]));
-        assert!(!calls_others(&[0xb400_0040, NOP, RET]));
-        // retaasp
-        assert!(!calls_others(&[0xd65f_0bff]));
-        // bl +0x100; blr x1; br x2; b and tbz far past the end of the function
-        assert!(calls_others(&[0x9400_0040, RET]));
-        assert!(calls_others(&[0xd63f_0020, RET]));
-        assert!(calls_others(&[0xd61f_0040]));
-        assert!(calls_others(&[0x1400_0040]));
-        assert!(calls_others(&[0x3600_0800, RET]));
     }
 
     #[test]

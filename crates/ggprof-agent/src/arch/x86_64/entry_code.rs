@@ -26,8 +26,6 @@ pub(crate) struct EntryCode {
     instructions: Vec<Moved>,
     overwritten: [u8; JUMP],
     pub(crate) length: usize,
-    /// It calls other functions, or ends by jumping to one.
-    pub(crate) calls_others: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +42,7 @@ impl EntryCode {
         let skipped = if code.starts_with(&ENDBR64) { ENDBR64.len() } else { 0 };
         let at = address + skipped;
         let (instructions, overwritten) = (Vec::new(), [0; JUMP]);
-        let mut entry = EntryCode { at, instructions, overwritten, length: 0, calls_others: false };
+        let mut entry = EntryCode { at, instructions, overwritten, length: 0 };
         let mut decoder = Decoder::with_ip(64, code, address as u64, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut targets = Vec::new();
@@ -56,7 +54,6 @@ impl EntryCode {
             if instruction.op0_kind() == OpKind::NearBranch64 {
                 targets.push(instruction.near_branch64() as usize);
             }
-            entry.calls_others |= leads_to_others(instruction.code());
             let start = instruction.ip() as usize;
             if start >= at && entry.length < JUMP {
                 let offset = start - address;
@@ -68,8 +65,6 @@ impl EntryCode {
             return Err("the function is shorter than a jump");
         }
         entry.overwritten.copy_from_slice(&code[skipped..skipped + JUMP]);
-        let whole = address..address + code.len();
-        entry.calls_others |= targets.iter().any(|target| !whole.contains(target));
         let overwritten = at..at + entry.length;
         if targets.iter().any(|target| overwritten.contains(target)) {
             return Err("the function jumps back to its own start");
@@ -176,7 +171,7 @@ fn leads_to_others(code: Code) -> bool {
 }
 
 /// Returns, interrupts, and what no processor executes.
-fn leaves(code: Code) -> bool {
+pub(super) fn leaves(code: Code) -> bool {
     matches!(
         code,
         Code::Retnw_imm16
@@ -265,26 +260,6 @@ mod tests {
         let jump = entry.jump_to(AT + 0x1000).expect("near");
         assert_eq!(jump, [0xe9, 0xf7, 0x0f, 0, 0]);
         assert_eq!(entry.overwritten(), code[4..9]);
-    }
-
-    #[test]
-    fn a_function_that_calls_others_is_told_from_one_that_does_not() {
-        let calls_others = |rest: &[u8]| {
-            // push rbp; mov rbp, rsp; nop, and the rest
-            let code = [&[0x55, 0x48, 0x89, 0xe5, 0x90], rest].concat();
-            EntryCode::read(&code, AT).expect("an ordinary entry").calls_others
-        };
-        assert!(!calls_others(&[RETURN]));
-        // je over the next instruction
-        assert!(!calls_others(&[0x74, 0x01, 0x90, RETURN]));
-        // call +0
-        assert!(calls_others(&[0xe8, 0, 0, 0, 0, RETURN]));
-        // call [rax]
-        assert!(calls_others(&[0xff, 0x10, RETURN]));
-        // jmp [rdi + 8]
-        assert!(calls_others(&[0xff, 0x67, 0x08]));
-        // jmp far past the end of the function
-        assert!(calls_others(&[0xe9, 0, 1, 0, 0]));
     }
 
     /// Of all instructions that there are in 64-bit code.

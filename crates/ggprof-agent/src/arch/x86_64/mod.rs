@@ -10,4 +10,5 @@ pub(crate) mod layout;
 pub(crate) mod node_question;
 pub(crate) mod registers;
 pub(crate) mod stand_ins;
+pub(crate) mod steps;
 pub(crate) mod thread_memory;

@@ -1,5 +1,7 @@
 //! CUDA behind the interface that the rest of the agent uses.
 
+use ggprof_spool::layout::CoveredWhy;
+
 use super::settings::{self, CudaLevel, VARIABLES};
 use super::{calls, graph_length, process};
 use crate::config::Environment;
@@ -39,6 +41,10 @@ impl DeviceApi for CudaApi {
 
     fn hook_calls(&self, library: &LoadedObject) -> bool {
         calls::hook(library)
+    }
+
+    fn why_unseen(&self, library: &LoadedObject) -> Option<CoveredWhy> {
+        calls::is_one_too_many(library).then_some(CoveredWhy::TooManyLibraries)
     }
 
     fn covers_itself(&self) -> bool {

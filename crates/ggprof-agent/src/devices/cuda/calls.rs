@@ -15,10 +15,10 @@ use crate::hooks::library;
 use crate::lock::{HeldAtFork, Ranked};
 use crate::observe::fail_open::{self, contained};
 use crate::observe::this_thread::ThisThread;
-use crate::patch::got;
+use crate::patch::got::{self, Slot};
 use crate::patch::loaded_object::{LoadedObject, Place, is_gone};
 
-/// Slots over all CUDA libraries of the process: one has up to six.
+/// Slots over all CUDA libraries of the process: one has up to seven.
 const SLOTS: usize = 16;
 
 /// Where the stream of a call is found.
@@ -51,8 +51,8 @@ const STREAM_IN_CONFIGURATION: usize = 32;
 
 static REAL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 static CALL: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
-/// Whom each slot serves.
-static HOOKED_LIBRARIES: Ranked<{ ranks::CUDA_LIBRARIES }, [Option<Place>; SLOTS]> =
+/// The library that each slot serves, and the name of the call.
+static HOOKED_LIBRARIES: Ranked<{ ranks::CUDA_LIBRARIES }, [Option<(Place, &CStr)>; SLOTS]> =
     Ranked::new([const { None }; SLOTS]);
 
 /// For holding it during a fork.
@@ -114,31 +114,58 @@ static WORK_STAND_INS: [unsafe extern "C-unwind" fn(); SLOTS] = [
     work::<8>, work::<9>, work::<10>, work::<11>, work::<12>, work::<13>, work::<14>, work::<15>,
 ];
 
-/// Hooks the library's calls; false where it makes none by a slot.
+/// Hooks the library's calls; false where it makes none by a slot, or where there are no numbers left for
+/// them: what is seen of some calls would be taken for all.
 pub(crate) fn hook(object: &LoadedObject) -> bool {
-    got::bind(object, |name| CALLS.iter().any(|(call, _)| name == *call));
+    got::bind(object, |name| call_of(name).is_some());
     fault_point!();
     let mut hooked = HOOKED_LIBRARIES.lock();
-    let key = Some(object.place());
-    let mut found = false;
+    let place = object.place();
+    let (mut found, mut all) = (false, true);
     got::for_each(object, |slot| {
-        let Some((_, call)) = CALLS.iter().find(|(name, _)| slot.name == *name) else { return };
+        let Some((name, call)) = call_of(slot.name) else { return };
         found = true;
-        let value = slot.value();
-        if WORK_STAND_INS.iter().any(|stand_in| *stand_in as *const () as usize == value) {
+        if leads_to_us(slot) {
             return;
         }
-        let free = hooked.iter().position(|owner| owner.as_ref().is_none_or(is_gone));
-        let Some(number) = free else { return };
-        CALL[number].store(*call as usize, Ordering::Release);
+        // A library that was closed and opened again at the same place has its numbers from before.
+        let is_its = |it: &(Place, &CStr)| it.0 == place && it.1 == name;
+        let own = hooked.iter().position(|owner| owner.as_ref().is_some_and(is_its));
+        let Some(number) = own.or_else(|| hooked.iter().position(is_free)) else {
+            all = false;
+            return;
+        };
+        CALL[number].store(call as usize, Ordering::Release);
         let stand_in = WORK_STAND_INS[number] as *const () as usize;
         // Taken before it is used: no other library may get a number that a slot leads to.
-        hooked[number] = key.clone();
+        hooked[number] = Some((place.clone(), name));
         fault_point!();
-        if !library::replace(object, slot, stand_in, &REAL[number]) {
+        let is_placed = library::replace(object, slot, stand_in, &REAL[number]);
+        // Another slot for the same call may lead to it already.
+        if !is_placed && own.is_none() {
             hooked[number] = None;
         }
         fault_point!();
     });
-    found
+    found && all
+}
+
+/// Whether the library makes calls for which there are no numbers left.
+pub(crate) fn is_one_too_many(object: &LoadedObject) -> bool {
+    let mut is_unseen = false;
+    got::for_each(object, |slot| is_unseen |= call_of(slot.name).is_some() && !leads_to_us(slot));
+    is_unseen && !HOOKED_LIBRARIES.lock().iter().any(is_free)
+}
+
+fn is_free(number: &Option<(Place, &CStr)>) -> bool {
+    number.as_ref().is_none_or(|(place, _)| is_gone(place))
+}
+
+fn call_of(name: &CStr) -> Option<(&'static CStr, CudaCall)> {
+    CALLS.into_iter().find(|(known, _)| *known == name)
+}
+
+fn leads_to_us(slot: &Slot<'_>) -> bool {
+    let value = slot.value();
+    WORK_STAND_INS.iter().any(|stand_in| *stand_in as *const () as usize == value)
 }

@@ -3,7 +3,7 @@
 use super::words::{self, Words};
 use super::workbench::{F32, Workbench};
 use crate::ffi::api::Pointer;
-use crate::ffi::graph::GraphLayout;
+use crate::ffi::graph::{GraphHead, GraphLayout};
 
 /// More than the head of any graph; what lies behind ours can be read as well.
 const MOST_HEAD_BYTES: usize = 512;
@@ -20,7 +20,24 @@ pub(super) fn find(bench: &Workbench<'_>) -> Result<GraphLayout, &'static str> {
     let nodes = words::only(lists).ok_or("the graph's nodes were not found")?;
     let bytes = head_bytes(bench, three.0, &of_three);
     let uid = find_uid(bench, &of_three, bytes);
-    Ok(GraphLayout { bytes, n_nodes, nodes, uid })
+    let layout = GraphLayout { n_nodes, nodes, uid, has_views: false };
+    Ok(GraphLayout { has_views: has_views(bench, &layout, three.0), ..layout })
+}
+
+/// Whether a view of this graph of three nodes shows its second one, and has room where the agent wants it.
+fn has_views(bench: &Workbench<'_>, layout: &GraphLayout, graph: Pointer) -> bool {
+    let Some(view) = bench.makers.ggml_graph_view else { return false };
+    if bench.longest_head().is_none_or(|bytes| bytes > size_of::<GraphHead>()) {
+        return false;
+    }
+    let before = head(graph);
+    // SAFETY: as ggml's header asks; in a child, should this ggml's function be another one.
+    let mut viewed = unsafe { view(graph, 1, 2) };
+    // SAFETY: a value of ours.
+    let viewed = unsafe { Words::at((&raw mut viewed).cast(), size_of::<GraphHead>()) };
+    let second = before.u64_at(layout.nodes) + size_of::<Pointer>() as u64;
+    let is_unchanged = before.offsets().all(|at| before.u64_at(at) == head(graph).u64_at(at));
+    (viewed.u32_at(layout.n_nodes), viewed.u64_at(layout.nodes)) == (1, second) && is_unchanged
 }
 
 /// A graph of nodes that need each other, and the nodes.

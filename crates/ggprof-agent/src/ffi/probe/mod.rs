@@ -32,7 +32,12 @@ pub(crate) struct Probed {
 
 pub(crate) fn probe(symbols: &Symbols) -> Probed {
     let makers = Makers::of(symbols);
-    let layouts = rehearsal::rehearse(|_| find_layouts(&makers));
+    let tried = |makers: Makers| rehearsal::rehearse(|_| find_layouts(&makers));
+    let layouts = tried(makers).or_else(|failure| match failure {
+        // Only one of two functions may be to blame, and the layouts are needed for more.
+        Failure::Crashed => tried(Makers { ggml_graph_view: None, ..makers }),
+        other => Err(other),
+    });
     Probed {
         layouts: layouts.unwrap_or_else(|failure| Err(why(failure))),
         backend: table::find(&makers),

@@ -199,4 +199,13 @@ impl<'a> Workbench<'a> {
             Ok(graph)
         }
     }
+    /// What the smallest graph takes with everything that belongs to it: its head is not longer.
+    pub(super) fn longest_head(&self) -> Option<usize> {
+        let new = self.makers.ggml_new_graph_custom?;
+        // SAFETY: as ggml's header asks.
+        let graph = unsafe { new(self.context, 1, false) } as u64;
+        let next = self.vector(F32, 1).ok()? as u64;
+        let are_neighbours = self.holds(graph) && self.holds(next) && graph < next;
+        are_neighbours.then(|| (next - graph) as usize)
+    }
 }
