@@ -2,6 +2,7 @@
 
 mod meanwhile;
 mod refused;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

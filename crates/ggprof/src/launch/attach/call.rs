@@ -10,7 +10,7 @@ use super::processor::others::Others;
 use super::processor::way_back::{self, CODE};
 use super::processor::{self, RED_ZONE, Registers};
 use super::tracee::{self, Stop, Tracee};
-use super::{process, spare_code, symbol, threads};
+use super::{process, spare_code, stack, symbol, threads};
 use anyhow::{Context, anyhow, bail};
 use std::fs::File;
 use std::io;
@@ -44,6 +44,7 @@ pub(super) struct Caller {
 
 /// What is found out before anything stands.
 struct Prepared {
+    pid: u32,
     maps: Vec<Mapping>,
     code: u64,
 }
@@ -55,14 +56,22 @@ impl Caller {
         let maps = &prepared.maps;
         let begun = Instant::now();
         let mut ggml = None;
+        // It was seen to wait, and may have gone on before it was stopped.
+        let waits = |registers: &Registers, memory: &File| {
+            processor::interrupted_call(registers, memory)
+                .is_some_and(|call| threads::waits(&call, maps))
+        };
         while begun.elapsed() < TIME_TO_CHOOSE {
             for thread in threads::that_wait(pid, maps)? {
-                if let Some(caller) = Caller::try_one(thread, &prepared, |_| true)? {
+                if let Some(caller) = Caller::try_one(thread, &prepared, waits)? {
                     return Ok(caller);
                 }
             }
             let ggml = ggml.get_or_insert_with(|| symbol::code_of_ggml(maps));
-            let computes = |place: u64| ggml.iter().any(|code| code.contains(&place));
+            let computes = |registers: &Registers, _: &File| {
+                let place = processor::place(registers);
+                ggml.iter().any(|code| code.contains(&place))
+            };
             for thread in threads::of(pid)? {
                 if let Some(caller) = Caller::try_one(thread, &prepared, computes)? {
                     return Ok(caller);
@@ -80,7 +89,7 @@ impl Caller {
     fn try_one(
         thread: i32,
         prepared: &Prepared,
-        is_fit: impl Fn(u64) -> bool,
+        is_fit: impl Fn(&Registers, &File) -> bool,
     ) -> anyhow::Result<Option<Caller>> {
         let stopped = Instant::now();
         let tracee = match Tracee::stop(thread, TIME_TO_STOP) {
@@ -89,20 +98,25 @@ impl Caller {
             Err(_) => return Ok(None),
         };
         let before = tracee.registers()?;
-        let stack = processor::stack(&before);
-        if !is_fit(processor::place(&before)) || !threads::has_room(&prepared.maps, stack) {
+        // Some kernels let code be written only through the thread that is stopped, which need not be the
+        // process's first.
+        let memory = open_memory(thread.unsigned_abs())?;
+        let stack_pointer = processor::stack(&before);
+        let place = stack::Place {
+            is_first: thread.unsigned_abs() == prepared.pid,
+            stack: stack_pointer,
+            notes: processor::notes(&before, &tracee)?,
+        };
+        if !is_fit(&before, &memory) || !stack::has_room(&prepared.maps, &memory, place) {
             return Ok(None);
         }
         let Some(others_before) = Others::of(&tracee)? else { return Ok(None) };
         let signals = tracee.blocked_signals()?;
         let room = way_back::room(&others_before);
-        let block = (stack - RED_ZONE - room) & !(way_back::ALIGNMENT - 1);
+        let block = (stack_pointer - RED_ZONE - room) & !(way_back::ALIGNMENT - 1);
         let Some(bytes) = way_back::block(block, &before, &others_before, signals) else {
             return Ok(None);
         };
-        // Some kernels let code be written only through the thread that is stopped, which need not be the
-        // process's first.
-        let memory = open_memory(thread.unsigned_abs())?;
         memory.write_all_at(&bytes, block)?;
         spare_code::put(&memory, prepared.code)?;
         Ok(Some(Caller {
@@ -200,7 +214,7 @@ impl Prepared {
     fn of(pid: u32) -> anyhow::Result<Prepared> {
         let maps = maps::of(pid)?;
         let code = spare_code::find(&maps, &open_memory(pid)?)?;
-        Ok(Prepared { maps, code })
+        Ok(Prepared { pid, maps, code })
     }
 }
 

@@ -10,6 +10,7 @@ mod code;
 mod maps;
 mod process;
 mod spare_code;
+mod stack;
 mod symbol;
 mod threads;
 // Asks the system to stop threads of another process, and to tell and change their registers.

@@ -1,7 +1,7 @@
 //! Room for a few instructions in a program: behind the code of one of its libraries, where the last
 //! page is not full. Nothing of the library is there, and nobody goes there but a thread that we send.
 
-use super::maps::Mapping;
+use super::maps::{self, Mapping};
 use super::processor::way_back::CODE;
 use anyhow::Context;
 use object::elf::FileHeader64;
@@ -33,7 +33,7 @@ pub(super) fn put(memory: &File, room: u64) -> io::Result<()> {
 
 /// The address behind a library's code, if the rest of its last page is long enough.
 fn behind_code(maps: &[Mapping], mapping: &Mapping) -> Option<u64> {
-    let start = maps.iter().find(|it| it.inode == mapping.inode && it.offset == 0)?.memory.start;
+    let start = maps::start_of_file(maps, mapping)?;
     let mut front = vec![0; FRONT_BYTES];
     let file = File::open(&mapping.path).ok()?;
     file.read_exact_at(&mut front, 0).ok()?;
@@ -60,7 +60,6 @@ fn is_free(memory: &File, room: u64) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps;
     use super::*;
 
     #[test]
