@@ -32,7 +32,23 @@ fn a_thread_that_could_not_be_stopped_is_left_alone() {
     let pid = program.id().to_string();
     let attached = begun(&mut session.ggprof(&["attach", &pid, "--no-sensors", "-o", "p.ggprof"]));
     assert!(!is_traced(program.id()));
-    assert_eq!(program.told_to_end().status.code(), Some(0));
     let (code, words) = attached.end();
     assert_eq!(code, Some(0), "{words}");
+    assert_eq!(program.told_to_end().status.code(), Some(0));
+}
+
+/// As some that start other programs leave them.
+#[test]
+fn ggprof_may_have_been_started_with_blocked_signals() {
+    let Some(program) = started("waits_in_vfork.c", &[]) else { return };
+    let (_directory, session) = Session::in_new_place();
+    let pid = program.id().to_string();
+    let ggprof = session.ggprof(&["attach", &pid, "--no-sensors", "--duration", "50ms"]);
+    let mut blocked = Command::new("env");
+    blocked.arg("--block-signal").arg(ggprof.get_program()).args(ggprof.get_args());
+    blocked.envs(ggprof.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    blocked.current_dir(session.file(""));
+    let output = blocked.output().expect("env starts");
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(program.told_to_end().status.code(), Some(0));
 }

@@ -78,8 +78,9 @@ mod tests {
 
     #[test]
     fn a_file_begins_where_its_code_belongs_to() {
-        let maps = ["1000-2000 r--p 0", "5000-6000 r--p 0", "6000-7000 r-xp 1000", "9000-a000 r--p 0"]
-            .map(|line| mapping(&format!("{line} 08:01 42 /libc.so.6")).unwrap());
+        let maps =
+            ["1000-2000 r--p 0", "5000-6000 r--p 0", "6000-7000 r-xp 1000", "9000-a000 r--p 0"]
+                .map(|line| mapping(&format!("{line} 08:01 42 /libc.so.6")).unwrap());
         assert_eq!(start_of_file(&maps, &maps[2]), Some(0x5000));
     }
 

@@ -5,10 +5,13 @@
 //! for ever. Where code has to be changed, that is done from here, while every thread stands (`code`).
 
 mod abandoned;
+mod apart;
 mod call;
+mod choice;
 mod code;
 mod maps;
 mod process;
+mod refusal;
 mod spare_code;
 mod stack;
 mod symbol;
@@ -70,18 +73,21 @@ fn load_and_ask(
     if process.agent.is_some() {
         abandoned::end(pid)?;
     }
-    let mut caller = Caller::stop_one(pid)?;
-    let loaded = match process.agent {
-        Some(_) => Ok(()),
-        None => load(&mut caller, library, open),
-    };
-    let function = loaded.and_then(|()| function.address(pid));
-    let answer = function.and_then(|function| ask(&mut caller, function, settings));
-    let one_stood = caller.let_go()?;
+    let (answer, one_stood) = apart::from_us(|| {
+        let mut caller = choice::stop_one(pid)?;
+        let loaded = match process.agent {
+            Some(_) => Ok(()),
+            None => load(&mut caller, library, open),
+        };
+        let function = loaded.and_then(|()| function.address(pid));
+        let answer = function.and_then(|function| ask(&mut caller, function, settings));
+        let one_stood = caller.let_go()?;
+        anyhow::Ok((answer, one_stood))
+    })??;
     let changes = answer?;
     let changed = match &changes[..] {
         [] => Ok(None),
-        changes => code::change(pid, changes).map(Some),
+        changes => apart::from_us(|| code::change(pid, changes))?.map(Some),
     };
     let (all_stood, unchanged) = match changed {
         Ok(all_stood) => (all_stood, None),
@@ -97,10 +103,13 @@ fn load_and_ask(
 /// recorded.
 fn go_without_changes(pid: u32, library: &Path) -> anyhow::Result<()> {
     let function = OfAgent::find(library, WITHOUT)?.address(pid)?;
-    let mut caller = Caller::stop_one(pid)?;
-    let answer = caller.call(function, [0, 0]);
-    caller.let_go()?;
-    match answer? {
+    let answer = apart::from_us(|| {
+        let mut caller = choice::stop_one(pid)?;
+        let answer = caller.call(function, [0, 0]);
+        caller.let_go()?;
+        answer
+    })??;
+    match answer {
         1 => Ok(()),
         _ => bail!("nothing is recorded, because of an internal fault of ggprof"),
     }

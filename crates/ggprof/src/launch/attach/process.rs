@@ -1,7 +1,7 @@
 //! The program to attach to: whether that can be done, and if not, what to do instead.
 
 use super::maps::{self, Mapping};
-use super::{call, threads};
+use super::{refusal, threads};
 use crate::launch::{Agent, examine};
 use anyhow::{Context, anyhow, bail};
 use ggprof_agents::Libc;
@@ -86,10 +86,11 @@ fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
 }
 
 fn is_over(status: &str) -> bool {
-    has_first_thread_ended(status) && !has_several_threads(status)
+    has_this_thread_ended(status) && !has_several_threads(status)
 }
 
-fn has_first_thread_ended(status: &str) -> bool {
+/// Of a process, this is its first thread.
+pub(super) fn has_this_thread_ended(status: &str) -> bool {
     field(status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
@@ -108,7 +109,7 @@ fn number(status: &str, name: &str) -> Option<u32> {
 fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match field(status, "State").unwrap_or_default().chars().next() {
         _ if is_over(status) => bail!("process {pid} has ended"),
-        _ if has_first_thread_ended(status) => bail!(
+        _ if has_this_thread_ended(status) => bail!(
             "the first thread of process {pid} has ended, and the system shows nothing of the others' \
              memory any more. Start it with `ggprof run`."
         ),
@@ -192,7 +193,7 @@ fn same_files(pid: u32) -> anyhow::Result<()> {
     };
     match place(&pid.to_string()) {
         theirs if theirs == place("self") => Ok(()),
-        None => Err(call::forbidden()),
+        None => Err(refusal::forbidden()),
         Some(_) => bail!(
             "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
              the command there and use the program's number there, as in `docker cp ggprof \

@@ -3,6 +3,7 @@
 
 use super::maps::{self, Mapping};
 use super::processor::way_back::CODE;
+use super::tracee::Tracee;
 use anyhow::Context;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -27,8 +28,8 @@ pub(super) fn find(maps: &[Mapping], memory: &File) -> anyhow::Result<u64> {
 }
 
 /// Puts the code there.
-pub(super) fn put(memory: &File, room: u64) -> io::Result<()> {
-    memory.write_all_at(CODE, room)
+pub(super) fn put(tracee: &Tracee, memory: &File, room: u64) -> io::Result<()> {
+    tracee.write_code(memory, room, CODE)
 }
 
 /// The address behind a library's code, if the rest of its last page is long enough.
