@@ -5,9 +5,9 @@
 mod delivery;
 mod environment;
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ggprof_spool::{layout, place};
 
@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) span: Span,
     /// Record nothing until somebody asks for it (`GGPROF_PAUSED=1`).
     pub(crate) paused: bool,
+    /// Record nothing more once the launcher is gone (`GGPROF_ENDS_WITH_LAUNCHER=1`).
+    ends_with_launcher: bool,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
 }
@@ -145,6 +147,7 @@ impl Config {
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
             paused: on("GGPROF_PAUSED")?,
+            ends_with_launcher: on("GGPROF_ENDS_WITH_LAUNCHER")?,
             most_bytes: environment.number("GGPROF_MAX_BYTES")?,
         })
     }
@@ -153,6 +156,12 @@ impl Config {
     pub(crate) fn most_blocks(&self) -> Option<usize> {
         let bytes = usize::try_from(self.most_bytes?).ok()?.saturating_sub(layout::HEADER_BYTES);
         Some((bytes / layout::BLOCK_BYTES).max(LEAST_BLOCKS))
+    }
+
+    /// The directory that the launcher holds for as long as it is there, where the recording ends with it.
+    pub(crate) fn held_by_launcher(&self) -> Option<PathBuf> {
+        let spool = Path::new(OsStr::from_bytes(&self.spool));
+        self.ends_with_launcher.then(|| spool.parent().map(Path::to_owned)).flatten()
     }
 
     pub(crate) fn options(&self) -> u32 {

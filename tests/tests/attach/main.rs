@@ -1,5 +1,6 @@
 //! Programs that were started without ggprof, and that it attaches to while they compute.
 
+mod ends;
 mod meanwhile;
 mod refused;
 mod threads;
