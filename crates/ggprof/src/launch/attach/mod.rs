@@ -9,6 +9,7 @@ mod apart;
 mod call;
 mod choice;
 mod code;
+mod loaded_agent;
 mod maps;
 mod process;
 mod refusal;
@@ -34,6 +35,7 @@ use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES, WITHOUT};
 pub(crate) use process::Process as Running;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use symbol::OfAgent;
@@ -67,9 +69,14 @@ fn load_and_ask(
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Attached> {
     let pid = process.pid;
-    let library = process.agent.as_deref().unwrap_or(agent.library(Some(process.libc)));
+    let library = agent.library(Some(process.libc));
     let open = symbol::of_loader(pid, process.libc)?;
-    let function = OfAgent::find(library, FUNCTION)?;
+    let (file, inode) = match &process.agent {
+        Some(loaded) => (loaded.file(pid, library)?, loaded.inode()),
+        None => (library, std::fs::metadata(library)?.ino()),
+    };
+    let function = OfAgent::find(file, inode, FUNCTION)?;
+    let without = OfAgent::find(file, inode, WITHOUT)?;
     if process.agent.is_some() {
         abandoned::end(pid)?;
     }
@@ -92,7 +99,7 @@ fn load_and_ask(
     let (all_stood, unchanged) = match changed {
         Ok(all_stood) => (all_stood, None),
         Err(why) => {
-            go_without_changes(pid, library)?;
+            go_without_changes(pid, &without)?;
             (None, Some(why))
         }
     };
@@ -101,8 +108,8 @@ fn load_and_ask(
 
 /// The agent has prepared for changes of code that could not be made: it has to know before anything is
 /// recorded.
-fn go_without_changes(pid: u32, library: &Path) -> anyhow::Result<()> {
-    let function = OfAgent::find(library, WITHOUT)?.address(pid)?;
+fn go_without_changes(pid: u32, without: &OfAgent) -> anyhow::Result<()> {
+    let function = without.address(pid)?;
     let answer = apart::from_us(|| {
         let mut caller = choice::stop_one(pid)?;
         let answer = caller.call(function, [0, 0]);

@@ -1,5 +1,6 @@
 //! The program to attach to: whether that can be done, and if not, what to do instead.
 
+use super::loaded_agent::LoadedAgent;
 use super::maps::{self, Mapping};
 use super::{refusal, threads};
 use crate::launch::{Agent, examine};
@@ -11,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Functions of ggml that programs use. A program that has loaded none cannot be computing.
 const SIGN: &[u8] = b"ggml_backend_";
-/// The beginning of the agent's name.
-const AGENT: &str = "libggprof_agent";
 /// Pieces in which files are looked through.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -23,7 +22,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) libc: Libc,
     /// The agent that it has loaded already.
-    pub(super) agent: Option<PathBuf>,
+    pub(super) agent: Option<LoadedAgent>,
     /// What will not be seen because the program runs already.
     pub(crate) unseen: Vec<&'static str>,
 }
@@ -33,6 +32,7 @@ impl Process {
         let directory = Path::new("/proc").join(pid.to_string());
         let status = std::fs::read_to_string(directory.join("status"))
             .map_err(|_| anyhow!("there is no process {pid}"))?;
+        is_process(pid, &status)?;
         state_allows(pid, &status)?;
         Process::look_into(pid, agent, &directory, &status).map_err(|error| or_ended(pid, error))
     }
@@ -57,8 +57,7 @@ impl Process {
         let libc = program_allows(directory, agent)?;
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
-        let is_agent = |it: &&Mapping| it.is_code && it.file_name().starts_with(AGENT);
-        let agent = maps.iter().find(is_agent).map(|mapping| mapping.path.clone());
+        let agent = LoadedAgent::find(&maps);
         if !has_ggml(&maps) {
             bail!(
                 "{name} (process {pid}) has not loaded ggml. Attach when it has loaded its model, or \
@@ -104,6 +103,17 @@ fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
 
 fn number(status: &str, name: &str) -> Option<u32> {
     field(status, name)?.parse().ok()
+}
+
+/// The system shows threads by their numbers, too, and some tools list them like processes.
+fn is_process(pid: u32, status: &str) -> anyhow::Result<()> {
+    match number(status, "Tgid") {
+        Some(process) if process != pid => bail!(
+            "{pid} is a thread of process {process} ({}). Attach to the process: ggprof attach {process}",
+            field(status, "Name").unwrap_or_default()
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
@@ -279,6 +289,8 @@ mod tests {
     #[test]
     fn what_stands_in_the_way_is_said() {
         let status = |state: &str, tracer: &str| format!("State:\t{state}\nTracerPid:\t{tracer}\n");
+        assert!(is_process(7, "Tgid:\t7\n").is_ok());
+        assert!(is_process(8, "Name:\tit\nTgid:\t7\n").is_err());
         assert!(state_allows(1, &status("S (sleeping)", "0")).is_ok());
         assert!(state_allows(1, &status("T (stopped)", "0")).is_err());
         assert!(state_allows(1, &status("Z (zombie)", "0")).is_err());

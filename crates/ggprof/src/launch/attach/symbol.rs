@@ -47,8 +47,8 @@ pub(super) struct OfAgent {
 }
 
 impl OfAgent {
-    pub(super) fn find(file: &Path, function: &str) -> anyhow::Result<OfAgent> {
-        let inode = std::fs::metadata(file)?.ino();
+    /// In a file that is the same as the one with this number.
+    pub(super) fn find(file: &Path, inode: u64, function: &str) -> anyhow::Result<OfAgent> {
         let found = symbol(file, function)?.context("the agent is of another version")?;
         Ok(OfAgent { found, inode })
     }
