@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) span: Span,
     /// Record nothing until somebody asks for it (`GGPROF_PAUSED=1`).
     pub(crate) paused: bool,
+    /// The program ran already when the agent was loaded.
+    attached: bool,
     /// Record nothing more once the launcher is gone (`GGPROF_ENDS_WITH_LAUNCHER=1`).
     ends_with_launcher: bool,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
@@ -125,6 +127,11 @@ impl Config {
         }
     }
 
+    /// The same for a program that runs already.
+    pub(crate) fn for_running(environment: &Environment) -> Result<Config, String> {
+        Ok(Config { attached: true, ..Config::understand(environment)? })
+    }
+
     /// For a program that starts its own recording (C API).
     pub(crate) fn for_library(environment: &Environment) -> Result<Config, String> {
         let spool = temporary_spool(environment);
@@ -147,6 +154,7 @@ impl Config {
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
             paused: on("GGPROF_PAUSED")?,
+            attached: false,
             ends_with_launcher: on("GGPROF_ENDS_WITH_LAUNCHER")?,
             most_bytes: environment.number("GGPROF_MAX_BYTES")?,
         })
@@ -171,6 +179,9 @@ impl Config {
         }
         if self.serialize {
             options |= layout::OPTION_SERIALIZE;
+        }
+        if self.attached {
+            options |= layout::OPTION_ATTACHED;
         }
         options
     }

@@ -41,7 +41,11 @@ fn check(agents: impl Fn(&Session) -> PathBuf) {
         let recording = record_with(&agents(&session), &session, program.id());
         assert!(recording.completed_runs().count() > 0);
         check_every_node(&recording);
+        assert!(recording.header.attached);
     }
+    let report = session.ggprof(&["report", "p.ggprof", "--by", "memory"]).output();
+    let report = String::from_utf8_lossy(&report.expect("ggprof starts").stdout).into_owned();
+    assert!(report.contains("ggprof attached to the program while it ran"), "{report}");
     let maps = std::fs::read_to_string(format!("/proc/{}/maps", program.id())).expect("it runs");
     let is_code = |line: &&str| line.contains(" r-xp ") && line.contains("libggprof_agent");
     assert_eq!(maps.lines().filter(is_code).count(), 1, "another agent was loaded: {maps}");

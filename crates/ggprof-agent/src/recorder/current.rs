@@ -104,6 +104,11 @@ pub(crate) fn arm_held(config: Config, duties: Duties) {
     arm_with(config, duties);
 }
 
+/// Whether the program ran already when `ggprof attach` loaded the agent.
+pub(crate) fn is_attached() -> bool {
+    IS_HELD.load(Ordering::Relaxed)
+}
+
 fn be_armed() {
     ASKED_PROCESS.store(std::process::id(), Ordering::Relaxed);
     STATE.store(ARMED, Ordering::Relaxed);
@@ -272,7 +277,7 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
     match made {
         Ok(recorder) => {
             recorder.spool.header.count_loss(LossCounter::Fault, faults());
-            if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
+            if parent.is_none() && is_attached() {
                 recorder.hold();
             }
             RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);

@@ -82,7 +82,8 @@ fn begun(process: &Running, attached: &launch::Attached, duration: Option<Durati
         None => "until Ctrl-C".to_owned(),
     };
     format!(
-        "Recording {} (process {}) {until}. One thread stood for {}{}.",
+        "Recording {} (process {}) {until}. One thread stood for {}{}. Memory that the program has by now \
+         is not in the recording.",
         process.name,
         process.pid,
         milliseconds(attached.one_stood),
