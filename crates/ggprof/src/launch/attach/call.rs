@@ -159,7 +159,7 @@ fn bit(signal: i32) -> u64 {
 pub(super) fn open_memory(pid: u32) -> anyhow::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map_err(|error| {
         match error.kind() {
-            io::ErrorKind::PermissionDenied => refusal::forbidden(),
+            io::ErrorKind::PermissionDenied => refusal::forbidden(pid),
             _ => error.into(),
         }
     })

@@ -53,7 +53,7 @@ impl Process {
         tracer_allows(pid, status)?;
         stacks_allow(pid, status)?;
         filters_allow(pid)?;
-        same_files(pid)?;
+        same_files(pid, status)?;
         let libc = program_allows(directory, agent)?;
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
@@ -97,11 +97,11 @@ fn has_several_threads(status: &str) -> bool {
     number(status, "Threads").is_some_and(|threads| threads > 1)
 }
 
-fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+pub(super) fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-fn number(status: &str, name: &str) -> Option<u32> {
+pub(super) fn number(status: &str, name: &str) -> Option<u32> {
     field(status, name)?.parse().ok()
 }
 
@@ -135,7 +135,8 @@ fn user_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match user {
         Some(user) if user != own => bail!(
             "process {pid} belongs to another user ({user}), whose files ggprof would write. Run \
-             ggprof as that user: sudo -u '#{user}' ggprof attach {pid}"
+             ggprof as that user: {}",
+            refusal::as_user_of(pid, status)
         ),
         _ => Ok(()),
     }
@@ -195,15 +196,23 @@ fn filters(status: &str) -> u32 {
 }
 
 /// The program must find the agent's file, and we the recording, under the same paths.
-fn same_files(pid: u32) -> anyhow::Result<()> {
-    let place = |process: &str| {
-        let directory = Path::new("/proc").join(process);
-        let link = |name: &str| directory.join(name).read_link().ok();
-        Some((link("ns/mnt")?, link("root")?))
-    };
-    match place(&pid.to_string()) {
-        theirs if theirs == place("self") => Ok(()),
-        None => Err(refusal::forbidden()),
+fn same_files(pid: u32, status: &str) -> anyhow::Result<()> {
+    let link =
+        |process: &str, name: &str| Path::new("/proc").join(process).join(name).read_link().ok();
+    let place = |process: &str| Some((link(process, "ns/mnt")?, link(process, "root")?));
+    let theirs = &*pid.to_string();
+    match place(theirs) {
+        found if found == place("self") => Ok(()),
+        None => Err(refusal::forbidden(pid)),
+        Some((_, root))
+            if link(theirs, "ns/pid") == link("self", "ns/pid") && root == Path::new("/") =>
+        {
+            bail!(
+                "process {pid} does not see all files as you do, as services of systemd with PrivateTmp. \
+                 Run ggprof among its files, and name the output (-o) with its whole path: {}",
+                refusal::among_files_of(pid, status)
+            )
+        }
         Some(_) => bail!(
             "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
              the command there and use the program's number there, as in `docker cp ggprof \
@@ -316,7 +325,7 @@ mod tests {
         ] {
             assert_eq!(filters(seccomp), count, "{seccomp}");
         }
-        assert!(same_files(std::process::id()).is_ok());
+        assert!(same_files(std::process::id(), "").is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/llama-server")).is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/qemu-aarch64-static")).is_err());
     }
