@@ -126,6 +126,14 @@ fn a_place_that_somebody_else_could_change_is_not_used() {
     fs::create_dir_all(alone.cache().parent().unwrap()).unwrap();
     fs::set_permissions(alone.cache().parent().unwrap(), Permissions::from_mode(0o777)).unwrap();
     assert!(alone.agent().starts_with(temporary(&alone)));
+    // Nothing is made in another user's directory: it would be there for ever, and that user shut out.
+    let alone = OneFile::new();
+    let others = alone.cache().parent().unwrap().to_owned();
+    fs::create_dir_all(&others).unwrap();
+    if chown(&others, Some(65534), None).is_ok() {
+        assert!(alone.agent().starts_with(temporary(&alone)));
+        assert_eq!(names_in(&others), [""; 0]);
+    }
     // It is another user's.
     let alone = OneFile::new();
     fs::create_dir_all(alone.cache()).unwrap();

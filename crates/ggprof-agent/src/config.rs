@@ -5,9 +5,9 @@
 mod delivery;
 mod environment;
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ggprof_spool::{layout, place};
 
@@ -38,6 +38,10 @@ pub(crate) struct Config {
     pub(crate) span: Span,
     /// Record nothing until somebody asks for it (`GGPROF_PAUSED=1`).
     pub(crate) paused: bool,
+    /// The program ran already when the agent was loaded.
+    attached: bool,
+    /// Record nothing more once the launcher is gone (`GGPROF_ENDS_WITH_LAUNCHER=1`).
+    ends_with_launcher: bool,
     /// The largest size of the file (`GGPROF_MAX_BYTES`).
     most_bytes: Option<u64>,
 }
@@ -123,6 +127,11 @@ impl Config {
         }
     }
 
+    /// The same for a program that runs already.
+    pub(crate) fn for_running(environment: &Environment) -> Result<Config, String> {
+        Ok(Config { attached: true, ..Config::understand(environment)? })
+    }
+
     /// For a program that starts its own recording (C API).
     pub(crate) fn for_library(environment: &Environment) -> Result<Config, String> {
         let spool = temporary_spool(environment);
@@ -145,6 +154,8 @@ impl Config {
             budget_permille: budget_permille(environment)?,
             span: Span::from(environment)?,
             paused: on("GGPROF_PAUSED")?,
+            attached: false,
+            ends_with_launcher: on("GGPROF_ENDS_WITH_LAUNCHER")?,
             most_bytes: environment.number("GGPROF_MAX_BYTES")?,
         })
     }
@@ -155,6 +166,12 @@ impl Config {
         Some((bytes / layout::BLOCK_BYTES).max(LEAST_BLOCKS))
     }
 
+    /// The directory that the launcher holds for as long as it is there, where the recording ends with it.
+    pub(crate) fn held_by_launcher(&self) -> Option<PathBuf> {
+        let spool = Path::new(OsStr::from_bytes(&self.spool));
+        self.ends_with_launcher.then(|| spool.parent().map(Path::to_owned)).flatten()
+    }
+
     pub(crate) fn options(&self) -> u32 {
         let mut options = 0;
         if self.threads {
@@ -162,6 +179,9 @@ impl Config {
         }
         if self.serialize {
             options |= layout::OPTION_SERIALIZE;
+        }
+        if self.attached {
+            options |= layout::OPTION_ATTACHED;
         }
         options
     }

@@ -214,7 +214,7 @@ pub(crate) fn arm_for_library() {
 /// `ggprof attach` wants a recording of a program that runs. Called inside a guard. Changes
 /// pointers right away, each in one step, and returns the changes of code that have to wait.
 pub(crate) fn attach(environment: Environment) -> AttachAnswer {
-    let config = Config::understand(&environment)?;
+    let config = Config::for_running(&environment)?;
     if current::recorder().is_some() {
         let recorder = current::record_again(config)?;
         return Ok(to_be_made(standing::not_made_yet(), recorder));

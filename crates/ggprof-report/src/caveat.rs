@@ -29,6 +29,8 @@ pub enum Caveat {
     Newest(u64, u64),
     /// Only a part of the program's run was to be recorded.
     Part(Extent),
+    /// The program ran already when ggprof came; whether it uses CUDA.
+    Attached(bool),
     /// Something of the program could not be observed.
     NotObserved(Coverage),
     /// Devices of which every kernel was recorded, one by one.
@@ -52,6 +54,7 @@ pub fn caveats(trace: &Trace) -> Vec<Caveat> {
     }
     if let Some(provenance) = &trace.provenance {
         caveats.extend(of_provenance(provenance, trace.graph_runs.len() as u64));
+        caveats.extend(provenance.attached.then(|| Caveat::Attached(uses_cuda(trace))));
     }
     caveats.extend(clock_warning(trace).map(Caveat::SeveralClocks));
     let causality = causality(trace);
@@ -83,6 +86,10 @@ fn of_provenance(provenance: &Provenance, runs: u64) -> Vec<Caveat> {
         caveats.push(Caveat::Part(provenance.extent));
     }
     caveats
+}
+
+fn uses_cuda(trace: &Trace) -> bool {
+    trace.backends.iter().any(|backend| backend.is_cuda())
 }
 
 fn of_every_kernel(trace: &Trace) -> Option<Caveat> {
@@ -204,6 +211,7 @@ impl Caveat {
                  the clocks of the backends do not agree better than that.",
                 units::duration(*worst_ns as f64)
             ),
+            Self::Attached(uses_cuda) => attached_sentence(*uses_cuda),
             Self::NoEvents => {
                 "The recording has no events: check that the program computed something while it ran."
                     .to_owned()
@@ -232,6 +240,19 @@ fn part_sentence(extent: Extent) -> &'static str {
              earlier (--start-after, --graphs, or `ggprof ctl start`)."
         }
     }
+}
+
+fn attached_sentence(uses_cuda: bool) -> String {
+    let graphs = if uses_cuda {
+        ". CUDA graphs that it had captured are shown as a whole until it captures them anew"
+    } else {
+        ""
+    };
+    format!(
+        "ggprof attached to the program while it ran: memory that it had by then is not known, and calls \
+         through function pointers that it had (ctypes in Python) are not seen, so its batches may be \
+         guesses{graphs}."
+    )
 }
 
 fn loss_sentence(loss: &Loss) -> String {

@@ -52,6 +52,9 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
             "only the first thread is seen, and its waits count as part of the ops"
         }
         CoveredWhy::VulkanOff => "timing Vulkan devices is off",
+        CoveredWhy::AttachedTooLate => {
+            "the program had opened it before ggprof attached, which is too late for its own times"
+        }
         CoveredWhy::LayerNotLoaded => "the Vulkan loader did not load the agent's layer",
         CoveredWhy::DeviceLost => "the device was lost",
         CoveredWhy::WholeSplitsOnly => "only the time of whole splits was asked for",

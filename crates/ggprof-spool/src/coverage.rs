@@ -130,6 +130,8 @@ numbered! {
         BarrierInlined = 24,
         /// Seen; the program's user has switched CUDA graphs off.
         GraphsOff = 25,
+        /// The device was opened before ggprof attached to the program.
+        AttachedTooLate = 26,
         /// ggml makes its own buffers by direct calls.
         BuffersMadeDirectly = 30,
         /// Seen as they are made; ggml frees its own by direct calls.

@@ -59,6 +59,8 @@ pub struct Header {
     pub serialized: bool,
     /// The program was still running when this copy was made.
     pub snapshot: bool,
+    /// The program ran already when the agent was loaded.
+    pub attached: bool,
     pub start_ticks: u64,
     pub start_monotonic_ns: u64,
     pub start_realtime_ns: u64,
@@ -161,6 +163,7 @@ impl<'a> Spool<'a> {
             threads_asked: options & layout::OPTION_THREADS != 0,
             serialized: options & layout::OPTION_SERIALIZE != 0,
             snapshot: options & layout::OPTION_SNAPSHOT != 0,
+            attached: options & layout::OPTION_ATTACHED != 0,
             start_ticks: number(self.bytes, at::START_TICKS),
             start_monotonic_ns: number(self.bytes, at::START_MONOTONIC_NS),
             start_realtime_ns: number(self.bytes, at::START_REALTIME_NS),

@@ -1,7 +1,10 @@
 //! Programs that were started without ggprof, and that it attaches to while they compute.
 
+mod again;
+mod ends;
 mod meanwhile;
 mod refused;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -20,9 +23,16 @@ use tempfile::TempDir;
 
 /// `ggprof attach` to a process, with these options.
 fn attach(session: &Session, pid: u32, options: &[&str]) -> Output {
+    attach_with(None, session, pid, options)
+}
+
+/// With this agent.
+fn attach_with(agent: Option<&Path>, session: &Session, pid: u32, options: &[&str]) -> Output {
     let pid = pid.to_string();
     let words = [&["attach", pid.as_str(), "--no-sensors"], options].concat();
-    session.ggprof(&words).output().expect("ggprof starts")
+    let mut ggprof = session.ggprof(&words);
+    ggprof.envs(agent.map(|agent| ("GGPROF_AGENT", agent)));
+    ggprof.output().expect("ggprof starts")
 }
 
 /// How often something is tried: more often by hand.

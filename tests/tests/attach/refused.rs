@@ -38,7 +38,7 @@ fn processes_that_belong_to_others() {
     for (way, why) in [
         (&["strace", "-qq", "-o", "/dev/null"][..], "is being debugged by process"),
         (&["setpriv", "--reuid=65534", "--clear-groups"], "belongs to another user (65534)"),
-        (&["unshare", "--mount"], "runs in a container"),
+        (&["unshare", "--mount"], "does not see all files as you do"),
     ] {
         let Some(mut other) = sleeping_by(way) else { continue };
         refused(&session, other.sleeper, why);

@@ -106,6 +106,11 @@ pub(crate) fn arm_held(config: Config, duties: Duties) {
     arm_with(config, duties);
 }
 
+/// Whether the program ran already when `ggprof attach` loaded the agent.
+pub(crate) fn is_attached() -> bool {
+    IS_HELD.load(Ordering::Relaxed)
+}
+
 fn be_armed() {
     ASKED_PROCESS.store(std::process::id(), Ordering::Relaxed);
     memory::when_used_up(stop_without_memory);
@@ -289,7 +294,7 @@ fn make_recorder(parent: Option<&Recorder>) -> bool {
         Ok(_) if memory::is_used_up() => false,
         Ok(recorder) => {
             recorder.spool.header.count_loss(LossCounter::Fault, faults());
-            if parent.is_none() && IS_HELD.load(Ordering::Relaxed) {
+            if parent.is_none() && is_attached() {
                 recorder.hold();
             }
             RECORDER.store(Box::leak(Box::new(recorder)), Ordering::Release);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use ggprof_spool::layout::{Control, NONE, Window};
 use ggprof_spool::writer::HeaderPage;
 
+use super::launcher::Launcher;
 use crate::clock;
 use crate::config::Span;
 
@@ -27,6 +28,8 @@ pub(crate) struct Gate {
     unrecorded: AtomicU32,
     /// The gate of the recording before this one, whose runs may not have ended yet.
     before: Option<&'static Gate>,
+    /// Who has to be there.
+    launcher: Option<Launcher>,
     /// A device's library still holds records of admitted runs; a stop waits for them.
     owed: AtomicBool,
 }
@@ -56,6 +59,7 @@ impl Gate {
             opened_ns: AtomicU64::new(0),
             unrecorded: AtomicU32::new(0),
             before: None,
+            launcher: None,
             owed: AtomicBool::new(false),
         }
     }
@@ -72,6 +76,11 @@ impl Gate {
         self.before = Some(before);
     }
 
+    /// The recording is for this one only.
+    pub(super) fn end_with(&mut self, launcher: Option<Launcher>) {
+        self.launcher = launcher;
+    }
+
     /// The number of the program's next graph run.
     pub(crate) fn next_number(&self) -> u64 {
         self.seen.fetch_add(1, Relaxed) + 1
@@ -81,6 +90,10 @@ impl Gate {
     pub(crate) fn run(&self, header: &HeaderPage, number: u64) -> Admitted {
         if header.control() == Control::Window {
             self.move_window(header, number);
+        }
+        let is_gone = |launcher: &Launcher| launcher.is_gone(now_ns());
+        if header.control() != Control::Stop && self.launcher.as_ref().is_some_and(is_gone) {
+            header.set_control(Control::Stop);
         }
         if self.enter(header) {
             return Admitted::Counted;
@@ -150,7 +163,7 @@ impl Gate {
         if header.window() == Window::Over || !span.is_limited() {
             return;
         }
-        let now = clock::nanoseconds(libc::CLOCK_MONOTONIC);
+        let now = now_ns();
         if header.window() == Window::NotYet && now >= span.start_ns && number >= span.first_graph {
             header.set_window(Window::Open);
         }
@@ -164,6 +177,10 @@ impl Gate {
             }
         }
     }
+}
+
+fn now_ns() -> u64 {
+    clock::nanoseconds(libc::CLOCK_MONOTONIC)
 }
 
 fn is_open(header: &HeaderPage) -> bool {

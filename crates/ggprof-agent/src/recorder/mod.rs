@@ -10,6 +10,7 @@
 //! * `definitions`: the blocks of descriptions, and what lasts;
 //! * `fork_mark`: whether this is a child, which must not write;
 //! * `gate`, `admission`: whether anything is recorded now, and who is inside;
+//! * `launcher`: whether the one is still there that it is recorded for;
 //! * `blocks`: which block is whose, and which is used again;
 //! * `spool_file`: creating and growing the file;
 //! * `open_file`: what is asked of the system for that;
@@ -27,6 +28,7 @@ mod fork_mark;
 pub(crate) mod gate;
 pub(crate) mod intern;
 pub(crate) mod lane;
+mod launcher;
 pub(crate) mod mapped;
 mod open_file;
 pub(crate) mod run_slot;
@@ -52,6 +54,7 @@ use fork_mark::ForkMark;
 use gate::{Admitted, Gate};
 use intern::Interner;
 use lane::{HeldLane, Lanes};
+use launcher::Launcher;
 use spool_file::{Block, NoBlock, SpoolFile};
 
 /// Samples get this far apart: the two clocks drift by parts per million.
@@ -114,6 +117,9 @@ impl Recorder {
             None if config.paused => spool.header.set_control(Control::Stop),
             None => {}
         }
+        let mut gate = Gate::new(config.span, &spool.header);
+        let launcher = config.held_by_launcher();
+        gate.end_with(launcher.map(|directory| Launcher::new(directory, first.monotonic_ns)));
         let recorder = Recorder {
             threads: config.threads,
             serialize: config.serialize,
@@ -121,7 +127,7 @@ impl Recorder {
             is_forked: parent.is_some(),
             delivered: Delivered::default(),
             fork_mark: ForkMark::new(),
-            gate: Gate::new(config.span, &spool.header),
+            gate,
             spool,
             lanes,
             interner: Ranked::new(parent.map(|it| it.interner().heir()).unwrap_or_default()),

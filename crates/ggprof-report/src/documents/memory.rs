@@ -19,8 +19,11 @@ const AMOUNT: [Column; 5] = [
 const NONE: &str = "No memory is known: it is in recordings of ggprof's own from format 4 on, \
                     where ggml's calls that make buffers are seen.";
 
+const ATTACHED: &str = "ggprof attached to the program while it ran: this is only what it has made since, \
+                        and not what it had by then, such as its weights.";
+
 pub(super) fn all(document: &mut Document, trace: &Trace) {
-    if trace.buffers.is_empty() {
+    if trace.buffers.is_empty() && !is_attached(trace) {
         document.blocks.push(Block::Warning(NONE.to_owned()));
     }
     let memory = memory(trace);
@@ -49,6 +52,9 @@ fn uses(document: &mut Document, trace: &Trace, memory: &Memory) {
     document.heading("memory", "Memory by device and use");
     let columns = [&DEVICE[..], &USE, &AMOUNT].concat();
     document.table(Table { key: "memory", columns, rows: rows.collect() });
+    if is_attached(trace) {
+        document.blocks.push(Block::Warning(ATTACHED.to_owned()));
+    }
     let is_partly_seen = |entry: &&Coverage| entry.why == CoveredWhy::FreesNotSeen;
     for entry in trace.coverage.iter().filter(is_partly_seen) {
         let sentence = format!(
@@ -58,6 +64,10 @@ fn uses(document: &mut Document, trace: &Trace, memory: &Memory) {
         );
         document.blocks.push(Block::Warning(sentence));
     }
+}
+
+fn is_attached(trace: &Trace) -> bool {
+    trace.provenance.as_ref().is_some_and(|provenance| provenance.attached)
 }
 
 fn device(trace: &Trace, machine: u16, name: &str) -> Cell {

@@ -199,30 +199,23 @@ fn program(document: &mut Document, provenance: &Provenance) {
     let pid = Some(provenance.pid).filter(|&pid| pid > 0);
     let error = provenance.clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
     let device_error = provenance.device_clock_error_ns.map(|ns| Cell::Nanos(ns as f64));
-    document.fact(
-        "program",
-        "program",
-        vec![
-            Fact::new("command", Cell::text(&provenance.command), "{}"),
-            Fact::new("pid", Cell::or_nothing(pid, |pid| Cell::Number(pid.into())), "pid {}"),
-            Fact::new("cpu", Cell::text(&provenance.cpu), "on {}"),
-            Fact::new(
-                "clock_error_ns",
-                Cell::or_nothing(error, |error| error),
-                "clock exact to {}",
-            ),
-            Fact::new(
-                "device_clock_error_ns",
-                Cell::or_nothing(device_error, |error| error),
-                "device clocks to {}",
-            ),
-            Fact::new(
-                "recorded_at_unix_ns",
-                Cell::Count(provenance.recorded_at_unix_ns.into()),
-                "",
-            ),
-        ],
-    );
+    let mut facts = vec![
+        Fact::new("command", Cell::text(&provenance.command), "{}"),
+        Fact::new("pid", Cell::or_nothing(pid, |pid| Cell::Number(pid.into())), "pid {}"),
+        Fact::new("cpu", Cell::text(&provenance.cpu), "on {}"),
+        Fact::new("clock_error_ns", Cell::or_nothing(error, |error| error), "clock exact to {}"),
+        Fact::new(
+            "device_clock_error_ns",
+            Cell::or_nothing(device_error, |error| error),
+            "device clocks to {}",
+        ),
+        Fact::new("recorded_at_unix_ns", Cell::Count(provenance.recorded_at_unix_ns.into()), ""),
+    ];
+    if provenance.attached {
+        let at = Cell::Moment(provenance.recorded_at_unix_ns);
+        facts.push(Fact::new("attached_at_unix_ns", at, "ggprof attached at {}"));
+    }
+    document.fact("program", "program", facts);
 }
 
 /// Which ggml it is, and on how many threads it computed.
@@ -333,6 +326,29 @@ fn coverage(document: &mut Document, trace: &Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::{Style, console};
+    use ggprof_trace::text_fixture;
+
+    /// In the summary and in the table of memory; of another recording in neither.
+    #[test]
+    fn what_was_before_the_attach_is_said_to_be_unknown() {
+        for attached in [true, false] {
+            let mut trace = text_fixture::parse("backend 0 CUDA0 gpu");
+            trace.provenance = Some(Provenance { attached, ..Provenance::default() });
+            let mut by_memory = Document::default();
+            memory::all(&mut by_memory, &trace);
+            let said = [summary(&trace, "it", None), by_memory]
+                .map(|document| console(&document, &Style::PLAIN));
+            for (said, words) in [
+                (&said[0], "ggprof attached at "),
+                (&said[0], "memory that it had by then is not known"),
+                (&said[0], "CUDA graphs that it had captured"),
+                (&said[1], "this is only what it has made since"),
+            ] {
+                assert_eq!(said.contains(words), attached, "{words}: {said}");
+            }
+        }
+    }
 
     #[test]
     fn libllamas_version_is_there_or_unknown() {

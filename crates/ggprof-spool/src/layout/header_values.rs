@@ -5,6 +5,8 @@ pub const OPTION_THREADS: u32 = 1;
 pub const OPTION_SERIALIZE: u32 = 2;
 /// Set in a copy of the file that was made while the program ran.
 pub const OPTION_SNAPSHOT: u32 = 4;
+/// The program ran already when the agent was loaded.
+pub const OPTION_ATTACHED: u32 = 8;
 
 /// What a tick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

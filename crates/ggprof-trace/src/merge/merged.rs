@@ -370,6 +370,7 @@ fn join(whole: &mut Provenance, provenance: Provenance) {
             whole.ggml.push(ggml);
         }
     }
+    whole.attached |= provenance.attached;
     whole.cut_short |= provenance.cut_short;
     whole.unfinished_runs = whole.unfinished_runs.saturating_add(provenance.unfinished_runs);
     if whole.extent == Extent::ToTheEnd {

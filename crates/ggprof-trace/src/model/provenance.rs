@@ -32,6 +32,9 @@ pub struct Provenance {
     /// The copies of ggml in the program.
     #[serde(default)]
     pub ggml: Vec<Ggml>,
+    /// The program ran already when ggprof came: what it had made before is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attached: bool,
     /// The program was ended from outside, or by itself without a normal exit.
     pub cut_short: bool,
     /// Graph runs that were being computed then; nothing of them is counted.

@@ -8,7 +8,7 @@ use crate::launch::{self, Ahead, Control, Processes, Running, Samples, Sensors, 
 use crate::{messages, output};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -28,6 +28,8 @@ pub(crate) fn attach(arguments: &AttachArgs) -> anyhow::Result<Outcome> {
     let samples = Arc::<Mutex<Samples>>::default();
     let ahead = Ahead::of(spools.path());
     let mut settings = variables_of(&arguments.how, &spools);
+    // However we end.
+    settings.push(("GGPROF_ENDS_WITH_LAUNCHER", (spools.is_locked() as u8).to_string().into()));
     // Its layer comes too late.
     settings.push(("GGPROF_VULKAN", "off".into()));
     let attached = launch::attach(&process, &agent, &settings);
@@ -80,7 +82,8 @@ fn begun(process: &Running, attached: &launch::Attached, duration: Option<Durati
         None => "until Ctrl-C".to_owned(),
     };
     format!(
-        "Recording {} (process {}) {until}. One thread stood for {}{}.",
+        "Recording {} (process {}) {until}. One thread stood for {}{}. Memory that the program has by now \
+         is not in the recording.",
         process.name,
         process.pid,
         milliseconds(attached.one_stood),
@@ -111,7 +114,10 @@ impl Alive {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let process = pidfd_open(pid.unwrap_or(Pid::INIT), PidfdFlags::empty())?;
         let is_over = Arc::<AtomicBool>::default();
-        for signal in [SIGINT, SIGTERM] {
+        // The program is not our child: no signal of the terminal reaches it, and it would be recorded for
+        // ever. `nohup` wants just that of SIGHUP.
+        let heard = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+        for signal in heard.into_iter().filter(|&signal| !launch::was_ignored(signal)) {
             signal_hook::flag::register(signal, is_over.clone())?;
         }
         Ok(Alive { process, is_over })

@@ -20,7 +20,7 @@ pub(crate) struct Spools {
     directory: PathBuf,
     is_kept: bool,
     /// Held for as long as a launcher takes care of the directory, however the launcher ends.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Spools {
@@ -33,8 +33,8 @@ impl Spools {
                 .permissions(Permissions::from_mode(0o700))
                 .tempdir_in(place);
             if let Ok(directory) = made {
-                let _lock = lock(directory.path());
-                return Ok(Self { directory: directory.keep(), is_kept: false, _lock });
+                let lock = lock(directory.path());
+                return Ok(Self { directory: directory.keep(), is_kept: false, lock });
             }
         }
         Err(anyhow!(
@@ -46,6 +46,11 @@ impl Spools {
 
     pub(crate) fn path(&self) -> &Path {
         &self.directory
+    }
+
+    /// Whether others can tell that a launcher takes care of them. Some file systems have no locks.
+    pub(crate) fn is_locked(&self) -> bool {
+        self.lock.is_some()
     }
 
     /// Where the agent of a process puts its recording; it puts its number for `%p`.

@@ -24,6 +24,7 @@ use crate::config::Environment;
 use crate::devices::vulkan::settings::{self, Mode};
 use crate::patch::loaded_object::LoadedObject;
 use crate::patch::{exports, got};
+use crate::recorder::current;
 
 /// Access for the user only.
 const OURS_ALONE: u32 = 0o700;
@@ -141,6 +142,9 @@ pub(crate) fn why_unseen(library: &LoadedObject) -> Option<CoveredWhy> {
     got::for_each(library, |slot| works_with_vulkan |= slot.name.to_bytes().starts_with(b"vk"));
     if !works_with_vulkan {
         return None;
+    }
+    if current::is_attached() {
+        return Some(CoveredWhy::AttachedTooLate);
     }
     if settings::mode() == Mode::Off {
         return Some(CoveredWhy::VulkanOff);

@@ -127,6 +127,7 @@ fn read_part<S: Bytes + ?Sized>(
         clock_error_ns: clock.error_ns(),
         device_clock_error_ns: device_clocks.error_ns(),
         ggml: tables.instances.iter().map(|instance| ggml(&tables, instance)).collect(),
+        attached: header.attached,
         // If recording stopped by itself, it is not known how the program ended.
         cut_short: header.end_ticks == 0 && header.stop_reason == 0 && extent == Extent::ToTheEnd,
         unfinished_runs,

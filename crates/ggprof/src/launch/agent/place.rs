@@ -45,6 +45,11 @@ pub(super) fn agent(place: &Path, glibc: &Carried, musl: Option<&Carried>) -> Op
 /// The directory's real path, once it is there, the user's alone, and programs can be run from it.
 fn fit(place: &Path) -> Option<PathBuf> {
     if std::fs::symlink_metadata(place).is_err() {
+        // Before anything is made: as root with another user's HOME, it would be root's for ever.
+        let there = place.ancestors().skip(1).find(|directory| directory.exists())?;
+        if !there.canonicalize().ok()?.ancestors().all(is_safe) {
+            return None;
+        }
         DirBuilder::new().mode(0o700).recursive(true).create(place).ok()?;
     }
     let place = is_private(place).then(|| place.canonicalize().ok()).flatten()?;

@@ -5,24 +5,22 @@
 //! take meanwhile. If we do not come any more, it gets them back by itself (`way_back`): at no moment does
 //! the program need us to go on.
 
-use super::maps::{self, Mapping};
+use super::choice::Unfit;
 use super::processor::others::Others;
 use super::processor::way_back::{self, CODE};
 use super::processor::{self, RED_ZONE, Registers};
-use super::tracee::{self, Stop, Tracee};
-use super::{process, spare_code, symbol, threads};
-use anyhow::{Context, anyhow, bail};
+use super::tracee::{self, Stop, TIME_TO_STOP, Tracee};
+use super::{refusal, spare_code};
+use anyhow::{Context, bail};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
-/// A thread that does not stop is in the middle of something long in the kernel.
-const TIME_TO_STOP: Duration = Duration::from_secs(1);
 /// To load a library from a slow disk takes a while.
 const TIME_TO_CALL: Duration = Duration::from_secs(20);
-/// How long to look for a thread that can be asked.
-const TIME_TO_CHOOSE: Duration = Duration::from_secs(5);
+/// Signals that a thread sends to itself by what it does. If they are blocked then, they end the program.
+const FAULTS: [i32; 4] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE];
 
 /// A thread that makes calls for us. It was waiting for something outside of its process, or computing:
 /// in both cases it does not hold a lock of the C library.
@@ -42,76 +40,32 @@ pub(super) struct Caller {
     is_in_hand: bool,
 }
 
-/// What is found out before anything stands.
-struct Prepared {
-    maps: Vec<Mapping>,
-    code: u64,
-}
-
 impl Caller {
-    /// Stops a thread that can be asked.
-    pub(super) fn stop_one(pid: u32) -> anyhow::Result<Caller> {
-        let prepared = Prepared::of(pid)?;
-        let maps = &prepared.maps;
-        let begun = Instant::now();
-        let mut ggml = None;
-        while begun.elapsed() < TIME_TO_CHOOSE {
-            for thread in threads::that_wait(pid, maps)? {
-                if let Some(caller) = Caller::try_one(thread, &prepared, |_| true)? {
-                    return Ok(caller);
-                }
-            }
-            let ggml = ggml.get_or_insert_with(|| symbol::code_of_ggml(maps));
-            let computes = |place: u64| ggml.iter().any(|code| code.contains(&place));
-            for thread in threads::of(pid)? {
-                if let Some(caller) = Caller::try_one(thread, &prepared, computes)? {
-                    return Ok(caller);
-                }
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        bail!(
-            "no thread of process {pid} was found that can load the agent safely: all were in the middle \
-             of the C library. Try again, or start the program with `ggprof run`."
-        )
-    }
-
-    /// `None` if the thread is not fit, or has ended.
-    fn try_one(
-        thread: i32,
-        prepared: &Prepared,
-        is_fit: impl Fn(u64) -> bool,
-    ) -> anyhow::Result<Option<Caller>> {
-        let stopped = Instant::now();
-        let tracee = match Tracee::stop(thread, TIME_TO_STOP) {
-            Ok(tracee) => tracee,
-            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Err(refused(thread)),
-            Err(_) => return Ok(None),
-        };
-        let before = tracee.registers()?;
-        let stack = processor::stack(&before);
-        if !is_fit(processor::place(&before)) || !threads::has_room(&prepared.maps, stack) {
-            return Ok(None);
-        }
-        let Some(others_before) = Others::of(&tracee)? else { return Ok(None) };
+    /// The thread, which stands since then with these registers, and can be asked. The error is why not.
+    pub(super) fn of(
+        tracee: Tracee,
+        stopped: Instant,
+        before: Registers,
+        memory: File,
+        code: u64,
+    ) -> anyhow::Result<Result<Caller, Unfit>> {
+        let Some(others_before) = Others::of(&tracee)? else { return Ok(Err(Unfit::Registers)) };
         let signals = tracee.blocked_signals()?;
         let room = way_back::room(&others_before);
+        let stack = processor::stack(&before);
         let block = (stack - RED_ZONE - room) & !(way_back::ALIGNMENT - 1);
         let Some(bytes) = way_back::block(block, &before, &others_before, signals) else {
-            return Ok(None);
+            return Ok(Err(Unfit::Registers));
         };
-        // Some kernels let code be written only through the thread that is stopped, which need not be the
-        // process's first.
-        let memory = open_memory(thread.unsigned_abs())?;
         memory.write_all_at(&bytes, block)?;
-        spare_code::put(&memory, prepared.code)?;
-        Ok(Some(Caller {
+        spare_code::put(&tracee, &memory, code)?;
+        Ok(Ok(Caller {
             tracee,
             memory,
             before,
             others_before,
             signals,
-            code: prepared.code,
+            code,
             block,
             stack: block,
             stopped,
@@ -142,7 +96,7 @@ impl Caller {
         // In this order: from here on it has a way back, which sets its signals as well.
         self.tracee.set_registers(&registers)?;
         self.is_in_hand = false;
-        self.tracee.block_signals(!bit(libc::SIGSEGV))?;
+        self.tracee.block_signals(!FAULTS.iter().fold(0, |all, &fault| all | bit(fault)))?;
         self.tracee.go_on(0)?;
         self.until_return()
             .context("the program did not come back from a call that it was asked to make")
@@ -154,9 +108,10 @@ impl Caller {
             match self.tracee.look()? {
                 // Somebody else wants the whole process stopped; that is done when it is let go.
                 Some(Stop::Asked) => self.tracee.go_on(0)?,
-                Some(Stop::Signal(libc::SIGSEGV)) => {
+                Some(Stop::Signal(signal)) if FAULTS.contains(&signal) => {
                     self.is_in_hand = true;
-                    bail!("it failed at {:#x}", processor::place(&self.tracee.registers()?));
+                    let place = processor::place(&self.tracee.registers()?);
+                    bail!("it failed at {place:#x} (signal {signal})");
                 }
                 Some(Stop::Signal(signal)) => self.tracee.go_on(signal)?,
                 None if self.word(way_back::DONE)? != 0 => return self.take_back(),
@@ -196,14 +151,6 @@ impl Caller {
     }
 }
 
-impl Prepared {
-    fn of(pid: u32) -> anyhow::Result<Prepared> {
-        let maps = maps::of(pid)?;
-        let code = spare_code::find(&maps, &open_memory(pid)?)?;
-        Ok(Prepared { maps, code })
-    }
-}
-
 fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
@@ -212,46 +159,8 @@ fn bit(signal: i32) -> u64 {
 pub(super) fn open_memory(pid: u32) -> anyhow::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/{pid}/mem")).map_err(|error| {
         match error.kind() {
-            io::ErrorKind::PermissionDenied => forbidden(),
+            io::ErrorKind::PermissionDenied => refusal::forbidden(pid),
             _ => error.into(),
         }
     })
-}
-
-/// Why a thread cannot be stopped. Whoever debugged it, another ggprof perhaps, may have gone since.
-fn refused(thread: i32) -> anyhow::Error {
-    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-    match process::tracer(&status) {
-        Some(tracer) => anyhow!(
-            "thread {thread} of the program is being debugged by process {tracer}, and two cannot do that \
-             at once. End the other one first, or try again"
-        ),
-        None if Tracee::stop(thread, TIME_TO_STOP).is_ok() => anyhow!(
-            "thread {thread} of the program was being debugged by another process at that moment. Try \
-             again"
-        ),
-        None => forbidden(),
-    }
-}
-
-pub(super) fn forbidden() -> anyhow::Error {
-    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
-    match scope.trim() {
-        "1" => anyhow!(
-            "this system lets only parents look into their programs (yama's ptrace_scope is 1). Run \
-             `sudo ggprof attach` as the program's user with the right to trace, or allow it until the \
-             next start: sudo sysctl kernel.yama.ptrace_scope=0"
-        ),
-        "2" => anyhow!(
-            "this system lets only the administrator look into programs (yama's ptrace_scope is 2)"
-        ),
-        "3" => anyhow!(
-            "this system lets nobody look into programs (yama's ptrace_scope is 3); start the program \
-             with `ggprof run`"
-        ),
-        _ => anyhow!(
-            "the system does not let ggprof look into the program: it has rights that you do not have, \
-             hides its memory (PR_SET_DUMPABLE), or a container forbids it (`--cap-add SYS_PTRACE` allows it)"
-        ),
-    }
 }

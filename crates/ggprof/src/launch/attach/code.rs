@@ -3,19 +3,20 @@
 
 use super::call::open_memory;
 use super::processor;
+use super::refusal;
 use super::threads;
-use super::tracee::Tracee;
+use super::tracee::{TIME_TO_STOP, Tracee};
 use anyhow::{Context, bail};
 use ggprof_spool::attaching::Change;
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// Threads leave the first instructions of a function at once.
 const ATTEMPTS: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(1);
-const TIME_TO_STOP: Duration = Duration::from_secs(1);
 
 /// Makes all of the changes, or none; how long the program stood.
 pub(super) fn change(pid: u32, changes: &[Change]) -> anyhow::Result<Duration> {
@@ -24,7 +25,7 @@ pub(super) fn change(pid: u32, changes: &[Change]) -> anyhow::Result<Duration> {
         let begun = Instant::now();
         let all = stop_all(pid)?;
         if are_outside(&all, changes)? {
-            write(&memory, changes)?;
+            write(&all, &memory, changes)?;
             drop(all);
             return Ok(begun.elapsed());
         }
@@ -42,23 +43,46 @@ fn stop_all(pid: u32) -> anyhow::Result<Vec<Tracee>> {
     let mut stopped: Vec<Tracee> = Vec::new();
     loop {
         let known: BTreeSet<i32> = stopped.iter().map(Tracee::thread).collect();
-        let new: Vec<i32> =
-            threads::of(pid)?.into_iter().filter(|thread| !known.contains(thread)).collect();
-        let before = stopped.len();
-        for thread in new {
-            match Tracee::stop(thread, TIME_TO_STOP) {
-                Ok(tracee) => stopped.push(tracee),
-                // It has ended.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(error) => {
-                    return Err(error).context(format!("thread {thread} cannot be stopped"));
-                }
-            }
-        }
-        if stopped.len() == before {
+        let all = threads::of(pid)?.into_iter();
+        let new = stop_each(all.filter(|thread| !known.contains(thread)))?;
+        if new.is_empty() {
             return Ok(stopped);
         }
+        stopped.extend(new);
     }
+}
+
+/// All of them at once: they stand while others are waited for. Those that have ended are left out.
+fn stop_each(threads: impl Iterator<Item = i32>) -> anyhow::Result<Vec<Tracee>> {
+    let mut stopping = Vec::new();
+    for thread in threads {
+        let asked = Tracee::asked_to_stop(thread).map_err(|error| (thread, error));
+        stopping.extend(unless_ended(asked)?);
+    }
+    let mut stopped = Vec::new();
+    for mut tracee in stopping {
+        let waited = tracee.until_stopped(TIME_TO_STOP);
+        let waited = waited.map_err(|error| (tracee.thread(), error));
+        stopped.extend(unless_ended(waited)?.map(|()| tracee));
+    }
+    Ok(stopped)
+}
+
+/// `None` of a thread that has ended.
+fn unless_ended<R>(done: Result<R, (i32, io::Error)>) -> anyhow::Result<Option<R>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err((_, error)) if error.raw_os_error() == Some(libc::ESRCH) => Ok(None),
+        Err((thread, error)) if error.raw_os_error() == Some(libc::EPERM) => {
+            let why = refusal::of_thread(thread);
+            why.map_or(Ok(None), |why| Err(why.context(cannot_stop(thread))))
+        }
+        Err((thread, error)) => Err(error).context(cannot_stop(thread)),
+    }
+}
+
+fn cannot_stop(thread: i32) -> String {
+    format!("thread {thread} cannot be stopped")
 }
 
 fn are_outside(all: &[Tracee], changes: &[Change]) -> anyhow::Result<bool> {
@@ -71,7 +95,8 @@ fn are_outside(all: &[Tracee], changes: &[Change]) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-fn write(memory: &File, changes: &[Change]) -> anyhow::Result<()> {
+fn write(all: &[Tracee], memory: &File, changes: &[Change]) -> anyhow::Result<()> {
+    let writer = all.first().context("it has ended")?;
     for change in changes {
         let mut now = vec![0; change.before().len()];
         memory.read_exact_at(&mut now, change.at)?;
@@ -80,7 +105,7 @@ fn write(memory: &File, changes: &[Change]) -> anyhow::Result<()> {
         }
     }
     for change in changes {
-        memory.write_all_at(change.after(), change.at)?;
+        writer.write_code(memory, change.at, change.after())?;
     }
     Ok(())
 }

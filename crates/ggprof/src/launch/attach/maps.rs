@@ -20,6 +20,14 @@ impl Mapping {
     }
 }
 
+/// Where the file begins in memory that this is a part of. Programs may have it in memory as data, too, as
+/// those do that look up their own symbols.
+pub(super) fn start_of_file(maps: &[Mapping], part: &Mapping) -> Option<u64> {
+    let starts = maps.iter().filter(|it| it.inode == part.inode && it.offset == 0);
+    let before = starts.map(|it| it.memory.start).filter(|&start| start <= part.memory.start);
+    before.max()
+}
+
 pub(super) fn of(pid: u32) -> io::Result<Vec<Mapping>> {
     let directory = Path::new("/proc").join(pid.to_string());
     let text = std::fs::read(directory.join("maps"))?;
@@ -66,6 +74,14 @@ mod tests {
         let anonymous = mapping("7f00-7f80 rw-p 00000000 00:00 0 ").unwrap();
         assert_eq!((anonymous.path, anonymous.is_code), (PathBuf::new(), false));
         assert_eq!(mapping("nonsense"), None);
+    }
+
+    #[test]
+    fn a_file_begins_where_its_code_belongs_to() {
+        let maps =
+            ["1000-2000 r--p 0", "5000-6000 r--p 0", "6000-7000 r-xp 1000", "9000-a000 r--p 0"]
+                .map(|line| mapping(&format!("{line} 08:01 42 /libc.so.6")).unwrap());
+        assert_eq!(start_of_file(&maps, &maps[2]), Some(0x5000));
     }
 
     #[test]

@@ -5,11 +5,16 @@
 //! for ever. Where code has to be changed, that is done from here, while every thread stands (`code`).
 
 mod abandoned;
+mod apart;
 mod call;
+mod choice;
 mod code;
+mod loaded_agent;
 mod maps;
 mod process;
+mod refusal;
 mod spare_code;
+mod stack;
 mod symbol;
 mod threads;
 // Asks the system to stop threads of another process, and to tell and change their registers.
@@ -30,6 +35,7 @@ use ggprof_spool::attaching::{self, Change, FUNCTION, LENGTH_BYTES, WITHOUT};
 pub(crate) use process::Process as Running;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 use symbol::OfAgent;
@@ -63,29 +69,37 @@ fn load_and_ask(
     settings: &[(&str, OsString)],
 ) -> anyhow::Result<Attached> {
     let pid = process.pid;
-    let library = process.agent.as_deref().unwrap_or(agent.library(Some(process.libc)));
+    let library = agent.library(Some(process.libc));
     let open = symbol::of_loader(pid, process.libc)?;
-    let function = OfAgent::find(library, FUNCTION)?;
+    let (file, inode) = match &process.agent {
+        Some(loaded) => (loaded.file(pid, library)?, loaded.inode()),
+        None => (library, std::fs::metadata(library)?.ino()),
+    };
+    let function = OfAgent::find(file, inode, FUNCTION)?;
+    let without = OfAgent::find(file, inode, WITHOUT)?;
     if process.agent.is_some() {
         abandoned::end(pid)?;
     }
-    let mut caller = Caller::stop_one(pid)?;
-    let loaded = match process.agent {
-        Some(_) => Ok(()),
-        None => load(&mut caller, library, open),
-    };
-    let function = loaded.and_then(|()| function.address(pid));
-    let answer = function.and_then(|function| ask(&mut caller, function, settings));
-    let one_stood = caller.let_go()?;
+    let (answer, one_stood) = apart::from_us(|| {
+        let mut caller = choice::stop_one(pid)?;
+        let loaded = match process.agent {
+            Some(_) => Ok(()),
+            None => load(&mut caller, library, open),
+        };
+        let function = loaded.and_then(|()| function.address(pid));
+        let answer = function.and_then(|function| ask(&mut caller, function, settings));
+        let one_stood = caller.let_go()?;
+        anyhow::Ok((answer, one_stood))
+    })??;
     let changes = answer?;
     let changed = match &changes[..] {
         [] => Ok(None),
-        changes => code::change(pid, changes).map(Some),
+        changes => apart::from_us(|| code::change(pid, changes))?.map(Some),
     };
     let (all_stood, unchanged) = match changed {
         Ok(all_stood) => (all_stood, None),
         Err(why) => {
-            go_without_changes(pid, library)?;
+            go_without_changes(pid, &without)?;
             (None, Some(why))
         }
     };
@@ -94,12 +108,15 @@ fn load_and_ask(
 
 /// The agent has prepared for changes of code that could not be made: it has to know before anything is
 /// recorded.
-fn go_without_changes(pid: u32, library: &Path) -> anyhow::Result<()> {
-    let function = OfAgent::find(library, WITHOUT)?.address(pid)?;
-    let mut caller = Caller::stop_one(pid)?;
-    let answer = caller.call(function, [0, 0]);
-    caller.let_go()?;
-    match answer? {
+fn go_without_changes(pid: u32, without: &OfAgent) -> anyhow::Result<()> {
+    let function = without.address(pid)?;
+    let answer = apart::from_us(|| {
+        let mut caller = choice::stop_one(pid)?;
+        let answer = caller.call(function, [0, 0]);
+        caller.let_go()?;
+        answer
+    })??;
+    match answer {
         1 => Ok(()),
         _ => bail!("nothing is recorded, because of an internal fault of ggprof"),
     }

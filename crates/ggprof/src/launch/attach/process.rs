@@ -1,7 +1,8 @@
 //! The program to attach to: whether that can be done, and if not, what to do instead.
 
+use super::loaded_agent::LoadedAgent;
 use super::maps::{self, Mapping};
-use super::{call, threads};
+use super::{refusal, threads};
 use crate::launch::{Agent, examine};
 use anyhow::{Context, anyhow, bail};
 use ggprof_agents::Libc;
@@ -11,8 +12,6 @@ use std::path::{Path, PathBuf};
 
 /// Functions of ggml that programs use. A program that has loaded none cannot be computing.
 const SIGN: &[u8] = b"ggml_backend_";
-/// The beginning of the agent's name.
-const AGENT: &str = "libggprof_agent";
 /// Pieces in which files are looked through.
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -23,7 +22,7 @@ pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) libc: Libc,
     /// The agent that it has loaded already.
-    pub(super) agent: Option<PathBuf>,
+    pub(super) agent: Option<LoadedAgent>,
     /// What will not be seen because the program runs already.
     pub(crate) unseen: Vec<&'static str>,
 }
@@ -33,6 +32,7 @@ impl Process {
         let directory = Path::new("/proc").join(pid.to_string());
         let status = std::fs::read_to_string(directory.join("status"))
             .map_err(|_| anyhow!("there is no process {pid}"))?;
+        is_process(pid, &status)?;
         state_allows(pid, &status)?;
         Process::look_into(pid, agent, &directory, &status).map_err(|error| or_ended(pid, error))
     }
@@ -53,12 +53,11 @@ impl Process {
         tracer_allows(pid, status)?;
         stacks_allow(pid, status)?;
         filters_allow(pid)?;
-        same_files(pid)?;
+        same_files(pid, status)?;
         let libc = program_allows(directory, agent)?;
         let maps = maps::of(pid)
             .with_context(|| format!("process {pid} does not show what it has loaded"))?;
-        let is_agent = |it: &&Mapping| it.is_code && it.file_name().starts_with(AGENT);
-        let agent = maps.iter().find(is_agent).map(|mapping| mapping.path.clone());
+        let agent = LoadedAgent::find(&maps);
         if !has_ggml(&maps) {
             bail!(
                 "{name} (process {pid}) has not loaded ggml. Attach when it has loaded its model, or \
@@ -86,10 +85,11 @@ fn or_ended(pid: u32, error: anyhow::Error) -> anyhow::Error {
 }
 
 fn is_over(status: &str) -> bool {
-    has_first_thread_ended(status) && !has_several_threads(status)
+    has_this_thread_ended(status) && !has_several_threads(status)
 }
 
-fn has_first_thread_ended(status: &str) -> bool {
+/// Of a process, this is its first thread.
+pub(super) fn has_this_thread_ended(status: &str) -> bool {
     field(status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
 }
 
@@ -97,18 +97,29 @@ fn has_several_threads(status: &str) -> bool {
     number(status, "Threads").is_some_and(|threads| threads > 1)
 }
 
-fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
+pub(super) fn field<'t>(status: &'t str, name: &str) -> Option<&'t str> {
     status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
 }
 
-fn number(status: &str, name: &str) -> Option<u32> {
+pub(super) fn number(status: &str, name: &str) -> Option<u32> {
     field(status, name)?.parse().ok()
+}
+
+/// The system shows threads by their numbers, too, and some tools list them like processes.
+fn is_process(pid: u32, status: &str) -> anyhow::Result<()> {
+    match number(status, "Tgid") {
+        Some(process) if process != pid => bail!(
+            "{pid} is a thread of process {process} ({}). Attach to the process: ggprof attach {process}",
+            field(status, "Name").unwrap_or_default()
+        ),
+        _ => Ok(()),
+    }
 }
 
 fn state_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match field(status, "State").unwrap_or_default().chars().next() {
         _ if is_over(status) => bail!("process {pid} has ended"),
-        _ if has_first_thread_ended(status) => bail!(
+        _ if has_this_thread_ended(status) => bail!(
             "the first thread of process {pid} has ended, and the system shows nothing of the others' \
              memory any more. Start it with `ggprof run`."
         ),
@@ -124,7 +135,8 @@ fn user_allows(pid: u32, status: &str) -> anyhow::Result<()> {
     match user {
         Some(user) if user != own => bail!(
             "process {pid} belongs to another user ({user}), whose files ggprof would write. Run \
-             ggprof as that user: sudo -u '#{user}' ggprof attach {pid}"
+             ggprof as that user: {}",
+            refusal::as_user_of(pid, status)
         ),
         _ => Ok(()),
     }
@@ -184,15 +196,23 @@ fn filters(status: &str) -> u32 {
 }
 
 /// The program must find the agent's file, and we the recording, under the same paths.
-fn same_files(pid: u32) -> anyhow::Result<()> {
-    let place = |process: &str| {
-        let directory = Path::new("/proc").join(process);
-        let link = |name: &str| directory.join(name).read_link().ok();
-        Some((link("ns/mnt")?, link("root")?))
-    };
-    match place(&pid.to_string()) {
-        theirs if theirs == place("self") => Ok(()),
-        None => Err(call::forbidden()),
+fn same_files(pid: u32, status: &str) -> anyhow::Result<()> {
+    let link =
+        |process: &str, name: &str| Path::new("/proc").join(process).join(name).read_link().ok();
+    let place = |process: &str| Some((link(process, "ns/mnt")?, link(process, "root")?));
+    let theirs = &*pid.to_string();
+    match place(theirs) {
+        found if found == place("self") => Ok(()),
+        None => Err(refusal::forbidden(pid)),
+        Some((_, root))
+            if link(theirs, "ns/pid") == link("self", "ns/pid") && root == Path::new("/") =>
+        {
+            bail!(
+                "process {pid} does not see all files as you do, as services of systemd with PrivateTmp. \
+                 Run ggprof among its files, and name the output (-o) with its whole path: {}",
+                refusal::among_files_of(pid, status)
+            )
+        }
         Some(_) => bail!(
             "process {pid} runs in a container, where files have other paths. Run ggprof inside: copy \
              the command there and use the program's number there, as in `docker cp ggprof \
@@ -278,6 +298,8 @@ mod tests {
     #[test]
     fn what_stands_in_the_way_is_said() {
         let status = |state: &str, tracer: &str| format!("State:\t{state}\nTracerPid:\t{tracer}\n");
+        assert!(is_process(7, "Tgid:\t7\n").is_ok());
+        assert!(is_process(8, "Name:\tit\nTgid:\t7\n").is_err());
         assert!(state_allows(1, &status("S (sleeping)", "0")).is_ok());
         assert!(state_allows(1, &status("T (stopped)", "0")).is_err());
         assert!(state_allows(1, &status("Z (zombie)", "0")).is_err());
@@ -303,7 +325,7 @@ mod tests {
         ] {
             assert_eq!(filters(seccomp), count, "{seccomp}");
         }
-        assert!(same_files(std::process::id()).is_ok());
+        assert!(same_files(std::process::id(), "").is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/llama-server")).is_ok());
         assert!(emulator_allows(Path::new("/usr/bin/qemu-aarch64-static")).is_err());
     }

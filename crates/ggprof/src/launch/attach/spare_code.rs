@@ -1,8 +1,9 @@
 //! Room for a few instructions in a program: behind the code of one of its libraries, where the last
 //! page is not full. Nothing of the library is there, and nobody goes there but a thread that we send.
 
-use super::maps::Mapping;
+use super::maps::{self, Mapping};
 use super::processor::way_back::CODE;
+use super::tracee::Tracee;
 use anyhow::Context;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
@@ -27,13 +28,13 @@ pub(super) fn find(maps: &[Mapping], memory: &File) -> anyhow::Result<u64> {
 }
 
 /// Puts the code there.
-pub(super) fn put(memory: &File, room: u64) -> io::Result<()> {
-    memory.write_all_at(CODE, room)
+pub(super) fn put(tracee: &Tracee, memory: &File, room: u64) -> io::Result<()> {
+    tracee.write_code(memory, room, CODE)
 }
 
 /// The address behind a library's code, if the rest of its last page is long enough.
 fn behind_code(maps: &[Mapping], mapping: &Mapping) -> Option<u64> {
-    let start = maps.iter().find(|it| it.inode == mapping.inode && it.offset == 0)?.memory.start;
+    let start = maps::start_of_file(maps, mapping)?;
     let mut front = vec![0; FRONT_BYTES];
     let file = File::open(&mapping.path).ok()?;
     file.read_exact_at(&mut front, 0).ok()?;
@@ -60,7 +61,6 @@ fn is_free(memory: &File, room: u64) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::maps;
     use super::*;
 
     #[test]

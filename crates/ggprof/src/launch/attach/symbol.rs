@@ -47,8 +47,8 @@ pub(super) struct OfAgent {
 }
 
 impl OfAgent {
-    pub(super) fn find(file: &Path, function: &str) -> anyhow::Result<OfAgent> {
-        let inode = std::fs::metadata(file)?.ino();
+    /// In a file that is the same as the one with this number.
+    pub(super) fn find(file: &Path, inode: u64, function: &str) -> anyhow::Result<OfAgent> {
         let found = symbol(file, function)?.context("the agent is of another version")?;
         Ok(OfAgent { found, inode })
     }
@@ -84,8 +84,7 @@ struct Found {
 
 impl Found {
     fn address(&self, maps: &[Mapping], of: &Mapping) -> Option<u64> {
-        let start = maps.iter().find(|mapping| mapping.inode == of.inode && mapping.offset == 0)?;
-        Some(start.memory.start + (self.address - self.first))
+        Some(maps::start_of_file(maps, of)? + (self.address - self.first))
     }
 }
 
@@ -101,7 +100,7 @@ pub(super) fn code_of_ggml(maps: &[Mapping]) -> Vec<Range<u64>> {
 }
 
 fn functions_of_ggml(maps: &[Mapping], mapping: &Mapping) -> Option<Vec<Range<u64>>> {
-    let start = maps.iter().find(|it| it.inode == mapping.inode && it.offset == 0)?.memory.start;
+    let start = maps::start_of_file(maps, mapping)?;
     let data = std::fs::read(&mapping.path).ok()?;
     let header = FileHeader64::<Endianness>::parse(&*data).ok()?;
     let endian = header.endian().ok()?;

@@ -6,8 +6,22 @@ use super::processor::WAITING;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Room that a call needs below the thread's stack pointer.
-const STACK_BYTES: u64 = 192 << 10;
+/// A call of the system that a thread is in: its number, and the arguments that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SystemCall {
+    pub(super) number: i64,
+    pub(super) arguments: [u64; 2],
+}
+
+impl SystemCall {
+    /// From what the kernel says of a thread: `NUMBER ARGUMENTS… STACK PLACE`.
+    fn read(text: &str) -> Option<SystemCall> {
+        let mut words = text.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+        Some(SystemCall { number, arguments: [argument()?, argument()?] })
+    }
+}
 
 /// The numbers of a process's threads.
 pub(super) fn of(pid: u32) -> io::Result<Vec<i32>> {
@@ -27,24 +41,25 @@ pub(super) fn that_wait(pid: u32, maps: &[Mapping]) -> io::Result<Vec<i32>> {
         .into_iter()
         .filter_map(|thread| {
             let text = std::fs::read_to_string(tasks(pid).join(thread.to_string()).join("syscall"));
-            rank(&text.ok()?, maps).map(|rank| (rank, thread))
+            rank(&SystemCall::read(&text.ok()?)?, maps).map(|rank| (rank, thread))
         })
         .collect();
     waiting.sort_unstable();
     Ok(waiting.into_iter().map(|(_, thread)| thread).collect())
 }
 
-/// How good a thread is, by what the kernel says of the call it is in: `NUMBER ARGUMENTS… STACK PLACE`.
-fn rank(syscall: &str, maps: &[Mapping]) -> Option<usize> {
-    let mut words = syscall.split_whitespace();
-    let number: i64 = words.next()?.parse().ok()?;
-    let mut arguments =
-        words.map_while(|word| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok());
-    if number == libc::SYS_futex {
-        let (word, operation) = (arguments.next()?, arguments.next()? as i32);
-        return (is_condition(operation) && !is_of_c_library(maps, word)).then_some(0);
+/// Whether a thread in this call waits for something outside of the process.
+pub(super) fn waits(call: &SystemCall, maps: &[Mapping]) -> bool {
+    rank(call, maps).is_some()
+}
+
+/// How good a thread is that is in this call.
+fn rank(call: &SystemCall, maps: &[Mapping]) -> Option<usize> {
+    if call.number == libc::SYS_futex {
+        let [word, operation] = call.arguments;
+        return (is_condition(operation as i32) && !is_of_c_library(maps, word)).then_some(0);
     }
-    WAITING.iter().position(|&known| known == number).map(|at| at + 1)
+    WAITING.iter().position(|&known| known == call.number).map(|at| at + 1)
 }
 
 /// Whether a thread waits for a condition variable, a semaphore or another thread. The locks of the C
@@ -70,15 +85,6 @@ fn is_c_library(name: &str) -> bool {
     ["libc.so", "libc-2", "ld-", "libpthread"].iter().any(|start| name.starts_with(start))
 }
 
-/// Whether there is room for a call below this stack pointer.
-pub(super) fn has_room(maps: &[Mapping], stack: u64) -> bool {
-    let of = maps.iter().find(|mapping| mapping.memory.contains(&stack));
-    of.is_some_and(|mapping| {
-        // That of the first thread grows by itself.
-        mapping.path == Path::new("[stack]") || stack - mapping.memory.start >= STACK_BYTES
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::maps;
@@ -89,7 +95,7 @@ mod tests {
         let sleep = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_nanosleep);
         let epoll = format!("{} 0x0 0x0 0x7ffe 0x0 0x0 0x0 0x7ffd 0x7f00", libc::SYS_epoll_wait);
         let maps = maps::of(std::process::id()).unwrap();
-        let rank = |syscall: &str| rank(syscall, &maps);
+        let rank = |text: &str| rank(&SystemCall::read(text)?, &maps);
         assert!(rank(&sleep) < rank(&epoll));
         let number = libc::SYS_futex;
         let at = |word: u64, operation: i32| {

@@ -3,7 +3,9 @@
 
 use super::processor::Registers;
 use std::ffi::c_void;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 /// Room for all vector registers that there are, and that there will be for a while.
@@ -11,6 +13,9 @@ const STATE_BYTES: usize = 64 << 10;
 /// Between looks at what a thread does.
 pub(super) const PAUSE: Duration = Duration::from_micros(100);
 const SIGNAL_BYTES: usize = 8;
+const WORD_BYTES: usize = size_of::<usize>();
+/// A thread that does not stop until then is in the middle of something long in the kernel.
+pub(super) const TIME_TO_STOP: Duration = Duration::from_secs(1);
 /// The kernel's number for the registers that every processor has (`NT_PRSTATUS`).
 const GENERAL: usize = 1;
 
@@ -33,15 +38,27 @@ pub(super) enum Stop {
 impl Tracee {
     /// Stops a thread. An error if it has ended, or may not be stopped.
     pub(super) fn stop(thread: i32, limit: Duration) -> io::Result<Tracee> {
+        let mut tracee = Tracee::asked_to_stop(thread)?;
+        tracee.until_stopped(limit)?;
+        Ok(tracee)
+    }
+
+    /// A thread that stops soon. An error if it has ended, or may not be stopped.
+    pub(super) fn asked_to_stop(thread: i32) -> io::Result<Tracee> {
         request(libc::PTRACE_SEIZE, thread, 0, 0)?;
-        let mut tracee = Tracee { thread, is_over: false };
-        tracee.interrupt(limit)?;
+        let tracee = Tracee { thread, is_over: false };
+        request(libc::PTRACE_INTERRUPT, thread, 0, 0)?;
         Ok(tracee)
     }
 
     /// Stops it while it runs.
     pub(super) fn interrupt(&mut self, limit: Duration) -> io::Result<()> {
         request(libc::PTRACE_INTERRUPT, self.thread, 0, 0)?;
+        self.until_stopped(limit)
+    }
+
+    /// Waits until it has stopped as it was asked to.
+    pub(super) fn until_stopped(&mut self, limit: Duration) -> io::Result<()> {
         loop {
             match self.wait(limit)? {
                 Stop::Asked => return Ok(()),
@@ -136,6 +153,18 @@ impl Tracee {
         Ok(part.iov_len)
     }
 
+    /// Puts bytes into its process's code. Some systems let nobody write there by the file of its memory.
+    pub(super) fn write_code(&self, memory: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
+        for (place, part) in (at..).step_by(WORD_BYTES).zip(bytes.chunks(WORD_BYTES)) {
+            let mut word = [0; WORD_BYTES];
+            memory.read_exact_at(&mut word, place)?;
+            word[..part.len()].copy_from_slice(part);
+            let word = usize::from_ne_bytes(word);
+            request(libc::PTRACE_POKETEXT, self.thread, place as usize, word)?;
+        }
+        Ok(())
+    }
+
     /// The signals that it does not take now, a bit for each.
     pub(super) fn blocked_signals(&self) -> io::Result<u64> {
         let mut signals = 0_u64;
@@ -153,7 +182,7 @@ impl Tracee {
 impl Drop for Tracee {
     fn drop(&mut self) {
         if !self.is_over {
-            // It may have ended meanwhile.
+            // It may have ended meanwhile. One that has not stopped cannot be let go (`apart`).
             let _ = request(libc::PTRACE_DETACH, self.thread, 0, 0);
         }
     }

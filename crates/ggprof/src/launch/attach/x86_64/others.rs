@@ -44,16 +44,24 @@ impl Description {
 pub(super) fn description() -> io::Result<Description> {
     const SIGNAL: c_int = libc::SIGURG;
     let handler: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) = note_description;
-    // SAFETY: an all-zero action is valid; the handler has the signature that the flag asks for, and
-    // what was set before is set again. Nobody else here uses the signal, which by default does nothing.
+    // SAFETY: an all-zero action and set of signals are valid; the handler has the signature that the flag
+    // asks for, and what was set before is set again. Nobody else here uses the signal, which by default
+    // does nothing. Whoever started us may have blocked it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
         action.sa_flags = libc::SA_SIGINFO;
         action.sa_sigaction = handler as usize;
-        if libc::sigaction(SIGNAL, &action, &mut before) != 0 || libc::raise(SIGNAL) != 0 {
+        libc::sigaddset(&mut signals, SIGNAL);
+        if libc::sigaction(SIGNAL, &action, &mut before) != 0
+            || libc::pthread_sigmask(libc::SIG_UNBLOCK, &signals, &mut blocked) != 0
+            || libc::raise(SIGNAL) != 0
+        {
             return Err(io::Error::last_os_error());
         }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, std::ptr::null_mut());
         libc::sigaction(SIGNAL, &before, std::ptr::null_mut());
     }
     let word = |at: usize| DESCRIPTION[at / 4].load(Ordering::Relaxed).to_le_bytes()[at % 4];

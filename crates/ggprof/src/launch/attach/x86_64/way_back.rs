@@ -6,8 +6,8 @@
 //! those of vectors too, and the signals that were blocked. The thread runs a few instructions
 //! (`CODE`): the call, a pause in which ggprof takes over again, and then the return from a signal.
 
-use super::Registers;
 use super::others::{self, Others};
+use super::{Registers, TO_BE_MADE_AGAIN};
 
 /// With the function in `r12`, its arguments in place and the block in `rbx`, which functions keep.
 #[rustfmt::skip]
@@ -128,10 +128,8 @@ fn in_order_of_context(from: &Registers) -> [u64; 18] {
 /// signal does not see to that. Of a wait with a limit, all of it begins again.
 fn begun_again(registers: &Registers) -> Registers {
     const SYSCALL_BYTES: u64 = 2;
-    // The kernel's ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and ERESTART_RESTARTBLOCK.
-    const INTERRUPTED: [i64; 4] = [-512, -513, -514, -516];
     let mut registers = *registers;
-    if registers.orig_rax as i64 >= 0 && INTERRUPTED.contains(&(registers.rax as i64)) {
+    if registers.orig_rax as i64 >= 0 && TO_BE_MADE_AGAIN.contains(&(registers.rax as i64)) {
         registers.rax = registers.orig_rax;
         registers.rip -= SYSCALL_BYTES;
     }
