@@ -7,6 +7,7 @@ mod bubbles;
 mod copied;
 mod copied_weights;
 mod depth;
+mod device_times;
 mod draft;
 mod exposed_copies;
 mod first_use;

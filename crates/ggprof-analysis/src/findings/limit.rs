@@ -35,23 +35,30 @@ const LARGE: u64 = 8 << 20;
 /// Of each phase that reads all weights for every token, on the backend that computes most of it.
 pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
     let unseen = unseen(scene);
-    let of_budget = |(place, budget): (usize, &Budget)| {
-        if budget.kind != PhaseKind::Generation || budget.wall_ns == 0 {
-            return None;
-        }
-        let backend = busiest(budget)?;
-        let bytes = moved(scene, place, backend, &unseen)?;
-        let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
-        let gb_per_s = bytes / budget.wall_ns as f64;
-        Some(Rate {
-            budget: place,
-            backend,
-            gb_per_s,
-            roof_gb_per_s: roof.and_then(|roof| roof.read_bytes_per_s).map(|rate| rate / 1e9),
-            best_seen: best_seen(scene, backend).filter(|&best| best > gb_per_s),
-        })
-    };
+    let of_budget = |(place, budget)| rate_with(scene, place, budget, &unseen);
     budgets.iter().enumerate().filter_map(of_budget).collect()
+}
+
+/// The same of one phase.
+pub(super) fn rate(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<Rate> {
+    rate_with(scene, place, budget, &unseen(scene))
+}
+
+fn rate_with(scene: &Scene<'_>, place: usize, budget: &Budget, unseen: &Unseen) -> Option<Rate> {
+    if budget.kind != PhaseKind::Generation || budget.wall_ns == 0 {
+        return None;
+    }
+    let backend = busiest(budget)?;
+    let bytes = moved(scene, place, backend, unseen)?;
+    let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
+    let gb_per_s = bytes / budget.wall_ns as f64;
+    Some(Rate {
+        budget: place,
+        backend,
+        gb_per_s,
+        roof_gb_per_s: roof.and_then(|roof| roof.read_bytes_per_s).map(|rate| rate / 1e9),
+        best_seen: best_seen(scene, backend).filter(|&best| best > gb_per_s),
+    })
 }
 
 /// By budget, backend and op: calls in splits that were timed as a whole, which move as much as in those
