@@ -58,7 +58,7 @@ pub use small_batches::SmallBatches;
 pub use splits::ManySplits;
 pub use threads::{Barriers, TooManyThreads, UnequalThreads};
 pub use throttled::Throttled;
-pub use what_if::LayerCosts;
+pub use what_if::{LayerCosts, LayerEstimate};
 
 /// From this part of a phase's wall time on, something found is worth a change.
 pub const LEAST_SHARE: f64 = 0.05;
