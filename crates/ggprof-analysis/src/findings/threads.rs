@@ -65,7 +65,8 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         certainty,
         what,
     };
-    let others = processors_of_others(scene.trace, &spans(scene, budget));
+    let process = scene.process_of(budget);
+    let others = processors_of_others(scene.trace, process, &spans(scene, budget));
     let processors = processors(scene, budget);
     // While processors are idle, others take none away.
     let needed = |others: f64| f64::from(threads) + others;

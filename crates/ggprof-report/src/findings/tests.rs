@@ -118,10 +118,14 @@ fn at_the_limit_and_below_it() {
     "#]],
     );
     // No memory is faster than it is.
-    check_on(Some(&peaks(10e9)), token, expect![[r#"
+    check_on(
+        Some(&peaks(10e9)),
+        token,
+        expect![[r#"
         What costs time, and what to change
           No single cause takes 5% or more of a phase. tg1 on CPU moves 16.9 GB/s, 169.0% of the memory bandwidth of this machine: its weights come from a cache, so this says nothing of what could be gained.
-    "#]]);
+    "#]],
+    );
 }
 
 /// All that was recorded is a program that waits.
@@ -138,10 +142,13 @@ fn what_was_not_seen_is_said() {
               Of graphs, 10.0% is not explained: calls that hand work to GPU, which gives no times of its own.
         "#]],
     );
-    check("", expect![[r#"
+    check(
+        "",
+        expect![[r#"
         What costs time, and what to change
           Nothing that computes was recorded, so there is nothing to explain.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
