@@ -73,7 +73,11 @@ fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex) -> Option<f64> 
     let seen = seen.map(|(key, sum)| (key.signature, sum.count as f64));
     let unseen = unseen().map(|(_, signature, estimate)| (signature, estimate.calls));
     let ops = seen.chain(unseen).filter(|(signature, _)| !is_whole(*signature));
-    ops.map(|(signature, calls)| Some(bytes_of(signature)? * calls)).sum()
+    let bytes = ops.map(|(signature, calls)| Some(bytes_of(signature)? * calls));
+    let mut bytes: Vec<f64> = bytes.collect::<Option<_>>()?;
+    // They come in another order each time, and a sum of such numbers depends on it.
+    bytes.sort_by(f64::total_cmp);
+    Some(bytes.iter().sum())
 }
 
 fn busiest(budget: &Budget) -> Option<BackendIndex> {

@@ -166,6 +166,43 @@ fn large_parts_without_a_known_reason() {
     );
 }
 
+/// Of a prompt in one graph run, and in two.
+#[test]
+fn weights_that_are_copied() {
+    let run = |at: u64| {
+        let (start, middle, end) = (at * 1000, at * 1000 + 500, at * 1000 + 1000);
+        format!(
+            "copy GPU H2D {start}..{middle} 64 GPU#blk.0.attn_q.weight#0 run={at}\n\
+             op GPU MUL_MAT {middle}..{end} Qcur-0 f32[64,100] <- f32[64,64] f32[64,100] run={at} \
+             measured=device\n"
+        )
+    };
+    let one = format!("batch 0..1000 0:0+100!1\nrun 0..1000 batch=0\n{}", run(0));
+    check(
+        &one,
+        expect![[r#"
+            What costs time, and what to change
+             1. pp100 50.0%: 64 B of weights are copied to the device for a graph run (5 ns a token)
+                because  blk.0.attn_q.weight: 64 B a graph run, 500 ns of it exposed
+                    try  a larger -ngl (certain)
+        "#]],
+    );
+    let two = format!(
+        "batch 0..2000 0:0+200!1\nrun 0..1000 batch=0\nrun 1000..2000 batch=0\n{}{}",
+        run(0),
+        run(1)
+    );
+    check(
+        &two,
+        expect![[r#"
+        What costs time, and what to change
+         1. pp200 50.0%: 64 B of weights are copied to the device again for every graph run (5 ns a token)
+            because  blk.0.attn_q.weight: 64 B a graph run, 500 ns of it exposed
+                try  a larger -ngl; -ub 2048 to copy less often (certain)
+    "#]],
+    );
+}
+
 #[test]
 fn nothing_to_change() {
     check(
