@@ -29,12 +29,13 @@ type Sum = (u64, u64);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let (on_host, on_devices) = by_signature(scene, place);
-    let mut found: Vec<Finding> = on_devices
-        .into_iter()
-        .filter_map(|(device, ops)| of_device(place, budget, device, &ops, &on_host))
-        .collect();
-    found.sort_by_key(|finding| Reverse(finding.cost_ns));
-    found
+    let of_it = |(device, ops): (BackendIndex, BySignature)| {
+        Some((device, of_device(place, budget, device, &ops, &on_host)?))
+    };
+    let mut found: Vec<(BackendIndex, Finding)> =
+        on_devices.into_iter().filter_map(of_it).collect();
+    found.sort_by_key(|(device, finding)| (Reverse(finding.cost_ns), *device));
+    found.into_iter().map(|(_, finding)| finding).collect()
 }
 
 type BySignature = HashMap<SignatureId, Sum>;
