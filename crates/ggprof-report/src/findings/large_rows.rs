@@ -32,33 +32,42 @@ impl InWords for LargeRow {
             true => format!("; splits a graph run: {}", units::times(self.splits_per_run)),
             false => String::new(),
         };
-        format!("{share} of the time, in which nothing computes{pieces}")
+        let usual = match cause(self).0 {
+            "" => String::new(),
+            usual => format!("; usual with {usual}"),
+        };
+        format!("{share} of the time, in which nothing computes{pieces}{usual}")
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        let usual = match self.spent {
-            Spent::Launching { .. } => {
-                "it is usual with small kernels, graphs in many pieces and a slow or busy processor: more \
-                 tokens at once (-ub, -np), nothing else on that processor"
-            }
-            Spent::Scheduling if self.has_device => {
-                "it is usual with graphs in many pieces and inputs that are copied for each: more tokens \
-                 at once (-ub, -np), fewer ops on the CPU (-ngl, -ncmoe, -ot)"
-            }
-            Spent::Scheduling => {
-                "it is usual with small graphs, whose threads are woken for each: more tokens at once \
-                 (-ub, -np), threads that stay awake (--poll 100), fewer threads (-t)"
-            }
-            Spent::BuildingGraphs => {
-                "it is usual with small graphs, and with results of many tokens: more tokens at once \
-                 (-ub, -np), logits only where they are read, no LLAMA_GRAPH_REUSE_DISABLE"
-            }
-            Spent::Barriers | Spent::UnequalThreads => {
-                "it is usual with ops that are too small to share: more tokens at once (-ub, -np), \
-                 processors of one speed (--cpu-mask), nothing else on them"
-            }
-            _ => "`perf` shows what the program does there",
-        };
-        format!("{usual}; `ggprof view` shows what happens then")
+        format!("{}; `ggprof view` shows what happens then", cause(self).1)
+    }
+}
+
+/// What such time usually goes to, and what helps then.
+fn cause(row: &LargeRow) -> (&'static str, &'static str) {
+    match row.spent {
+        Spent::Launching { .. } => (
+            "small kernels, graphs in many pieces and a slow or busy processor",
+            "more tokens at once (-ub, -np), nothing else on the processor that launches",
+        ),
+        Spent::Scheduling if row.has_device => (
+            "graphs in many pieces, and with inputs that are copied for each",
+            "more tokens at once (-ub, -np), fewer ops on the CPU (-ngl, -ncmoe, -ot)",
+        ),
+        Spent::Scheduling => (
+            "small graphs, whose threads are woken for each",
+            "more tokens at once (-ub, -np), threads that stay awake (--poll 100), fewer threads (-t)",
+        ),
+        Spent::BuildingGraphs => (
+            "small graphs, and with results of many tokens",
+            "more tokens at once (-ub, -np), logits only where they are read, no \
+             LLAMA_GRAPH_REUSE_DISABLE",
+        ),
+        Spent::Barriers | Spent::UnequalThreads => (
+            "ops that are too small to share",
+            "more tokens at once (-ub, -np), processors of one speed (--cpu-mask), nothing else on them",
+        ),
+        _ => ("", "`perf` tells what the program does there"),
     }
 }

@@ -160,8 +160,8 @@ fn large_parts_without_a_known_reason() {
         expect![[r#"
             What costs time, and what to change
              1. graphs 30.0%: GPU waits for the host to launch work (at most 300 ns a graph run)
-                because  30.0% of the time, in which nothing computes; splits a graph run: 1
-                    try  it is usual with small kernels, graphs in many pieces and a slow or busy processor: more tokens at once (-ub, -np), nothing else on that processor; `ggprof view` shows what happens then (worth a try)
+                because  30.0% of the time, in which nothing computes; splits a graph run: 1; usual with small kernels, graphs in many pieces and a slow or busy processor
+                    try  more tokens at once (-ub, -np), nothing else on the processor that launches; `ggprof view` shows what happens then (worth a try)
         "#]],
     );
 }
