@@ -43,7 +43,7 @@ type MapCell = [number | null, number, number, number, number];
 /** A table as people read it. */
 type WordTable = { columns: { title: string; right: boolean }[]; rows: string[][] };
 type Overview = {
-  budgets: Budget[]; findings: Finding[]; healthy: string | null; placement: { kind: number | null; cells: MapCell[] }[];
+  budgets: Budget[]; findings: Finding[]; healthy: boolean; nothingFound: string | null; notSeen: string[]; placement: { kind: number | null; cells: MapCell[] }[];
   /** What costs too little to be a finding, and how far phases are from what their devices can do. */
   small: { text: string; lines: [string, string][] }[]; limits: string[];
   tables: { title: string; table: WordTable | null; notes: string[] }[];

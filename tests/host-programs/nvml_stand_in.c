@@ -29,8 +29,10 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, device **found) {
     return SUCCESS;
 }
 
+// The first one's is STAND_IN_NAME, where that is set.
 int nvmlDeviceGetName(device *of, char *name, unsigned bytes) {
-    strncpy(name, of->number == 0 ? "Stand-in" : "", bytes);
+    const char *told = getenv("STAND_IN_NAME");
+    strncpy(name, of->number == 1 ? "" : told ? told : "Stand-in", bytes);
     return SUCCESS;
 }
 

@@ -102,11 +102,23 @@ fn is_overlapping(exported: &Value) -> bool {
     runs.windows(2).any(|pair| pair[1].0 < pair[0].1)
 }
 
-/// The places of a phase's graph runs.
+/// The places of a phase's graph runs, or of those of a kind: `prompt` has `pp20` and `pp512`.
 fn runs_of(by_run: &Value, label: &str) -> BTreeSet<u64> {
+    const KINDS: [(&str, &str); 5] = [
+        ("prompt", "pp"),
+        ("generation", "tg"),
+        ("mixed", "mixed"),
+        ("encoding", "enc"),
+        ("draft", "draft"),
+    ];
+    let kind = KINDS.iter().find(|(name, _)| *name == label);
+    let is_its = |run: &Value| match (kind, run["phase"].as_str()) {
+        (Some((_, beginning)), Some(phase)) => phase.starts_with(beginning),
+        (None, phase) => phase == Some(label),
+        _ => false,
+    };
     let runs = (0..).zip(list(by_run, "runs"));
-    let runs: BTreeSet<u64> =
-        runs.filter(|(_, run)| run["phase"] == label).map(|(place, _)| place).collect();
+    let runs: BTreeSet<u64> = runs.filter(|(_, run)| is_its(run)).map(|(place, _)| place).collect();
     assert!(!runs.is_empty(), "{label} in {by_run:#}");
     runs
 }

@@ -311,10 +311,23 @@ fn pipelines_compiled_in_the_first_run() {
     assert!(system["system"].as_str().is_some_and(|it| it.contains("Linux ")), "{system}");
 }
 
+/// What the driver calls the device that a recorded program used.
+fn device_name(recorded: &Recorded) -> String {
+    let json = recorded.file.with_extension("json");
+    let mut convert = Command::new(built::ggprof());
+    convert.arg("convert").arg(&recorded.file).arg("-o").arg(&json);
+    assert!(convert.status().unwrap().success());
+    let whole: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let is_it = |backend: &&Value| backend["device"] == "Vulkan0";
+    let backend = list(&whole, "backends").iter().find(is_it).expect("the device");
+    backend["description"].as_str().expect("a name").to_owned()
+}
+
 /// Beside a stand-in for a driver that says at which clock the device runs.
 #[test]
 fn a_clock_that_is_held_down() {
     let Some(mut command) = on_vulkan(64) else { return };
+    command.env("STAND_IN_NAME", device_name(&Recorded::of(on_vulkan(1).unwrap())));
     let driver = TempDir::new().unwrap();
     let library = built::host_library("nvml_stand_in.c");
     std::fs::copy(library, driver.path().join("libnvidia-ml.so.1")).unwrap();

@@ -84,7 +84,7 @@ fn one_server_of_two_is_idle() {
     // Many tokens at once, so that the server computes for most of the time also on a busy machine.
     let words = ["-ngl", "99", "-ts", "1/0", "--n-prompt", "128", "--n-gen", "0"];
     let Some(explained) = beside_servers(&model, 2, &words) else { return };
-    check(&explained, "R18", "pp128", "-sm");
+    check(&explained, "R18", "pp128", "-ts");
     check_words(&explained, "RPC1 has nothing to do");
 }
 

@@ -69,8 +69,8 @@ class Places {
 }
 
 /** @param {Overview} overview @param {Places} go */
-function findings({ findings, healthy }, go) {
-  if (healthy !== null) return element("p", { class: "healthy" }, healthy);
+function findings({ findings, healthy, nothingFound }, go) {
+  if (nothingFound !== null) return element("p", { class: healthy ? "healthy" : "nothing-found" }, nothingFound);
   return element("ol", { class: "findings" }, ...findings.map((finding) => {
     const onclick = () => (finding.example ? go.event(finding.example) : go.phase(finding.spans));
     const bar = element("i", { class: "cost" });
@@ -88,10 +88,10 @@ function lines({ lines }) {
 
 // How far phases are from what is possible, and what costs little.
 /** @param {Overview} overview */
-function besideFindings({ limits, small }) {
+function besideFindings({ limits, notSeen, small }) {
   const points = small.map((point) => element("li", {}, element("b", {}, point.text), lines(point)));
   const folded = element("details", {}, element("summary", {}, "Below 5% of a phase"), element("ol", { class: "findings" }, ...points));
-  return [...limits.map(sentence), small.length > 0 ? folded : null];
+  return [...notSeen.map(sentence), ...limits.map(sentence), small.length > 0 ? folded : null];
 }
 
 /** @param {Budget} budget @param {Places} go */

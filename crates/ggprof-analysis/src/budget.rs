@@ -192,7 +192,25 @@ pub fn budgets(trace: &Trace, phases: &Phases, places: &Places) -> Vec<Budget> {
 /// Repetitions together, in the order of the first of each; where there are many different ones,
 /// those of a kind.
 pub fn summed(phases: &Phases, budgets: &[Budget]) -> Vec<Budget> {
-    groups(phases).iter().map(|places| sum(budgets, places)).collect()
+    let named = |places: &Vec<u32>| {
+        let mut sum = sum(budgets, places);
+        sum.label = label(phases, budgets, places);
+        sum
+    };
+    groups(phases).iter().map(named).collect()
+}
+
+/// What they are all called, or else their kind.
+fn label(phases: &Phases, budgets: &[Budget], places: &[u32]) -> String {
+    let label = |place: u32| budgets[place as usize].label.as_str();
+    let first = label(places[0]);
+    if places.iter().all(|&place| label(place) == first) {
+        return first.to_owned();
+    }
+    // The process stands behind it, where there are several.
+    let phase = &phases.phases[places[0] as usize];
+    let process = first.strip_prefix(&phase.label()).unwrap_or_default();
+    format!("{}{process}", phase.kind.name())
 }
 
 /// The places of the phases that have a budget together.

@@ -9,7 +9,7 @@ use crate::phases::{PhaseKind, Phases};
 use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
 use ggprof_trace::{
     BackendIndex, BufferUsage, CopyDirection, Event, EventId, GraphRunId, Measured, MemoryIndex,
-    StringId, Trace,
+    Signature, StringId, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
@@ -221,7 +221,10 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
         let key = key_of(trace, phases, &copy, class);
         if let Some(op) = consumers.get(&copy.id) {
             let op = trace.signature(trace.events.get(*op).node).op;
-            *waiting.entry((key, op)).or_default() += 1;
+            // Of a split that was timed as a whole nothing tells which of its ops it is.
+            if trace.text(op) != Signature::WHOLE_SPLIT {
+                *waiting.entry((key, op)).or_default() += 1;
+            }
         }
         let (row, runs) = rows.entry(key).or_insert_with(|| (CopyRow::of(key), HashSet::new()));
         row.copies += 1;
@@ -463,5 +466,16 @@ mod tests {
         );
         let [row] = &copies(&trace, &phases(&trace)).rows[..] else { panic!() };
         assert_eq!((row.timed_ns, row.estimated_ns, row.exposed_ns), (4, Some(8.0), 4));
+    }
+
+    #[test]
+    fn a_split_that_was_timed_as_a_whole_is_no_op_that_waits() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             run 0..100
+             copy GPU H2D 0..10 64 inp_x run=0
+             op GPU SPLIT 10..100 x run=0 measured=device",
+        );
+        assert_eq!(copies(&trace, &phases(&trace)).rows[0].consumer, None);
     }
 }

@@ -7,12 +7,15 @@ mod bubbles;
 mod copied;
 mod copied_weights;
 mod depth;
+mod device_times;
 mod draft;
 mod exposed_copies;
 mod first_use;
 mod host_ops;
+mod large_rows;
 mod launches;
 mod limit;
+mod not_seen;
 mod program;
 mod prompt_again;
 mod remote;
@@ -45,8 +48,10 @@ pub use draft::Draft;
 pub use exposed_copies::ExposedCopies;
 pub use first_use::FirstUse;
 pub use host_ops::{HostOp, HostOps, WhichHostOps};
+pub use large_rows::LargeRow;
 pub use launches::{GraphsOff, SmallKernels, WhyNoGraphs};
 pub use limit::Rate;
+pub use not_seen::NotSeen;
 pub use program::Program;
 pub use prompt_again::PromptAgain;
 pub use remote::{GraphSentAgain, RoundTrips, SlowServer};
@@ -57,7 +62,7 @@ pub use small_batches::SmallBatches;
 pub use splits::ManySplits;
 pub use threads::{Barriers, TooManyThreads, UnequalThreads};
 pub use throttled::Throttled;
-pub use what_if::LayerCosts;
+pub use what_if::{LayerCosts, LayerEstimate};
 
 /// From this part of a phase's wall time on, something found is worth a change.
 pub const LEAST_SHARE: f64 = 0.05;
@@ -106,6 +111,7 @@ pub enum What {
     SlowServer(SlowServer),
     SlowerDevice(SlowerDevice),
     Throttled(Throttled),
+    LargeRow(LargeRow),
 }
 
 /// How certain it is that a change of what was found brings the time back.
@@ -124,8 +130,11 @@ pub enum Certainty {
 pub struct Explained {
     /// Of the phases, repetitions together.
     pub budgets: Vec<Budget>,
-    /// The most expensive first; what happens only once counts a quarter there.
+    /// The most expensive first; what happens only once counts a quarter there, and what has no known reason
+    /// comes last.
     pub findings: Vec<Finding>,
+    /// Large parts of phases of which nobody knows what they went to.
+    pub not_seen: Vec<NotSeen>,
     /// How far phases are from what their devices can do.
     pub rates: Vec<Rate>,
     /// Of phases whose layers are divided between the host and a device.
@@ -214,10 +223,28 @@ pub fn explained(
     }
     findings.retain(|finding| finding.cost_ns > 0);
     leave_parts_out(&mut findings);
-    findings.sort_by_key(|finding| Reverse(weight(finding)));
+    findings.extend(large_rows(&scene, &findings));
+    findings.sort_by_key(rank);
     let rates = limit::rates(&scene, &budgets);
     let layer_costs = what_if::layer_costs(&scene, &budgets);
-    Explained { budgets, findings, rates, layer_costs }
+    let not_seen = not_seen::not_seen(&scene, &budgets);
+    Explained { budgets, findings, not_seen, rates, layer_costs }
+}
+
+/// What is left when all other rules have told what they know.
+fn large_rows(scene: &Scene<'_>, findings: &[Finding]) -> Vec<Finding> {
+    let of_budget = |(place, budget): (usize, &Budget)| {
+        let others: Vec<&Finding> = findings.iter().filter(|it| it.budget == place).collect();
+        large_rows::find(scene, place, budget, &others)
+    };
+    let work = scene.budgets.iter().enumerate().filter(|(_, budget)| is_work(budget));
+    work.flat_map(of_budget).collect()
+}
+
+/// Of findings that cost as much, the first phase's first, and of one phase in the order of the rules.
+fn rank(finding: &Finding) -> (bool, Reverse<u64>, usize, Rule) {
+    let is_unexplained = finding.rule == large_rows::RULE;
+    (is_unexplained, Reverse(weight(finding)), finding.budget, finding.rule)
 }
 
 /// What findings are ranked by. What happens once is paid off as a program goes on, so it comes behind what

@@ -39,6 +39,20 @@ pub enum PhaseKind {
     Draft,
 }
 
+impl PhaseKind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WarmUp => "warm-up",
+            Self::Prompt => "prompt",
+            Self::Generation => "generation",
+            Self::Mixed => "mixed",
+            Self::Encoding => "encoding",
+            Self::Draft => "draft",
+            Self::Graph => "graph",
+        }
+    }
+}
+
 /// Consecutive steps of one stream that do the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Phase {

@@ -9,9 +9,7 @@ pub fn usable_processors(
     process: Option<ProcessIndex>,
     spans: &[(u64, u64)],
 ) -> Option<u32> {
-    let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
-    let is_its = |sensor: &Sensor| process.is_none_or(|it| it.machine == sensor.machine);
-    let sensor = sensor(trace, Quantity::UsableProcessors, is_its)?;
+    let sensor = sensor(trace, Quantity::UsableProcessors, process)?;
     let readings = spans.iter().flat_map(|&(start_ns, end_ns)| {
         let behind = sensor.times_ns.partition_point(|&time| time <= end_ns).max(1);
         let first = sensor.times_ns.partition_point(|&time| time < start_ns).min(behind - 1);
@@ -25,27 +23,33 @@ pub fn usable_processors(
 
 /// How many processors other programs, or other machines on the same hardware, used on average in
 /// some stretches of time; `None` where the readings are too far apart to tell.
-pub fn processors_of_others(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> {
-    let is_any = |_: &Sensor| true;
-    let machine = used(sensor(trace, Quantity::MachineTime, is_any)?, spans)?;
-    let program = used(sensor(trace, Quantity::ProgramTime, is_any)?, spans)?;
-    let stolen = sensor(trace, Quantity::StolenTime, is_any).and_then(|sensor| used(sensor, spans));
+pub fn processors_of_others(
+    trace: &Trace,
+    process: Option<ProcessIndex>,
+    spans: &[(u64, u64)],
+) -> Option<f64> {
+    let of = |quantity| used(sensor(trace, quantity, process)?, spans);
+    let (machine, program) = (of(Quantity::MachineTime)?, of(Quantity::ProgramTime)?);
+    let stolen = of(Quantity::StolenTime);
     Some((machine - program).max(0.0) + stolen.unwrap_or(0.0))
 }
 
 /// On how many processors on average the program was not let run in some stretches of time, because its
 /// control group had used up its limit; `None` where it has none, or the readings are too far apart.
-pub fn throttled_processors(trace: &Trace, spans: &[(u64, u64)]) -> Option<f64> {
-    used(sensor(trace, Quantity::ThrottledTime, |_| true)?, spans)
+pub fn throttled_processors(
+    trace: &Trace,
+    process: Option<ProcessIndex>,
+    spans: &[(u64, u64)],
+) -> Option<f64> {
+    used(sensor(trace, Quantity::ThrottledTime, process)?, spans)
 }
 
-fn sensor(
-    trace: &Trace,
-    quantity: Quantity,
-    is_wanted: impl Fn(&Sensor) -> bool,
-) -> Option<&Sensor> {
+/// Of the machine that a process ran on.
+fn sensor(trace: &Trace, quantity: Quantity, process: Option<ProcessIndex>) -> Option<&Sensor> {
+    let process = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+    let is_there = |sensor: &Sensor| process.is_none_or(|it| it.machine == sensor.machine);
     let is_it =
-        |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole() && is_wanted(sensor);
+        |sensor: &&Sensor| sensor.quantity == quantity && sensor.is_whole() && is_there(sensor);
     trace.sensors.iter().find(is_it).filter(|sensor| !sensor.values.is_empty())
 }
 
@@ -67,6 +71,7 @@ fn used(sensor: &Sensor, spans: &[(u64, u64)]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ggprof_trace::Process;
 
     fn counter(quantity: Quantity, values: &[u64]) -> Sensor {
         Sensor {
@@ -85,7 +90,10 @@ mod tests {
     fn what_the_program_did_not_use_others_did() {
         let mut trace = Trace::default();
         assert_eq!(
-            (usable_processors(&trace, None, &[(0, 1)]), processors_of_others(&trace, &[(0, 1)])),
+            (
+                usable_processors(&trace, None, &[(0, 1)]),
+                processors_of_others(&trace, None, &[(0, 1)])
+            ),
             (None, None)
         );
         trace.sensors = vec![
@@ -99,10 +107,35 @@ mod tests {
         assert_eq!(usable(&[(2_100_000, 2_200_000)]), Some(2));
         assert_eq!(usable(&[(0, 1)]), Some(4));
         assert_eq!(usable(&[(5_000_000, 6_000_000)]), Some(3));
-        assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.5));
+        assert_eq!(processors_of_others(&trace, None, &[(0, 2_100_000)]), Some(0.5));
         // No two readings in it.
-        assert_eq!(processors_of_others(&trace, &[(100, 200)]), None);
+        assert_eq!(processors_of_others(&trace, None, &[(100, 200)]), None);
         trace.sensors.push(counter(Quantity::StolenTime, &[0, 250, 500, 700]));
-        assert_eq!(processors_of_others(&trace, &[(0, 2_100_000)]), Some(0.75));
+        assert_eq!(processors_of_others(&trace, None, &[(0, 2_100_000)]), Some(0.75));
+    }
+
+    /// A client on one machine, and its server on another one.
+    #[test]
+    fn each_process_has_the_sensors_of_its_machine() {
+        let process = |machine| Process { machine, ..Process::default() };
+        let of_machine =
+            |machine, quantity, values: &[u64]| Sensor { machine, ..counter(quantity, values) };
+        let trace = Trace {
+            processes: vec![process(0), process(1)],
+            sensors: vec![
+                of_machine(0, Quantity::ThrottledTime, &[0, 1000]),
+                of_machine(1, Quantity::ThrottledTime, &[0, 0]),
+                of_machine(0, Quantity::MachineTime, &[0, 2000]),
+                of_machine(0, Quantity::ProgramTime, &[0, 1000]),
+            ],
+            ..Trace::default()
+        };
+        let of = |process| {
+            let (process, span) = (Some(ProcessIndex(process)), [(0, 1_000_000)]);
+            let throttled = throttled_processors(&trace, process, &span);
+            (throttled, processors_of_others(&trace, process, &span))
+        };
+        assert_eq!(of(0), (Some(1.0), Some(1.0)));
+        assert_eq!(of(1), (Some(0.0), None));
     }
 }

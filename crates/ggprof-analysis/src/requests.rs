@@ -3,8 +3,8 @@
 
 use crate::gaps::{Gaps, within};
 use crate::sequences::Role;
-use crate::steps::{Part, Step, StepKind};
-use ggprof_trace::{Gap, Trace};
+use crate::steps::{Part, Step, StepKind, Stream};
+use ggprof_trace::{Gap, ProcessIndex, Trace};
 use std::cmp::Reverse;
 
 /// One prompt and what was generated from it.
@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 pub struct Request {
     /// In the order of the requests' first steps in the whole recording, from 0.
     pub number: u32,
+    pub slot: Slot,
     /// Where the first of its prompt began to be computed. How long it had been waiting before, no
     /// recording of the computing tells.
     pub start_ns: u64,
@@ -38,6 +39,14 @@ pub struct Request {
     pub generated: u64,
     /// From each of its tokens to the next.
     pub waits: Vec<Wait>,
+}
+
+/// Where a request's tokens are kept: only what was there before can be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Slot {
+    pub process: Option<ProcessIndex>,
+    pub stream: Stream,
+    pub sequence: i32,
 }
 
 impl Request {
@@ -146,6 +155,7 @@ impl Builder {
     fn new(step: &Step, part: &Part) -> Self {
         let request = Request {
             number: 0,
+            slot: Slot { process: step.process, stream: step.stream, sequence: part.sequence },
             start_ns: step.start_ns,
             end_ns: step.ready_ns,
             is_warm_up: false,

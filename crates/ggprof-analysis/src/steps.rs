@@ -69,6 +69,8 @@ pub enum Stream {
 pub struct Part {
     /// The number of its [`Request`](crate::Request).
     pub request: u32,
+    /// As the program numbers them in its context.
+    pub sequence: i32,
     pub role: Role,
     /// Position of its first token.
     pub first: u64,

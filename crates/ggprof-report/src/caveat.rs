@@ -6,7 +6,7 @@ use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
     Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped,
-    EventKind, Extent, Loss, LossKind, Measured, Provenance, Stopped, Stretch, Trace,
+    EventKind, Extent, Loss, LossKind, Measured, Provenance, Signature, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,9 +97,20 @@ fn of_every_kernel(trace: &Trace) -> Option<Caveat> {
         (it.what, it.how) == (Covered::Ops, CoveredHow::ActivityRecords)
             && it.why != CoveredWhy::InSamples
     };
-    let devices: Vec<String> =
-        trace.coverage.iter().filter(is_it).map(|it| it.subject.clone()).collect();
+    let devices = trace.coverage.iter().filter(is_it).map(|it| it.subject.clone());
+    let devices: Vec<String> = devices.filter(|label| !is_sampled(trace, label)).collect();
     (!devices.is_empty()).then_some(Caveat::EveryKernel(devices))
+}
+
+/// Whether some splits of a backend were timed as a whole: older recordings do not say that otherwise.
+fn is_sampled(trace: &Trace, label: &str) -> bool {
+    let mut stretches = trace.events.stretches().filter(|(stretch, _)| {
+        stretch.kind == EventKind::Op && trace.backend(stretch.backend).label() == label
+    });
+    stretches.any(|(_, events)| {
+        let mut nodes = trace.events.nodes_of(events).iter();
+        nodes.any(|node| trace.op_name(*node) == Signature::WHOLE_SPLIT)
+    })
 }
 
 fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
@@ -367,5 +378,30 @@ pub fn stopped_sentence(why: Stopped) -> &'static str {
             "Recording stopped before the program did: the program had no memory left. What was \
              recorded before is complete; raise the program's limits to record more."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    /// Old recordings do not tell samples from the whole, but their splits do.
+    #[test]
+    fn samples_are_not_every_kernel() {
+        let is_every_kernel = |op: &str| {
+            let mut trace = text_fixture::parse(&format!(
+                "backend 0 CUDA0 gpu\nrun 0..10\nop CUDA0 {op} 0..10 run=0 measured=device"
+            ));
+            trace.coverage.push(Coverage {
+                subject: "CUDA0".to_owned(),
+                what: Covered::Ops,
+                how: CoveredHow::ActivityRecords,
+                why: CoveredWhy::Untold,
+                detail: String::new(),
+            });
+            caveats(&trace).iter().any(|it| matches!(it, Caveat::EveryKernel(_)))
+        };
+        assert!(is_every_kernel("MUL_MAT") && !is_every_kernel("SPLIT"));
     }
 }

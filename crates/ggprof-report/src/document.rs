@@ -100,6 +100,8 @@ pub enum Cell {
     Count(u128),
     /// A number without a unit, such as an id.
     Number(i64),
+    /// Whether something is so.
+    Flag(bool),
     Nanos(f64),
     /// Nanoseconds more or less, shown with the sign.
     Change(f64),
@@ -129,6 +131,14 @@ pub enum Cell {
     Hertz(f64),
     Watts(f64),
     Joules(f64),
+}
+
+impl Point {
+    /// Lines for programs: what is among the values as well has words for people.
+    pub(crate) fn plain_lines(&self) -> impl Iterator<Item = &(&'static str, String)> {
+        let is_value = |title: &str| self.values.iter().any(|(key, _)| *key == title);
+        self.lines.iter().filter(move |(title, _)| !is_value(title))
+    }
 }
 
 impl Document {
@@ -189,6 +199,7 @@ impl Cell {
             Self::Text(text) | Self::Code(text) | Self::Named { words: text, .. } => text.clone(),
             Self::Count(count) => units::count(*count),
             Self::Number(number) => number.to_string(),
+            Self::Flag(is_so) => if *is_so { "yes" } else { "no" }.to_owned(),
             Self::Nanos(ns) => units::duration(*ns),
             Self::Change(ns) => units::signed(*ns, units::duration),
             Self::ShareChange(fraction) => units::signed(*fraction, units::share),
@@ -224,6 +235,7 @@ impl Cell {
                 Err(_) => Value::from(*number as f64),
             },
             Self::Number(number) => Value::from(*number),
+            Self::Flag(is_so) => Value::from(*is_so),
             Self::Clock(unix_ns) | Self::Date(unix_ns) | Self::Moment(unix_ns) => {
                 Value::from(*unix_ns)
             }

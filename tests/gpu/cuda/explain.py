@@ -81,7 +81,7 @@ def main():
     for model in HEALTHY:
         told = explained("-p 512 -n 128 -ngl 99", model, f"healthy-{model}.ggprof")
         findings = [f"{it['rule']} {it['text']}" for it in told.get("findings", [])]
-        print(f"healthy {model}: {'; '.join(findings) or told['healthy']}", flush=True)
+        print(f"healthy {model}: {'; '.join(findings) or told.get('healthy') or told.get('nothing_found')}", flush=True)
 
 
 if __name__ == "__main__":

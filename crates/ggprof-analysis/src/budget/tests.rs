@@ -240,3 +240,25 @@ fn what_another_process_does_is_in_no_budget() {
     let both = merge(vec![process(1, 0), process(2, 33)]).unwrap();
     assert_eq!(rows(&both), [&alone[..], &alone[..]].concat());
 }
+
+/// Prompts of a server: ten of one length, or each of another one.
+#[test]
+fn many_different_phases_are_called_by_their_kind() {
+    let label = |tokens: &dyn Fn(u64) -> u64| {
+        let prompt = |at: u64| {
+            let (start, end, tokens) = (at * 100, at * 100 + 50, tokens(at));
+            format!(
+                "batch {start}..{end} 0:0+{tokens}!1\nrun {start}..{end} batch={at}\nchange {end} cleared\n"
+            )
+        };
+        // The first one of all may be a trial.
+        let prompts: String = (0..11).map(prompt).collect();
+        let trace = text_fixture::parse(&format!("backend 0 CPU cpu\n{prompts}"));
+        let phases = phases(&trace);
+        let sums = summed(&phases, &budgets(&trace, &phases, &places(&trace)));
+        let prompts = sums.into_iter().filter(|sum| sum.kind == PhaseKind::Prompt);
+        prompts.map(|sum| sum.label).collect::<Vec<_>>()
+    };
+    assert_eq!(label(&|_| 20), ["pp20"]);
+    assert_eq!(label(&|at| 20 + at), ["prompt"]);
+}

@@ -83,7 +83,10 @@ pub(super) fn copies(
         sum.memory = memory_of(trace, &event, direction).unwrap_or(sum.memory);
     }
     let mut rows: Vec<CopiedGroup> = sums.into_iter().map(|(key, sum)| sum.row(key)).collect();
-    rows.sort_by_key(|row| (Reverse(row.exposed_ns), Reverse(row.bytes), row.budget, row.class));
+    rows.sort_by_key(|row| {
+        let key = (row.budget, row.class, row.direction, row.backend);
+        (Reverse(row.exposed_ns), Reverse(row.bytes), key)
+    });
     rows
 }
 

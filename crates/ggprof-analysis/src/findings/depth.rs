@@ -46,10 +46,14 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     if to.cells < GROWTH * from.cells || to.ns <= from.ns {
         return Vec::new();
     }
-    // What all tokens together take more than if they were as shallow as the first.
+    // What all tokens together take more than if they were as shallow as the first. Those between samples
+    // are as deep as the sampled ones.
     let runs = depths.values().map(|depth| depth.rest.len() as u64);
+    let seen_runs = runs.clone().sum::<u64>().max(1);
     let more = |(point, runs): (&DepthPoint, u64)| point.ns.saturating_sub(from.ns) * runs;
-    let more_ns: u64 = points.iter().zip(runs).map(more).sum();
+    let seen_ns: u64 = points.iter().zip(runs).map(more).sum();
+    let more_ns = (u128::from(seen_ns) * u128::from(budget.runs.max(seen_runs))
+        / u128::from(seen_runs)) as u64;
     let step = step(&points);
     let ops = || scene.tallies[place].ops.keys();
     let is_flash = ops().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
@@ -116,7 +120,7 @@ fn step(points: &[DepthPoint]) -> Option<(DepthPoint, DepthPoint)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::check;
+    use crate::findings::staged::{check, found, in_samples};
 
     /// Tokens at some depths, and the time of their attention.
     fn at_depths(depths: &[(u64, u64)]) -> String {
@@ -147,6 +151,16 @@ mod tests {
         };
         assert_eq!((step, ns_per_1000.round()), (None, 391.0));
         assert_eq!((is_flash, is_on_host), (true, false));
+    }
+
+    /// Of eight tokens, every other one.
+    #[test]
+    fn tokens_that_are_not_sampled_grow_as_well() {
+        let all = [100, 100, 200, 200, 300, 300, 400, 400].into_iter().zip(1..);
+        let depths: Vec<(u64, u64)> = all.map(|(ns, at)| ((at + 1) / 2 * 256, ns)).collect();
+        let cost = |text: &str| found(text).iter().find(|it| it.rule == RULE).map(|it| it.cost_ns);
+        assert_eq!(cost(&at_depths(&depths)), Some(600));
+        assert_eq!(cost(&in_samples(&at_depths(&depths))), Some(600));
     }
 
     /// One of the deep ones took ten times as long.

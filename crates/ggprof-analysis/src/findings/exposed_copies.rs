@@ -17,7 +17,6 @@ pub(super) const RULE: Rule = Rule(3);
 
 /// Of the phase's wall time.
 const LEAST: f64 = 0.1;
-const SHOWN: usize = 5;
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let directions = [
@@ -32,7 +31,6 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         let copies: Vec<CopiedGroup> = scene
             .copies_of(place)
             .filter(|row| row.direction == direction && row.exposed_ns > 0 && !is_weights(row))
-            .take(SHOWN)
             .cloned()
             .collect();
         let cost_ns = copies.iter().map(|row| row.exposed_ns).sum();
@@ -64,5 +62,21 @@ mod tests {
             )
         };
         check(RULE, &copied("500..1000"), 3 * 400, &copied("100..600"));
+    }
+
+    /// Of six devices, all count.
+    #[test]
+    fn every_kind_of_copy_costs() {
+        let copy = |at: u64| {
+            let (start, end) = (at * 100, at * 100 + 100);
+            format!("copy GPU{at} H2D {start}..{end} 64 inp_x run=@\n")
+        };
+        let copies: String = (0..6).map(copy).collect();
+        let devices = (0..6).map(|at| format!("backend {} GPU{at} gpu\n", at + 2));
+        let text = |copies: &str| {
+            let ops = format!("{copies}op GPU MUL_MAT 600..1000 Qcur-0 run=@");
+            format!("{}{}", devices.clone().collect::<String>(), tokens(3, 1000, 1000, &ops))
+        };
+        check(RULE, &text(&copies), 3 * 600, &text(""));
     }
 }

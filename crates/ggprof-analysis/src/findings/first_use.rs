@@ -4,6 +4,7 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::{Budget, Spent};
 use crate::first_uses::FirstUses;
+use crate::phases::PhaseKind;
 use ggprof_trace::{DeviceWork, HostTask, StringId, TaskKind};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -68,7 +69,11 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         loaded: waits.len() as u64,
         longest_wait: longest_wait.map(|(work, waited_ns)| (work.name, *waited_ns)),
     });
-    let certainty = Certainty::Certain;
+    // A warm-up uses some of the kernels: how many, nothing tells.
+    let certainty = match budget.kind {
+        PhaseKind::Prompt | PhaseKind::Mixed => Certainty::Possible,
+        _ => Certainty::Likely,
+    };
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: false, certainty, what }]
 }
 
@@ -83,6 +88,7 @@ mod tests {
         let text = tokens(3, 1000, 1000, ops);
         let compiled = format!("{text}compile 0..400 matvec\ncompile 1000..1200 add");
         let found = check(RULE, &compiled, 600, &text);
+        assert_eq!(found.certainty, Certainty::Likely);
         let What::FirstUse(FirstUse { pipelines, longest, .. }) = found.what else { panic!() };
         assert_eq!((pipelines, longest.map(|(_, ns)| ns)), (2, Some(400)));
     }
@@ -142,5 +148,13 @@ mod tests {
             panic!()
         };
         assert_eq!((pipelines, kernels, slowest.map(|(_, ns)| ns)), (0, 1, Some(700_000)));
+    }
+
+    /// What a warm-up computes is no prompt.
+    #[test]
+    fn a_prompt_that_is_the_first_one() {
+        let text = "batch 0..1000 0:0+64!1\nrun 0..1000 batch=0\n\
+                    op GPU MUL_MAT 500..1000 Qcur-0 run=0 measured=device\ncompile 0..400 matmul";
+        assert_eq!(found(text)[0].certainty, Certainty::Possible);
     }
 }

@@ -4,10 +4,12 @@ use super::copied::is_between_ops;
 use super::scene::{OpKey, OpSum, Scene};
 use super::{Certainty, Finding, Rule, What, splits};
 use crate::budget::{Budget, Part, Spent};
+use crate::layers::Module;
 use crate::placement::{Reason, reason_of};
 use ggprof_trace::{BackendIndex, StringId};
 use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// Ops on the host beside a device that computes most.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +33,7 @@ pub enum WhichHostOps {
     Experts { layers: u32, of: Option<u32> },
     /// What comes after the last layer.
     Output,
-    /// An op of layers that the device computes otherwise.
+    /// An op of layers that the device computes otherwise, or of none.
     Op { layers: u32 },
 }
 
@@ -52,7 +54,7 @@ pub(super) const RULE: Rule = Rule(1);
 const SHOWN: usize = 5;
 
 /// Which of the cases of [`WhichHostOps`] an op is one of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Case {
     Layers,
     Experts,
@@ -64,7 +66,7 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     let Some(device) = main_device(scene, place) else { return Vec::new() };
     let tally = &scene.tallies[place];
     let layers = Layers::of(scene, place);
-    let mut cases: HashMap<Case, Vec<(OpKey, OpSum)>> = HashMap::new();
+    let mut cases: BTreeMap<Case, Vec<(OpKey, OpSum)>> = BTreeMap::new();
     for (key, sum) in tally.ops.iter().filter(|(key, _)| scene.is_of_host(key.backend)) {
         if !is_input(scene, key) {
             cases.entry(layers.case(key)).or_default().push((*key, *sum));
@@ -114,9 +116,9 @@ fn main_device(scene: &Scene<'_>, place: usize) -> Option<BackendIndex> {
     main.map(|(backend, _)| backend).filter(|_| on_devices >= on_host)
 }
 
-/// Looking up embeddings stays on the host, whatever is asked for.
+/// Looking up embeddings and preparing them stays on the host, whatever is asked for.
 fn is_input(scene: &Scene<'_>, key: &OpKey) -> bool {
-    key.layer.is_none() && scene.op(key) == "GET_ROWS"
+    key.layer.is_none() && (scene.op(key) == "GET_ROWS" || key.module == Module::Input)
 }
 
 /// What the scheduler and copies of activations take, because work changes sides. The scheduler also stops at
@@ -166,7 +168,8 @@ impl Layers {
 
     fn case(&self, key: &OpKey) -> Case {
         match key.layer {
-            None => Case::Output,
+            None if key.part() == Part::Output => Case::Output,
+            None => Case::Op,
             Some(layer) if self.is_whole(layer.0) => Case::Layers,
             Some(_) if key.part() == Part::Experts => Case::Experts,
             Some(_) => Case::Op,
@@ -210,15 +213,16 @@ fn on_device(
         *entry = (entry.0 + sum.ns, entry.1 + sum.count);
     }
     let best = super::limit::best_seen(scene, device);
-    let mut all_ns = 0.0;
+    // Whole numbers, because a sum of others depends on their order, which is none.
+    let mut all_ns = 0;
     for (key, sum) in ops {
         let each_ns = match known.get(&key.signature) {
             Some((ns, count)) => *ns as f64 / *count as f64,
             None => scene.work(key).bytes_moved().unwrap_or(0) as f64 / best?,
         };
-        all_ns += each_ns * sum.count as f64;
+        all_ns += (each_ns * sum.count as f64).round() as u64;
     }
-    Some(all_ns as u64)
+    Some(all_ns)
 }
 
 /// Ops of one kind and reason together, the longest first.
@@ -259,11 +263,16 @@ fn certainty(what: &What) -> Certainty {
             which: Layers { of: None, .. } | Experts { of: None, .. },
             ..
         }) => Certainty::Likely,
-        What::HostOps(HostOps { ops, .. }) if ops.iter().any(|op| op.reason != Reason::Unknown) => {
+        What::HostOps(HostOps { ops, .. }) if ops.first().is_some_and(is_told) => {
             Certainty::Certain
         }
         _ => Certainty::Likely,
     }
+}
+
+/// Whether the scheduler's reason is known: of what is no processor to it, nobody asked.
+fn is_told(op: &HostOp) -> bool {
+    !matches!(op.reason, Reason::Unknown | Reason::OnlyBackend | Reason::OnDevice)
 }
 
 #[cfg(test)]
@@ -349,5 +358,41 @@ mod tests {
         };
         assert_eq!(*which, WhichHostOps::Layers { first: 0, last: 0, count: 1, of: None });
         assert_eq!((*on_device_ns, found[0].certainty), (None, Certainty::Likely));
+    }
+
+    /// One op behind the layers: of a language model, or of something else that ends in another way.
+    #[test]
+    fn what_belongs_to_no_layer_is_not_always_the_output() {
+        let which = |name: &str| {
+            let ops = format!(
+                "op GPU MUL_MAT 0..100 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                 op GPU MUL_MAT 100..200 ffn_out-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                 op CPU MUL_MAT 200..1000 {name} f32[64] <- f32[64,64] f32[64] run=@ split=1"
+            );
+            let found = crate::findings::staged::found(&tokens(3, 1000, 1000, &ops));
+            found
+                .into_iter()
+                .filter(|it| it.rule == RULE)
+                .map(|it| match it.what {
+                    What::HostOps(HostOps { which, .. }) => which,
+                    other => panic!("{other:?}"),
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(which("result_output"), [WhichHostOps::Output]);
+        assert_eq!(which("mel_filter"), [WhichHostOps::Op { layers: 0 }]);
+        assert_eq!(which("inp_scaled"), []);
+    }
+
+    /// A library for products that computes on the same processor was not asked for reasons.
+    #[test]
+    fn certain_is_what_the_scheduler_says() {
+        let ops = "op GPU MUL_MAT 0..100 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                   op GPU MUL_MAT 100..200 ffn_out-0 f32[64] <- f32[64,64] f32[64] run=@ split=0
+                   op BLAS MUL_MAT 200..600 Qcur-1 f32[64] <- f32[64,64] f32[64] run=@ split=1
+                   op BLAS MUL_MAT 600..1000 ffn_out-1 f32[64] <- f32[64,64] f32[64] run=@ split=1";
+        let text = format!("backend 2 BLAS accel\n{}", tokens(3, 1000, 1000, ops));
+        let found = crate::findings::staged::found(&text);
+        assert_eq!((found[0].rule, found[0].certainty), (RULE, Certainty::Likely));
     }
 }

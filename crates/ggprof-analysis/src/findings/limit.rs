@@ -2,11 +2,10 @@
 //! fewer bytes.
 
 use super::scene::Scene;
-use crate::budget::{Budget, Spent, budget_of_phase};
-use crate::estimates::{Estimate, estimates_by};
+use crate::budget::{Budget, Spent};
 use crate::phases::PhaseKind;
 use crate::work::work_of;
-use ggprof_trace::{BackendIndex, Signature, SignatureId};
+use ggprof_trace::{BackendIndex, Signature};
 use hashbrown::HashMap;
 
 /// How fast a phase reads, and how fast its device could.
@@ -34,41 +33,29 @@ const LARGE: u64 = 8 << 20;
 
 /// Of each phase that reads all weights for every token, on the backend that computes most of it.
 pub(super) fn rates(scene: &Scene<'_>, budgets: &[Budget]) -> Vec<Rate> {
-    let unseen = unseen(scene);
-    let of_budget = |(place, budget): (usize, &Budget)| {
-        if budget.kind != PhaseKind::Generation || budget.wall_ns == 0 {
-            return None;
-        }
-        let backend = busiest(budget)?;
-        let bytes = moved(scene, place, backend, &unseen)?;
-        let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
-        let gb_per_s = bytes / budget.wall_ns as f64;
-        Some(Rate {
-            budget: place,
-            backend,
-            gb_per_s,
-            roof_gb_per_s: roof.and_then(|roof| roof.read_bytes_per_s).map(|rate| rate / 1e9),
-            best_seen: best_seen(scene, backend).filter(|&best| best > gb_per_s),
-        })
-    };
-    budgets.iter().enumerate().filter_map(of_budget).collect()
+    budgets.iter().enumerate().filter_map(|(place, budget)| rate(scene, place, budget)).collect()
 }
 
-/// By budget, backend and op: calls in splits that were timed as a whole, which move as much as in those
-/// whose ops are known.
-type Unseen = HashMap<(usize, BackendIndex, SignatureId), Estimate>;
-
-fn unseen(scene: &Scene<'_>) -> Unseen {
-    let budget_of_phase = budget_of_phase(scene.phases);
-    estimates_by(scene.trace, |event| {
-        let phase = *scene.phases.phase_of_run.get(event.graph_run?.0 as usize)?;
-        let budget = budget_of_phase[phase as usize] as usize;
-        event.is_op().then(|| (budget, event.backend, scene.trace.node(event.node).signature))
+/// The same of one phase.
+pub(super) fn rate(scene: &Scene<'_>, place: usize, budget: &Budget) -> Option<Rate> {
+    if budget.kind != PhaseKind::Generation || budget.wall_ns == 0 {
+        return None;
+    }
+    let backend = busiest(budget)?;
+    let bytes = moved(scene, place, backend)?;
+    let roof = scene.peaks.and_then(|peaks| peaks.roof_of(scene.trace.backend(backend)));
+    let gb_per_s = bytes / budget.wall_ns as f64;
+    Some(Rate {
+        budget: place,
+        backend,
+        gb_per_s,
+        roof_gb_per_s: roof.and_then(|roof| roof.read_bytes_per_s).map(|rate| rate / 1e9),
+        best_seen: best_seen(scene, backend).filter(|&best| best > gb_per_s),
     })
 }
 
 /// Bytes that the ops of a backend move; `None` if some were in splits of which no sample tells.
-fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex, unseen: &Unseen) -> Option<f64> {
+fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex) -> Option<f64> {
     let is_whole = |signature| {
         scene.trace.text(scene.trace.nodes.signature(signature).op) == Signature::WHOLE_SPLIT
     };
@@ -77,16 +64,20 @@ fn moved(scene: &Scene<'_>, place: usize, backend: BackendIndex, unseen: &Unseen
         work_of(scene.trace, signature).bytes_moved().map(|bytes| bytes as f64)
     };
     let seen = scene.tallies[place].ops.iter().filter(|(key, _)| key.backend == backend);
-    let is_told = |signature| unseen.contains_key(&(place, backend, signature));
+    let unseen = || scene.unseen_in(place).filter(|(on, ..)| *on == backend);
+    let is_told = |split| unseen().any(|(_, signature, _)| signature == split);
     let mut splits = seen.clone().map(|(key, _)| key.signature).filter(|&it| is_whole(it));
     if !splits.all(is_told) {
         return None;
     }
     let seen = seen.map(|(key, sum)| (key.signature, sum.count as f64));
-    let unseen = unseen.iter().filter(|((of, on, _), _)| (*of, *on) == (place, backend));
-    let unseen = unseen.map(|((_, _, signature), estimate)| (*signature, estimate.calls));
+    let unseen = unseen().map(|(_, signature, estimate)| (signature, estimate.calls));
     let ops = seen.chain(unseen).filter(|(signature, _)| !is_whole(*signature));
-    ops.map(|(signature, calls)| Some(bytes_of(signature)? * calls)).sum()
+    let bytes = ops.map(|(signature, calls)| Some(bytes_of(signature)? * calls));
+    let mut bytes: Vec<f64> = bytes.collect::<Option<_>>()?;
+    // They come in another order each time, and a sum of such numbers depends on it.
+    bytes.sort_by(f64::total_cmp);
+    Some(bytes.iter().sum())
 }
 
 fn busiest(budget: &Budget) -> Option<BackendIndex> {

@@ -9,7 +9,8 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::phases::PhaseKind;
-use crate::requests::Request;
+use crate::requests::{Request, Slot};
+use hashbrown::HashMap;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptAgain {
@@ -30,7 +31,7 @@ const LEAST_REQUESTS: usize = 3;
 /// Of all that begin anew.
 const MOST_OF_THEM: f64 = 0.75;
 
-/// A request that begins at the first position, behind another one.
+/// A request that begins at the first position, behind another one of its slot.
 struct Anew<'r> {
     request: &'r Request,
     /// Tokens that the one before had in the context.
@@ -70,10 +71,14 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
 }
 
 fn begun_anew<'s>(scene: &'s Scene<'_>) -> Vec<Anew<'s>> {
-    let requests: Vec<&Request> =
-        scene.phases.requests.iter().filter(|request| !request.is_warm_up).collect();
-    let pairs = requests.windows(2).filter(|pair| !begins_on_purpose(scene, pair[1]));
-    pairs.filter_map(|pair| anew(pair[0], pair[1])).collect()
+    let mut before: HashMap<Slot, &Request> = HashMap::new();
+    let mut all = Vec::new();
+    for request in scene.phases.requests.iter().filter(|request| !request.is_warm_up) {
+        let before = before.insert(request.slot, request);
+        let before = before.filter(|_| !begins_on_purpose(scene, request));
+        all.extend(before.and_then(|before| anew(before, request)));
+    }
+    all
 }
 
 fn is_conversation(all: &[Anew<'_>]) -> bool {
@@ -142,5 +147,21 @@ mod tests {
         let anew = requests(&[(0, 100), (0, 150), (0, 200), (0, 250)]);
         check(RULE, &anew, 1000 * 201 / 250, &others);
         check(RULE, &anew, 1000 * 201 / 250, &two);
+    }
+
+    /// Two users of a server, each with a slot, who ask in turn: what one had tells nothing of the other.
+    #[test]
+    fn prompts_of_other_slots_are_not_processed_again() {
+        let anew = requests(&[(0, 100), (0, 150), (0, 200), (0, 250)]);
+        let in_turns = |anew: &str| {
+            let mut slot = 0;
+            let line = |line: &str| {
+                slot = if line.starts_with("change") { 1 - slot } else { slot };
+                let own = format!(" {slot}:");
+                line.replace(" 0:", &own).replace("removed 0", &format!("removed {slot}")) + "\n"
+            };
+            anew.lines().map(line).collect::<String>()
+        };
+        check(RULE, &anew, 1000 * 201 / 250, &in_turns(&anew));
     }
 }

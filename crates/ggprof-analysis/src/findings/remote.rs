@@ -4,9 +4,10 @@
 use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
+use crate::layers::Layer;
 use crate::remote::{StepTime, step_times};
 use crate::traffic::traffic_in;
-use ggprof_trace::{BackendIndex, EventKind, ProcessIndex};
+use ggprof_trace::{BackendIndex, EventKind, ProcessIndex, Signature};
 use hashbrown::{HashMap, HashSet};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -160,22 +161,44 @@ fn calls_to_servers(scene: &Scene<'_>, budget: &Budget) -> u64 {
     calls
 }
 
+/// What a server has of the layers.
+#[derive(Default)]
+struct OwnLayers {
+    layers: HashSet<Layer>,
+    /// Of ops that belong to a layer, and of all whose names are known. The output belongs to none.
+    layers_ns: u64,
+    all_ns: u64,
+}
+
+impl OwnLayers {
+    /// Of what the server computes, the part of one layer.
+    fn each_ns(&self, computing_ns: u64) -> Option<f64> {
+        let part = self.layers_ns as f64 / self.all_ns as f64;
+        (self.layers_ns > 0).then(|| computing_ns as f64 * part / self.layers.len() as f64)
+    }
+}
+
 /// Servers that compute layers, each by the time of one.
 fn slow_server(scene: &Scene<'_>, place: usize, steps: &Steps) -> Found {
-    let mut layers: HashMap<ProcessIndex, HashSet<_>> = HashMap::new();
-    for key in scene.tallies[place].ops.keys() {
+    let mut layers: HashMap<ProcessIndex, OwnLayers> = HashMap::new();
+    for (key, sum) in &scene.tallies[place].ops {
         let process = scene.trace.backend(key.backend).process;
         let server = process.filter(|_| scene.trace.is_of_server(key.backend));
-        if let Some((server, layer)) = server.zip(key.layer) {
-            layers.entry(server).or_default().insert(layer);
+        let is_told = scene.op(key) != Signature::WHOLE_SPLIT;
+        let Some(server) = server.filter(|_| is_told) else { continue };
+        let own = layers.entry(server).or_default();
+        own.all_ns += sum.ns;
+        if let Some(layer) = key.layer {
+            own.layers.insert(layer);
+            own.layers_ns += sum.ns;
         }
     }
     let mut speeds: Vec<(ProcessIndex, f64, u64)> = steps
         .by_server
         .iter()
         .filter_map(|(server, time)| {
-            let count = layers.get(server)?.len() as u64;
-            Some((*server, time.computing_ns as f64 / count as f64, count))
+            let own = layers.get(server)?;
+            Some((*server, own.each_ns(time.computing_ns)?, own.layers.len() as u64))
         })
         .collect();
     speeds.sort_by(|one, other| one.1.total_cmp(&other.1).then(one.0.cmp(&other.0)));
@@ -277,6 +300,14 @@ mod tests {
             panic!()
         };
         assert_eq!((layer_ns, best_layer_ns, layers), (700, 200, 1));
+    }
+
+    /// The second server computes the output besides, for as long as three layers.
+    #[test]
+    fn the_output_is_no_layer() {
+        let ops = format!("{BOTH}\nop S2 MUL_MAT 900..1000 result_output run=@");
+        let runs = [(1, (0, 5), (10, 400), (5, 405)), (2, (405, 410), (410, 1000), (410, 1000))];
+        assert_eq!(of(&trace(&ops, &runs), SLOW_SERVER), None);
     }
 
     #[test]

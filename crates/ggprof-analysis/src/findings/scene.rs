@@ -2,6 +2,7 @@
 
 use super::copied::{CopiedGroup, copies};
 use crate::budget::{Budget, Part, budget_of_phase, is_of_host};
+use crate::estimates::{Estimate, estimates_by};
 use crate::layers::{Layer, Module, Place, Places};
 use crate::node_sums::{NodeSums, OfNode};
 use crate::peaks::Peaks;
@@ -12,6 +13,7 @@ use ggprof_trace::{
     RemoteLink, Signature, SignatureId, Tensor, Trace,
 };
 use hashbrown::{HashMap, HashSet};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 pub(super) struct Scene<'a> {
@@ -23,7 +25,12 @@ pub(super) struct Scene<'a> {
     /// One for each budget.
     pub(super) tallies: Vec<Tally>,
     pub(super) copies: Vec<CopiedGroup>,
+    unseen: OnceCell<Unseen>,
 }
+
+/// By budget, backend and op: calls in splits that were timed as a whole, which take and move as much as in
+/// those whose ops are known. It is worked out when a rule asks.
+type Unseen = HashMap<(usize, BackendIndex, SignatureId), Estimate>;
 
 /// What the events of a group of phases come to.
 #[derive(Default)]
@@ -97,7 +104,19 @@ impl<'a> Scene<'a> {
         }
         let copies = copies(trace, budget_of, &pieces);
         let tallies = tallies(trace, places, sums, budgets.len(), budget_of_run);
-        Self { trace, phases, peaks, budgets, tallies, copies }
+        let unseen = OnceCell::new();
+        Self { trace, phases, peaks, budgets, tallies, copies, unseen }
+    }
+
+    /// Ops of a group of phases that are known by samples only, and what they are estimated to come to. A
+    /// split among them stands for the time that was given to its ops.
+    pub(super) fn unseen_in(
+        &self,
+        place: usize,
+    ) -> impl Iterator<Item = (BackendIndex, SignatureId, &Estimate)> {
+        let all = self.unseen.get_or_init(|| unseen(self.trace, self.phases)).iter();
+        let of_it = all.filter(move |((of, ..), _)| *of == place);
+        of_it.map(|((_, backend, signature), estimate)| (*backend, *signature, estimate))
     }
 
     pub(super) fn op(&self, key: &OpKey) -> &'a str {
@@ -143,6 +162,15 @@ impl<'a> Scene<'a> {
     pub(super) fn copies_of(&self, budget: usize) -> impl Iterator<Item = &CopiedGroup> {
         self.copies.iter().filter(move |row| row.budget == Some(budget))
     }
+}
+
+fn unseen(trace: &Trace, phases: &Phases) -> Unseen {
+    let budget_of_phase = budget_of_phase(phases);
+    estimates_by(trace, |event| {
+        let phase = *phases.phase_of_run.get(event.graph_run?.0 as usize)?;
+        let budget = budget_of_phase[phase as usize] as usize;
+        event.is_op().then(|| (budget, event.backend, trace.node(event.node).signature))
+    })
 }
 
 fn tallies(

@@ -29,12 +29,13 @@ type Sum = (u64, u64);
 
 pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Finding> {
     let (on_host, on_devices) = by_signature(scene, place);
-    let mut found: Vec<Finding> = on_devices
-        .into_iter()
-        .filter_map(|(device, ops)| of_device(place, budget, device, &ops, &on_host))
-        .collect();
-    found.sort_by_key(|finding| Reverse(finding.cost_ns));
-    found
+    let of_it = |(device, ops): (BackendIndex, BySignature)| {
+        Some((device, of_device(place, budget, device, &ops, &on_host)?))
+    };
+    let mut found: Vec<(BackendIndex, Finding)> =
+        on_devices.into_iter().filter_map(of_it).collect();
+    found.sort_by_key(|(device, finding)| (Reverse(finding.cost_ns), *device));
+    found.into_iter().map(|(_, finding)| finding).collect()
 }
 
 type BySignature = HashMap<SignatureId, Sum>;
@@ -53,6 +54,13 @@ fn by_signature(
         };
         let sum = there.entry(key.signature).or_default();
         *sum = (sum.0 + op.ns, sum.1 + op.count);
+    }
+    for (device, signature, estimate) in scene.unseen_in(place) {
+        if let Some(ops) = on_devices.get_mut(&device)
+            && let Some(sum) = ops.get_mut(&signature)
+        {
+            *sum = (sum.0 + estimate.ns as u64, sum.1 + estimate.calls.round() as u64);
+        }
     }
     (on_host, on_devices)
 }
@@ -90,7 +98,7 @@ fn of_device(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::{check, tokens};
+    use crate::findings::staged::{check, in_samples, tokens};
 
     /// One layer on each.
     #[test]
@@ -110,6 +118,17 @@ mod tests {
         assert_eq!((calls, device_ns, host_ns), (3, 3 * 800, 3 * 200));
         // Where the device is the faster one, the host's layer is what costs.
         check(super::super::host_ops::RULE, &layers(200, 800), 3 * 600, &layers(800, 200));
+    }
+
+    /// Of every other token the device's ops are known.
+    #[test]
+    fn a_slower_device_in_samples() {
+        let ops = "op GPU MUL_MAT 0..800 Qcur-0 f32[64] <- f32[64,64] f32[64] run=@
+                   op CPU MUL_MAT 800..1000 Qcur-1 f32[64] <- f32[64,64] f32[64] run=@";
+        let found = crate::findings::staged::found(&in_samples(&tokens(4, 1000, 1000, ops)));
+        assert_eq!((found[0].rule, found[0].cost_ns), (RULE, 4 * 600));
+        let What::SlowerDevice(SlowerDevice { calls, .. }) = found[0].what else { panic!() };
+        assert_eq!(calls, 4);
     }
 
     /// The first norm is on the host, those behind it on the device.

@@ -4,7 +4,9 @@ use super::scene::Scene;
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
 use crate::phases::PhaseKind;
+use crate::work::work_of;
 use ggprof_ggml::is_matrix_product;
+use ggprof_trace::SignatureId;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SmallBatches {
@@ -49,16 +51,27 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
     vec![Finding { rule: RULE, budget: place, cost_ns, is_estimate: true, certainty, what }]
 }
 
-/// Bytes and time of the products of matrices.
+/// Bytes and time of the products of matrices, also of those that are known by samples.
 fn products(scene: &Scene<'_>, place: usize) -> (u64, u64) {
-    let mut sums = (0, 0);
+    let bytes_of = |signature: SignatureId| {
+        let signature = scene.trace.nodes.signature(signature);
+        let is_it = is_matrix_product(scene.trace.text(signature.op));
+        is_it.then(|| work_of(scene.trace, signature).bytes_moved().unwrap_or(0))
+    };
+    let (mut all_bytes, mut all_ns) = (0, 0);
     for (key, sum) in &scene.tallies[place].ops {
-        if is_matrix_product(scene.op(key)) {
-            sums.0 += scene.work(key).bytes_moved().unwrap_or(0) * sum.count;
-            sums.1 += sum.ns;
+        if let Some(bytes) = bytes_of(key.signature) {
+            all_bytes += bytes * sum.count;
+            all_ns += sum.ns;
         }
     }
-    sums
+    for (_, signature, estimate) in scene.unseen_in(place) {
+        if let Some(bytes) = bytes_of(signature) {
+            all_bytes += (bytes as f64 * estimate.calls) as u64;
+            all_ns += estimate.ns as u64;
+        }
+    }
+    (all_bytes, all_ns)
 }
 
 /// How long the products of one token take, which read all weights once, if one was computed alone.
@@ -74,7 +87,7 @@ fn one_token_ns(scene: &Scene<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::check;
+    use crate::findings::staged::{check, in_samples};
 
     /// A prompt of 64 tokens in one call, then a token.
     fn prompt(runs: u64) -> String {
@@ -100,5 +113,14 @@ mod tests {
             panic!()
         };
         assert_eq!((tokens_per_run, runs), (8, 8));
+    }
+
+    /// Of every other run the device's ops are known.
+    #[test]
+    fn a_prompt_of_which_a_part_is_sampled() {
+        let prompt = |runs| in_samples(&prompt(runs).replace("CPU", "GPU"));
+        let found = check(RULE, &prompt(8), 7 * 60, &prompt(1));
+        let What::SmallBatches(SmallBatches { bytes_per_run, .. }) = found.what else { panic!() };
+        assert_eq!(bytes_per_run, (64 * 64 + 2 * 8 * 64) * 4);
     }
 }

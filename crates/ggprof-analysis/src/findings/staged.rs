@@ -63,6 +63,27 @@ pub(super) fn tokens(count: u64, every_ns: u64, call_ns: u64, ops: &str) -> Stri
     text
 }
 
+/// The same where the device's ops are known of every other run only, as with samples. In each run the device
+/// has one op.
+pub(super) fn in_samples(text: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let run = words.iter().find_map(|word| word.strip_prefix("run=")?.parse::<u64>().ok());
+        let is_op = words.len() > 5 && words[..2] == ["op", "GPU"];
+        match run.filter(|_| is_op) {
+            Some(run) if run % 2 == 1 => {
+                let (times, name, output) = (words[3], words[4], words[5]);
+                format!(
+                    "op GPU SPLIT {times} {name} {output} <- {output} run={run} measured=device\n"
+                )
+            }
+            Some(_) => format!("{line} measured=device\n"),
+            None => format!("{line}\n"),
+        }
+    };
+    text.lines().map(line).collect()
+}
+
 fn shifted(line: &str, run: u64, by_ns: u64) -> String {
     let word = |word: &str| match word.split_once("..") {
         Some((start, end)) => {

@@ -33,6 +33,7 @@ pub struct UnequalThreads {
 pub struct TooManyThreads {
     pub threads: u32,
     pub processors: Option<u32>,
+    /// Fewer than the processors, if those are told.
     pub knee: Option<u32>,
 }
 
@@ -64,14 +65,17 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         certainty,
         what,
     };
-    let others = processors_of_others(scene.trace, &spans(scene, budget));
+    let process = scene.process_of(budget);
+    let others = processors_of_others(scene.trace, process, &spans(scene, budget));
     let processors = processors(scene, budget);
     // While processors are idle, others take none away.
     let needed = |others: f64| f64::from(threads) + others;
     let is_short = |others: f64| processors.is_none_or(|it| needed(others) > f64::from(it));
     let is_explained = others.is_some_and(|others| others >= BUSY_OTHERS && is_short(others));
     if let Some(most) = processors.filter(|&processors| threads > processors) {
-        let what = What::TooManyThreads(TooManyThreads { threads, processors, knee: knee(scene) });
+        // It is the machine's, of which the program may use a part.
+        let knee = knee(scene).filter(|&knee| knee < most);
+        let what = What::TooManyThreads(TooManyThreads { threads, processors, knee });
         // The same work on fewer threads takes each of them longer.
         let more_ns = computing(scene, budget) * u64::from(threads - most) / u64::from(most.max(1));
         // Among busy programs, more threads may get more of the processors.
@@ -179,7 +183,7 @@ fn is_shared(scene: &Scene<'_>, key: &OpKey) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::findings::staged::{check, explain_on, found_in, parse, tokens};
+    use crate::findings::staged::{check, explain_on, found, found_in, parse, tokens};
     use crate::peaks::{CpuPeaks, Peaks, ReadRate};
     use ggprof_trace::{Quantity, Sensor};
 
@@ -215,11 +219,38 @@ mod tests {
         assert_eq!(fewer, 1);
     }
 
+    fn is_of_threads(finding: &Finding) -> bool {
+        [BARRIERS, UNEQUAL, TOO_MANY].contains(&finding.rule)
+    }
+
     /// What one thread computes is no faster with fewer of them.
     #[test]
     fn nothing_to_share() {
-        let found = crate::findings::staged::found(&with_threads("SOFT_MAX", "4:1000:1000:3000"));
-        assert_eq!(found, []);
+        let found = found(&with_threads("SOFT_MAX", "4:1000:1000:3000"));
+        assert!(!found.iter().any(is_of_threads), "{found:?}");
+    }
+
+    /// A machine on which so many threads as there are rates read fastest.
+    fn machine(rates: &[f64]) -> Peaks {
+        let read =
+            (1..).zip(rates).map(|(threads, &bytes_per_s)| ReadRate { threads, bytes_per_s });
+        let (name, compute) = (String::new(), Vec::new());
+        let cpu = CpuPeaks { name, processors: 4, read: read.collect(), compute };
+        Peaks { version: 1, measured_at_unix_s: 0, cpu, devices: Vec::new() }
+    }
+
+    /// The machine's memory could feed more threads than the program has processors.
+    #[test]
+    fn no_more_threads_than_processors_are_advised() {
+        let mut trace = parse(&with_threads("MUL_MAT", "4:1000:400:3000"));
+        trace.sensors.push(sensor(Quantity::UsableProcessors, [2; 2]));
+        let advised = |rates: &[f64]| {
+            let explained = explain_on(&trace, Some(&machine(rates)));
+            let What::TooManyThreads(found) = &explained.findings[0].what else { panic!() };
+            (found.processors, found.knee)
+        };
+        assert_eq!(advised(&[5.0, 10.0, 15.0, 20.0]), (Some(2), None));
+        assert_eq!(advised(&[19.0, 19.0, 19.0, 20.0]), (Some(2), Some(1)));
     }
 
     /// Two threads read as fast as four, which wait for a tenth of the time.
@@ -227,13 +258,8 @@ mod tests {
     fn more_threads_than_reading_profits_from() {
         let trace = parse(&with_threads("MUL_MAT", "4:3600:1000:400"));
         let rules = |rates: &[f64]| {
-            let read =
-                (1..).zip(rates).map(|(threads, &bytes_per_s)| ReadRate { threads, bytes_per_s });
-            let (name, compute) = (String::new(), Vec::new());
-            let cpu = CpuPeaks { name, processors: 4, read: read.collect(), compute };
-            let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu, devices: Vec::new() };
-            let explained = explain_on(&trace, Some(&peaks));
-            let found = explained.worth_a_change();
+            let explained = explain_on(&trace, Some(&machine(rates)));
+            let found = explained.worth_a_change().filter(|it| is_of_threads(it));
             found.map(|it| (it.rule, it.cost_ns, it.certainty)).collect::<Vec<_>>()
         };
         assert_eq!(rules(&[10.0, 19.0, 19.5, 20.0]), [(TOO_MANY, 3 * 50, Certainty::Possible)]);

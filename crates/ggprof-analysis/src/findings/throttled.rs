@@ -22,7 +22,9 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         .map(|&phase| &scene.phases.phases[phase as usize])
         .map(|phase| (phase.start_ns, phase.end_ns))
         .collect();
-    let Some(standing) = throttled_processors(scene.trace, &spans) else { return Vec::new() };
+    let process = scene.process_of(budget);
+    let standing = throttled_processors(scene.trace, process, &spans);
+    let Some(standing) = standing else { return Vec::new() };
     // They stand all at once.
     let share = (standing / f64::from(threads.max(1))).min(1.0);
     vec![Finding {

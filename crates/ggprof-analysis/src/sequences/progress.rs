@@ -117,7 +117,8 @@ impl Progress {
         let role = if generates { Role::Generation } else { Role::Prompt };
         // Of several that are checked, the first is no draft.
         let kept = if generates { tokens.min(1) } else { tokens };
-        Part { request, role, first, tokens, outputs, kept, began_before }
+        let sequence = entry.sequence;
+        Part { request, sequence, role, first, tokens, outputs, kept, began_before }
     }
 
     /// Whether tokens that follow a result are a single one, or drafts. A prompt that wants all results,

@@ -87,7 +87,7 @@ pub(crate) fn explain_phases(
 /// What costs too little to be worth a change, in words, and how far each phase is from what its device can do.
 pub(crate) fn beside_findings(trace: &Trace, explained: &Explained) -> (Vec<Point>, Vec<String>) {
     let limits = explained.rates.iter().map(|rate| findings::limit(trace, explained, rate));
-    let is_healthy = explained.worth_a_change().next().is_none();
+    let is_healthy = findings::is_healthy(trace, explained);
     (small(trace, explained), if is_healthy { Vec::new() } else { limits.collect() })
 }
 
@@ -114,9 +114,13 @@ fn points<'f>(
 fn list(document: &mut Document, trace: &Trace, explained: &Explained, most: usize) {
     let worth = points(trace, explained, explained.worth_a_change(), most);
     document.heading("findings", "What costs time, and what to change");
-    match worth.is_empty() {
-        true => document.note("healthy", findings::healthy(trace, explained)),
-        false => document.points("findings", worth),
+    match (worth.is_empty(), findings::is_healthy(trace, explained)) {
+        (false, _) => document.points("findings", worth),
+        (true, true) => document.note("healthy", findings::nothing_found(trace, explained)),
+        (true, false) => document.note("nothing_found", findings::nothing_found(trace, explained)),
+    }
+    for sentence in findings::not_seen(trace, explained) {
+        document.note("not_seen", sentence);
     }
     if most == usize::MAX {
         let (notes, limits) = beside_findings(trace, explained);

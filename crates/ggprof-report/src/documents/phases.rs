@@ -168,13 +168,5 @@ fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
 }
 
 pub(crate) fn kind_name(kind: PhaseKind) -> &'static str {
-    match kind {
-        PhaseKind::WarmUp => "warm-up",
-        PhaseKind::Prompt => "prompt",
-        PhaseKind::Generation => "generation",
-        PhaseKind::Mixed => "mixed",
-        PhaseKind::Encoding => "encoding",
-        PhaseKind::Draft => "draft",
-        PhaseKind::Graph => "graph",
-    }
+    kind.name()
 }

@@ -3,14 +3,16 @@
 use super::budget::unit;
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::Explained;
-use ggprof_analysis::findings::LayerCosts;
-use ggprof_analysis::memory::Left;
+use ggprof_analysis::findings::{LayerCosts, LayerEstimate};
+use ggprof_analysis::memory::{Left, left};
 use ggprof_trace::{BackendIndex, Quantity, Sensor, Trace};
+use std::collections::BTreeSet;
 
-const COLUMNS: [Column; 10] = [
+const COLUMNS: [Column; 11] = [
     Column::left("phase", "phase", 0),
     Column::left("device", "device", 0),
     Column::right("layers_on_device", "layers there", 0),
+    Column::right("gpu_layers", "-ngl", 0),
     Column::right("now_ns_per_unit", "now", 0),
     Column::right("estimate_ns_per_unit", "estimate", 0),
     Column::left("unit", "for a", 1),
@@ -26,30 +28,29 @@ pub(super) fn table(document: &mut Document, trace: &Trace, explained: &Explaine
     if rows.is_empty() {
         return;
     }
-    document.heading("what_if", "What if: estimates for more or fewer layers on the device (-ngl)");
+    document.heading("what_if", "What if: estimates for more or fewer layers on the device");
     document.table(Table { key: "what_if", columns: COLUMNS.to_vec(), rows });
     for costs in &explained.layer_costs {
         document.note("what_if_from", said(trace, explained, costs));
     }
-    let mut devices: Vec<&LayerCosts> = explained.layer_costs.iter().collect();
-    devices.sort_by_key(|costs| costs.device);
-    devices.dedup_by_key(|costs| costs.device);
-    for costs in devices {
-        document.note("device_memory", memory_of(trace, costs));
+    let devices = explained.layer_costs.iter().flat_map(|costs| costs.devices.iter().copied());
+    for device in devices.collect::<BTreeSet<BackendIndex>>() {
+        document.note("device_memory", memory_of(trace, device));
     }
 }
 
 fn rows(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> Vec<Vec<Cell>> {
     let budget = &explained.budgets[costs.budget];
     let now = budget.wall_ns as f64 / budget.units() as f64;
-    let row = |&(layers, ns): &(u64, u64)| {
+    let row = |&LayerEstimate { layers, gpu_layers, ns }: &LayerEstimate| {
         let more = layers.checked_sub(costs.on_device).filter(|&more| more > 0);
         vec![
             Cell::text(&budget.label),
-            Cell::text(trace.backend(costs.device).label()),
+            Cell::Text(names(trace, &costs.devices)),
             Cell::Count(layers.into()),
+            Cell::or_nothing(gpu_layers, |it| Cell::Count(it.into())),
             Cell::Nanos(now),
-            Cell::Nanos(ns as f64),
+            Cell::or_nothing(ns, |ns| Cell::Nanos(ns as f64)),
             Cell::text(unit(budget)),
             Cell::or_nothing(more, |more| Cell::Bytes((more * costs.bytes).into())),
             Cell::or_nothing(more.zip(costs.fitting()), |(more, fitting)| {
@@ -62,11 +63,16 @@ fn rows(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> Vec<Vec<Cel
     costs.estimates.iter().map(row).collect()
 }
 
+fn names(trace: &Trace, backends: &[BackendIndex]) -> String {
+    let names: Vec<&str> = backends.iter().map(|&it| trace.backend(it).label()).collect();
+    names.join(" and ")
+}
+
 /// Whether the layers fit, as far as a recording tells: what the device told the program, or else how much
 /// the driver said is in use.
-fn memory_of(trace: &Trace, costs: &LayerCosts) -> String {
-    let backend = trace.backend(costs.device);
-    if let Some(Left { free_bytes, total_bytes }) = costs.left {
+fn memory_of(trace: &Trace, device: BackendIndex) -> String {
+    let backend = trace.backend(device);
+    if let Some(Left { free_bytes, total_bytes }) = left(trace, backend) {
         let [free, total] = [free_bytes, total_bytes].map(|bytes| units::bytes(bytes as f64));
         return format!(
             "{} has {total} of memory, of which about {free} are free beside what this program has. The \
@@ -90,8 +96,8 @@ fn memory_of(trace: &Trace, costs: &LayerCosts) -> String {
 }
 
 fn said(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> String {
-    let take = |count: u64, backend: BackendIndex, ns: u64| {
-        let (backend, time) = (trace.backend(backend).label(), units::duration(ns as f64));
+    let take = |count: u64, backends: &[BackendIndex], ns: u64| {
+        let (backend, time) = (names(trace, backends), units::duration(ns as f64));
         match count {
             1 => format!("1 layer on {backend} takes {time}"),
             _ => format!("{count} layers on {backend} take {time} each"),
@@ -100,7 +106,7 @@ fn said(trace: &Trace, explained: &Explained, costs: &LayerCosts) -> String {
     format!(
         "{}: {}, {}, in a graph run.",
         explained.budgets[costs.budget].label,
-        take(costs.on_device, costs.device, costs.device_ns),
-        take(costs.on_host, costs.host, costs.host_ns),
+        take(costs.on_device, &costs.devices, costs.device_ns),
+        take(costs.on_host, &[costs.host], costs.host_ns),
     )
 }

@@ -6,8 +6,7 @@ use ggprof_analysis::findings::Bubbles;
 
 impl InWords for Bubbles {
     fn sentence(&self, told: &Told<'_>) -> String {
-        let busiest = self.devices.iter().map(|device| device.share).fold(0.0, f64::max);
-        match self.devices.iter().find(|device| device.share < 0.05 * busiest) {
+        match self.idle() {
             Some(idle) => format!("{} has nothing to do", told.label(idle.backend)),
             None => {
                 format!("{} devices take turns instead of working together", self.devices.len())
@@ -20,12 +19,18 @@ impl InWords for Bubbles {
             let (name, share) = (told.label(device.backend), units::share(device.share));
             format!("{name} computes {share} of the time")
         });
-        busy.collect::<Vec<_>>().join(", ")
+        let busy = busy.collect::<Vec<_>>().join(", ");
+        format!("{busy}, at least one of them {}", units::share(self.together))
     }
 
     fn advice(&self, _: &Told<'_>) -> String {
-        "-sm row or -sm tensor, so that devices work on the same layer; one \
-         device alone if the model fits (-sm none); more sequences at once (-np)"
-            .to_owned()
+        const SHARED: &str =
+            "-sm tensor, so that devices work on the same layer (older builds: -sm row)";
+        let layers = "layers for it (-ts), or leave it out (--device)";
+        match (self.idle().is_some(), self.are_servers) {
+            (true, true) => layers.to_owned(),
+            (true, false) => format!("{layers}; {SHARED}"),
+            (false, _) => SHARED.to_owned(),
+        }
     }
 }

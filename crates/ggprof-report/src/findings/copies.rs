@@ -59,11 +59,14 @@ impl InWords for SlowCopies {
 }
 
 impl InWords for CopiedWeights {
-    fn sentence(&self, _: &Told<'_>) -> String {
+    fn sentence(&self, told: &Told<'_>) -> String {
         let is_experts = self.copies.iter().all(|row| row.class == TensorClass::Experts);
         let what = if is_experts { "experts" } else { "weights" };
         let bytes = units::bytes(self.bytes_per_run as f64);
-        format!("{bytes} of {what} are copied to the device again for every graph run")
+        match told.budget.runs {
+            1 => format!("{bytes} of {what} are copied to the device for a graph run"),
+            _ => format!("{bytes} of {what} are copied to the device again for every graph run"),
+        }
     }
 
     fn evidence(&self, told: &Told<'_>) -> String {
@@ -80,8 +83,12 @@ impl InWords for CopiedWeights {
             true => format!("; {NO_MMAP} to copy from pinned memory"),
             false => String::new(),
         };
-        let less =
-            if budget.kind == PhaseKind::Prompt { "; -ub 2048 to copy less often" } else { "" };
+        // As often as there are graph runs; a prompt takes one at least.
+        let is_divided = budget.runs > budget.phases.len() as u64;
+        let less = match budget.kind == PhaseKind::Prompt && is_divided {
+            true => "; -ub 2048 to copy less often",
+            false => "",
+        };
         // Of many tokens, the CPU's products take longer than copying the weights; few of them meet
         // at one expert.
         let is_small = budget.tokens / budget.runs.max(1) <= MOST_TOKENS_FOR_CPU;

@@ -2,6 +2,7 @@
 
 use super::{InWords, Told, time};
 use ggprof_analysis::findings::FirstUse;
+use ggprof_analysis::phases::PhaseKind;
 use ggprof_trace::StringId;
 
 impl InWords for FirstUse {
@@ -34,9 +35,17 @@ impl InWords for FirstUse {
         }
     }
 
-    fn advice(&self, _: &Told<'_>) -> String {
-        "warm up before the first request (no --no-warmup), and keep the driver's cache; it \
-         happens once, so a program that runs for long gains little"
-            .to_owned()
+    fn advice(&self, told: &Told<'_>) -> String {
+        let warm_up = match told.budget.kind {
+            PhaseKind::Prompt | PhaseKind::Mixed => {
+                "warm up with a prompt of the usual length (llama.cpp's own warm-up computes two tokens, \
+                 with few of the kernels of prompts)"
+            }
+            _ => "warm up before the first request (no --no-warmup)",
+        };
+        format!(
+            "{warm_up}, and keep the driver's cache; it happens once, so a program that runs for long \
+             gains little"
+        )
     }
 }

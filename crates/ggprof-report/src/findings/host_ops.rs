@@ -24,6 +24,10 @@ impl InWords for HostOps {
                 format!("the CPU computes the experts of {layers}{of} layers while {device} waits")
             }
             WhichHostOps::Output => format!("the CPU computes the output while {device} waits"),
+            WhichHostOps::Op { layers: 0 } => {
+                let op = longest(told, &self.ops).unwrap_or("");
+                format!("the CPU computes {op}, which belongs to no layer, while {device} waits")
+            }
             WhichHostOps::Op { layers } => {
                 let op = longest(told, &self.ops).unwrap_or("");
                 let layers = match layers {

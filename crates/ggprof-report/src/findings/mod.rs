@@ -7,6 +7,7 @@ mod depth;
 mod draft;
 mod first_use;
 mod host_ops;
+mod large_rows;
 mod launches;
 mod option_names;
 mod program;
@@ -23,14 +24,17 @@ mod throttled;
 
 use crate::Cell;
 use crate::document::Point;
-use crate::documents::unit;
+use crate::documents::{self, unit};
 use crate::units;
-use ggprof_analysis::Budget;
-use ggprof_analysis::findings::{Certainty, Explained, Finding, Rate, What};
+use ggprof_analysis::findings::{Certainty, Explained, Finding, NotSeen, Rate, What};
+use ggprof_analysis::{Budget, Spent};
 use ggprof_trace::{BackendIndex, Trace};
 
 /// From this part of the roof on, a phase is at the limit.
 const AT_THE_LIMIT: f64 = 0.8;
+
+/// Measuring is not exact, but no memory is so much faster than it was measured.
+const FROM_A_CACHE: f64 = 1.05;
 
 /// A finding in words.
 pub(crate) struct Words {
@@ -99,6 +103,7 @@ fn in_words(what: &What) -> &dyn InWords {
         What::SlowServer(found) => found,
         What::SlowerDevice(found) => found,
         What::Throttled(found) => found,
+        What::LargeRow(found) => found,
     }
 }
 
@@ -123,7 +128,11 @@ fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
     let share = explained.share(finding);
     let each_ns = finding.cost_ns as f64 / budget.units() as f64;
     let Words { sentence, evidence, advice, certainty } = words(trace, explained, finding);
-    let about = if finding.is_estimate { "about " } else { "" };
+    let about = match finding.what {
+        What::LargeRow(_) => "at most ",
+        _ if finding.is_estimate => "about ",
+        _ => "",
+    };
     let cost = format!("{about}{} a {}", units::duration(each_ns), unit(budget));
     let lines = vec![("because", evidence), ("try", format!("{advice} ({certainty})"))];
     Point {
@@ -136,8 +145,9 @@ fn point(trace: &Trace, explained: &Explained, finding: &Finding) -> Point {
             ("cost_ns_per_unit", Cell::Nanos(each_ns)),
             ("unit", Cell::text(unit(budget))),
             ("share", Cell::Share(share)),
-            ("is_estimate", Cell::Number(finding.is_estimate.into())),
+            ("is_estimate", Cell::Flag(finding.is_estimate)),
             ("certainty", Cell::text(certainty)),
+            ("try", Cell::text(&advice)),
         ],
         lines,
         is_again: false,
@@ -194,14 +204,43 @@ fn certainty(certainty: Certainty) -> &'static str {
     }
 }
 
+/// Whether nothing is worth a change, and enough was seen to say so.
+pub(crate) fn is_healthy(trace: &Trace, explained: &Explained) -> bool {
+    let is_seen = !trace.events.is_empty() && explained.not_seen.is_empty();
+    is_seen && explained.worth_a_change().next().is_none()
+}
+
 /// What to say where nothing is worth a change.
-pub(crate) fn healthy(trace: &Trace, explained: &Explained) -> String {
+pub(crate) fn nothing_found(trace: &Trace, explained: &Explained) -> String {
+    if trace.events.is_empty() {
+        return "Nothing that computes was recorded, so there is nothing to explain.".to_owned();
+    }
     let nothing = "No single cause takes 5% or more of a phase";
+    if !explained.not_seen.is_empty() {
+        return format!("{nothing}, as far as it was seen.");
+    }
     let rate = explained.rates.iter().max_by(|a, b| a.gb_per_s.total_cmp(&b.gb_per_s));
     match rate {
         Some(rate) => format!("{nothing}. {}", limit(trace, explained, rate)),
         None => format!("{nothing}."),
     }
+}
+
+/// `of tg32, 93.1% is not seen: waiting for a device …`: a sentence for each such part.
+pub(crate) fn not_seen(trace: &Trace, explained: &Explained) -> Vec<String> {
+    let sentence = |it: &NotSeen| {
+        let budget = &explained.budgets[it.budget];
+        let share = units::share(budget.share(it.ns));
+        let words = match it.spent {
+            Spent::Launching { backend } => format!(
+                "calls that hand work to {}, which gives no times of its own",
+                trace.backend(backend).label()
+            ),
+            spent => documents::spent_words(trace, spent),
+        };
+        format!("Of {}, {share} is not explained: {words}.", budget.label)
+    };
+    explained.not_seen.iter().map(sentence).collect()
 }
 
 /// How near a phase is to what its device can do.
@@ -210,6 +249,11 @@ pub(crate) fn limit(trace: &Trace, explained: &Explained, rate: &Rate) -> String
     let backend = trace.backend(rate.backend).label();
     let read = units::bandwidth(rate.gb_per_s);
     match (rate.of_roof(), rate.best_seen) {
+        (Some(share), _) if share > FROM_A_CACHE => format!(
+            "{label} on {backend} moves {read}, {} of the memory bandwidth of this machine: its weights \
+             come from a cache, so this says nothing of what could be gained.",
+            units::share(share)
+        ),
         (Some(share), _) if share >= AT_THE_LIMIT => format!(
             "{label} on {backend} is at {} of the memory bandwidth of this machine ({read}): nothing \
              to gain but fewer bytes (a smaller quantisation, fewer experts, a smaller cache).",

@@ -117,6 +117,90 @@ fn at_the_limit_and_below_it() {
           No single cause takes 5% or more of a phase. tg1 on CPU moves 16.9 GB/s, 76.8% of the memory bandwidth of this machine.
     "#]],
     );
+    // No memory is faster than it is.
+    check_on(
+        Some(&peaks(10e9)),
+        token,
+        expect![[r#"
+        What costs time, and what to change
+          No single cause takes 5% or more of a phase. tg1 on CPU moves 16.9 GB/s, 169.0% of the memory bandwidth of this machine: its weights come from a cache, so this says nothing of what could be gained.
+    "#]],
+    );
+}
+
+/// All that was recorded is a program that waits.
+#[test]
+fn what_was_not_seen_is_said() {
+    check(
+        "run 0..1000
+         op GPU SPLIT 0..100 - run=0 measured=host_call
+         wait 100..1000 run=0",
+        expect![[r#"
+            What costs time, and what to change
+              No single cause takes 5% or more of a phase, as far as it was seen.
+              Of graphs, 90.0% is not explained: waiting for a device that was not seen to compute.
+              Of graphs, 10.0% is not explained: calls that hand work to GPU, which gives no times of its own.
+        "#]],
+    );
+    check(
+        "",
+        expect![[r#"
+        What costs time, and what to change
+          Nothing that computes was recorded, so there is nothing to explain.
+    "#]],
+    );
+}
+
+#[test]
+fn large_parts_without_a_known_reason() {
+    check(
+        "run 0..1000
+         op GPU MUL_MAT 0..400 Qcur-0 f32[8] run=0 measured=device
+         op GPU MUL_MAT 700..1000 Qcur-0 f32[8] run=0 measured=device",
+        expect![[r#"
+            What costs time, and what to change
+             1. graphs 30.0%: GPU waits for the host to launch work (at most 300 ns a graph run)
+                because  30.0% of the time, in which nothing computes; splits a graph run: 1; usual with small kernels, graphs in many pieces and a slow or busy processor
+                    try  more tokens at once (-ub, -np), nothing else on the processor that launches; `ggprof view` shows what happens then (worth a try)
+        "#]],
+    );
+}
+
+/// Of a prompt in one graph run, and in two.
+#[test]
+fn weights_that_are_copied() {
+    let run = |at: u64| {
+        let (start, middle, end) = (at * 1000, at * 1000 + 500, at * 1000 + 1000);
+        format!(
+            "copy GPU H2D {start}..{middle} 64 GPU#blk.0.attn_q.weight#0 run={at}\n\
+             op GPU MUL_MAT {middle}..{end} Qcur-0 f32[64,100] <- f32[64,64] f32[64,100] run={at} \
+             measured=device\n"
+        )
+    };
+    let one = format!("batch 0..1000 0:0+100!1\nrun 0..1000 batch=0\n{}", run(0));
+    check(
+        &one,
+        expect![[r#"
+            What costs time, and what to change
+             1. pp100 50.0%: 64 B of weights are copied to the device for a graph run (5 ns a token)
+                because  blk.0.attn_q.weight: 64 B a graph run, 500 ns of it exposed
+                    try  a larger -ngl (certain)
+        "#]],
+    );
+    let two = format!(
+        "batch 0..2000 0:0+200!1\nrun 0..1000 batch=0\nrun 1000..2000 batch=0\n{}{}",
+        run(0),
+        run(1)
+    );
+    check(
+        &two,
+        expect![[r#"
+        What costs time, and what to change
+         1. pp200 50.0%: 64 B of weights are copied to the device again for every graph run (5 ns a token)
+            because  blk.0.attn_q.weight: 64 B a graph run, 500 ns of it exposed
+                try  a larger -ngl; -ub 2048 to copy less often (certain)
+    "#]],
+    );
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn json(documents: &[Document]) -> String {
 fn point(point: &Point) -> Value {
     let values = point.values.iter().map(|(key, cell)| ((*key).to_owned(), cell.json()));
     let lines =
-        point.lines.iter().map(|(key, line)| ((*key).to_owned(), Value::from(line.as_str())));
+        point.plain_lines().map(|(key, line)| ((*key).to_owned(), Value::from(line.as_str())));
     let text = [("text".to_owned(), Value::from(point.text.as_str()))];
     text.into_iter().chain(values).chain(lines).collect()
 }

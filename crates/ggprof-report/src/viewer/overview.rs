@@ -34,8 +34,9 @@ pub(super) fn overview(
     let is_shown = |budget: &&Budget| budget_words::is_shown(budget, &explained.budgets);
     let budgets = explained.budgets.iter().filter(is_shown);
     let worth = findings::points(trace, &explained, explained.worth_a_change(), FINDINGS);
-    let worth = worth.into_iter().filter(|(_, point)| !point.is_again);
-    let is_healthy = explained.worth_a_change().next().is_none();
+    let worth: Vec<_> = worth.into_iter().filter(|(_, point)| !point.is_again).collect();
+    let is_healthy = findings::is_healthy(trace, &explained);
+    let nothing_found = worth.is_empty().then(|| findings::nothing_found(trace, &explained));
     let (small, limits) = beside_findings(trace, &explained);
     let small = small.iter().filter(|point| !point.is_again);
     let small: Vec<Value> =
@@ -43,9 +44,12 @@ pub(super) fn overview(
     json!({
         "budgets": budgets.map(|one| budget(trace, phases, one, start_ns)).collect::<Vec<_>>(),
         "findings": worth
-            .map(|(found, point)| finding(trace, phases, &explained, found, &point, start_ns))
+            .iter()
+            .map(|(found, point)| finding(trace, phases, &explained, found, point, start_ns))
             .collect::<Vec<_>>(),
-        "healthy": is_healthy.then(|| findings::healthy(trace, &explained)),
+        "healthy": is_healthy,
+        "nothingFound": nothing_found,
+        "notSeen": findings::not_seen(trace, &explained),
         "placement": map(trace, phases),
         "small": small,
         "limits": limits,
