@@ -49,9 +49,14 @@ fn product(types: &TypeTable, a: &Tensor, b: &Tensor) -> String {
         a.ne[0],
         a.ne[2],
         a.ne[3],
-        b.ne[2] / a.ne[2],
-        b.ne[3] / a.ne[3],
+        times(b.ne[2], a.ne[2]),
+        times(b.ne[3], a.ne[3]),
     )
+}
+
+/// How often one dimension repeats another, which a damaged recording may call nothing.
+fn times(all: i64, each: i64) -> i64 {
+    all.checked_div(each).unwrap_or(0)
 }
 
 fn selected(types: &TypeTable, a: &Tensor, b: &Tensor, ids: &Tensor) -> String {
@@ -75,8 +80,8 @@ fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> String {
         q.ne[0],
         v.ne[0],
         k.ne[2],
-        q.ne[2] / k.ne[2],
-        q.ne[3] / k.ne[3],
+        times(q.ne[2], k.ne[2]),
+        times(q.ne[3], k.ne[3]),
         k.ne[1],
         q.ne[1],
     )
@@ -119,6 +124,19 @@ mod tests {
                 "CUSTOM()",
             ]
         );
+    }
+
+    /// A damaged recording may say that there is nothing to compute.
+    #[test]
+    fn of_nothing() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             op CPU MUL_MAT 0..1 a f32[8] <- f32[8,8,0] f32[8]
+             op CPU FLASH_ATTN_EXT 2..3 c f32[8] <- f32[8] f16[8,8,0] f16[8,8,0]",
+        );
+        for (_, signature) in trace.nodes.signatures() {
+            assert!(op_string(&trace, signature).contains("nr"));
+        }
     }
 
     #[test]
