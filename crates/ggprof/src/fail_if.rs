@@ -130,7 +130,7 @@ mod tests {
             total,
             usual_share: None,
             rows: vec![],
-            alike_ns: 0.0,
+            alike: None,
             rest_ns: 0.0,
         };
         Diff { sizes: (5, 5), phases: vec![phase], only_a: vec![], only_b: vec![] }

@@ -51,8 +51,9 @@ pub struct PhaseDiff {
     /// Certain changes first, then those whose interval does not contain zero, then the others, what is
     /// only on one side at the end; of each the largest first.
     pub rows: Vec<Row>,
-    /// What all ops have in common, which is not in their rows. Nothing with one recording a side.
-    pub alike_ns: f64,
+    /// What all ops of a recording have in common, if that was taken away from their rows: not more than
+    /// noise, or it would be in them.
+    pub alike: Option<Change>,
     /// What medians of parts do not add up to. Nothing with one recording a side.
     pub rest_ns: f64,
 }
@@ -208,15 +209,14 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     let total = test.change(&wholes(a), &wholes(b), || (whole_blocks(a), whole_blocks(b)));
     let matched = matched(&keys_a.called(), &keys_b.called());
     let factors = common_factors(&keys_a, &keys_b, &matched, &total);
-    let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors: &factors };
+    let factors = factors.as_deref();
+    let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors };
     let rows: Vec<Row> = matched.iter().map(|row| both.row(row)).collect();
-    let named_ns: f64 = rows.iter().map(|row| row.change.ns()).sum();
-    let whole_ns: f64 =
-        matched.iter().map(|row| both.times(row)).map(|(a, b)| median(&b) - median(&a)).sum();
-    let (alike_ns, rest_ns) = (whole_ns - named_ns, total.ns() - whole_ns);
+    let alike = factors.map(|factors| both.alike(&matched, factors));
+    let named_ns: f64 = rows.iter().map(|row| &row.change).chain(&alike).map(Change::ns).sum();
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
     let is_single = a.len() == 1 && b.len() == 1;
-    let (alike_ns, rest_ns) = if is_single { (0.0, 0.0) } else { (alike_ns, rest_ns) };
+    let rest_ns = if is_single { 0.0 } else { total.ns() - named_ns };
     PhaseDiff {
         name: name.clone(),
         recordings: (a.len(), b.len()),
@@ -224,13 +224,18 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
         total,
         usual_share: None,
         rows,
-        alike_ns,
+        alike,
         rest_ns,
     }
 }
 
 /// How much slower than usual each recording was, those of the first side first.
-fn common_factors(a: &Keys<'_>, b: &Keys<'_>, rows: &[Matched], total: &Change) -> Vec<f64> {
+fn common_factors(
+    a: &Keys<'_>,
+    b: &Keys<'_>,
+    rows: &[Matched],
+    total: &Change,
+) -> Option<Vec<f64>> {
     let is_op = |row: &&Matched| row.how == Match::Same && a.keys[row.a[0]].part == Part::Op;
     let times = |row: &Matched| [a.times(&row.a), b.times(&row.b)];
     let is_large = |[a, b]: &[Vec<f64>; 2]| is_tested(a, b, total);
@@ -399,7 +404,7 @@ struct Both<'d> {
     b: &'d Keys<'d>,
     test: &'d Test,
     total: &'d Change,
-    factors: &'d [f64],
+    factors: Option<&'d [f64]>,
 }
 
 impl Both<'_> {
@@ -409,7 +414,7 @@ impl Both<'_> {
         let key = common.unwrap_or_default();
         Row {
             how: row.how,
-            change: self.change(row, key.part == Part::Op),
+            change: self.change(row),
             key,
             a: keys_a,
             b: keys_b,
@@ -423,11 +428,29 @@ impl Both<'_> {
         (self.a.times(&row.a), self.b.times(&row.b))
     }
 
+    fn is_op(&self, row: &Matched) -> bool {
+        let (mut a, mut b) = (row.a.iter(), row.b.iter());
+        a.all(|&at| self.a.keys[at].part == Part::Op)
+            && b.all(|&at| self.b.keys[at].part == Part::Op)
+    }
+
+    /// What was taken away from all ops of each recording.
+    fn alike(&self, rows: &[Matched], factors: &[f64]) -> Change {
+        let mut taken = [vec![0.0; self.a.phases.len()], vec![0.0; self.b.phases.len()]];
+        for row in rows.iter().filter(|row| self.is_op(row)) {
+            let (a, b) = self.times(row);
+            let of_all = taken.iter_mut().flatten().zip(a.iter().chain(&b).zip(factors));
+            of_all.for_each(|(taken, (ns, factor))| *taken += ns - ns / factor);
+        }
+        let [a, b] = &taken;
+        Change { chance: None, ..self.test.change(a, b, Default::default) }
+    }
+
     /// Of ops, apart from what all ops of a recording have in common.
-    fn change(&self, row: &Matched, is_op: bool) -> Change {
+    fn change(&self, row: &Matched) -> Change {
         let (mut a, mut b) = self.times(row);
-        if is_op {
-            a.iter_mut().chain(&mut b).zip(self.factors).for_each(|(ns, factor)| *ns /= factor);
+        if let Some(factors) = self.factors.filter(|_| self.is_op(row)) {
+            a.iter_mut().chain(&mut b).zip(factors).for_each(|(ns, factor)| *ns /= factor);
         }
         match is_tested(&a, &b, self.total) {
             true => self.test.change(&a, &b, || (self.a.blocks(&row.a), self.b.blocks(&row.b))),

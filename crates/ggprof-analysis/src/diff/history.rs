@@ -202,7 +202,7 @@ mod tests {
             total,
             usual_share: None,
             rows: vec![],
-            alike_ns: 0.0,
+            alike: None,
             rest_ns: 0.0,
         };
         let mut diff = Diff { sizes: (1, 1), phases: vec![phase], only_a: vec![], only_b: vec![] };

@@ -224,16 +224,24 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
             rows.push(sum_row(phase, text, b - a, Some((a, b))));
         }
     }
-    let common = [
-        ("all operations alike", phase.alike_ns),
-        ("what medians do not add up to", phase.rest_ns),
-    ];
     // People see no parts of a nanosecond.
     let least_ns = if most.is_some() { 0.5 } else { 0.0 };
-    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > least_ns) {
-        rows.push(sum_row(phase, text.to_owned(), ns, None));
+    let is_seen = |ns: f64| ns.abs() > least_ns;
+    rows.extend(phase.alike.iter().filter(|it| is_seen(it.ns())).map(|it| alike(phase, it)));
+    if is_seen(phase.rest_ns) {
+        let text = "what medians do not add up to".to_owned();
+        rows.push(sum_row(phase, text, phase.rest_ns, None));
     }
     rows
+}
+
+/// What was taken away from the ops of each recording.
+fn alike(phase: &PhaseDiff, change: &Change) -> Vec<Cell> {
+    let mut row = sum_row(phase, "all operations alike".to_owned(), change.ns(), None);
+    row[3] = noise_sign(change.is_certain());
+    row[6] = Cell::or_nothing(change.interval, |it| Cell::Change(it.low));
+    row[7] = Cell::or_nothing(change.interval, |it| Cell::Change(it.high));
+    row
 }
 
 fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
