@@ -12,7 +12,8 @@ use super::ledger::{Ledger, PhaseLedger};
 use super::matching::{Called, Matched, matched};
 use crate::phases::PhaseKind;
 use crate::statistics::{
-    ALARMS, Interval, Resamples, false_discovery_rates, least_p, mann_whitney, median,
+    ALARMS, Interval, Resamples, deviations_of_blocks_to_be_seen, deviations_to_be_seen,
+    false_discovery_rates, least_p, mann_whitney, median,
 };
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -25,6 +26,8 @@ const LEAST_SHARE: f64 = 0.005;
 pub struct Diff {
     /// Recordings of each side.
     pub sizes: (usize, usize),
+    /// So many times it is looked at more and more recordings, and each time chance may show a change.
+    pub looks: usize,
     pub phases: Vec<PhaseDiff>,
     /// Phases that only one side has, with what a unit of them took.
     pub only_a: Vec<(PhaseName, f64)>,
@@ -68,6 +71,9 @@ pub struct Change {
     /// one that is not larger, at most that part is expected to be none. `None` where it was not
     /// tested, or cannot be.
     pub chance: Option<f64>,
+    /// A true change of this size would have been seen four times out of five, if nothing else changed.
+    /// `None` where none would, however large.
+    pub smallest_seen_ns: Option<f64>,
 }
 
 impl Change {
@@ -82,12 +88,7 @@ impl Change {
 
     /// Whether it is more than noise, as far as the samples can tell.
     pub fn is_certain(&self) -> bool {
-        self.is_certain_at(ALARMS)
-    }
-
-    /// The same where chance may show a change less often.
-    pub fn is_certain_at(&self, chance: f64) -> bool {
-        self.chance.is_some_and(|it| it <= chance)
+        self.chance.is_some_and(|it| it <= ALARMS)
             && self.interval.is_some_and(|interval| interval.excludes_zero())
     }
 }
@@ -121,6 +122,11 @@ impl Row {
 
 /// Compares two sides of at least one ledger each, rows as fine as `depth`.
 pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
+    look(a, b, depth, 1)
+}
+
+/// The same as one of several looks at more and more recordings.
+pub fn look(a: &[Ledger], b: &[Ledger], depth: Depth, looks: usize) -> Diff {
     let by_label = labels(a.iter().chain(b));
     let sides = [a, b].map(|side| -> Vec<Side> {
         side.iter().map(|ledger| named(ledger, by_label, depth)).collect()
@@ -129,8 +135,8 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
     let mut names: Vec<&PhaseName> = a.iter().chain(b).flat_map(|it| it.names.iter()).collect();
     let mut seen = hashbrown::HashSet::new();
     names.retain(|name| seen.insert(*name));
-    let mut diff =
-        Diff { sizes: (a.len(), b.len()), phases: vec![], only_a: vec![], only_b: vec![] };
+    let sizes = (a.len(), b.len());
+    let mut diff = Diff { sizes, looks, phases: vec![], only_a: vec![], only_b: vec![] };
     for name in names {
         let [of_a, of_b] = [a, b].map(|side| -> Vec<&PhaseLedger> {
             side.iter().filter_map(|it| it.phases.get(name)).filter(|it| it.units > 0).collect()
@@ -142,7 +148,7 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
             (true, true) => {}
         }
     }
-    correct(&mut diff.phases);
+    diff.correct();
     diff
 }
 
@@ -248,30 +254,47 @@ fn is_tested(a: &[f64], b: &[f64], total: &Change) -> bool {
     median(a) + median(b) >= LEAST_SHARE * (total.a_ns + total.b_ns)
 }
 
-/// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
-/// ones, then those whose interval does not contain zero, then the others, because on a busy machine
-/// the largest changes are noise; what is only on one side at the end; and the largest first.
-fn correct(phases: &mut [PhaseDiff]) {
-    correct_chances(phases.iter_mut().map(|phase| &mut phase.total).collect());
-    let rows = phases.iter_mut().flat_map(|phase| &mut phase.rows);
-    correct_chances(rows.map(|row| &mut row.change).collect());
-    for phase in phases {
-        phase.rows.sort_by_cached_key(|row| {
-            let size = (row.change.ns().abs() * 1000.0) as u64;
-            let is_alone = row.how >= Match::OnlyA;
-            let is_apart = row.change.interval.is_some_and(|interval| interval.excludes_zero());
-            let sure = (Reverse(row.change.is_certain()), Reverse(is_apart));
-            (is_alone, sure, Reverse(size), row.key.clone())
+impl Diff {
+    /// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
+    /// ones, then those whose interval does not contain zero, then the others, because on a busy machine
+    /// the largest changes are noise; what is only on one side at the end; and the largest first.
+    fn correct(&mut self) {
+        let phases = self.phases.iter_mut();
+        correct_chances(phases.map(|it| (it.recordings, &mut it.total)).collect(), self.looks);
+        let rows = self.phases.iter_mut().flat_map(|phase| {
+            let recordings = phase.recordings;
+            phase.rows.iter_mut().map(move |row| (recordings, &mut row.change))
         });
+        correct_chances(rows.collect(), self.looks);
+        for phase in &mut self.phases {
+            phase.rows.sort_by_cached_key(|row| {
+                let size = (row.change.ns().abs() * 1000.0) as u64;
+                let is_alone = row.how >= Match::OnlyA;
+                let is_apart = row.change.interval.is_some_and(|it| it.excludes_zero());
+                let sure = (Reverse(row.change.is_certain()), Reverse(is_apart));
+                (is_alone, sure, Reverse(size), row.key.clone())
+            });
+        }
     }
 }
 
-pub(super) fn correct_chances(changes: Vec<&mut Change>) {
-    let mut tested: Vec<&mut f64> =
-        changes.into_iter().filter_map(|change| change.chance.as_mut()).collect();
-    let chances: Vec<f64> = tested.iter().map(|chance| **chance).collect();
-    for (chance, rate) in tested.iter_mut().zip(false_discovery_rates(&chances)) {
-        **chance = rate;
+/// Corrects the chances of what was tested together, and tells what would have been seen. Each change has
+/// the recordings of its sides.
+pub(super) fn correct_chances(mut changes: Vec<((usize, usize), &mut Change)>, looks: usize) {
+    changes.retain(|(_, change)| change.chance.is_some());
+    let chances: Vec<f64> = changes.iter().filter_map(|(_, change)| change.chance).collect();
+    // One that changes alone must be so rare.
+    let asked = ALARMS / (chances.len() * looks).max(1) as f64;
+    let mut known: HashMap<(usize, usize), Option<f64>> = HashMap::new();
+    for ((sizes, change), rate) in changes.into_iter().zip(false_discovery_rates(&chances)) {
+        change.chance = Some((rate * looks as f64).min(1.0));
+        let deviations = *known.entry(sizes).or_insert_with(|| match sizes {
+            (1, 1) => Some(deviations_of_blocks_to_be_seen(asked)),
+            several => deviations_to_be_seen(several, asked),
+        });
+        let interval = change.interval.filter(|interval| interval.least_chance <= asked);
+        change.smallest_seen_ns =
+            interval.zip(deviations).map(|(interval, it)| interval.deviation * it);
     }
 }
 
@@ -314,11 +337,12 @@ impl Test {
                 (resamples.of_rates(&a, &b), None)
             }
         };
-        Change { a_ns: median(a), b_ns: median(b), interval, chance }
+        Change { interval, chance, ..Self::untested(a, b) }
     }
 
     fn untested(a: &[f64], b: &[f64]) -> Change {
-        Change { a_ns: median(a), b_ns: median(b), interval: None, chance: None }
+        let (a_ns, b_ns) = (median(a), median(b));
+        Change { a_ns, b_ns, interval: None, chance: None, smallest_seen_ns: None }
     }
 }
 

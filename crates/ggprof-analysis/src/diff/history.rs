@@ -94,10 +94,10 @@ impl Diff {
             phase.usual_share = usual(history, of, &phase.name, phase.recordings);
             if phase.is_alone() && phase.knows_noise() {
                 phase.total.chance = phase.total.interval.map(|interval| interval.chance);
-                tested.push(&mut phase.total);
+                tested.push((phase.recordings, &mut phase.total));
             }
         }
-        correct_chances(tested);
+        correct_chances(tested, self.looks);
     }
 }
 
@@ -130,8 +130,8 @@ impl PhaseDiff {
 
     /// A true change of this size would have been seen four times out of five; `None` where none would.
     pub fn smallest_seen_ns(&self) -> Option<f64> {
-        let seen = self.total.interval?.smallest_seen;
-        self.knows_noise().then(|| seen.max(self.usual_ns().unwrap_or(0.0) * SEEN))
+        let seen_ns = self.total.smallest_seen_ns?;
+        self.knows_noise().then(|| seen_ns.max(self.usual_ns().unwrap_or(0.0) * SEEN))
     }
 
     fn usual_ns(&self) -> Option<f64> {
@@ -193,8 +193,10 @@ mod tests {
 
     /// A change of 8 % of 100 ns that the blocks of both recordings show.
     fn alone(usual_share: Option<f64>) -> Diff {
-        let interval = Interval { low: 7.0, high: 9.0, chance: 0.001, smallest_seen: 1.0 };
-        let total = Change { a_ns: 100.0, b_ns: 108.0, interval: Some(interval), chance: None };
+        let (chance, least_chance) = (0.001, 0.001);
+        let interval = Interval { low: 7.0, high: 9.0, chance, least_chance, deviation: 0.5 };
+        let (interval, chance, smallest_seen_ns) = (Some(interval), None, None);
+        let total = Change { a_ns: 100.0, b_ns: 108.0, interval, chance, smallest_seen_ns };
         let phase = PhaseDiff {
             name: phase(PhaseKind::Generation),
             recordings: (1, 1),
@@ -205,7 +207,8 @@ mod tests {
             alike: None,
             rest_ns: 0.0,
         };
-        let mut diff = Diff { sizes: (1, 1), phases: vec![phase], only_a: vec![], only_b: vec![] };
+        let (sizes, phases) = ((1, 1), vec![phase]);
+        let mut diff = Diff { sizes, looks: 1, phases, only_a: vec![], only_b: vec![] };
         let usual = |share: f64| (1..=40).map(|at| Pair { share, ..pair(at, at + 1) }).collect();
         let history: Vec<Pair> = usual_share.map(usual).unwrap_or_default();
         diff.with_history(&history, &of("llama-bench"));

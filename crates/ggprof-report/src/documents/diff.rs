@@ -247,7 +247,6 @@ fn alike(phase: &PhaseDiff, change: &Change) -> Vec<Cell> {
 fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
     let change = &row.change;
     let interval = change.interval;
-    let seen = interval.filter(|_| !phase.is_alone()).map(|it| it.smallest_seen);
     let parts = row.by_calls_and_time();
     let (calls_a, calls_b) = row.calls;
     let has_calls = row.key.part.is_event();
@@ -266,7 +265,7 @@ fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
         Cell::or_nothing(interval, |it| Cell::Change(it.low)),
         Cell::or_nothing(interval, |it| Cell::Change(it.high)),
         chance(change),
-        Cell::or_nothing(seen, Cell::Nanos),
+        Cell::or_nothing(change.smallest_seen_ns, Cell::Nanos),
         calls(calls_a),
         calls(calls_b),
         call(change.a_ns, calls_a),
