@@ -138,11 +138,33 @@ fn recordings_are_kept_and_replaced() {
     let [less, more] = [5, 9].map(|graphs| longer(&libraries, graphs, 0).join(" "));
     let several = [several, vec![format!("{less}; {more}")]].concat();
     assert_eq!(graphs(&bench(&keep, &several, &several)), 9.0);
-    assert_eq!(graphs(&bench(&keep, &alone, &alone)), 50.0);
+    // A longer bench has left more of them, and the user something else.
+    for name in ["a9.ggprof", "b12.42.ggprof", "a9.txt"] {
+        std::fs::write(directory.path().join(name), "").unwrap();
+    }
+    let last = bench(&keep, &alone, &alone);
+    assert_eq!(graphs(&last), 50.0);
+    let told = String::from_utf8_lossy(&last.stderr);
+    assert!(told.contains("6 recordings of an earlier bench were removed"), "{told}");
     let names = directory.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name());
     let mut names: Vec<_> = names.collect();
     names.sort();
-    assert_eq!(names, ["a1.ggprof", "b1.ggprof"]);
+    assert_eq!(names, ["a1.ggprof", "a9.txt", "b1.ggprof"]);
+}
+
+/// Time that is over, and conditions that look at nothing, are known after the first pair.
+#[test]
+fn a_bench_that_ends_with_its_first_pair() {
+    let Some(libraries) = published_ggml::libraries(published_ggml::NEWEST) else { return };
+    let alone = longer(&libraries, 5, 0);
+    let late = json(&bench(&["--max-time", "1ms"], &alone, &alone));
+    assert_eq!((&late["a"]["recordings"], &late["b"]["recordings"]), (&1.into(), &1.into()));
+    let directory = TempDir::new().unwrap();
+    let keep = ["--keep", directory.path().to_str().unwrap(), "--fail-if", "pp512 > 3%"];
+    let deaf = bench(&keep, &alone, &alone);
+    let told = String::from_utf8_lossy(&deaf.stderr);
+    assert!(deaf.status.code() == Some(1) && told.contains("no such phase"), "{deaf:?}");
+    assert_eq!(directory.path().read_dir().unwrap().count(), 2);
 }
 
 /// Two published versions of llama.cpp that differ in fusion and attention. Parts of the model are

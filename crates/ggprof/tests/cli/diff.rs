@@ -128,8 +128,16 @@ fn several_recordings_a_side() {
     let mixed = diff(&[a[0], a[2], b[1], a[1], b[0]], &[a[3], b[3], a[4], b[4], b[2]]);
     assert_eq!(mixed["phases"][0]["noise"], "~");
     assert!(mixed["phases"][0]["smallest_seen_ns"].as_f64().unwrap() > 0.0);
+    let alone = apart["noise"]["alone"].as_str().unwrap_or_default();
+    assert!(alone.contains("needs 7 recordings a side"), "{}", apart["noise"]);
     // Smaller than the smallest chance that three against three can have.
-    assert_eq!(diff(&a[..3], &b[..3])["phases"][0]["noise"], "~");
+    let few = diff(&a[..3], &b[..3]);
+    assert_eq!(
+        (&few["phases"][0]["noise"], few["phases"][0]["smallest_seen_ns"].is_null()),
+        (&"~".into(), true)
+    );
+    let one = diff(&a[..1], &b[..3])["noise"]["source"].clone();
+    assert_eq!(one, "1 recording against 3 are too few to tell: record 5 a side");
 }
 
 /// A pipe gives a recording once, and the page has both timelines nevertheless.
@@ -197,6 +205,9 @@ fn a_script_hears_of_a_change_by_the_exit_code() {
     for (a, b, condition) in [(&a, &b, "tg > 50%"), (&b, &a, "any > 3%"), (&a, &a, "any > 1%")] {
         assert_eq!(diff(a, b, condition).succeeded().err, "", "{condition}");
     }
+    // So few tell nothing, whatever their interval is.
+    let few = diff(&a[..4], &a[..4], "any > 1%");
+    assert!(few.code == Some(0) && few.err.contains("cannot be told from so many runs"), "{few:?}");
     // With one recording a side there may be such a change or not.
     for (a, b) in [(&a, &b), (&a, &a)] {
         let alone = diff(&a[..1], &b[..1], "tg > 3%");
