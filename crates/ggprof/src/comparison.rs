@@ -110,9 +110,15 @@ impl Sides {
         self.sides.iter().flat_map(of_side).collect()
     }
 
-    /// What the first side is of.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.sides[0].identities[0].origin
+    /// What the recordings are of.
+    pub(crate) fn origins(&self) -> Vec<&Origin> {
+        let identities = self.sides.iter().flat_map(|side| &side.identities);
+        identities.map(|it| &it.origin).fold(Vec::new(), |mut all, origin| {
+            if !all.contains(&origin) {
+                all.push(origin);
+            }
+            all
+        })
     }
 
     pub(crate) fn names(&self) -> [Vec<String>; 2] {
