@@ -36,11 +36,27 @@ fn read_by_ggml(mode: &str, file: &Path) -> Output {
     reader.output().expect("it starts")
 }
 
-/// The ops of the lines that it prints, `MUL_MAT(name=…`.
-fn named(output: &Output) -> Vec<String> {
+/// The ops of the lines that it prints, `MUL_MAT(name=…`, and all of each line but the name and what it found.
+fn named(output: &Output) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(&output.stdout);
-    let op = |line: &str| Some(line.trim_start().split_once("(name=")?.0.to_owned());
+    let op = |line: &str| {
+        let (op, rest) = line.trim_start().split_once("(name=")?;
+        let (_, arguments) = rest.split_once(',')?;
+        let (arguments, _) = arguments.split_once("):")?;
+        Some((op.to_owned(), format!("{op}({arguments})")))
+    };
     text.lines().filter_map(op).collect()
+}
+
+/// The longest ops in the report for an issue, fusions as their parts.
+fn reported(recording: &Path) -> Vec<String> {
+    let mut command = Command::new(built::ggprof());
+    command.args(["report", "--issue", "--format", "json"]).arg(recording);
+    let output = command.output().expect("ggprof starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let rows = report["longest"].as_array().expect("the longest operations");
+    let texts = rows.iter().map(|row| row["op"].as_str().expect("a string"));
+    texts.flat_map(|text| text.split(" + ").map(str::to_owned)).collect()
 }
 
 #[test]
@@ -60,11 +76,14 @@ fn ggml_reads_every_line_as_the_op_that_was_recorded() {
     // The longest first; and all that a model with experts computes.
     for op in ["MUL_MAT_ID", "MUL_MAT", "GET_ROWS", "SET_ROWS", "ROPE", "FLASH_ATTN_EXT", "SWIGLU"]
     {
-        assert!(ops.iter().any(|it| it == op), "{op} in {ops:?}");
+        assert!(ops.iter().any(|it| it.0 == op), "{op} in {ops:?}");
+    }
+    for ours in reported(recording) {
+        assert!(ops.iter().any(|it| it.1 == ours), "{ours} in {ops:#?}");
     }
     // A fusion is written as its parts.
     for op in ["RMS_NORM", "MUL"] {
-        assert!(ops.iter().any(|it| it == op), "{op} in {ops:?}");
+        assert!(ops.iter().any(|it| it.0 == op), "{op} in {ops:?}");
     }
     // Each is computed; that ggml then compares memory that no op has written is its own affair.
     let computed = read_by_ggml("test", &file);

@@ -1,6 +1,10 @@
 //! What can be said of a difference under noise, from a few samples that need not be normal. Nothing
 //! is dropped as an outlier, and the same samples always give the same answer.
 
+mod seen;
+
+pub use seen::{deviations_of_blocks_to_be_seen, deviations_to_be_seen};
+
 /// The part of intervals that hold the true value.
 pub const CONFIDENCE: f64 = 0.95;
 
@@ -14,10 +18,6 @@ const MOST_EXACT: usize = 60;
 
 /// Fewer blocks tell neither how much they vary nor a chance that means anything.
 const LEAST_BLOCKS: usize = 8;
-
-/// Standard deviations that a change needs to be seen four times out of five: 1.96 to be outside of
-/// the interval, 0.84 so that this happens that often.
-const DEVIATIONS_TO_BE_SEEN: f64 = 1.96 + 0.84;
 
 /// The middle one, or the mean of the two in the middle; 0 of none.
 pub fn median(values: &[f64]) -> f64 {
@@ -42,8 +42,10 @@ pub struct Interval {
     /// How often so many resamples lie on the other side of nothing, both sides counted; of blocks, not
     /// less often than so many of them can tell.
     pub chance: f64,
-    /// A true change of this size would have been seen four times out of five.
-    pub smallest_seen: f64,
+    /// The smallest chance that so many samples can show, however far apart they are.
+    pub least_chance: f64,
+    /// How much the difference varies.
+    pub deviation: f64,
 }
 
 impl Interval {
@@ -52,7 +54,7 @@ impl Interval {
     }
 
     /// From differences that could as well have been measured.
-    fn of(mut differences: Vec<f64>) -> Self {
+    fn of(mut differences: Vec<f64>, least_chance: f64) -> Self {
         differences.sort_unstable_by(f64::total_cmp);
         let count = differences.len();
         let at = |part: f64| differences[((count - 1) as f64 * part).round() as usize];
@@ -60,11 +62,10 @@ impl Interval {
         let squares: f64 = differences.iter().map(|it| (it - mean).powi(2)).sum();
         let deviation = (squares / (count - 1) as f64).sqrt();
         let tail = (1.0 - CONFIDENCE) / 2.0;
-        let smallest_seen = deviation * DEVIATIONS_TO_BE_SEEN;
         let below = differences.iter().filter(|&&it| it <= 0.0).count() + 1;
         let above = differences.iter().filter(|&&it| it >= 0.0).count() + 1;
         let chance = (2.0 * below.min(above) as f64 / (count + 1) as f64).min(1.0);
-        Self { low: at(tail), high: at(1.0 - tail), chance, smallest_seen }
+        Self { low: at(tail), high: at(1.0 - tail), chance, least_chance, deviation }
     }
 }
 
@@ -74,6 +75,14 @@ struct Dice(u64);
 
 impl Dice {
     const SEED: u64 = 0x6767_7072_6f66;
+
+    /// A nearly normal number with a deviation of 1: so many even ones add up to it.
+    fn normal(&mut self) -> f64 {
+        const ADDED: usize = 12;
+        const STEPS: usize = 1 << 24;
+        let sum: f64 = (0..ADDED).map(|_| f64::from(self.below(STEPS)) + 0.5).sum();
+        sum / STEPS as f64 - ADDED as f64 / 2.0
+    }
 
     fn below(&mut self, bound: usize) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -128,7 +137,8 @@ impl Resamples {
             median_of(&mut drawn)
         };
         let difference = |(of_a, of_b)| -median_of_drawn(a, of_a) + median_of_drawn(b, of_b);
-        Some(Interval::of(self.draws().map(difference).collect()))
+        let interval = Interval::of(self.draws().map(difference).collect(), self.least_chance);
+        Some(Interval { deviation: seen::deviation_of_medians(a, b), ..interval })
     }
 
     /// Of the difference of two rates, each an amount of all blocks over the units of all blocks.
@@ -145,7 +155,7 @@ impl Resamples {
             if sum.1 > 0.0 { sum.0 / sum.1 } else { 0.0 }
         };
         let differences = self.draws().map(|(of_a, of_b)| rate(b, of_b) - rate(a, of_a));
-        let interval = Interval::of(differences.collect());
+        let interval = Interval::of(differences.collect(), self.least_chance);
         Some(Interval { chance: interval.chance.max(self.least_chance), ..interval })
     }
 }
@@ -186,10 +196,9 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<u64> {
     ranks
 }
 
-/// Counts the ways to choose so many of the ranks, by their sum.
-fn exact(ranks: &[u64], chosen: usize, sum: u64) -> f64 {
-    let most: u64 = ranks.iter().sum();
-    let width = most as usize + 1;
+/// The ways to choose so many of the ranks, by their sum.
+fn distribution(ranks: &[u64], chosen: usize) -> Vec<f64> {
+    let width = ranks.iter().sum::<u64>() as usize + 1;
     let mut ways = vec![0.0_f64; (chosen + 1) * width];
     ways[0] = 1.0;
     for &rank in ranks {
@@ -199,13 +208,19 @@ fn exact(ranks: &[u64], chosen: usize, sum: u64) -> f64 {
             }
         }
     }
-    let of_all = &ways[chosen * width..];
+    ways.split_off(chosen * width)
+}
+
+/// From the ways that are as far from the middle.
+fn exact(ranks: &[u64], chosen: usize, sum: u64) -> f64 {
+    let most: u64 = ranks.iter().sum();
+    let of_all = distribution(ranks, chosen);
     let all: f64 = of_all.iter().sum();
     // The middle of the distribution, doubled once more so that it is a whole number.
     let middle = most * chosen as u64 * 2 / ranks.len() as u64;
     let distance = (2 * sum).abs_diff(middle);
     let is_as_far = |at: usize| (2 * at as u64).abs_diff(middle) >= distance;
-    let as_far: f64 = (0..width).filter(|&at| is_as_far(at)).map(|at| of_all[at]).sum();
+    let as_far: f64 = (0..of_all.len()).filter(|&at| is_as_far(at)).map(|at| of_all[at]).sum();
     (as_far / all).min(1.0)
 }
 
@@ -312,7 +327,7 @@ mod tests {
         let b = [12.0, 13.0, 11.5, 12.5, 40.0];
         let interval = Resamples::of_sides(5, 5).of_medians(&a, &b).unwrap();
         assert!(interval.low < 2.5 && interval.high > 2.5, "{interval:?}");
-        assert!(interval.excludes_zero() && interval.smallest_seen > 0.0);
+        assert!(interval.excludes_zero() && interval.deviation > 0.0);
         assert_eq!(Resamples::of_sides(5, 5).of_medians(&a, &b), Some(interval));
         assert_eq!(Resamples::of_sides(1, 5).of_medians(&a[..1], &b), None);
     }

@@ -162,12 +162,14 @@ fn filled(
 ) -> Vec<u8> {
     let mut all = vec![0; bytes];
     let [a, b, c, d] = source.shape.ne;
+    // Recordings of ggml's first profilers have no strides: one element follows the other.
+    let packed = [1, a, a * b, a * b * c].map(|elements| elements * width as i64);
+    let strides = if source.nb == [0; 4] { packed } else { source.nb };
     for l in 0..d {
         for k in 0..c {
             for j in 0..b {
                 for i in 0..a {
-                    let place: i64 =
-                        [i, j, k, l].iter().zip(&source.nb).map(|(n, nb)| n * nb).sum();
+                    let place: i64 = [i, j, k, l].iter().zip(&strides).map(|(n, nb)| n * nb).sum();
                     let value = element([i, j, k, l]);
                     if let Some(at) = all.get_mut(place as usize..place as usize + width) {
                         at.copy_from_slice(&value);
@@ -177,4 +179,23 @@ fn filled(
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{From, Shape};
+
+    /// Positions of three tokens, where the recording has strides and where it has none.
+    #[test]
+    fn numbers_follow_each_other() {
+        for nb in [[4, 12, 12, 12], [0; 4]] {
+            let mut node = Node::scale([8, 2, 3, 1]);
+            node.op = "ROPE".to_owned();
+            let shape = Shape { type_id: I32, type_name: "i32".to_owned(), ne: [3, 1, 1, 1] };
+            let source = Source { slot: 1, shape, nb, from: From::Outside(1) };
+            let found = numbers(&node, &source, 12, &mut Random::new());
+            assert_eq!(found, [0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0], "{nb:?}");
+        }
+    }
 }

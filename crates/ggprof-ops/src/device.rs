@@ -138,7 +138,13 @@ impl Device {
         available.unwrap_or(free as u64)
     }
 
-    pub(crate) fn version(&self) -> String {
+    /// The same of the host, if the device has memory of its own.
+    pub(crate) fn free_beside(&self) -> Option<u64> {
+        (!self.is_processor()).then(|| available_bytes().unwrap_or(u64::MAX))
+    }
+
+    /// Version and commit, as the ggml names itself.
+    pub(crate) fn version(&self) -> [String; 2] {
         let tell = |name: &CStr| {
             // SAFETY: ggml's functions of these names take nothing and return a C string.
             let function: Option<unsafe extern "C" fn() -> *const c_char> =
@@ -146,7 +152,7 @@ impl Device {
             // SAFETY: as above.
             function.and_then(|tell| unsafe { text(tell()) })
         };
-        tell(c"ggml_version").unwrap_or_default()
+        [c"ggml_version", c"ggml_commit"].map(|name| tell(name).unwrap_or_default())
     }
 
     pub(crate) fn op_number(&self, op: &str) -> Result<i32, String> {

@@ -21,6 +21,41 @@ pub(crate) struct Prepared<'a> {
     pub(crate) special: Option<(String, Pointer)>,
 }
 
+/// Bytes that a trial takes.
+struct Needed {
+    tensors: u64,
+    /// What the sources are filled with, which stays in the host's memory.
+    data: u64,
+}
+
+impl Needed {
+    fn of(device: &Device, trial: &Trial) -> Self {
+        let sources = trial.nodes.iter().flat_map(|node| &node.sources);
+        let filled = sources.filter(|source| matches!(source.from, From::Outside(_)));
+        Self {
+            tensors: trial.nodes.iter().map(|node| node_bytes(device, node)).sum(),
+            data: filled.map(|source| extent(device, source)).sum(),
+        }
+    }
+
+    /// Whether there is room: `free` bytes of the device, and `beside` of the host's memory; `None` where that
+    /// is the same.
+    fn check(&self, device: &str, free: u64, beside: Option<u64>) -> Result<(), String> {
+        let of_device = match beside {
+            Some(_) => self.tensors,
+            None => self.tensors.saturating_add(self.data),
+        };
+        let (needed, free, of) = match beside {
+            Some(beside) if self.data > beside => (self.data, beside, "the host"),
+            _ => (of_device, free, device),
+        };
+        if needed <= free {
+            return Ok(());
+        }
+        Err(format!("its tensors take {} MB, and {of} has {} MB free", needed >> 20, free >> 20))
+    }
+}
+
 struct Numbered<'a> {
     node: &'a Node,
     op: i32,
@@ -48,16 +83,11 @@ pub(crate) struct Plan<'a> {
 impl<'a> Prepared<'a> {
     pub(crate) fn new(device: &'a Device, trial: &'a Trial) -> Result<Self, String> {
         let mut prepared = Self { device, nodes: Vec::new(), leaves: Vec::new(), special: None };
-        let needed: u64 = trial.nodes.iter().map(|node| node_bytes(device, node)).sum();
-        let free = device.free_bytes();
-        if needed > free {
-            return Err(format!(
-                "its tensors take {} MB, and {} has {} MB free",
-                needed >> 20,
-                trial.device,
-                free >> 20
-            ));
-        }
+        Needed::of(device, trial).check(
+            &trial.device,
+            device.free_bytes(),
+            device.free_beside(),
+        )?;
         let mut random = Random::new();
         for node in &trial.nodes {
             prepared.nodes.push(prepared.numbered(node)?);
@@ -403,4 +433,30 @@ fn node_bytes(device: &Device, node: &Node) -> u64 {
     let output = Source { slot: 0, shape: node.output.clone(), nb: [0; 4], from: From::Outside(0) };
     let sources = node.sources.iter().map(|source| extent(device, source));
     sources.fold(extent(device, &output), u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The processor has the tensors and what they are filled with in the same memory.
+    #[test]
+    fn what_fits_into_memory() {
+        let needed = Needed { tensors: 100 << 20, data: 60 << 20 };
+        for (free, beside, refused) in [
+            (160, None, None),
+            (159, None, Some("take 160 MB, and X has 159")),
+            (100, Some(60), None),
+            (99, Some(60), Some("take 100 MB, and X has 99")),
+            (100, Some(59), Some("take 60 MB, and the host has 59")),
+        ] {
+            let found = needed.check("X", free << 20, beside.map(|free: u64| free << 20));
+            match refused {
+                None => assert_eq!(found, Ok(())),
+                Some(words) => {
+                    assert!(found.as_ref().is_err_and(|it| it.contains(words)), "{found:?}")
+                }
+            }
+        }
+    }
 }

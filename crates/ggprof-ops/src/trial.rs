@@ -86,6 +86,6 @@ pub struct Measured {
     pub cold_ns: f64,
     /// Special memory that the weights were put into.
     pub weight_memory: Option<String>,
-    /// What the ggml calls itself; empty where it does not.
-    pub version: String,
+    /// Version and commit that the ggml names; empty where it does not.
+    pub version: [String; 2],
 }

@@ -41,7 +41,7 @@ impl Baseline {
     }
 
     pub(crate) fn apply(&self, diff: &mut Diff, sides: &Sides) {
-        diff.with_history(&self.pairs, sides.origin());
+        diff.with_history(&self.pairs, &sides.origins());
     }
 
     /// Adds how much the recordings of each side differ.

@@ -295,23 +295,35 @@ fn parsed<T: Clone + Send + Sync + 'static>(
     OsStringValueParser::new().try_map(parse)
 }
 
+/// What other profilers call it, or people do who have not read on.
+const ELSEWHERE: [(&str, &str); 6] = [
+    ("record", "run"),
+    ("stat", "run"),
+    ("profile", "run"),
+    ("trace", "run"),
+    ("exec", "run"),
+    ("compare", "diff"),
+];
+
 /// What the words ask for; ends the process where that is unclear.
 pub(crate) fn parse(words: Vec<OsString>) -> Cli {
-    if let Some((word, meant)) = words.get(1).and_then(|word| Some((word, part_of_command(word)?)))
-    {
+    if let Some((word, meant)) = words.get(1).and_then(|word| Some((word, meant_by(word)?))) {
         let told = format!("there is no command `{}`: it is `ggprof {meant}`", word.display());
         Cli::command().error(ErrorKind::InvalidSubcommand, told).exit();
     }
     Cli::parse_from(with_default_command(words))
 }
 
-/// The whole command, if this is no file, but the second word of one or both in one: `snapshot`,
-/// `export-ops`.
-fn part_of_command(word: &OsStr) -> Option<String> {
+/// The whole command, if this is no file, but another word for it, its second word, or both words in one:
+/// `record`, `snapshot`, `export-ops`.
+fn meant_by(word: &OsStr) -> Option<String> {
     let cli = Cli::command();
     let word = word.to_str().filter(|word| !Path::new(word).exists())?;
     if cli.find_subcommand(word).is_some() {
         return None;
+    }
+    if let Some((_, meant)) = ELSEWHERE.iter().find(|(it, _)| *it == word) {
+        return Some((*meant).to_owned());
     }
     let of = |command: &clap::Command| -> Option<String> {
         let is_it = |sub: &&str| *sub == word || format!("{}-{sub}", command.get_name()) == word;
@@ -421,18 +433,21 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_commands_are_told_whole() {
+    fn words_for_commands_are_told_whole() {
         for (word, meant) in [
             ("snapshot", Some("ctl snapshot")),
             ("export-ops", Some("export ops")),
             ("ops-bench", Some("ops bench")),
+            ("record", Some("run")),
+            ("stat", Some("run")),
+            ("compare", Some("diff")),
             ("ops", None),
             ("bench", None),
             ("report", None),
             ("a.json", None),
             ("-", None),
         ] {
-            assert_eq!(part_of_command(word.as_ref()).as_deref(), meant, "{word}");
+            assert_eq!(meant_by(word.as_ref()).as_deref(), meant, "{word}");
         }
     }
 

@@ -7,8 +7,8 @@ use crate::cli::PartArgs;
 use crate::exit::Outcome;
 use crate::input::Recording;
 use ggprof_analysis::diff::{
-    self, Depth, Diff, Difference, Fusions, Identity, Ledger, Origin, Pair, Settings, compare,
-    differences, fusions, identity, ledger, pairs,
+    self, Depth, Diff, Difference, Fusions, Identity, Ledger, Origin, Pair, Settings, differences,
+    fusions, identity, ledger, look, pairs,
 };
 use ggprof_report::caveats;
 use std::collections::HashMap;
@@ -19,6 +19,8 @@ pub(crate) struct Sides {
     sides: [Side; 2],
     /// What the other side computes together.
     fused: [Fusions; 2],
+    /// How often they are compared, with more and more recordings.
+    looks: usize,
 }
 
 /// One side.
@@ -56,10 +58,15 @@ impl Side {
 impl Sides {
     pub(crate) fn of_first(a: &Recording, b: &Recording) -> Self {
         let fused = [fusions(&b.trace), fusions(&a.trace)];
-        let mut sides = Self { sides: [Side::default(), Side::default()], fused };
+        let mut sides = Self { sides: [Side::default(), Side::default()], fused, looks: 1 };
         sides.add(0, a);
         sides.add(1, b);
         sides
+    }
+
+    /// Chance may show a change each time, so each of several looks has its part of the alarms.
+    pub(crate) fn are_looked_at(&mut self, times: usize) {
+        self.looks = times;
     }
 
     /// Takes a further recording of a side.
@@ -89,7 +96,7 @@ impl Sides {
     /// What changed from the first side to the second.
     pub(crate) fn diff(&self, depth: Depth) -> Diff {
         let [a, b] = &self.sides;
-        compare(&a.ledgers, &b.ledgers, depth)
+        look(&a.ledgers, &b.ledgers, depth, self.looks)
     }
 
     pub(crate) fn differences(&self) -> Vec<Difference> {
@@ -103,9 +110,15 @@ impl Sides {
         self.sides.iter().flat_map(of_side).collect()
     }
 
-    /// What the first side is of.
-    pub(crate) fn origin(&self) -> &Origin {
-        &self.sides[0].identities[0].origin
+    /// What the recordings are of.
+    pub(crate) fn origins(&self) -> Vec<&Origin> {
+        let identities = self.sides.iter().flat_map(|side| &side.identities);
+        identities.map(|it| &it.origin).fold(Vec::new(), |mut all, origin| {
+            if !all.contains(&origin) {
+                all.push(origin);
+            }
+            all
+        })
     }
 
     pub(crate) fn names(&self) -> [Vec<String>; 2] {

@@ -96,7 +96,8 @@ impl FailIf {
             Limit::Share(share) => share * phase.total.a_ns,
             Limit::Nanos(ns) => ns,
         };
-        let could_be = phase.most_ns().is_none_or(|most_ns| most_ns > limit_ns);
+        let can_tell = phase.total.chance.is_some();
+        let could_be = !can_tell || phase.most_ns().is_none_or(|most_ns| most_ns > limit_ns);
         match phase.total.ns() > limit_ns {
             true if phase.is_certain() => Found::Fails,
             _ if !phase.knows_noise() => Found::Alone,
@@ -119,9 +120,10 @@ mod tests {
     use ggprof_analysis::statistics::Interval;
 
     fn diff(change_ns: f64, (low, high): (f64, f64), chance: f64) -> Diff {
-        let interval = Interval { low, high, chance, smallest_seen: high - low };
+        let interval = Interval { low, high, chance, least_chance: 0.001, deviation: high - low };
         let (a_ns, b_ns) = (100.0, 100.0 + change_ns);
-        let total = Change { a_ns, b_ns, interval: Some(interval), chance: Some(chance) };
+        let (interval, chance, smallest_seen_ns) = (Some(interval), Some(chance), None);
+        let total = Change { a_ns, b_ns, interval, chance, smallest_seen_ns };
         let name = PhaseName { kind: PhaseKind::Generation, label: Some("tg64".to_owned()) };
         let phase = PhaseDiff {
             name,
@@ -130,10 +132,11 @@ mod tests {
             total,
             usual_share: None,
             rows: vec![],
-            alike_ns: 0.0,
+            alike: None,
             rest_ns: 0.0,
         };
-        Diff { sizes: (5, 5), phases: vec![phase], only_a: vec![], only_b: vec![] }
+        let (sizes, phases) = ((5, 5), vec![phase]);
+        Diff { sizes, looks: 1, phases, only_a: vec![], only_b: vec![] }
     }
 
     /// Neither that there is a change nor that there is none.
@@ -144,6 +147,14 @@ mod tests {
             alone.phases[0].recordings = (1, 1);
             assert_eq!(FailIf::parse("tg > 3%").unwrap().look_at(&alone), Found::Alone);
         }
+    }
+
+    /// However small the change: the interval of so few holds the truth too rarely.
+    #[test]
+    fn too_few_recordings_a_side() {
+        let mut few = diff(0.5, (-1.0, 2.0), 0.4);
+        (few.phases[0].recordings, few.phases[0].total.chance) = ((4, 4), None);
+        assert_eq!(FailIf::parse("tg > 3%").unwrap().look_at(&few), Found::Unclear);
     }
 
     #[test]

@@ -9,10 +9,13 @@ use ggprof_report::render::{self, Style};
 use std::path::Path;
 
 impl PrintArgs {
-    /// The format that was asked for, by name or by the name of the file.
+    /// The format that was asked for, by name or by the name of the file; a table otherwise.
     pub(crate) fn format(&self) -> FormatArg {
-        let named = self.output.as_ref().and_then(|output| output.format);
-        self.format.or(named).unwrap_or(FormatArg::Table)
+        self.asked_format().unwrap_or(FormatArg::Table)
+    }
+
+    pub(crate) fn asked_format(&self) -> Option<FormatArg> {
+        self.format.or(self.output.as_ref().and_then(|output| output.format))
     }
 
     /// Where it is printed; `-` is standard output.

@@ -1,7 +1,9 @@
 //! All that can be asked of a recording and written about it.
 
+use ggprof_analysis::diff::{self, Depth};
 use ggprof_analysis::{catalogue, charge, distinct_ops, phases};
-use ggprof_report::documents::{self, By};
+use ggprof_report::Document;
+use ggprof_report::documents::{self, By, Compared};
 use ggprof_report::render::{self, Style};
 use ggprof_report::{tables, timeline, viewer};
 use ggprof_trace::Trace;
@@ -32,6 +34,7 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
     all.push(documents::explain(trace, "name", None));
     all.push(documents::top_ops(trace, 2, None));
     all.push(documents::top_kernels(trace, 2));
+    all.extend(compared(trace));
     for document in &all {
         let text = render::console(document, &Style { width: Some(80), colour: false });
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
@@ -65,4 +68,27 @@ pub fn ask(trace: &mut Trace, input: &[u8]) {
         assert!(words[6] == 16 && sources <= 10 && words.len() == 24 + 9 * sources);
         assert!(words[2..6].iter().all(|&n| n > 0));
     }
+}
+
+/// The trace held against itself, alone and as several recordings a side, and the report of it.
+fn compared(trace: &Trace) -> Vec<Document> {
+    let fused = diff::fusions(trace);
+    let ledger = diff::ledger(trace, &fused);
+    let settings = [diff::settings(trace)];
+    let differences = diff::differences(&settings, &settings);
+    diff::pairs([(&ledger, &diff::identity(trace)); 2].into_iter());
+    diff::spreads(std::slice::from_ref(&ledger));
+    let mut all = vec![documents::issue(trace, None)];
+    for depth in [Depth::Kernel, Depth::Backend] {
+        let side = vec![ledger.clone(); 2];
+        for (a, b) in [(1, 1), (1, 2), (2, 2)] {
+            let diff = diff::compare(&side[..a], &side[..b], depth);
+            let names = [vec!["a".to_owned(); a], vec!["b".to_owned(); b]];
+            let (diff, differences) = (&diff, &differences);
+            let compared = Compared { diff, differences, names, warnings: vec![], most: Some(2) };
+            all.push(documents::diff(&compared));
+            all.push(documents::issue(trace, Some(diff)));
+        }
+    }
+    all
 }

@@ -2,7 +2,7 @@
 //! longer together: another program uses the memory or the other half of a core, the clock is lower.
 //! That is no change of an op, and would hide those that are.
 
-use crate::statistics::median;
+use crate::statistics::{least_p, mann_whitney, median};
 
 /// From fewer ops it cannot be told what happened to all of them.
 const LEAST_OPS: usize = 5;
@@ -10,16 +10,20 @@ const LEAST_OPS: usize = 5;
 /// Sides that are further apart are not the same ops under noise, but others.
 const MOST_APART: f64 = 0.1;
 
+/// If chance makes the factors of the two sides differ as much more rarely than this, they are taken for a
+/// change: of most ops, maybe not of all. Divided by it, those would look improved that are as they were.
+/// Less would let more of such changes pass for noise; more would keep more noise in the rows.
+const LEAST_CHANCE: f64 = 0.1;
+
 /// For each recording of both sides, how many times as long its ops took as usual. `ops` has for each
 /// op that both sides have what it took in each recording, those of the first side before those of
-/// the second. All are 1 if that cannot be told, or the sides differ by more than noise does.
+/// the second. `None` if that cannot be told, or the sides differ in it by more than noise does.
 ///
 /// The factors do not depend on which recording is of which side. So chance makes sides different
 /// that are divided by them as rarely as others.
-pub(super) fn factors(ops: &[Vec<f64>], (a, b): (usize, usize)) -> Vec<f64> {
-    let none = vec![1.0; a + b];
-    if ops.len() < LEAST_OPS || a < 2 || b < 2 {
-        return none;
+pub(super) fn factors(ops: &[Vec<f64>], (a, b): (usize, usize)) -> Option<Vec<f64>> {
+    if ops.len() < LEAST_OPS || least_p(a, b) > LEAST_CHANCE {
+        return None;
     }
     let usual: Vec<f64> = ops.iter().map(|of_op| median(of_op)).collect();
     let factor = |recording: usize| {
@@ -32,9 +36,10 @@ pub(super) fn factors(ops: &[Vec<f64>], (a, b): (usize, usize)) -> Vec<f64> {
         median(&ratios)
     };
     let factors: Vec<f64> = (0..a + b).map(factor).collect();
-    let apart = median(&factors[a..]) / median(&factors[..a]) - 1.0;
-    let is_sound = factors.iter().all(|&factor| factor > 0.0) && apart.abs() <= MOST_APART;
-    if is_sound { factors } else { none }
+    let (of_a, of_b) = factors.split_at(a);
+    let apart = median(of_b) / median(of_a) - 1.0;
+    let is_noise = apart.abs() <= MOST_APART && mann_whitney(of_a, of_b) > LEAST_CHANCE;
+    (factors.iter().all(|&factor| factor > 0.0) && is_noise).then_some(factors)
 }
 
 #[cfg(test)]
@@ -53,17 +58,26 @@ mod tests {
     #[test]
     fn what_all_ops_have_in_common() {
         let slow = [1.0, 1.5, 0.9, 1.0, 1.4, 1.0];
-        let factors = factors(&ops(slow, 1.05), (3, 3));
+        let factors = factors(&ops(slow, 1.05), (3, 3)).unwrap();
         let each: Vec<f64> = factors.iter().map(|it| it / factors[0]).collect();
         slow.iter().zip(&each).for_each(|(slow, found)| assert!((slow - found).abs() < 1e-9));
     }
 
     #[test]
     fn sides_that_are_apart_and_too_little_stay_as_they_are() {
-        let apart = ops([1.0, 1.0, 1.0, 1.2, 1.2, 1.2], 1.0);
+        let apart = ops([1.0, 1.1, 1.2, 1.15, 1.25, 1.3], 1.0);
+        // By little, but each recording of one side.
+        let little = ops([1.0, 1.01, 1.02, 1.03, 1.04, 1.05], 1.0);
         let steady = ops([1.0; 6], 1.05);
-        assert_eq!(factors(&apart, (3, 3)), [1.0; 6]);
-        assert_eq!(factors(&steady[..4], (3, 3)), [1.0; 6]);
-        assert_eq!(factors(&steady, (1, 1)), [1.0; 2]);
+        assert!(factors(&steady, (3, 3)).is_some());
+        for (ops, sizes) in [
+            (&apart[..], (3, 3)),
+            (&little, (3, 3)),
+            (&steady[..4], (3, 3)),
+            (&steady, (2, 2)),
+            (&steady, (1, 1)),
+        ] {
+            assert_eq!(factors(ops, sizes), None, "{ops:?}");
+        }
     }
 }

@@ -12,7 +12,8 @@ use super::ledger::{Ledger, PhaseLedger};
 use super::matching::{Called, Matched, matched};
 use crate::phases::PhaseKind;
 use crate::statistics::{
-    ALARMS, Interval, Resamples, false_discovery_rates, least_p, mann_whitney, median,
+    ALARMS, Interval, Resamples, deviations_of_blocks_to_be_seen, deviations_to_be_seen,
+    false_discovery_rates, least_p, mann_whitney, median,
 };
 use hashbrown::HashMap;
 use std::cmp::Reverse;
@@ -25,6 +26,8 @@ const LEAST_SHARE: f64 = 0.005;
 pub struct Diff {
     /// Recordings of each side.
     pub sizes: (usize, usize),
+    /// So many times it is looked at more and more recordings, and each time chance may show a change.
+    pub looks: usize,
     pub phases: Vec<PhaseDiff>,
     /// Phases that only one side has, with what a unit of them took.
     pub only_a: Vec<(PhaseName, f64)>,
@@ -51,8 +54,9 @@ pub struct PhaseDiff {
     /// Certain changes first, then those whose interval does not contain zero, then the others, what is
     /// only on one side at the end; of each the largest first.
     pub rows: Vec<Row>,
-    /// What all ops have in common, which is not in their rows. Nothing with one recording a side.
-    pub alike_ns: f64,
+    /// What all ops of a recording have in common, if that was taken away from their rows: not more than
+    /// noise, or it would be in them.
+    pub alike: Option<Change>,
     /// What medians of parts do not add up to. Nothing with one recording a side.
     pub rest_ns: f64,
 }
@@ -67,6 +71,9 @@ pub struct Change {
     /// one that is not larger, at most that part is expected to be none. `None` where it was not
     /// tested, or cannot be.
     pub chance: Option<f64>,
+    /// A true change of this size would have been seen four times out of five, if nothing else changed.
+    /// `None` where none would, however large.
+    pub smallest_seen_ns: Option<f64>,
 }
 
 impl Change {
@@ -81,12 +88,7 @@ impl Change {
 
     /// Whether it is more than noise, as far as the samples can tell.
     pub fn is_certain(&self) -> bool {
-        self.is_certain_at(ALARMS)
-    }
-
-    /// The same where chance may show a change less often.
-    pub fn is_certain_at(&self, chance: f64) -> bool {
-        self.chance.is_some_and(|it| it <= chance)
+        self.chance.is_some_and(|it| it <= ALARMS)
             && self.interval.is_some_and(|interval| interval.excludes_zero())
     }
 }
@@ -120,6 +122,11 @@ impl Row {
 
 /// Compares two sides of at least one ledger each, rows as fine as `depth`.
 pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
+    look(a, b, depth, 1)
+}
+
+/// The same as one of several looks at more and more recordings.
+pub fn look(a: &[Ledger], b: &[Ledger], depth: Depth, looks: usize) -> Diff {
     let by_label = labels(a.iter().chain(b));
     let sides = [a, b].map(|side| -> Vec<Side> {
         side.iter().map(|ledger| named(ledger, by_label, depth)).collect()
@@ -128,8 +135,8 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
     let mut names: Vec<&PhaseName> = a.iter().chain(b).flat_map(|it| it.names.iter()).collect();
     let mut seen = hashbrown::HashSet::new();
     names.retain(|name| seen.insert(*name));
-    let mut diff =
-        Diff { sizes: (a.len(), b.len()), phases: vec![], only_a: vec![], only_b: vec![] };
+    let sizes = (a.len(), b.len());
+    let mut diff = Diff { sizes, looks, phases: vec![], only_a: vec![], only_b: vec![] };
     for name in names {
         let [of_a, of_b] = [a, b].map(|side| -> Vec<&PhaseLedger> {
             side.iter().filter_map(|it| it.phases.get(name)).filter(|it| it.units > 0).collect()
@@ -141,7 +148,7 @@ pub fn compare(a: &[Ledger], b: &[Ledger], depth: Depth) -> Diff {
             (true, true) => {}
         }
     }
-    correct(&mut diff.phases);
+    diff.correct();
     diff
 }
 
@@ -208,15 +215,14 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
     let total = test.change(&wholes(a), &wholes(b), || (whole_blocks(a), whole_blocks(b)));
     let matched = matched(&keys_a.called(), &keys_b.called());
     let factors = common_factors(&keys_a, &keys_b, &matched, &total);
-    let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors: &factors };
+    let factors = factors.as_deref();
+    let both = Both { a: &keys_a, b: &keys_b, test: &test, total: &total, factors };
     let rows: Vec<Row> = matched.iter().map(|row| both.row(row)).collect();
-    let named_ns: f64 = rows.iter().map(|row| row.change.ns()).sum();
-    let whole_ns: f64 =
-        matched.iter().map(|row| both.times(row)).map(|(a, b)| median(&b) - median(&a)).sum();
-    let (alike_ns, rest_ns) = (whole_ns - named_ns, total.ns() - whole_ns);
+    let alike = factors.map(|factors| both.alike(&matched, factors));
+    let named_ns: f64 = rows.iter().map(|row| &row.change).chain(&alike).map(Change::ns).sum();
     let units = |side: &[&PhaseLedger]| side.iter().map(|phase| phase.units).sum();
     let is_single = a.len() == 1 && b.len() == 1;
-    let (alike_ns, rest_ns) = if is_single { (0.0, 0.0) } else { (alike_ns, rest_ns) };
+    let rest_ns = if is_single { 0.0 } else { total.ns() - named_ns };
     PhaseDiff {
         name: name.clone(),
         recordings: (a.len(), b.len()),
@@ -224,13 +230,18 @@ fn compare_phase(name: &PhaseName, a: &[&PhaseLedger], b: &[&PhaseLedger]) -> Ph
         total,
         usual_share: None,
         rows,
-        alike_ns,
+        alike,
         rest_ns,
     }
 }
 
 /// How much slower than usual each recording was, those of the first side first.
-fn common_factors(a: &Keys<'_>, b: &Keys<'_>, rows: &[Matched], total: &Change) -> Vec<f64> {
+fn common_factors(
+    a: &Keys<'_>,
+    b: &Keys<'_>,
+    rows: &[Matched],
+    total: &Change,
+) -> Option<Vec<f64>> {
     let is_op = |row: &&Matched| row.how == Match::Same && a.keys[row.a[0]].part == Part::Op;
     let times = |row: &Matched| [a.times(&row.a), b.times(&row.b)];
     let is_large = |[a, b]: &[Vec<f64>; 2]| is_tested(a, b, total);
@@ -243,30 +254,47 @@ fn is_tested(a: &[f64], b: &[f64], total: &Change) -> bool {
     median(a) + median(b) >= LEAST_SHARE * (total.a_ns + total.b_ns)
 }
 
-/// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
-/// ones, then those whose interval does not contain zero, then the others, because on a busy machine
-/// the largest changes are noise; what is only on one side at the end; and the largest first.
-fn correct(phases: &mut [PhaseDiff]) {
-    correct_chances(phases.iter_mut().map(|phase| &mut phase.total).collect());
-    let rows = phases.iter_mut().flat_map(|phase| &mut phase.rows);
-    correct_chances(rows.map(|row| &mut row.change).collect());
-    for phase in phases {
-        phase.rows.sort_by_cached_key(|row| {
-            let size = (row.change.ns().abs() * 1000.0) as u64;
-            let is_alone = row.how >= Match::OnlyA;
-            let is_apart = row.change.interval.is_some_and(|interval| interval.excludes_zero());
-            let sure = (Reverse(row.change.is_certain()), Reverse(is_apart));
-            (is_alone, sure, Reverse(size), row.key.clone())
+impl Diff {
+    /// All phases were tested together, and all rows of all phases. Then rows are put in order: certain
+    /// ones, then those whose interval does not contain zero, then the others, because on a busy machine
+    /// the largest changes are noise; what is only on one side at the end; and the largest first.
+    fn correct(&mut self) {
+        let phases = self.phases.iter_mut();
+        correct_chances(phases.map(|it| (it.recordings, &mut it.total)).collect(), self.looks);
+        let rows = self.phases.iter_mut().flat_map(|phase| {
+            let recordings = phase.recordings;
+            phase.rows.iter_mut().map(move |row| (recordings, &mut row.change))
         });
+        correct_chances(rows.collect(), self.looks);
+        for phase in &mut self.phases {
+            phase.rows.sort_by_cached_key(|row| {
+                let size = (row.change.ns().abs() * 1000.0) as u64;
+                let is_alone = row.how >= Match::OnlyA;
+                let is_apart = row.change.interval.is_some_and(|it| it.excludes_zero());
+                let sure = (Reverse(row.change.is_certain()), Reverse(is_apart));
+                (is_alone, sure, Reverse(size), row.key.clone())
+            });
+        }
     }
 }
 
-pub(super) fn correct_chances(changes: Vec<&mut Change>) {
-    let mut tested: Vec<&mut f64> =
-        changes.into_iter().filter_map(|change| change.chance.as_mut()).collect();
-    let chances: Vec<f64> = tested.iter().map(|chance| **chance).collect();
-    for (chance, rate) in tested.iter_mut().zip(false_discovery_rates(&chances)) {
-        **chance = rate;
+/// Corrects the chances of what was tested together, and tells what would have been seen. Each change has
+/// the recordings of its sides.
+pub(super) fn correct_chances(mut changes: Vec<((usize, usize), &mut Change)>, looks: usize) {
+    changes.retain(|(_, change)| change.chance.is_some());
+    let chances: Vec<f64> = changes.iter().filter_map(|(_, change)| change.chance).collect();
+    // One that changes alone must be so rare.
+    let asked = ALARMS / (chances.len() * looks).max(1) as f64;
+    let mut known: HashMap<(usize, usize), Option<f64>> = HashMap::new();
+    for ((sizes, change), rate) in changes.into_iter().zip(false_discovery_rates(&chances)) {
+        change.chance = Some((rate * looks as f64).min(1.0));
+        let deviations = *known.entry(sizes).or_insert_with(|| match sizes {
+            (1, 1) => Some(deviations_of_blocks_to_be_seen(asked)),
+            several => deviations_to_be_seen(several, asked),
+        });
+        let interval = change.interval.filter(|interval| interval.least_chance <= asked);
+        change.smallest_seen_ns =
+            interval.zip(deviations).map(|(interval, it)| interval.deviation * it);
     }
 }
 
@@ -309,11 +337,12 @@ impl Test {
                 (resamples.of_rates(&a, &b), None)
             }
         };
-        Change { a_ns: median(a), b_ns: median(b), interval, chance }
+        Change { interval, chance, ..Self::untested(a, b) }
     }
 
     fn untested(a: &[f64], b: &[f64]) -> Change {
-        Change { a_ns: median(a), b_ns: median(b), interval: None, chance: None }
+        let (a_ns, b_ns) = (median(a), median(b));
+        Change { a_ns, b_ns, interval: None, chance: None, smallest_seen_ns: None }
     }
 }
 
@@ -399,7 +428,7 @@ struct Both<'d> {
     b: &'d Keys<'d>,
     test: &'d Test,
     total: &'d Change,
-    factors: &'d [f64],
+    factors: Option<&'d [f64]>,
 }
 
 impl Both<'_> {
@@ -409,7 +438,7 @@ impl Both<'_> {
         let key = common.unwrap_or_default();
         Row {
             how: row.how,
-            change: self.change(row, key.part == Part::Op),
+            change: self.change(row),
             key,
             a: keys_a,
             b: keys_b,
@@ -423,11 +452,29 @@ impl Both<'_> {
         (self.a.times(&row.a), self.b.times(&row.b))
     }
 
+    fn is_op(&self, row: &Matched) -> bool {
+        let (mut a, mut b) = (row.a.iter(), row.b.iter());
+        a.all(|&at| self.a.keys[at].part == Part::Op)
+            && b.all(|&at| self.b.keys[at].part == Part::Op)
+    }
+
+    /// What was taken away from all ops of each recording.
+    fn alike(&self, rows: &[Matched], factors: &[f64]) -> Change {
+        let mut taken = [vec![0.0; self.a.phases.len()], vec![0.0; self.b.phases.len()]];
+        for row in rows.iter().filter(|row| self.is_op(row)) {
+            let (a, b) = self.times(row);
+            let of_all = taken.iter_mut().flatten().zip(a.iter().chain(&b).zip(factors));
+            of_all.for_each(|(taken, (ns, factor))| *taken += ns - ns / factor);
+        }
+        let [a, b] = &taken;
+        Change { chance: None, ..self.test.change(a, b, Default::default) }
+    }
+
     /// Of ops, apart from what all ops of a recording have in common.
-    fn change(&self, row: &Matched, is_op: bool) -> Change {
+    fn change(&self, row: &Matched) -> Change {
         let (mut a, mut b) = self.times(row);
-        if is_op {
-            a.iter_mut().chain(&mut b).zip(self.factors).for_each(|(ns, factor)| *ns /= factor);
+        if let Some(factors) = self.factors.filter(|_| self.is_op(row)) {
+            a.iter_mut().chain(&mut b).zip(factors).for_each(|(ns, factor)| *ns /= factor);
         }
         match is_tested(&a, &b, self.total) {
             true => self.test.change(&a, &b, || (self.a.blocks(&row.a), self.b.blocks(&row.b))),

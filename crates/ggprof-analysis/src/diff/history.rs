@@ -4,13 +4,7 @@
 use super::comparison::{Diff, PhaseDiff, PhaseName, correct_chances};
 use super::identity::{Identity, Origin};
 use super::ledger::{Ledger, PhaseLedger};
-use crate::percentiles::percentile;
-
-/// Fewer differences do not tell what is usual.
-const LEAST_PAIRS: usize = 20;
-
-/// So many of a hundred differences are usual: of two, one is an alarm, as in other comparisons.
-const USUAL: usize = 98;
+use crate::statistics::ALARMS;
 
 /// A change must be so many times the usual one to be larger four times out of five: 2.33 deviations are
 /// usual, and 0.84 are added so that this happens that often.
@@ -72,32 +66,37 @@ pub fn usual(
     phase: &PhaseName,
     sizes: (usize, usize),
 ) -> Option<f64> {
-    /// Shares become whole numbers of this part.
-    const PART: f64 = 1e9;
     let is_meant = |pair: &&Pair| pair.of == *of && pair.phase == *phase;
-    let shares = history.iter().filter(is_meant).map(|pair| (pair.share * PART).ceil() as u64);
-    let mut shares: Vec<u64> = shares.collect();
-    let largest = percentile(&mut shares, USUAL) as f64 / PART;
+    let mut shares: Vec<f64> = history.iter().filter(is_meant).map(|pair| pair.share).collect();
+    shares.sort_unstable_by(f64::total_cmp);
+    // A further one is as likely to be the largest as each of them. So the largest of 49 is exceeded by two
+    // in a hundred, and that of fewer by more.
+    let exceeded_by = (ALARMS * (shares.len() + 1) as f64) as usize;
+    let largest = shares.get(shares.len() - exceeded_by)?;
     // Medians vary less than single recordings: by 1.25 deviations over the root of their number.
     let smaller = match sizes.0.min(sizes.1) {
         0..=2 => 1.0,
         several => 1.25 / (several as f64).sqrt(),
     };
-    (shares.len() >= LEAST_PAIRS).then_some(largest * smaller)
+    Some(largest * smaller)
 }
 
 impl Diff {
-    /// Notes what is usual on this machine. With that, one recording a side can be tested.
-    pub fn with_history(&mut self, history: &[Pair], of: &Origin) {
+    /// Notes what is usual on this machine of all that the recordings are of. With that, one recording a
+    /// side can be tested.
+    pub fn with_history(&mut self, history: &[Pair], of: &[&Origin]) {
         let mut tested = Vec::new();
         for phase in &mut self.phases {
-            phase.usual_share = usual(history, of, &phase.name, phase.recordings);
+            let usual = |of: &&Origin| usual(history, of, &phase.name, phase.recordings);
+            // One of which nothing is known may differ by anything.
+            let all: Option<Vec<f64>> = of.iter().map(usual).collect();
+            phase.usual_share = all.and_then(|all| all.into_iter().reduce(f64::max));
             if phase.is_alone() && phase.knows_noise() {
                 phase.total.chance = phase.total.interval.map(|interval| interval.chance);
-                tested.push(&mut phase.total);
+                tested.push((phase.recordings, &mut phase.total));
             }
         }
-        correct_chances(tested);
+        correct_chances(tested, self.looks);
     }
 }
 
@@ -130,8 +129,8 @@ impl PhaseDiff {
 
     /// A true change of this size would have been seen four times out of five; `None` where none would.
     pub fn smallest_seen_ns(&self) -> Option<f64> {
-        let seen = self.total.interval?.smallest_seen;
-        self.knows_noise().then(|| seen.max(self.usual_ns().unwrap_or(0.0) * SEEN))
+        let seen_ns = self.total.smallest_seen_ns?;
+        self.knows_noise().then(|| seen_ns.max(self.usual_ns().unwrap_or(0.0) * SEEN))
     }
 
     fn usual_ns(&self) -> Option<f64> {
@@ -163,19 +162,20 @@ mod tests {
 
     #[test]
     fn what_is_usual() {
-        let history: Vec<Pair> = (1..=100).map(|at| pair(at, at + 1)).collect();
+        let history: Vec<Pair> = (1..=149).map(|at| pair(at, at + 1)).collect();
         let [tokens, prompt] = [PhaseKind::Generation, PhaseKind::Prompt].map(phase);
         let found = |of: &Origin, phase: &PhaseName, sizes| {
             usual(&history, of, phase, sizes).map(|share| (share * 1e5).round() / 1e5)
         };
         let bench = of("llama-bench");
-        assert_eq!(found(&bench, &tokens, (1, 1)), Some(0.098));
-        assert_eq!(found(&bench, &tokens, (25, 30)), Some(0.0245));
+        assert_eq!(found(&bench, &tokens, (1, 1)), Some(0.147));
+        assert_eq!(found(&bench, &tokens, (25, 30)), Some(0.03675));
         assert_eq!(found(&bench, &prompt, (1, 1)), None);
         assert_eq!(found(&of("node"), &tokens, (1, 1)), None);
         let elsewhere = Origin { machine: "another".to_owned(), ..bench.clone() };
         assert_eq!(found(&elsewhere, &tokens, (1, 1)), None);
-        assert_eq!(usual(&history[..19], &bench, &tokens, (1, 1)), None);
+        assert_eq!(usual(&history[..49], &bench, &tokens, (1, 1)), Some(0.049));
+        assert_eq!(usual(&history[..48], &bench, &tokens, (1, 1)), None);
     }
 
     #[test]
@@ -193,8 +193,10 @@ mod tests {
 
     /// A change of 8 % of 100 ns that the blocks of both recordings show.
     fn alone(usual_share: Option<f64>) -> Diff {
-        let interval = Interval { low: 7.0, high: 9.0, chance: 0.001, smallest_seen: 1.0 };
-        let total = Change { a_ns: 100.0, b_ns: 108.0, interval: Some(interval), chance: None };
+        let (chance, least_chance) = (0.001, 0.001);
+        let interval = Interval { low: 7.0, high: 9.0, chance, least_chance, deviation: 0.5 };
+        let (interval, chance, smallest_seen_ns) = (Some(interval), None, None);
+        let total = Change { a_ns: 100.0, b_ns: 108.0, interval, chance, smallest_seen_ns };
         let phase = PhaseDiff {
             name: phase(PhaseKind::Generation),
             recordings: (1, 1),
@@ -202,14 +204,28 @@ mod tests {
             total,
             usual_share: None,
             rows: vec![],
-            alike_ns: 0.0,
+            alike: None,
             rest_ns: 0.0,
         };
-        let mut diff = Diff { sizes: (1, 1), phases: vec![phase], only_a: vec![], only_b: vec![] };
-        let usual = |share: f64| (1..=40).map(|at| Pair { share, ..pair(at, at + 1) }).collect();
+        let (sizes, phases) = ((1, 1), vec![phase]);
+        let mut diff = Diff { sizes, looks: 1, phases, only_a: vec![], only_b: vec![] };
+        let usual = |share: f64| (1..=60).map(|at| Pair { share, ..pair(at, at + 1) }).collect();
         let history: Vec<Pair> = usual_share.map(usual).unwrap_or_default();
-        diff.with_history(&history, &of("llama-bench"));
+        diff.with_history(&history, &[&of("llama-bench")]);
         diff
+    }
+
+    /// What is usual of one program tells nothing of another one.
+    #[test]
+    fn both_sides_must_be_known() {
+        let mut diff = alone(Some(0.05));
+        let history: Vec<Pair> = (1..=60).map(|at| pair(at, at + 1)).collect();
+        diff.with_history(&history, &[&of("llama-bench"), &of("node")]);
+        assert_eq!(diff.phases[0].usual_share, None);
+        let of_node = |pair: &Pair| Pair { of: of("node"), share: 0.2, ..pair.clone() };
+        let both = [history.clone(), history.iter().map(of_node).collect()].concat();
+        diff.with_history(&both, &[&of("llama-bench"), &of("node")]);
+        assert_eq!(diff.phases[0].usual_share, Some(0.2));
     }
 
     #[test]

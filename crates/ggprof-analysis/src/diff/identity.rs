@@ -1,7 +1,7 @@
 //! What a recording is of, and which one it is, so that those of the same are known from one comparison to
 //! the next and none of them counts twice.
 
-use crate::model_facts::model_facts;
+use crate::model_facts::{ModelFacts, model_facts, most_threads};
 use ggprof_trace::Trace;
 use std::collections::BTreeSet;
 
@@ -11,6 +11,8 @@ pub struct Origin {
     pub program: String,
     /// What the graphs tell of it; nothing where they do not.
     pub model: String,
+    /// How the program was told to compute it, as far as that changes how much times vary.
+    pub settings: String,
     /// Its processor, and the devices that computed.
     pub machine: String,
 }
@@ -25,12 +27,23 @@ pub struct Identity {
 pub fn identity(trace: &Trace) -> Identity {
     let provenance = trace.provenance.as_ref();
     let program = provenance.map(|it| it.command.clone()).unwrap_or_default();
-    let origin = Origin { program, model: model(trace), machine: machine(trace) };
+    let facts = model_facts(trace);
+    let (model, settings) = (model(&facts), settings(trace, &facts));
+    let origin = Origin { program, model, settings, machine: machine(trace) };
     Identity { origin, recording: recording(trace) }
 }
 
-fn model(trace: &Trace) -> String {
-    let facts = model_facts(trace);
+fn settings(trace: &Trace, facts: &ModelFacts) -> String {
+    let threads = most_threads(trace).map(|threads| format!("{threads} threads"));
+    let flash =
+        facts.flash_attention.map(|on| if on { "flash attention" } else { "no flash attention" });
+    let keys = facts.cache_k.as_ref().map(|kind| format!("keys {kind}"));
+    let values = facts.cache_v.as_ref().map(|kind| format!("values {kind}"));
+    let all = [threads, flash.map(str::to_owned), keys, values];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn model(facts: &ModelFacts) -> String {
     let layers = facts.layers.map(|layers| format!("{layers} layers"));
     let embedding = facts.embedding.map(|length| format!("rows of {length}"));
     let vocabulary = facts.vocabulary.map(|count| format!("{count} tokens"));
@@ -72,15 +85,16 @@ mod tests {
 
     #[test]
     fn of_the_same_and_of_others() {
-        let made = |end: u32, rows: u32, device: &str| {
+        let with = |end: u32, rows: u32, device: &str, more: &str| {
             identity(&text_fixture::parse(&format!(
                 "backend 0 CPU cpu {device}
                  batch 0..{end} 0:0+1!1
                  run 0..{end} batch=0
                  op CPU MUL_MAT 0..{end} Qcur-0 f32[8] <- q4_0[{rows},8] f32[{rows}] run=0 \
-                 from=blk.0.attn_q.weight,x"
+                 from=blk.0.attn_q.weight,x {more}"
             )))
         };
+        let made = |end, rows, device| with(end, rows, device, "");
         let first = made(100, 32, "A");
         assert_eq!(made(100, 32, "A"), first);
         assert_eq!(first.origin.machine, "A");
@@ -88,5 +102,7 @@ mod tests {
         assert!(later.origin == first.origin && later.recording != first.recording);
         assert_ne!(made(100, 64, "A").origin, first.origin, "another model");
         assert_ne!(made(100, 32, "B").origin, first.origin, "another machine");
+        let threads = with(100, 32, "A", "threads=2:100:60:0");
+        assert_ne!(threads.origin, first.origin, "another number of threads");
     }
 }

@@ -13,7 +13,11 @@ const LONGER_BY_PART: u64 = 2;
 /// Too few to tell what is usual.
 const LEAST_CALLS: usize = 5;
 
-/// The median time of each kind of call.
+/// Interruptions are rare. If more than one of so many calls takes that much longer, it is the op that
+/// sometimes does.
+const ONE_OF: usize = 10;
+
+/// The median time of each kind of call; `None` where calls that take longer are no interruptions.
 pub(super) struct Usual(Vec<Option<u64>>);
 
 impl Usual {
@@ -35,18 +39,26 @@ impl Usual {
         }
         let usual = |kind: usize| {
             let times = &mut times[starts[kind]..starts[kind + 1]];
-            (times.len() >= LEAST_CALLS).then(|| percentile(times, 50))
+            if times.len() < LEAST_CALLS {
+                return None;
+            }
+            let usual_ns = percentile(times, 50);
+            let longer = times.iter().filter(|&&ns| longer_by(usual_ns, ns) > 0).count();
+            (longer <= (times.len() / ONE_OF).max(1)).then_some(usual_ns)
         };
         Self((0..kinds).map(usual).collect())
     }
 
     /// How much longer than usual an interrupted call took; 0 for others.
     pub(super) fn longer_by(&self, kind: usize, ns: u64) -> u64 {
-        let Some(usual_ns) = self.0[kind] else { return 0 };
-        let longer_ns = ns.saturating_sub(usual_ns);
-        let is_interrupted = longer_ns >= LONGER_BY_NS && longer_ns >= usual_ns / LONGER_BY_PART;
-        if is_interrupted { longer_ns } else { 0 }
+        self.0[kind].map_or(0, |usual_ns| longer_by(usual_ns, ns))
     }
+}
+
+fn longer_by(usual_ns: u64, ns: u64) -> u64 {
+    let longer_ns = ns.saturating_sub(usual_ns);
+    let is_much = longer_ns >= LONGER_BY_NS && longer_ns >= usual_ns / LONGER_BY_PART;
+    if is_much { longer_ns } else { 0 }
 }
 
 #[cfg(test)]
@@ -66,5 +78,15 @@ mod tests {
         let usual = Usual::of(1, || long.into_iter());
         assert_eq!(usual.longer_by(0, 12_000_000), 0);
         assert_eq!(usual.longer_by(0, 16_000_000), 6_000_000);
+    }
+
+    /// A regression that shows in some calls only belongs to its op.
+    #[test]
+    fn what_happens_often_is_no_interruption() {
+        for (slow, longer_ns) in [(10, 200_000), (11, 0), (30, 0)] {
+            let calls = (0..100).map(|at| (0, if at < slow { 300_000 } else { 100_000 }));
+            let usual = Usual::of(1, || calls.clone());
+            assert_eq!(usual.longer_by(0, 300_000), longer_ns, "{slow}");
+        }
     }
 }

@@ -18,7 +18,7 @@ mod setting;
 mod spread;
 mod whole_splits;
 
-pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare};
+pub use comparison::{Change, Diff, PhaseDiff, PhaseName, Row, compare, look};
 pub use fusions::{Fusions, fusions};
 pub use history::{Pair, learn, pairs, usual};
 pub use identity::{Identity, Origin, identity};

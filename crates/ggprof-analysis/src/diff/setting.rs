@@ -3,7 +3,11 @@
 use crate::model_facts::{model_facts, most_threads};
 use crate::phases::{PhaseKind, Phases, phases};
 use crate::statistics::median;
-use ggprof_trace::{EventId, EventKind, GraphRunId, Quantity, Signature, Trace};
+use ggprof_trace::model::{how_key, what_key};
+use ggprof_trace::{
+    Backend, Coverage, Covered, CoveredWhy, DeviceType, EventId, EventKind, GraphRunId, Quantity,
+    Signature, Trace,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -16,8 +20,16 @@ pub enum Setting {
     Program,
     Ggml,
     Commit,
+    /// The libllama that came with it.
+    Llama,
+    /// The backends for processors, which come in variants.
+    Variants,
+    System,
     Processor,
     Devices,
+    Drivers,
+    /// How ops and kernels were observed: some ways cost more, or see something else.
+    Recorded,
     Threads,
     Layers,
     Embedding,
@@ -95,11 +107,16 @@ impl Settings {
             self.text(Setting::Processor, &provenance.cpu);
             self.text(Setting::Ggml, list(ggml.iter().map(|it| &*it.version).collect()));
             self.text(Setting::Commit, list(ggml.iter().map(|it| &*it.commit).collect()));
+            self.text(Setting::Llama, list(ggml.iter().map(|it| &*it.llama).collect()));
+            let variants = ggml.iter().flat_map(|it| &it.processors);
+            self.text(Setting::Variants, list(variants.map(|it| &**it).collect()));
+            self.text(Setting::System, &provenance.system);
+            self.text(Setting::Drivers, list(provenance.drivers.iter().map(|it| &**it).collect()));
         }
-        let used: BTreeSet<u16> =
-            trace.events.stretches().map(|(stretch, _)| stretch.backend.0).collect();
-        let names = used.iter().map(|&at| trace.backends[usize::from(at)].label());
-        self.text(Setting::Devices, list(names.collect()));
+        let devices = devices(trace);
+        self.text(Setting::Devices, list(devices.iter().map(|it| &**it).collect()));
+        let recorded = recorded(trace);
+        self.text(Setting::Recorded, list(recorded.iter().map(|it| &**it).collect()));
         self.count(Setting::Threads, most_threads(trace).map(u64::from));
     }
 
@@ -192,6 +209,33 @@ impl Settings {
             }
         }
     }
+}
+
+/// Those that computed. Two cards of different makes may both be `CUDA0`.
+fn devices(trace: &Trace) -> BTreeSet<String> {
+    let used: BTreeSet<u16> =
+        trace.events.stretches().map(|(stretch, _)| stretch.backend.0).collect();
+    let name = |backend: &Backend| match &*backend.description {
+        make if !make.is_empty() && backend.device_type != DeviceType::Cpu => {
+            format!("{} ({make})", backend.label())
+        }
+        _ => backend.label().to_owned(),
+    };
+    used.into_iter().map(|at| name(&trace.backends[usize::from(at)])).collect()
+}
+
+fn recorded(trace: &Trace) -> BTreeSet<String> {
+    let seen = trace.coverage.iter().filter(|it| it.is_observed());
+    let seen = seen.filter(|it| matches!(it.what, Covered::Ops | Covered::Kernels));
+    let words = |it: &Coverage| {
+        let part = match it.why {
+            CoveredWhy::InSamples => " in samples",
+            CoveredWhy::WholeSplitsOnly => " as whole splits",
+            _ => "",
+        };
+        format!("{} of {}{part}: {}", what_key(it.what), it.subject, how_key(it.how))
+    };
+    seen.map(words).collect()
 }
 
 /// Splits, ops by backend and copies of a graph run in phases of a kind.
@@ -320,7 +364,40 @@ fn of_side(side: &[Settings], what: &Setting) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::text_fixture;
+    use ggprof_trace::{CoveredHow, Ggml, Provenance, text_fixture};
+
+    /// All that a recording says of where it was made, and how.
+    #[test]
+    fn another_machine() {
+        let made = |number: u32| {
+            let mut trace = text_fixture::parse(
+                "backend 0 CUDA0 gpu\nbatch 0..9 0:0+4!1\nrun 0..9 batch=0\nop CUDA0 ADD 0..9 x run=0",
+            );
+            trace.backends[0].description = format!("card {number}");
+            trace.coverage.push(Coverage {
+                subject: "CUDA0".to_owned(),
+                what: Covered::Kernels,
+                how: CoveredHow::ActivityRecords,
+                why: [CoveredWhy::InSamples, CoveredWhy::Untold][number as usize],
+                detail: String::new(),
+            });
+            let ggml = Ggml {
+                llama: format!("libllama {number}"),
+                processors: vec![format!("libggml-cpu-{number}.so")],
+                ..Ggml::default()
+            };
+            trace.provenance = Some(Provenance {
+                system: format!("system {number}"),
+                drivers: vec![format!("driver {number}")],
+                ggml: vec![ggml],
+                ..Provenance::default()
+            });
+            [settings(&trace)]
+        };
+        let found = differences(&made(0), &made(1)).into_iter().map(|it| format!("{:?}", it.what));
+        let all = ["Llama", "Variants", "System", "Devices", "Drivers", "Recorded"];
+        assert_eq!(found.collect::<Vec<_>>(), all);
+    }
 
     #[test]
     fn placement_and_copies() {

@@ -105,6 +105,7 @@ pub fn diff(compared: &Compared<'_>) -> Document {
 /// What can and cannot be said.
 fn noise(document: &mut Document, diff: &Diff) {
     let knows_noise = diff.phases.iter().any(PhaseDiff::knows_noise);
+    let asked = ALARMS / diff.looks.max(1) as f64;
     let text = match diff.sizes {
         (1, 1) if knows_noise => {
             "from parts of each recording, and what is usual on this machine; \
@@ -116,17 +117,40 @@ fn noise(document: &mut Document, diff: &Diff) {
              certain: record five a side"
                 .to_owned()
         }
-        (a, b) if least_p(a, b) > ALARMS => {
-            format!("{a} recordings against {b} are too few to tell: record five a side")
+        (a, b) if least_p(a, b) > asked => {
+            let (many, wanted) = (if a == 1 { "recording" } else { "recordings" }, enough(asked));
+            format!("{a} {many} against {b} are too few to tell: record {wanted} a side")
         }
         _ => "medians of recordings, intervals of 95%, Mann-Whitney's test".to_owned(),
     };
     let signs = "~ nothing can be said";
-    let values = vec![
+    let mut values = vec![
         Fact::new("source", Cell::Text(text), "{}"),
         Fact::new("unclear", Cell::text(signs), "{}"),
     ];
+    if diff.sizes != (1, 1) && least_p(diff.sizes.0, diff.sizes.1) <= asked {
+        let phases = diff.phases.iter().filter(|phase| phase.total.chance.is_some()).count();
+        let rows = diff.phases.iter().flat_map(|phase| &phase.rows);
+        let rows = rows.filter(|row| row.change.chance.is_some()).count();
+        values.extend(lone("phase", diff, phases).or_else(|| lone("row", diff, rows)));
+    }
     document.fact("noise", "noise", values);
+}
+
+/// Each of many that are tested needs more to be certain if it changes alone.
+fn lone(what: &'static str, diff: &Diff, tested: usize) -> Option<Fact> {
+    let asked = ALARMS / (tested * diff.looks).max(1) as f64;
+    let (a, b) = diff.sizes;
+    let text = format!(
+        "one {what} of {tested} that changes alone needs {} recordings a side to be certain",
+        enough(asked)
+    );
+    (least_p(a, b) > asked).then(|| Fact::new("alone", Cell::Text(text), "{}"))
+}
+
+/// So many recordings a side can show a change that chance may show so rarely.
+fn enough(asked: f64) -> usize {
+    (2..).find(|&each| least_p(each, each) <= asked).unwrap_or(usize::MAX)
 }
 
 fn phases(document: &mut Document, diff: &Diff) {
@@ -224,22 +248,29 @@ fn contributions(phase: &PhaseDiff, most: Option<usize>) -> Vec<Vec<Cell>> {
             rows.push(sum_row(phase, text, b - a, Some((a, b))));
         }
     }
-    let common = [
-        ("all operations alike", phase.alike_ns),
-        ("what medians do not add up to", phase.rest_ns),
-    ];
     // People see no parts of a nanosecond.
     let least_ns = if most.is_some() { 0.5 } else { 0.0 };
-    for (text, ns) in common.into_iter().filter(|(_, ns)| ns.abs() > least_ns) {
-        rows.push(sum_row(phase, text.to_owned(), ns, None));
+    let is_seen = |ns: f64| ns.abs() > least_ns;
+    rows.extend(phase.alike.iter().filter(|it| is_seen(it.ns())).map(|it| alike(phase, it)));
+    if is_seen(phase.rest_ns) {
+        let text = "what medians do not add up to".to_owned();
+        rows.push(sum_row(phase, text, phase.rest_ns, None));
     }
     rows
+}
+
+/// What was taken away from the ops of each recording.
+fn alike(phase: &PhaseDiff, change: &Change) -> Vec<Cell> {
+    let mut row = sum_row(phase, "all operations alike".to_owned(), change.ns(), None);
+    row[3] = noise_sign(change.is_certain());
+    row[6] = Cell::or_nothing(change.interval, |it| Cell::Change(it.low));
+    row[7] = Cell::or_nothing(change.interval, |it| Cell::Change(it.high));
+    row
 }
 
 fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
     let change = &row.change;
     let interval = change.interval;
-    let seen = interval.filter(|_| !phase.is_alone()).map(|it| it.smallest_seen);
     let parts = row.by_calls_and_time();
     let (calls_a, calls_b) = row.calls;
     let has_calls = row.key.part.is_event();
@@ -258,7 +289,7 @@ fn contribution(phase: &PhaseDiff, row: &Row) -> Vec<Cell> {
         Cell::or_nothing(interval, |it| Cell::Change(it.low)),
         Cell::or_nothing(interval, |it| Cell::Change(it.high)),
         chance(change),
-        Cell::or_nothing(seen, Cell::Nanos),
+        Cell::or_nothing(change.smallest_seen_ns, Cell::Nanos),
         calls(calls_a),
         calls(calls_b),
         call(change.a_ns, calls_a),

@@ -1,8 +1,9 @@
-//! Ops as `test-backend-ops` writes them, so that a maintainer can run the same one: its option `-p`
-//! takes a part of such a string.
+//! Ops as `test-backend-ops --test-file` prints them for the lines of `ggprof export ops`, without the names of
+//! tensors, so that a maintainer finds the same one again.
 
 use ggprof_analysis::grouping::fusion_of;
-use ggprof_trace::{EventKind, NodeId, Signature, Source, Tensor, Trace, TypeTable};
+use ggprof_trace::formats::op_lines;
+use ggprof_trace::{EventKind, NodeId, Shape, Signature, Source, Tensor, Trace, TypeInfo};
 
 /// What a call computed: of a fusion all nodes, or its name where the recording does not have them.
 pub(super) fn op_strings(trace: &Trace, node: NodeId) -> String {
@@ -19,77 +20,59 @@ pub(super) fn op_strings(trace: &Trace, node: NodeId) -> String {
     }
 }
 
-/// `MUL_MAT(type_a=q4_0,type_b=f32,m=4096,n=1,k=14336,bs=[1,1],nr=[1,1])`; of ops without words of
-/// their own there, the type and the dimensions of the result.
+/// `MUL_MAT(type=f32,ne=[4096,1,1,1],op_params=[],sources=q4_0[14336,4096,1,1],f32[14336,1,1,1])`; of ops
+/// that a line of that file could not tell, what is known of the result.
 fn op_string(trace: &Trace, signature: &Signature) -> String {
     let name = trace.text(signature.op);
-    let known = |at: usize| signature.sources.get(at).map(tensor).filter(Tensor::is_known);
-    let types = &trace.types;
-    let arguments = match (name, known(0), known(1), known(2)) {
-        ("MUL_MAT", Some(a), Some(b), _) => product(types, &a, &b),
-        ("MUL_MAT_ID", Some(a), Some(b), Some(ids)) => selected(types, &a, &b, &ids),
-        ("FLASH_ATTN_EXT", Some(q), Some(k), Some(v)) => attention(&q, &k, &v),
-        _ => result(types, &signature.output),
+    let output = &signature.output;
+    let result = match output.is_known() {
+        true => format!("type={},ne={}", trace.types.name(output.type_id), list(&output.ne)),
+        false => String::new(),
+    };
+    // The parameters of functions of the program are addresses.
+    let is_custom = name.contains("CUSTOM");
+    let is_known = output.is_known() && signature.sources.iter().all(|it| it.tensor.is_known());
+    let is_whole = is_known && !is_custom;
+    let arguments = match is_whole {
+        true => {
+            let sources = signature.sources.iter().map(|it| source(trace, name, it));
+            let sources = sources.collect::<Vec<_>>().join(",");
+            format!("{result},op_params={},sources={sources}", parameters(&signature.op_params))
+        }
+        false => result,
     };
     let name = signature.sub_op_name.map_or(name, |sub_op| trace.text(sub_op));
     format!("{name}({arguments})")
 }
 
-fn tensor(source: &Source) -> Tensor {
-    source.tensor
+fn list(numbers: &[i64]) -> String {
+    let texts: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    format!("[{}]", texts.join(","))
 }
 
-fn product(types: &TypeTable, a: &Tensor, b: &Tensor) -> String {
-    format!(
-        "type_a={},type_b={},m={},n={},k={},bs=[{},{}],nr=[{},{}]",
-        types.name(a.type_id),
-        types.name(b.type_id),
-        a.ne[1],
-        b.ne[1],
-        a.ne[0],
-        a.ne[2],
-        a.ne[3],
-        b.ne[2] / a.ne[2],
-        b.ne[3] / a.ne[3],
-    )
+/// Those that are not 0, with their places.
+fn parameters(all: &[i32]) -> String {
+    let set = all.iter().enumerate().filter(|(_, parameter)| **parameter != 0);
+    let texts: Vec<String> = set.map(|(at, parameter)| format!("{at}:{parameter}")).collect();
+    format!("[{}]", texts.join(","))
 }
 
-fn selected(types: &TypeTable, a: &Tensor, b: &Tensor, ids: &Tensor) -> String {
-    format!(
-        "type_a={},type_b={},n_mats={},n_used={},b={},m={},n={},k={}",
-        types.name(a.type_id),
-        types.name(b.type_id),
-        a.ne[2],
-        ids.ne[0],
-        // One row for all experts that are used.
-        u8::from(b.ne[1] == 1 && ids.ne[0] > 1),
-        a.ne[1],
-        ids.ne[1],
-        a.ne[0],
-    )
+/// With its strides, where it is not packed.
+fn source(trace: &Trace, op: &str, source: &Source) -> String {
+    let Tensor { type_id, ne, .. } = source.tensor;
+    let strides = op_lines::written_strides(op, source);
+    let packed = trace.types.get(type_id).map(|kind| packed_strides(kind, &ne));
+    // Recordings of ggml's first profilers have none.
+    let is_packed = strides[0] == 0 || packed.is_none_or(|packed| packed == strides);
+    let strides = if is_packed { String::new() } else { format!("nb{}", list(&strides)) };
+    format!("{}{}{strides}", trace.types.name(type_id), list(&ne))
 }
 
-fn attention(q: &Tensor, k: &Tensor, v: &Tensor) -> String {
-    format!(
-        "hsk={},hsv={},nh={},nr23=[{},{}],kv={},nb={}",
-        q.ne[0],
-        v.ne[0],
-        k.ne[2],
-        q.ne[2] / k.ne[2],
-        q.ne[3] / k.ne[3],
-        k.ne[1],
-        q.ne[1],
-    )
-}
-
-fn result(types: &TypeTable, output: &Tensor) -> String {
-    match output.is_known() {
-        true => {
-            let [a, b, c, d] = output.ne;
-            format!("type={},ne=[{a},{b},{c},{d}]", types.name(output.type_id))
-        }
-        false => String::new(),
-    }
+fn packed_strides(kind: &TypeInfo, ne: &Shape) -> Shape {
+    let (block, bytes) = (i64::from(kind.block_elements), i64::from(kind.block_bytes));
+    let row = ne[0].checked_div(block).unwrap_or(0).saturating_mul(bytes);
+    let plane = row.saturating_mul(ne[1]);
+    [bytes, row, plane, plane.saturating_mul(ne[2])]
 }
 
 #[cfg(test)]
@@ -101,24 +84,41 @@ mod tests {
     fn strings() {
         let trace = text_fixture::parse(
             "backend 0 CPU cpu
-             op CPU MUL_MAT 0..1 a f32[4096,2,8] <- q4_0[14336,4096,4] f32[14336,2,8]
-             op CPU MUL_MAT_ID 1..2 b f32[64,2,5] <- q8_0[32,64,16] f32[32,1,5] i32[2,5]
-             op CPU FLASH_ATTN_EXT 2..3 c f32[64,32,3] <- f32[64,3,32] f16[64,256,8] f16[64,256,8]
+             op CPU MUL_MAT 0..1 a f32[4096,2,8] <- q4_0[14336,4096,4] f32[14336,2,8] params=10,0,-1
+             op CPU ADD 1..2 b f32[8,2] <- f32[8,2] nb=4,64,128,128 f32[8] nb=4,32,32,32
+             op CPU GET_ROWS 2..3 c f32[8,2] <- f32[8,9] nb=4,32,288,288 i32[2] nb=8,16,16,16
              op CPU GLU 3..4 d f32[128,2] <- f32[128,2] sub=SWIGLU
-             op CPU CUSTOM 4..5 e",
+             op CPU MAP_CUSTOM1 4..5 e f32[3] <- f32[3] params=4711
+             op CPU CUSTOM 5..6 e",
         );
         let strings: Vec<String> =
             trace.nodes.signatures().map(|(_, it)| op_string(&trace, it)).collect();
         assert_eq!(
             strings,
             [
-                "MUL_MAT(type_a=q4_0,type_b=f32,m=4096,n=2,k=14336,bs=[4,1],nr=[2,1])",
-                "MUL_MAT_ID(type_a=q8_0,type_b=f32,n_mats=16,n_used=2,b=1,m=64,n=5,k=32)",
-                "FLASH_ATTN_EXT(hsk=64,hsv=64,nh=8,nr23=[4,1],kv=256,nb=3)",
-                "SWIGLU(type=f32,ne=[128,2,1,1])",
+                "MUL_MAT(type=f32,ne=[4096,2,8,1],op_params=[0:10,2:-1],\
+                 sources=q4_0[14336,4096,4,1],f32[14336,2,8,1])",
+                "ADD(type=f32,ne=[8,2,1,1],op_params=[],\
+                 sources=f32[8,2,1,1]nb[4,64,128,128],f32[8,1,1,1])",
+                "GET_ROWS(type=f32,ne=[8,2,1,1],op_params=[],sources=f32[8,9,1,1],i32[2,1,1,1])",
+                "SWIGLU(type=f32,ne=[128,2,1,1],op_params=[],sources=f32[128,2,1,1])",
+                "MAP_CUSTOM1(type=f32,ne=[3,1,1,1])",
                 "CUSTOM()",
             ]
         );
+    }
+
+    /// A damaged recording may say that there is nothing to compute.
+    #[test]
+    fn of_nothing() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             op CPU MUL_MAT 0..1 a f32[8] <- f32[8,8,0] f32[8]
+             op CPU FLASH_ATTN_EXT 2..3 c f32[8] <- f32[8] f16[8,8,0] f16[8,8,0]",
+        );
+        for (_, signature) in trace.nodes.signatures() {
+            assert!(op_string(&trace, signature).contains("8,8,0,1]"));
+        }
     }
 
     #[test]
@@ -132,8 +132,9 @@ mod tests {
         let strings: Vec<String> =
             trace.events.iter().map(|event| op_strings(&trace, event.node)).collect();
         let expected = [
-            "RMS_NORM(type=f32,ne=[8,1,1,1]) + MUL(type=f32,ne=[8,1,1,1])",
-            "ROPE(type=f32,ne=[8,1,1,1]) of ROPE+SET_ROWS",
+            "RMS_NORM(type=f32,ne=[8,1,1,1],op_params=[],sources=f32[8,1,1,1]) + \
+             MUL(type=f32,ne=[8,1,1,1],op_params=[],sources=f32[8,1,1,1],f32[8,1,1,1])",
+            "ROPE(type=f32,ne=[8,1,1,1],op_params=[],sources=f32[8,1,1,1]) of ROPE+SET_ROWS",
         ];
         assert_eq!(strings, expected);
     }

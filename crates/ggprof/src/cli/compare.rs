@@ -13,28 +13,16 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = texts::BENCH)]
 pub(crate) struct BenchArgs {
-    /// Pairs of runs to make at least (default: 5)
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 5,
-        hide_default_value = true,
-        value_parser = quantity::some::<usize>
-    )]
-    pub(crate) pairs: usize,
-    /// Pairs of runs to make at most (default: 20)
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 20,
-        hide_default_value = true,
-        value_parser = quantity::some::<usize>
-    )]
-    pub(crate) max_pairs: usize,
-    /// Begin no further pair after this time: 10min, 1h
+    /// Pairs of runs to make at least (default: 7)
+    #[arg(long, value_name = "N", value_parser = quantity::some::<usize>)]
+    pub(crate) pairs: Option<usize>,
+    /// Pairs of runs to make at most (default: 20, or --pairs if they are more)
+    #[arg(long, value_name = "N", value_parser = quantity::some::<usize>)]
+    pub(crate) max_pairs: Option<usize>,
+    /// Begin no further pair after this time (the first one is always made): 10min, 1h
     #[arg(long, value_name = "TIME", value_parser = quantity::time)]
     pub(crate) max_time: Option<Duration>,
-    /// Keep the recordings in a directory
+    /// Keep the recordings in a directory, instead of those of an earlier bench
     #[arg(long, value_name = "DIR")]
     pub(crate) keep: Option<PathBuf>,
     /// An option of `ggprof run` for both sides, may be repeated: --record=--cuda=full
@@ -55,8 +43,8 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Args)]
 pub(crate) struct JudgedArgs {
     /// Exit with 4 if a phase takes longer for certain, may be repeated: 'tg > 3%', 'pp512 > 5%',
-    /// 'any > 200us' (per token). One recording a side is never certain, unless a baseline knows what is
-    /// usual
+    /// 'any > 200us' (per token). Fewer than five recordings a side are never certain, unless a baseline
+    /// knows what is usual of one
     #[arg(long, value_name = "CHANGE", value_parser = FailIf::parse)]
     pub(crate) fail_if: Vec<FailIf>,
     /// Use what this directory knows of how much runs of the same differ on this machine: a smaller

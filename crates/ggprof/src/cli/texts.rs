@@ -268,7 +268,7 @@ Examples:
 pub(super) const DIFF: &str = "\
 Examples:
   ggprof diff before.ggprof after.ggprof
-  ggprof diff a1.ggprof a2.ggprof a3.ggprof a4.ggprof --vs b1.ggprof b2.ggprof b3.ggprof b4.ggprof
+  ggprof diff a?.ggprof --vs b?.ggprof              five or more a side tell a change from noise
   ggprof diff --phase tg --by op before.json after.json --format markdown
 
 Times are per token of each phase. The rows add up to the change of the phase: a time in which several
@@ -288,4 +288,5 @@ A side begins with variables of its environment, if it needs any. A second side 
 first command with these variables. The two run in turns: A B, B A, A B. The first run of each is left
 out. After `--pairs` pairs, more follow until each phase has changed for certain, or a change of 1%
 (or what `--fail-if` asks about) would have been seen; at most `--max-pairs`. Looking several times
-does not make an alarm by chance more likely: each look has its part of the 2%.";
+does not make an alarm by chance more likely: each look has its part of the 2%, the last one too. So
+five pairs can tell something only with `--max-pairs 5`.";

@@ -6,12 +6,11 @@ use crate::cli::{BenchArgs, Cli, Command};
 use crate::comparison::Sides;
 use crate::exit::Outcome;
 use crate::input::Recording;
-use crate::launch::{Interrupted, Interruption, Trial, remove_recordings};
+use crate::launch::{Interrupted, Interruption, Trial, numbered_recordings, remove_recordings};
 use crate::{interruption, messages};
 use anyhow::{anyhow, bail};
 use clap::Parser;
 use ggprof_analysis::diff::{Depth, Diff};
-use ggprof_analysis::statistics::ALARMS;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,6 +19,11 @@ use tempfile::TempDir;
 /// A change worth knowing, where nobody says otherwise.
 const WORTH_KNOWING: f64 = 0.01;
 
+/// Pairs at the first look, and at the last one, where nobody says otherwise. With five, a phase that has
+/// changed can be certain at one look, and not as one of several.
+const LEAST_PAIRS: usize = 7;
+const MOST_PAIRS: usize = 20;
+
 /// From one look to the next there are so many times as many pairs.
 const GROWTH: f64 = 1.4;
 
@@ -27,22 +31,22 @@ pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
     let commands = commands(&arguments.command)?;
     commands.iter().try_for_each(|side| check_options(&arguments.record, &side.command))?;
     arguments.print.check(&[])?;
+    let looks = planned(arguments)?;
     let baseline = Baseline::of(&arguments.judged)?;
     let interruption = Interruption::listen();
     let place = Place::new(arguments.keep.as_deref())?;
-    let looks = looks(arguments.pairs, arguments.max_pairs);
     let (began, took) = (Instant::now(), Vec::new());
     let mut bench = Bench { arguments, commands, place, interruption, began, took };
     bench.warm_up()?;
-    let mut sides = bench.first_pair()?;
+    bench.place.clear();
+    let mut sides = bench.first_pair(looks[0])?;
+    sides.are_looked_at(looks.len());
+    diff::check_phases(&arguments.judged, &sides.diff(Depth::Backend))?;
     let mut failed = None;
     for pair in 2..=*looks.last().unwrap_or(&1) {
-        if looks.contains(&(pair - 1)) {
-            let diff = sides.diff(Depth::Backend);
-            let is_late = arguments.max_time.is_some_and(|most| bench.began.elapsed() > most);
-            if is_late || bench.is_decided(&diff, looks.len()) {
-                break;
-            }
+        let is_decided = || bench.is_decided(&sides.diff(Depth::Backend));
+        if bench.is_late() || looks.contains(&(pair - 1)) && is_decided() {
+            break;
         }
         if let Err(error) = bench.pair(pair, looks_until(&looks, pair), &mut sides) {
             failed = Some(not_all(error, pair)?);
@@ -56,7 +60,7 @@ pub(crate) fn bench(arguments: &BenchArgs) -> anyhow::Result<Outcome> {
     interruption::watch();
     failed.iter().for_each(|sentence| messages::warning(sentence));
     let outcome =
-        diff::conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)?;
+        diff::finish(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)?;
     Ok(if failed.is_some() && outcome == Outcome::Done { Outcome::Incomplete } else { outcome })
 }
 
@@ -68,9 +72,19 @@ fn not_all(error: anyhow::Error, pair: usize) -> anyhow::Result<String> {
     }
 }
 
+/// The looks that were asked for.
+fn planned(arguments: &BenchArgs) -> anyhow::Result<Vec<usize>> {
+    match (arguments.pairs, arguments.max_pairs) {
+        (Some(least), Some(most)) if least > most => bail!(
+            "--pairs {least} are more than --max-pairs {most}. Leave one of them out, or say --pairs {most}."
+        ),
+        (None, Some(most)) => Ok(looks(LEAST_PAIRS.min(most), most)),
+        (least, most) => Ok(looks(least.unwrap_or(LEAST_PAIRS), most.unwrap_or(MOST_PAIRS))),
+    }
+}
+
 /// After how many pairs it is looked whether more are needed.
 fn looks(least: usize, most: usize) -> Vec<usize> {
-    let most = most.max(least);
     let mut looks = vec![least];
     while let Some(&last) = looks.last().filter(|&&last| last < most) {
         let next = ((last as f64 * GROWTH).ceil() as usize).max(last + 1);
@@ -166,6 +180,19 @@ impl Place {
         let temporary = tempfile::Builder::new().prefix("ggprof-bench-").tempdir()?;
         Ok(Self { directory: temporary.path().to_owned(), _temporary: Some(temporary) })
     }
+
+    /// Takes away what an earlier bench has kept here: beside recordings of this one, `a?.ggprof` would be
+    /// of both.
+    fn clear(&self) {
+        let earlier = NAMES.iter().flat_map(|name| numbered_recordings(&self.directory, name));
+        let removed = earlier.filter(|path| std::fs::remove_file(path).is_ok()).count();
+        if removed > 0 {
+            let directory = self.directory.display();
+            messages::note(&format!(
+                "{removed} recordings of an earlier bench were removed from {directory}."
+            ));
+        }
+    }
 }
 
 struct Bench<'a> {
@@ -193,9 +220,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn first_pair(&mut self) -> anyhow::Result<Sides> {
+    fn first_pair(&mut self, until: usize) -> anyhow::Result<Sides> {
         let began = Instant::now();
-        let until = self.arguments.pairs;
         let [a, b] = [self.run(0, 1, until)?, self.run(1, 1, until)?];
         self.took.push(began.elapsed());
         Ok(Sides::of_first(&a, &b))
@@ -242,9 +268,13 @@ impl Bench<'_> {
         Trial { variables, options, command, interruption }.record(file)
     }
 
-    /// Whether more pairs would tell nothing new. Each of several looks may be wrong by chance, so
-    /// each has its part.
-    fn is_decided(&self, diff: &Diff, looks: usize) -> bool {
+    /// Whether no further pair is to begin.
+    fn is_late(&self) -> bool {
+        self.arguments.max_time.is_some_and(|most| self.began.elapsed() > most)
+    }
+
+    /// Whether more pairs would tell nothing new.
+    fn is_decided(&self, diff: &Diff) -> bool {
         let least = |phase| {
             let asked = self.arguments.judged.fail_if.iter();
             let asked = asked.filter_map(|condition| condition.least_share(phase));
@@ -253,7 +283,7 @@ impl Bench<'_> {
         diff.phases.iter().all(|phase| {
             let wanted = least(phase).unwrap_or(WORTH_KNOWING) * phase.total.a_ns;
             let would_have_been_seen = phase.smallest_seen_ns().is_some_and(|seen| seen <= wanted);
-            phase.total.is_certain_at(ALARMS / looks as f64) || would_have_been_seen
+            phase.total.is_certain() || would_have_been_seen
         })
     }
 }
@@ -310,7 +340,6 @@ mod tests {
     fn looks_become_rarer() {
         assert_eq!(looks(5, 20), [5, 7, 10, 14, 20]);
         assert_eq!(looks(5, 5), [5]);
-        assert_eq!(looks(5, 1), [5]);
         assert_eq!(looks(1, 4), [1, 2, 3, 4]);
     }
 }

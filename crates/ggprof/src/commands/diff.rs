@@ -38,11 +38,25 @@ pub(crate) fn diff(arguments: &DiffArgs) -> anyhow::Result<Outcome> {
     if let Some(both) = sides.named_twice() {
         bail!(messages::same_recording(both));
     }
+    let diff = judged(&sides, baseline.as_ref(), &arguments.shown);
     if let Some((page, first)) = on_page {
-        let diff = judged(&sides, baseline.as_ref(), &arguments.shown);
         write_page(page, &first, &document(&sides, &diff, None))?;
     }
-    conclude(&sides, baseline, &arguments.judged, &arguments.shown, &arguments.print)
+    show(&sides, &diff, &arguments.shown, &arguments.print)?;
+    conclude(&sides, &diff, baseline, &arguments.judged)
+}
+
+/// Prints what changed in the end, and says whether it is what a script asked about.
+pub(super) fn finish(
+    sides: &Sides,
+    baseline: Option<Baseline>,
+    asked: &JudgedArgs,
+    shown: &ShownArgs,
+    print: &PrintArgs,
+) -> anyhow::Result<Outcome> {
+    let diff = judged(sides, baseline.as_ref(), shown);
+    show(sides, &diff, shown, print)?;
+    conclude(sides, &diff, baseline, asked)
 }
 
 /// What changed, with what is usual on this machine.
@@ -76,26 +90,22 @@ fn sides(arguments: &DiffArgs) -> anyhow::Result<(&[PathBuf], &[PathBuf])> {
     }
 }
 
-/// Prints what changed, and says whether it is what a script asked about.
-pub(super) fn conclude(
+/// Says whether what changed is what a script asked about, and keeps what it tells of this machine.
+fn conclude(
     sides: &Sides,
+    diff: &Diff,
     baseline: Option<Baseline>,
     asked: &JudgedArgs,
-    shown: &ShownArgs,
-    print: &PrintArgs,
 ) -> anyhow::Result<Outcome> {
-    let diff = judged(sides, baseline.as_ref(), shown);
-    show(sides, &diff, shown, print)?;
     if let Some(baseline) = baseline {
         baseline.learn(sides)?;
     }
-    let found: Vec<Found> = asked.fail_if.iter().map(|it| it.look_at(&diff)).collect();
+    let found: Vec<Found> = asked.fail_if.iter().map(|it| it.look_at(diff)).collect();
     for (condition, found) in asked.fail_if.iter().zip(&found) {
         say(condition, *found);
     }
-    let lost = asked.fail_if.iter().zip(&found).find(|(_, found)| **found == Found::NoPhase);
-    if let Some((condition, _)) = lost.filter(|_| !found.contains(&Found::Fails)) {
-        bail!(no_phase(condition, &diff));
+    if !found.contains(&Found::Fails) {
+        check_phases(asked, diff)?;
     }
     Ok(match found.contains(&Found::Fails) {
         true => Outcome::Changed,
@@ -117,6 +127,15 @@ fn say(condition: &FailIf, found: Found) {
             "whether {condition} cannot be told from one recording a side: how much recordings of the \
              same differ is unknown. Compare five a side (`--vs`), or name a --baseline that knows it."
         )),
+    }
+}
+
+/// Refuses conditions on phases that the two sides do not have.
+pub(super) fn check_phases(asked: &JudgedArgs, diff: &Diff) -> anyhow::Result<()> {
+    let mut conditions = asked.fail_if.iter();
+    match conditions.find(|condition| condition.look_at(diff) == Found::NoPhase) {
+        Some(condition) => bail!(no_phase(condition, diff)),
+        None => Ok(()),
     }
 }
 

@@ -59,11 +59,8 @@ fn issue(arguments: &ReportArgs, recording: &Recording) -> anyhow::Result<Outcom
     let since = arguments.since.as_deref().map(|path| before(path, arguments)).transpose()?;
     let diff = since.as_ref().map(|it| Sides::of_first(it, recording).diff(Depth::Shape));
     let document = documents::issue(&recording.trace, diff.as_ref());
-    let format = match arguments.print.format() {
-        FormatArg::Table => FormatArg::Markdown,
-        other => other,
-    };
-    printing::print(&PrintArgs { format: Some(format), ..arguments.print.clone() }, &[document])?;
+    let asked = arguments.print.asked_format().unwrap_or(FormatArg::Markdown);
+    printing::print(&PrintArgs { format: Some(asked), ..arguments.print.clone() }, &[document])?;
     since.iter().for_each(Recording::warn_of_losses);
     let is_whole = since.iter().chain([recording]).all(|it| it.outcome() == Outcome::Done);
     Ok(if is_whole { Outcome::Done } else { Outcome::Incomplete })

@@ -51,7 +51,9 @@ pub(crate) use siblings::Heir;
 pub(crate) use size_limit::for_agent as size_for_agent;
 pub(crate) use sockets::Launcher;
 pub(crate) use spools::{Spools, process_of};
-pub(crate) use trial::{Interrupted, Interruption, Trial, remove as remove_recordings};
+pub(crate) use trial::{
+    Interrupted, Interruption, Trial, numbered as numbered_recordings, remove as remove_recordings,
+};
 pub(crate) use vulkan_layer::announce as announce_vulkan_layer;
 pub(crate) use watched::Watched;
 

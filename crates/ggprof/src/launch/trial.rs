@@ -50,7 +50,11 @@ impl Trial<'_> {
             let text = std::fs::read(&printed).unwrap_or_default();
             show_last_lines(&String::from_utf8_lossy(&text));
             let name = self.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
-            let sentence = format!("{name} failed ({status}). Does it run alone?");
+            // Of the program or of ggprof: what they printed tells.
+            let sentence = format!(
+                "recording {name} failed ({status}); the last that was printed is above. Does it run \
+                 alone?"
+            );
             match NotStarted::of_code(status.code(), &sentence) {
                 Some(not_started) => bail!(not_started),
                 None => bail!(sentence),
@@ -70,9 +74,26 @@ pub(crate) fn remove(file: &Path) {
     recordings(file).iter().for_each(|path| _ = std::fs::remove_file(path));
 }
 
+/// The recordings in a directory that have this name with a number behind it: `a1.ggprof`, `a12.42.ggprof`.
+pub(crate) fn numbered(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let is_meant = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        let number = file.strip_prefix(name).and_then(|rest| rest.strip_suffix(".ggprof"));
+        number.is_some_and(|number| match number.split_once('.') {
+            Some((number, process)) => is_number(number) && is_number(process),
+            None => is_number(number),
+        })
+    };
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(is_meant).collect()
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit())
+}
+
 /// What has been recorded under this name: one recording, or one of each process.
 fn recordings(file: &Path) -> Vec<PathBuf> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let stem = format!("{}.", file.file_stem().unwrap_or_default().to_string_lossy());
     let is_of_process = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -184,6 +205,11 @@ mod tests {
         let file = |name: &str| directory.path().join(name);
         names.iter().for_each(|name| std::fs::write(file(name), "").unwrap());
         assert_eq!(recordings(&file("a1.ggprof")), [file("a1.42.ggprof"), file("a1.ggprof")]);
+        let [one, two, eleven] =
+            ["a1.42.ggprof", "a1.ggprof", "a11.ggprof"].map(|name| directory.path().join(name));
+        let mut all = numbered(directory.path(), "a");
+        all.sort();
+        assert_eq!(all, [one, two, eleven]);
         remove(&file("a1.ggprof"));
         assert_eq!(directory.path().read_dir().unwrap().count(), 4);
     }

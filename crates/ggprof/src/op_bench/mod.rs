@@ -29,6 +29,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<(Vec<OpBenchRow>, Vec<LeastOp>)> {
     let (mut rows, mut least): (Vec<OpBenchRow>, Vec<LeastOp>) = Default::default();
     let limit = arguments.limit.unwrap_or(LIMIT);
+    let mut replaced = BTreeSet::new();
     for (at, op) in ops.iter().enumerate() {
         let backend = trace.backend(op.backend);
         for (ggml, libraries) in libraries::choices(trace, backend, &arguments.ggml)? {
@@ -45,11 +46,15 @@ pub(crate) fn run(
                 let ns = measured(vec![Node::scale([1; 4])]).ok().map(|it| it.warm_ns);
                 least.push(LeastOp { backend: op.backend, ggml: ggml.clone(), ns });
             }
+            if let (Ok(measured), Ok(libraries), true) = (&outcome, &libraries, ggml.is_empty()) {
+                replaced.extend(libraries::replaced(trace, &libraries.base, &measured.version));
+            }
             let outcome = outcome.map(|it| (it.warm_ns, it.cold_ns, it.weight_memory));
             rows.push(OpBenchRow { op: op.clone(), ggml, outcome });
         }
     }
     messages::progress_is_over();
+    replaced.iter().for_each(|sentence| messages::warning(sentence));
     Ok((rows, least))
 }
 

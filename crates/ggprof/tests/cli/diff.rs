@@ -128,8 +128,16 @@ fn several_recordings_a_side() {
     let mixed = diff(&[a[0], a[2], b[1], a[1], b[0]], &[a[3], b[3], a[4], b[4], b[2]]);
     assert_eq!(mixed["phases"][0]["noise"], "~");
     assert!(mixed["phases"][0]["smallest_seen_ns"].as_f64().unwrap() > 0.0);
+    let alone = apart["noise"]["alone"].as_str().unwrap_or_default();
+    assert!(alone.contains("needs 7 recordings a side"), "{}", apart["noise"]);
     // Smaller than the smallest chance that three against three can have.
-    assert_eq!(diff(&a[..3], &b[..3])["phases"][0]["noise"], "~");
+    let few = diff(&a[..3], &b[..3]);
+    assert_eq!(
+        (&few["phases"][0]["noise"], few["phases"][0]["smallest_seen_ns"].is_null()),
+        (&"~".into(), true)
+    );
+    let one = diff(&a[..1], &b[..3])["noise"]["source"].clone();
+    assert_eq!(one, "1 recording against 3 are too few to tell: record 5 a side");
 }
 
 /// A pipe gives a recording once, and the page has both timelines nevertheless.
@@ -197,6 +205,9 @@ fn a_script_hears_of_a_change_by_the_exit_code() {
     for (a, b, condition) in [(&a, &b, "tg > 50%"), (&b, &a, "any > 3%"), (&a, &a, "any > 1%")] {
         assert_eq!(diff(a, b, condition).succeeded().err, "", "{condition}");
     }
+    // So few tell nothing, whatever their interval is.
+    let few = diff(&a[..4], &a[..4], "any > 1%");
+    assert!(few.code == Some(0) && few.err.contains("cannot be told from so many runs"), "{few:?}");
     // With one recording a side there may be such a change or not.
     for (a, b) in [(&a, &b), (&a, &a)] {
         let alone = diff(&a[..1], &b[..1], "tg > 3%");
@@ -215,10 +226,10 @@ fn a_script_hears_of_a_change_by_the_exit_code() {
 #[test]
 fn a_baseline_knows_what_is_usual() {
     let place = Place::new();
-    let names: Vec<String> = (0..23).map(|at| format!("{at}.json")).collect();
+    let names: Vec<String> = (0..53).map(|at| format!("{at}.json")).collect();
     for (at, name) in (0..).zip(&names) {
         // The last one is another program.
-        let (profile, _) = slower(|ns, _| at + ns * if at == 22 { 3 } else { 1 - at % 2 });
+        let (profile, _) = slower(|ns, _| at + ns * if at == 52 { 3 } else { 1 - at % 2 });
         place.file(name, profile.to_string());
     }
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -230,20 +241,20 @@ fn a_baseline_knows_what_is_usual() {
         let options = ["--baseline", "known", "--format", "json"];
         json(place.run(&[&["diff"], &options[..], a, &["--vs"], b].concat()))
     };
-    let first = diff(&names[..11], &names[11..22]);
+    let first = diff(&names[..26], &names[26..52]);
     assert!(first["phases"][0]["usual_share"].is_null());
-    assert_eq!(known(), 20);
+    assert_eq!(known(), 50);
     // The same recordings tell nothing new, whatever their order.
-    diff(&names[11..22], &names[..11]);
     diff(&[names[2], names[0], names[1]], &[names[21], names[3]]);
-    assert_eq!(known(), 20);
+    diff(&names[26..28], &names[..2]);
+    assert_eq!(known(), 50);
     // Now it is known that recordings differ by this much, which one of each side did not tell.
     let second = diff(&names[1..2], &names[..1]);
     let usual = second["phases"][0]["usual_share"].as_f64().unwrap();
     let change = second["phases"][0]["change_share"].as_f64().unwrap();
     assert!((usual - change).abs() < 1e-3 && second["phases"][0]["noise"] == "~", "{second}");
     // On a page, too.
-    let words = ["diff", "1.json", "22.json", "--baseline", "known", "--fail-if", "tg > 3%"];
+    let words = ["diff", "1.json", "52.json", "--baseline", "known", "--fail-if", "tg > 3%"];
     let third = place.run(&[&words[..], &["--html", "pair.html"]].concat());
     assert_eq!(third.code, Some(4), "{third:?}");
     let page = std::fs::read_to_string(place.path("pair.html")).unwrap();

@@ -248,6 +248,7 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         (&["bench", "-o", "missing/a.md", "--", "touch", "ran"], ""),
         (&["bench", "--record", "full", "--", "touch", "ran"], ""),
         (&["bench", "--record=--repeat=3", "--", "touch", "ran"], ""),
+        (&["bench", "--pairs", "5", "--max-pairs", "2", "--", "touch", "ran"], ""),
         (&["report", "p.json", "--format", "json", "-o", "a.csv"], ""),
     ] {
         let ran = place.command(arguments).env("GGML_PROFILE", variable).output().unwrap();
@@ -291,6 +292,7 @@ fn names_that_say_nothing_are_refused_before_anything_happens() {
         ggprof: missing/a.md cannot be written: its directory does not exist. Create it first.
         ggprof: --record takes options of `ggprof run`, and full is none.
         ggprof: a run of `ggprof bench` is made once. Say --pairs 3 instead of --record=--repeat.
+        ggprof: --pairs 5 are more than --max-pairs 2. Leave one of them out, or say --pairs 2.
         ggprof: --format json does not fit a.csv. Leave it out, or choose another name.
     "#]].assert_eq(&sentences);
 }

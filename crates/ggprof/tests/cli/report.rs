@@ -60,6 +60,7 @@ fn what_maintainers_ask_for() {
     let issue = report(&["--issue"]).out;
     expect_file!["golden/issue.md"].assert_eq(&issue);
     assert_eq!(report(&["--issue"]).out, issue);
+    assert!(report(&["--issue", "--format", "table"]).out.contains("Longest operations\n"));
     let since = report(&["--issue", "--since", "example.json.gz"]).out;
     assert!(since.contains("### Change of the time per token"), "{since}");
     for text in [issue, since] {

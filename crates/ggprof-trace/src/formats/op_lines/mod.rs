@@ -211,7 +211,7 @@ fn extent(source: &Source, kind: TypeNumber) -> Result<u64, Unwritable> {
 
 /// The reader fills the numbers of rows from the start on, whatever their strides are, and then ggml
 /// takes what lies in the gaps for numbers of rows. Zeros stand for no gaps.
-fn written_strides(op: &str, source: &Source) -> Shape {
+pub fn written_strides(op: &str, source: &Source) -> Shape {
     match (op, source.slot) {
         ("GET_ROWS" | "GET_ROWS_BACK", 1) => [0; 4],
         _ => source.nb,
