@@ -6,7 +6,7 @@ use ggprof_spool::layout::BATCH_EMBEDDINGS;
 
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
-use crate::ffi::llama::BatchFacts;
+use crate::ffi::batch_facts::{BatchFacts, Places};
 use crate::lock::{HeldAtFork, Ranked, rank};
 
 /// A program has one or two, and frees them.
@@ -107,16 +107,16 @@ pub(crate) fn free(batch: Pointer) {
 /// What a batch holds now.
 pub(crate) fn facts(batch: Pointer) -> BatchFacts {
     with(batch, |built| {
-        let mut facts = BatchFacts::new(built.rows.len() as u32);
+        let (mut facts, mut places) = (BatchFacts::new(built.rows.len() as u32), Places::new());
         if built.has_embeddings {
             facts.flags |= BATCH_EMBEDDINGS;
         }
         let mut more = built.more.iter().peekable();
         for (number, row) in built.rows.iter().enumerate() {
             facts.outputs += u32::from(row.wants_output);
-            facts.count(row.sequence, row.position, row.wants_output);
+            facts.count(&mut places, row.sequence, row.position, row.wants_output);
             while let Some((_, sequence)) = more.next_if(|(other, _)| *other == number) {
-                facts.count(*sequence, row.position, row.wants_output);
+                facts.count(&mut places, *sequence, row.position, row.wants_output);
             }
         }
         facts

@@ -210,6 +210,19 @@ fn a_prompt_with_an_output_for_every_token_is_a_prompt() {
     assert_eq!(labels(&found), ["pp41", "tg2"]);
 }
 
+/// More sequences than a recording lists, as a batch's own numbers say.
+#[test]
+fn as_many_results_as_tokens_are_sequences_that_generate() {
+    let steps = ["0:0+800!300", "0:800+300!300", "0:1100+300!300", "0:1400+1!1 1:4+1!1"];
+    let mut trace = text_fixture::parse(&batches(&steps));
+    trace.batches[..3].iter_mut().for_each(|batch| batch.sequences.clear());
+    let found = phases(&trace);
+    assert_eq!(labels(&found), ["pp800", "tg2x300", "tg1x2"]);
+    assert_eq!(found.guessed_runs(), 3);
+    // Whose they are was not seen, nor where they began.
+    assert!(found.requests.iter().all(|it| it.began_before && it.first_token_ns.is_none()));
+}
+
 #[test]
 fn what_was_there_already_is_told_from_what_was_computed() {
     let found = known(&["0:0+8!1", "0:8+1!1", "removed 0 6", "0:6+9!1", "0:15+1!1"]);

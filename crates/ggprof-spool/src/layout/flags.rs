@@ -62,8 +62,9 @@ pub const BATCH_PARTLY_KNOWN: u8 = 1 << 4;
 /// No call of libllama was seen: the graph run that begins then has tokens at these positions. Which
 /// sequences they are of is not known; stretches of positions are listed.
 pub const BATCH_FROM_POSITIONS: u8 = 1 << 5;
-/// Most sequences that a batch's record lists.
-pub const BATCH_MOST_SEQUENCES: usize = 64;
+/// Most sequences that a batch's record lists: libllama takes no more. (Older versions do; recordings of
+/// before listed 64.)
+pub const BATCH_MOST_SEQUENCES: usize = 256;
 
 /// What happened to a context.
 pub const CONTEXT_CLEARED: u8 = 0;

@@ -64,7 +64,10 @@ pub(super) fn batch(call: &BatchCall, clock: &Clock) -> Batch {
     let has = |flag: u8| begin.flags & flag != 0;
     let is_read = !has(layout::BATCH_PARTLY_KNOWN);
     let tokens = Some(begin.tokens).filter(|&tokens| is_read || tokens > 0);
-    let outputs = Some(begin.outputs).filter(|_| is_read && !has(layout::BATCH_OUTPUTS_UNSAID));
+    // Of a batch with too many sequences, some results may not be counted, but none is counted twice.
+    let are_counted = is_read || (begin.outputs == begin.tokens && begin.tokens > 0);
+    let outputs = Some(begin.outputs);
+    let outputs = outputs.filter(|_| are_counted && !has(layout::BATCH_OUTPUTS_UNSAID));
     let sequences = call.sequences.iter().filter(|_| is_read);
     Batch {
         call: begin.call,
