@@ -20,7 +20,7 @@
 //! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
 //! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1, or to
 //! another one (`context=2`, `context=?`): `removed SEQUENCE FIRST [LAST]` (`*` for all sequences),
-//! `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
+//! `shifted SEQUENCE BY [FIRST LAST]`, `divided SEQUENCE BY [FIRST LAST]`, `kept SEQUENCE`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
@@ -164,10 +164,17 @@ fn context_change(words: &[&str]) -> ContextChange {
         }
         "shifted" => ContextChangeKind::Shifted {
             sequence: Some(number(3)),
-            first: 0,
-            last: None,
+            first: words.get(5).map_or(0, |_| number(5)),
+            last: words.get(6).map(|_| number(6)),
             by: words[4].parse().expect("a distance"),
         },
+        "divided" => ContextChangeKind::Divided {
+            sequence: Some(number(3)),
+            first: words.get(5).map_or(0, |_| number(5)),
+            last: words.get(6).map(|_| number(6)),
+            by: number(4),
+        },
+        "kept" => ContextChangeKind::Kept { sequence: number(3) },
         "copied" => ContextChangeKind::Copied { sequence: number(3), to: number(4) },
         "warm-up" => ContextChangeKind::WarmUp,
         "warmed-up" => ContextChangeKind::WarmedUp,

@@ -584,6 +584,25 @@ fn a_shifted_context_goes_on_with_the_same_request() {
     assert_eq!(known(&steps).requests.len(), 1);
 }
 
+/// As programs do that attend to groups of tokens: what is behind the group moves, and positions in the
+/// group are divided, for which the whole is moved there and back.
+#[test]
+fn a_context_whose_positions_are_divided_goes_on_with_the_same_request() {
+    let changes = ["shifted 0 4 4 12", "divided 0 2 8 16", "shifted 0 -8 16 16"];
+    let steps = [&["0:0+12!1"], &changes[..], &["0:8+1!1", "divided 0 5 0 4", "0:9+1!1"]].concat();
+    let found = known(&steps);
+    assert_eq!(labels(&found), ["pp12", "tg2"]);
+    assert_eq!(found.requests.len(), 1);
+    assert_eq!(known(&["0:0+12!1", "divided 0 2", "0:6+1!1"]).requests.len(), 1);
+}
+
+#[test]
+fn all_sequences_but_the_kept_one_end() {
+    let found = known(&["0:0+4!1 1:0+4!1", "0:4+1!1 1:4+1!1", "kept 1", "0:5+1!1 1:5+1!1"]);
+    let ends: Vec<_> = found.requests.iter().map(|it| (it.generated, it.began_before)).collect();
+    assert_eq!(ends, [(2, false), (3, false), (1, true)]);
+}
+
 #[test]
 fn a_wait_is_explained_by_what_was_computed_meanwhile() {
     let found = known(&["0:0+4!1", "0:4+1!1", "1:0+900", "1:900+100!1", "0:5+1!1 1:1000+1!1"]);

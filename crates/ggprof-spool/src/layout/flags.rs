@@ -76,6 +76,10 @@ pub const CONTEXT_WARMED_UP: u8 = 5;
 pub const CONTEXT_FREED: u8 = 6;
 /// The program looked at the embeddings of a call, whose number is `other`.
 pub const CONTEXT_EMBEDDINGS_READ: u8 = 7;
+/// All sequences but one were removed.
+pub const CONTEXT_KEPT: u8 = 8;
+/// Positions were divided by `other`.
+pub const CONTEXT_DIVIDED: u8 = 9;
 
 /// The memory of a buffer is the host's.
 pub const BUFFER_ON_HOST: u32 = 1;

@@ -109,6 +109,11 @@ pub(super) fn context_change(
         layout::CONTEXT_COPIED => {
             ContextChangeKind::Copied { sequence: sequence?, to: u32::try_from(change.other).ok()? }
         }
+        layout::CONTEXT_KEPT => ContextChangeKind::Kept { sequence: sequence? },
+        layout::CONTEXT_DIVIDED => {
+            let by = u32::try_from(change.other).ok().filter(|&by| by > 0)?;
+            ContextChangeKind::Divided { sequence, first, last, by }
+        }
         layout::CONTEXT_WARM_UP => ContextChangeKind::WarmUp,
         layout::CONTEXT_WARMED_UP => ContextChangeKind::WarmedUp,
         layout::CONTEXT_FREED => ContextChangeKind::Freed,
