@@ -523,6 +523,32 @@ fn a_trial_is_of_one_context() {
     assert_eq!(phases, ["warm-up x 2", "pp9", "tg2", "pp6"], "{report:#}");
 }
 
+#[test]
+fn what_a_program_does_to_a_contexts_memory_is_seen() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some(mut command) = llama_cpp_python::python() else { return };
+    command.arg(built::application("changes_its_memory.py")).arg(model);
+    let directory = TempDir::new().unwrap();
+    let (file, _) = recorded(&command, directory.path());
+    let json = directory.path().join("p.json");
+    let mut convert = Command::new(built::ggprof());
+    let converted = convert.arg("convert").arg(file).arg("-o").arg(&json).output().unwrap();
+    assert!(converted.status.success(), "{converted:?}");
+    let trace: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let changes = trace["ggprof"]["context_changes"].as_array().unwrap();
+    let changes: Vec<&Value> = changes.iter().map(|change| &change["what"]).take(5).collect();
+    let divided = json!({"sequence": 0, "first": 0, "last": null, "by": 2});
+    let removed = json!({"sequence": 1, "first": 2, "last": null});
+    let expected = [
+        json!({"Copied": {"sequence": 0, "to": 1}}),
+        json!({"Divided": divided}),
+        json!({"Kept": {"sequence": 1}}),
+        json!({"Removed": removed}),
+        json!("Cleared"),
+    ];
+    assert_eq!(changes, expected.iter().collect::<Vec<_>>());
+}
+
 /// llama.cpp as one library that was optimised as a whole: nobody calls its functions by name.
 #[test]
 fn positions_tell_what_hidden_calls_compute() {

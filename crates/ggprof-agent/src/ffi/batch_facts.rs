@@ -17,7 +17,8 @@ impl BatchFacts {
         BatchFacts { flags: 0, tokens, outputs: 0, sequences: Vec::new() }
     }
 
-    pub(super) fn unread(tokens: u32) -> BatchFacts {
+    /// Of one about which nothing more is known.
+    pub(crate) fn unread(tokens: u32) -> BatchFacts {
         BatchFacts { flags: BATCH_PARTLY_KNOWN, ..BatchFacts::new(tokens) }
     }
 

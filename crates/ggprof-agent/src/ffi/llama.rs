@@ -313,15 +313,29 @@ pub(crate) unsafe fn position_set(
     is_pointer.then(|| unsafe { (place as *const i32).read_unaligned() })
 }
 
-/// Whether a position can be read there. Programs pass the same place again and again.
+/// The same where the position before was in memory right there, in no time: programs pass the same place
+/// again and again.
+///
+/// # Safety
+/// As for [`position_set`].
+pub(crate) unsafe fn position_set_where_last(place: Word) -> Option<i32> {
+    let is_known = place > u32::MAX as Word && LAST_PAGE.load(Ordering::Relaxed) == page_of(place);
+    // SAFETY: the function has just read a position there, as it did on that page before.
+    is_known.then(|| unsafe { (place as *const i32).read_unaligned() })
+}
+
+/// The page where a position was last.
+static LAST_PAGE: AtomicUsize = AtomicUsize::new(0);
+const LEAST_PAGE_BYTES: Word = 4096;
+
+fn page_of(place: Word) -> usize {
+    place / LEAST_PAGE_BYTES
+}
+
+/// Whether a position can be read there.
 fn is_memory(place: Word) -> bool {
-    static LAST_PAGE: AtomicUsize = AtomicUsize::new(0);
-    const LEAST_PAGE_BYTES: Word = 4096;
-    let page = place / LEAST_PAGE_BYTES;
-    if LAST_PAGE.load(Ordering::Relaxed) == page {
-        return true;
-    }
     let is_aligned = place.is_multiple_of(size_of::<i32>() as Word);
+    let page = page_of(place);
     let is_memory = is_aligned && read_anywhere::<1>((page * LEAST_PAGE_BYTES) as u64).is_some();
     if is_memory {
         LAST_PAGE.store(page, Ordering::Relaxed);
