@@ -288,10 +288,11 @@ mod tests {
     }
 
     /// Tokens, and of each sequence: its number, first and last position, tokens and results.
-    fn found(batch: Pointer) -> (u32, Vec<(i32, i32, i32, u32, u32)>) {
+    fn found(batch: Pointer) -> (u32, Vec<[i32; 5]>) {
         let facts = facts(batch);
         let of_each = facts.sequences.iter();
-        let of_each = of_each.map(|it| (it.sequence, it.first, it.last, it.tokens, it.outputs));
+        let of_each =
+            of_each.map(|it| [it.sequence, it.first, it.last, it.tokens as i32, it.outputs as i32]);
         (facts.tokens, of_each.collect())
     }
 
@@ -302,16 +303,15 @@ mod tests {
             add(it, 0, 0..size, 0);
             add(it, 7, size..size + 1, 40);
             note(it, Change::Sequence { row: 1, sequence: 9 });
-            let (rows, last) = (size as u32, size - 1);
-            let expected = vec![(0, 0, last, rows, 1), (9, 1, 1, 1, 0), (7, 40, 40, 1, 1)];
-            assert_eq!(found(it), (rows + 1, expected));
+            let expected = vec![[0, 0, size - 1, size, 1], [9, 1, 1, 1, 0], [7, 40, 40, 1, 1]];
+            assert_eq!(found(it), (size as u32 + 1, expected));
             note(it, Change::Clear);
             assert_eq!(found(it), (0, Vec::new()));
         }
         // The program may begin anew without clearing.
         add(it, 0, 0..4, 0);
         add(it, 0, 0..2, 4);
-        assert_eq!(found(it), (2, vec![(0, 4, 5, 2, 1)]));
+        assert_eq!(found(it), (2, vec![[0, 4, 5, 2, 1]]));
         free(it);
         assert!(facts(it).sequences.is_empty());
     }
@@ -327,7 +327,7 @@ mod tests {
             note(it, Change::Sequence { row, sequence: 3 });
         }
         note(it, Change::Row { sequence: 1, row: i32::MAX, is_embedding: false });
-        assert_eq!(found(it).1, [(0, 0, 0, 1, 1)]);
+        assert_eq!(found(it).1, [[0, 0, 0, 1, 1]]);
         free(it);
     }
 
@@ -342,9 +342,9 @@ mod tests {
             add(it as Pointer, 1, 0..1, 5);
             of_first
         });
-        assert_eq!(other.join().unwrap(), (5, vec![(0, 0, 4, 5, 1)]));
+        assert_eq!(other.join().unwrap(), (5, vec![[0, 0, 4, 5, 1]]));
         add(it as Pointer, 2, 1..2, 9);
-        assert_eq!(found(it as Pointer), (2, vec![(1, 5, 5, 1, 1), (2, 9, 9, 1, 1)]));
+        assert_eq!(found(it as Pointer), (2, vec![[1, 5, 5, 1, 1], [2, 9, 9, 1, 1]]));
         free(it as Pointer);
     }
 }
