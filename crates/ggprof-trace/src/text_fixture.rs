@@ -17,7 +17,8 @@
 //! program waits for a run's results, `compile 10..20 NAME` that it compiles a pipeline.
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
-//! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
+//! of them with an output; `0:5=64` are 64 tokens at one position, as those of an image are. `encode` and
+//! `context=2` may follow. `run 0..90 batch=0 number=7
 //! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1, or to
 //! another one (`context=2`, `context=?`): `removed SEQUENCE FIRST [LAST]` (`*` for all sequences),
 //! `shifted SEQUENCE BY [FIRST LAST]`, `divided SEQUENCE BY [FIRST LAST]`, `kept SEQUENCE`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
@@ -137,13 +138,15 @@ fn batch(words: &[&str], number: u32) -> Batch {
 
 fn sequence(word: &str) -> BatchSequence {
     let (sequence, rest) = word.split_once(':').expect("a sequence");
-    let (first, rest) = rest.split_once('+').expect("the first position");
+    let is_at_one_position = rest.contains('=');
+    let (first, rest) = rest.split_once(['+', '=']).expect("the first position");
     let (tokens, outputs) = rest.split_once('!').unwrap_or((rest, "0"));
     let number = |text: &str| -> u32 { text.parse().expect("a number") };
     let (first, tokens) = (number(first), number(tokens));
+    let last = if is_at_one_position { first } else { first + tokens - 1 };
     BatchSequence {
         sequence: number(sequence) as i32,
-        positions: Some((first, first + tokens - 1)),
+        positions: Some((first, last)),
         tokens,
         outputs: number(outputs),
     }

@@ -596,6 +596,23 @@ fn a_context_whose_positions_are_divided_goes_on_with_the_same_request() {
     assert_eq!(known(&["0:0+12!1", "divided 0 2", "0:6+1!1"]).requests.len(), 1);
 }
 
+/// All tokens of an image are at one position, and what follows goes on behind its longer side. A large image
+/// comes in several batches.
+#[test]
+fn a_prompt_with_images_is_one_request() {
+    let steps = ["0:0+9", "0:9=64", "0:9=36", "0:25+7", "0:32=64", "0:48+3!1", "0:51+1!1"];
+    let found = known(&steps);
+    assert_eq!(labels(&found), ["pp183", "tg1"]);
+    let [request] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    assert_eq!((request.prompt_tokens, request.reused_tokens), (183, 0));
+    assert_eq!((request.chunks, request.first_token_ns), (6, Some(85)));
+    // What comes behind a result, or behind a removal, is another one.
+    assert_eq!(known(&["0:0+9!1", "0:20+7!1"]).requests.len(), 2);
+    assert_eq!(known(&["0:0+9", "removed 0 4", "0:20+7!1"]).requests.len(), 2);
+    // A prompt that is computed once more is another one, too.
+    assert_eq!(known(&["0:5+9", "0:5+9!1"]).requests.len(), 2);
+}
+
 #[test]
 fn all_sequences_but_the_kept_one_end() {
     let found = known(&["0:0+4!1 1:0+4!1", "0:4+1!1 1:4+1!1", "kept 1", "0:5+1!1 1:5+1!1"]);
