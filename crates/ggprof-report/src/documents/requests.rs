@@ -158,7 +158,11 @@ pub(super) fn since_start(trace: &Trace) -> impl Fn(u64) -> Cell + use<> {
 fn other_request(cause: Cause) -> Option<u32> {
     match cause {
         Cause::SharedWithPrompt { request } | Cause::OtherPrompt { request } => Some(request),
-        Cause::OwnStep | Cause::OtherGeneration | Cause::Nobody | Cause::Unrecorded => None,
+        Cause::OwnStep
+        | Cause::OtherGeneration
+        | Cause::OtherGraph
+        | Cause::Nobody
+        | Cause::Unrecorded => None,
     }
 }
 
@@ -170,6 +174,7 @@ pub(crate) fn wait_words(cause: Cause) -> String {
         }
         Cause::OtherPrompt { request } => format!("the prompt of request {request}"),
         Cause::OtherGeneration => "tokens of others".to_owned(),
+        Cause::OtherGraph => "another graph".to_owned(),
         Cause::Nobody => "the program: nothing was computed".to_owned(),
         Cause::Unrecorded => "something that was not recorded".to_owned(),
     }
