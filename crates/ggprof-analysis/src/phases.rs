@@ -238,6 +238,11 @@ impl Phases {
         trace.graph_runs.iter().zip(&self.phase_of_run).filter(is_it).count() as u64
     }
 
+    /// Batches that were taken for a trial although the program did not say so.
+    pub fn guessed_trials(&self) -> u64 {
+        self.steps.iter().filter(|step| step.is_guessed_trial).count() as u64
+    }
+
     /// Whether what is known of any graph run is no guess.
     pub fn are_known_in_part(&self) -> bool {
         self.phases.iter().any(|phase| !phase.is_guess)

@@ -19,7 +19,7 @@ pub struct Second {
     /// Tokens of the steps that began.
     pub prompt_tokens: u64,
     pub generated_tokens: u64,
-    /// Requests under way; `None` where requests are not known.
+    /// Requests under way, trials not counted; `None` where requests are not known.
     pub requests: Option<u64>,
     /// A backend computed.
     pub computing: f64,
@@ -51,7 +51,7 @@ pub fn seconds(trace: &Trace) -> Vec<Second> {
     if phases.are_known_in_part() {
         seconds.iter_mut().for_each(|second| second.requests = Some(0));
     }
-    for request in &phases.requests {
+    for request in phases.requests.iter().filter(|request| !request.is_warm_up) {
         for second in &mut seconds[at(request.start_ns)..=at(request.end_ns)] {
             second.requests = second.requests.map(|requests| requests + 1);
         }
@@ -153,6 +153,25 @@ mod tests {
             [7.0, 1.0, 2.0, 0.0],
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_trial_is_neither_tokens_nor_a_request() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             change 0 warm-up
+             batch 0..100 0:0+2!1
+             run 0..100 batch=0
+             op CPU ADD 0..100 x run=0
+             change 100 warmed-up
+             change 101 cleared
+             batch 1000000000..1000000100 0:0+8!1
+             run 1000000000..1000000100 batch=1
+             op CPU ADD 1000000000..1000000100 x run=1",
+        );
+        let found = seconds(&trace);
+        let found: Vec<_> = found.iter().map(|it| (it.prompt_tokens, it.requests)).collect();
+        assert_eq!(found, [(0, Some(0)), (8, Some(1))]);
     }
 
     #[test]

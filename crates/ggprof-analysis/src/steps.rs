@@ -34,6 +34,8 @@ pub struct Step {
     pub is_guess: bool,
     /// It is a trial before the program's work begins.
     pub is_warm_up: bool,
+    /// That is a guess: the program did not say so.
+    pub is_guessed_trial: bool,
     /// A smaller model drafts tokens for another context, whose request its parts name.
     pub is_draft: bool,
     pub stream: Stream,
@@ -131,6 +133,11 @@ impl Step {
         !self.runs.is_empty()
     }
 
+    pub(crate) fn take_for_trial(&mut self) {
+        self.is_guessed_trial |= !self.is_warm_up;
+        self.is_warm_up = true;
+    }
+
     fn generated(&self) -> impl Iterator<Item = &Part> {
         self.one_steps().filter(|part| part.is_generated())
     }
@@ -169,7 +176,7 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
     let mut requests = lookup.of_batches(runs_of_batch, &mut steps);
     steps.sort_by_key(|step| step.start_ns);
     mark_generation(&mut steps);
-    warm_up::mark(&mut steps, &mut requests);
+    warm_up::mark(trace, &mut steps, &mut requests);
     warm_up::tell_fills_apart(&mut steps, &mut requests);
     drafts::mark(&mut steps);
     let requests = number_anew(&mut steps);
@@ -285,8 +292,9 @@ impl Lookup<'_> {
             kept.into_iter().for_each(|kept| checked.note(steps, kept));
         }
         for step in steps.iter_mut() {
-            step.is_warm_up |=
-                matches!(step.stream, Stream::Context(id) if sequences.was_only_tried(id));
+            if matches!(step.stream, Stream::Context(id) if sequences.was_only_tried(id)) {
+                step.take_for_trial();
+            }
         }
         sequences.requests()
     }
@@ -307,6 +315,7 @@ impl Lookup<'_> {
             },
             is_guess: true,
             is_warm_up: false,
+            is_guessed_trial: false,
             is_draft: false,
             stream: Stream::Scheduler(run.scheduler),
             process: run.process,
@@ -342,6 +351,7 @@ impl Lookup<'_> {
             kind,
             is_guess: turn.parts.is_empty(),
             is_warm_up: turn.is_warm_up,
+            is_guessed_trial: false,
             is_draft: false,
             stream: Stream::Context(batch.context),
             process: None,

@@ -23,6 +23,8 @@
 //! another one (`context=2`, `context=?`): `removed SEQUENCE FIRST [LAST]` (`*` for all sequences),
 //! `shifted SEQUENCE BY [FIRST LAST]`, `divided SEQUENCE BY [FIRST LAST]`, `kept SEQUENCE`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
 //!
+//! `program NAME` is the recorded program.
+//!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
 //! `sub=SILU`, `params=1,-2` (the op's parameters), `nb=4,32,96,96` and `slot=2` after a source (its
@@ -37,8 +39,8 @@ use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, CopyDirection, DeviceType, DeviceWork, EventId, EventKind, GraphRun,
-    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind,
-    Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
+    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Provenance, Signature,
+    Source, TaskKind, Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
 };
 use std::str::FromStr;
 
@@ -56,6 +58,10 @@ pub fn parse(text: &str) -> Trace {
         .collect();
     for (at, words) in lines.iter().enumerate() {
         match words[0] {
+            "program" => {
+                let command = words[1].to_owned();
+                trace.provenance = Some(Provenance { command, ..Provenance::default() });
+            }
             "backend" => trace.backends.push(backend(words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);

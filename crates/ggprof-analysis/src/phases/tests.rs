@@ -165,6 +165,11 @@ fn known(steps: &[&str]) -> Phases {
     phases(&text_fixture::parse(&batches(steps)))
 }
 
+/// The same of a benchmark.
+fn benchmarked(steps: &[&str]) -> Phases {
+    phases(&text_fixture::parse(&format!("program llama-bench\n{}", batches(steps))))
+}
+
 /// Each step takes 10 ns; 5 ns pass before the next one, and 1 s where a step is `idle`.
 fn batches(steps: &[&str]) -> String {
     let (mut text, mut now, mut count) = ("backend 0 CPU cpu\n".to_owned(), 0_u64, 0);
@@ -250,13 +255,13 @@ fn what_was_loaded_is_reused() {
 #[test]
 fn repetitions_are_told_apart_by_the_cleared_memory() {
     let steps = ["cleared", "0:0+8!1", "cleared", "0:0+8!1", "cleared", "0:0+8!1"];
-    let found = known(&steps);
+    let found = benchmarked(&steps);
     assert_eq!(labels(&found), ["warm-up", "pp8", "pp8"]);
     let groups: Vec<_> =
         found.groups().iter().map(|it| (it.first_label.clone(), it.count)).collect();
     assert_eq!(groups, [("warm-up".to_owned(), 1), ("pp8".to_owned(), 2)]);
     let steps = ["0:0+1!1", "cleared", "0:0+1!1", "0:1+1!1", "cleared", "0:0+1!1", "0:1+1!1"];
-    assert_eq!(labels(&known(&steps)), ["warm-up", "tg2", "tg2"]);
+    assert_eq!(labels(&benchmarked(&steps)), ["warm-up", "tg2", "tg2"]);
 }
 
 #[test]
@@ -334,6 +339,20 @@ fn drafts_of_a_smaller_model_are_no_requests_and_no_tokens() {
     assert!(found.steps.iter().all(|step| !step.is_draft));
 }
 
+/// Where the drafts themselves were left out, a phase begins with what is left.
+#[test]
+fn a_phase_without_its_drafts_is_no_longer_than_the_wall_time() {
+    let steps = speculation(10, 2);
+    let mut trace =
+        text_fixture::parse(&batches(&steps.iter().map(String::as_str).collect::<Vec<_>>()));
+    let filter = crate::Filter { phase: Some(PhaseKind::Generation), ..Default::default() };
+    assert!(filter.apply(&mut trace));
+    let found = phases(&trace);
+    let (start_ns, end_ns) = trace.span_ns().unwrap();
+    let [phase] = &found.phases[..] else { panic!("{:?}", found.phases) };
+    assert!(phase.wall_ns() <= end_ns - start_ns, "{phase:?} {start_ns}..{end_ns}");
+}
+
 /// llama-server has the smaller model read each batch before it looks at the results.
 #[test]
 fn tokens_are_there_when_the_smaller_model_has_read_the_batch() {
@@ -382,12 +401,12 @@ fn the_smaller_model_reads_batches_of_several_sequences() {
 fn without_a_trial_the_first_repetition_counts() {
     let repetition = ["cleared", "0:0+64!1", "0:64+1!1", "0:65+1!1"];
     let steps = [&["cleared"], &repetition[..], &repetition[..]].concat();
-    assert_eq!(labels(&known(&steps)), ["pp64", "tg2", "pp64", "tg2"]);
+    assert_eq!(labels(&benchmarked(&steps)), ["pp64", "tg2", "pp64", "tg2"]);
     // Two texts of the same length.
     let steps_of_embeddings = ["cleared", "0:0+8!8 encode", "cleared", "0:0+8!8 encode"];
-    assert_eq!(labels(&known(&steps_of_embeddings)), ["enc8", "enc8"]);
+    assert_eq!(labels(&benchmarked(&steps_of_embeddings)), ["enc8", "enc8"]);
     let tried = [&["cleared", "0:0+64!1", "0:64+1!1"], &steps[1..]].concat();
-    assert_eq!(labels(&known(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
+    assert_eq!(labels(&benchmarked(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
 }
 
 /// With `--pooling none` the graph ends in logits, and each token has an output, as in a prompt.
@@ -414,10 +433,24 @@ fn where_results_themselves_are_wanted_there_is_no_first_token() {
     assert_eq!(found.first_token_ns, [10]);
 }
 
+/// Whoever asks a program the same again and again is no benchmark.
+#[test]
+fn the_first_of_several_same_prompts_is_no_trial() {
+    let steps = ["0:0+8!1", "0:8+1!1", "cleared", "0:0+8!1", "0:8+1!1"];
+    let found = known(&steps);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("pp8 tg1 pp8 tg1".into(), 0));
+    assert_eq!(benchmarked(&steps).guessed_trials(), 2);
+    // A guess, too.
+    let found = known(&["0:0+2!1", "cleared", "0:0+8!1"]);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("warm-up pp8".into(), 1));
+    let found = known(&["warm-up", "0:0+2!1", "warmed-up", "cleared", "0:0+8!1"]);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("warm-up pp8".into(), 0));
+}
+
 /// A benchmark of several models, or settings, has a context for each.
 #[test]
 fn repetitions_are_those_of_one_context() {
-    let found = known(&[
+    let found = benchmarked(&[
         "0:0+8!1",
         "cleared",
         "0:0+8!1",
@@ -473,7 +506,7 @@ fn a_removal_that_takes_nothing_ends_no_request() {
 #[test]
 fn chunks_that_each_have_a_result_are_one_prompt() {
     let round = ["cleared", "0:0+2048!1", "0:2048+2048!1"];
-    let found = known(&[round, round, round].concat());
+    let found = benchmarked(&[round, round, round].concat());
     assert_eq!(labels(&found), ["warm-up", "pp4096", "pp4096"]);
     assert_eq!(found.requests[1].first_token_ns, Some(25));
     let python = ["removed * 0", "0:0+512!1", "removed * 512", "0:512+188!1", "0:700+1!1"];
@@ -482,7 +515,7 @@ fn chunks_that_each_have_a_result_are_one_prompt() {
     assert_eq!((found.requests.len(), found.requests[0].chunks), (1, 2));
     // A benchmark that fills the memory first has tried the rest alone.
     let steps = ["cleared", "0:0+64!1", "cleared", "0:0+600!1", "0:600+64!1"];
-    let found = known(&[&steps[..], &steps[2..]].concat());
+    let found = benchmarked(&[&steps[..], &steps[2..]].concat());
     assert_eq!(labels(&found), ["warm-up", "pp600", "pp64 @ d600", "pp600", "pp64 @ d600"]);
     let numbers: Vec<_> = found.requests.iter().map(|it| it.number).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
@@ -691,8 +724,12 @@ fn what_was_not_recorded_ends_a_phase_and_counts_for_none() {
 #[test]
 fn idle_time_is_of_no_phase_even_if_only_shapes_are_known() {
     let mut fixture = "backend 0 CPU cpu\n".to_owned();
-    for (run, start) in [0_u64, 2_000, 15_000_000_000].into_iter().enumerate() {
-        let end = start + 1000;
+    // The last two lie closer together than ten times their length.
+    let starts = [0, 2_000, 15_000_000_000, 32_000_000_000_u64];
+    for (run, (start, length)) in
+        starts.into_iter().zip([1_000, 1_000, 2_000_000_000, 2_000_000_000]).enumerate()
+    {
+        let end = start + length;
         write!(
             fixture,
             "run {start}..{end}
@@ -704,7 +741,7 @@ fn idle_time_is_of_no_phase_even_if_only_shapes_are_known() {
         )
         .unwrap();
     }
-    assert_eq!(labels(&phases(&text_fixture::parse(&fixture))), ["pp14", "pp7"]);
+    assert_eq!(labels(&phases(&text_fixture::parse(&fixture))), ["pp14", "pp7", "pp7"]);
 }
 
 /// Graph runs whose tokens stand at these positions, one after the other, and the phases that they make.

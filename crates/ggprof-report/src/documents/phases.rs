@@ -165,6 +165,21 @@ fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
         let facts = vec![Fact::new("runs", Cell::Count(by_positions.into()), words)];
         document.fact("phases_by_positions", "phases", facts);
     }
+    trials(document, phases);
+}
+
+fn trials(document: &mut Document, phases: &Phases) {
+    let trials = phases.guessed_trials();
+    if trials > 0 {
+        let words = match trials {
+            1 => "{} batch was taken for a trial, because the program cleared the memory behind it",
+            _ => {
+                "{} batches were taken for trials, because the program cleared the memory behind them"
+            }
+        };
+        let facts = vec![Fact::new("batches", Cell::Count(trials.into()), words)];
+        document.fact("warm_up_from", "warm-up", facts);
+    }
 }
 
 pub(crate) fn kind_name(kind: PhaseKind) -> &'static str {
