@@ -173,6 +173,11 @@ impl Phases {
         self.kind_places().iter().map(|places| self.group_at(places)).collect()
     }
 
+    /// One by one, by start.
+    pub fn each(&self) -> Vec<PhaseGroup> {
+        self.phases.iter().map(|phase| group(&[phase])).collect()
+    }
+
     fn group_at(&self, places: &[u32]) -> PhaseGroup {
         let phases: Vec<&Phase> =
             places.iter().map(|&place| &self.phases[place as usize]).collect();
