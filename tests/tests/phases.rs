@@ -156,6 +156,27 @@ fn benchmark(options: &[&str]) -> Option<(Vec<Pair>, Vec<Value>)> {
     Some((pairs, phases))
 }
 
+/// All have their own prompts, or share one, after which the program makes the copies be done by a token.
+#[test]
+fn a_hundred_sequences_generate_together() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let ways = [(&[][..], &["pp800", "tg4x100"][..]), (&["-pps"], &["pp8", "tg1", "tg4x100"])];
+    for (options, expected) in ways {
+        let Some(mut command) = debian_sid::command("llama-batched-bench", &["cpu"]) else {
+            return;
+        };
+        command.arg("-m").arg(&model).args(["-t", "1", "-c", "4096", "-npp", "8", "-ntg", "4"]);
+        command.args(["-npl", "100"]).args(options);
+        let directory = TempDir::new().unwrap();
+        let (file, _) = recorded(&command, directory.path());
+        let report = report(&file, &["--by", "phase"]);
+        let names = rows(&report, "phases").iter().filter_map(|row| row["phase"].as_str());
+        // It begins with a prompt of 16 tokens.
+        assert_eq!(names.skip(1).collect::<Vec<_>>(), expected, "{report:#}");
+        assert!(report["phases_from"].is_null(), "{report:#}");
+    }
+}
+
 fn completion(prompt: &str, tokens: u32, slot: u32) -> Value {
     json!({
         "prompt": prompt, "n_predict": tokens, "ignore_eos": true, "cache_prompt": true,
@@ -500,6 +521,32 @@ fn a_trial_is_of_one_context() {
     let phases: Vec<&str> =
         rows(&report, "phases").iter().filter_map(|row| row["phase"].as_str()).collect();
     assert_eq!(phases, ["warm-up x 2", "pp9", "tg2", "pp6"], "{report:#}");
+}
+
+#[test]
+fn what_a_program_does_to_a_contexts_memory_is_seen() {
+    let model = Model::TINY.file("tiny").unwrap();
+    let Some(mut command) = llama_cpp_python::python() else { return };
+    command.arg(built::application("changes_its_memory.py")).arg(model);
+    let directory = TempDir::new().unwrap();
+    let (file, _) = recorded(&command, directory.path());
+    let json = directory.path().join("p.json");
+    let mut convert = Command::new(built::ggprof());
+    let converted = convert.arg("convert").arg(file).arg("-o").arg(&json).output().unwrap();
+    assert!(converted.status.success(), "{converted:?}");
+    let trace: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    let changes = trace["ggprof"]["context_changes"].as_array().unwrap();
+    let changes: Vec<&Value> = changes.iter().map(|change| &change["what"]).take(5).collect();
+    let divided = json!({"sequence": 0, "first": 0, "last": null, "by": 2});
+    let removed = json!({"sequence": 1, "first": 2, "last": null});
+    let expected = [
+        json!({"Copied": {"sequence": 0, "to": 1}}),
+        json!({"Divided": divided}),
+        json!({"Kept": {"sequence": 1}}),
+        json!({"Removed": removed}),
+        json!("Cleared"),
+    ];
+    assert_eq!(changes, expected.iter().collect::<Vec<_>>());
 }
 
 /// llama.cpp as one library that was optimised as a whole: nobody calls its functions by name.

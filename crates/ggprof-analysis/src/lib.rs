@@ -83,7 +83,7 @@ pub use node_sums::{NodeSums, node_sums};
 pub use peaks::Peaks;
 pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
 pub use placement::{Placements, placement};
-pub use requests::{Cause, Request, Wait, longest_waits};
+pub use requests::{Cause, Request, Wait, WaitShares, longest_waits};
 pub use roofs::{Roofs, roofs};
 pub use sampling::{SampledOp, Sampling, sampling};
 pub use seconds::{Second, seconds};

@@ -187,6 +187,11 @@ impl Phases {
         self.kind_places().iter().map(|places| self.group_at(places)).collect()
     }
 
+    /// One by one, by start.
+    pub fn each(&self) -> Vec<PhaseGroup> {
+        self.phases.iter().map(|phase| group(&[phase])).collect()
+    }
+
     fn group_at(&self, places: &[u32]) -> PhaseGroup {
         let phases: Vec<&Phase> =
             places.iter().map(|&place| &self.phases[place as usize]).collect();
@@ -250,6 +255,11 @@ impl Phases {
                 && !self.phases[**phase as usize].is_guess
         };
         trace.graph_runs.iter().zip(&self.phase_of_run).filter(is_it).count() as u64
+    }
+
+    /// Batches that were taken for a trial although the program did not say so.
+    pub fn guessed_trials(&self) -> u64 {
+        self.steps.iter().filter(|step| step.is_guessed_trial).count() as u64
     }
 
     /// Whether what is known of any graph run is no guess.

@@ -1,11 +1,15 @@
 //! The life of each sequence: when its prompt began, how much of it was there already, when its first
 //! token came, and what kept every token waiting.
 
-use crate::gaps::{Gaps, within};
+mod wait;
+
+use crate::gaps::Gaps;
 use crate::sequences::Role;
 use crate::steps::{Part, Step, StepKind, Stream};
-use ggprof_trace::{Gap, ProcessIndex, Trace};
+use ggprof_trace::{ProcessIndex, Trace};
 use std::cmp::Reverse;
+use wait::Timeline;
+pub use wait::{Cause, Wait, WaitShares};
 
 /// One prompt and what was generated from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,42 +62,6 @@ impl Request {
     }
 }
 
-/// The time between two tokens of a sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
-    /// When the token before was there.
-    pub start_ns: u64,
-    pub end_ns: u64,
-    pub cause: Cause,
-    /// How long the cause took of it.
-    pub cause_ns: u64,
-    /// The token is in the part of the recording that was asked about.
-    pub is_inside: bool,
-}
-
-impl Wait {
-    pub fn duration_ns(&self) -> u64 {
-        self.end_ns - self.start_ns
-    }
-}
-
-/// What took the largest part of a wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// Its own token was computed, with those of others or alone.
-    OwnStep,
-    /// Prompts of other requests were in the batch of its own token.
-    SharedWithPrompt { request: u32 },
-    /// The prompt of another request was computed first.
-    OtherPrompt { request: u32 },
-    /// Others generated.
-    OtherGeneration,
-    /// Nothing was computed.
-    Nobody,
-    /// It was not recorded.
-    Unrecorded,
-}
-
 /// Of fewer waits nobody can tell what is usual.
 const LEAST_WAITS: usize = 4;
 
@@ -121,7 +89,7 @@ pub fn longest_waits(requests: &[Request], most: usize) -> Vec<(u32, Wait)> {
 
 /// All requests that have something in the part that was asked about, by the order of their first steps.
 pub(crate) fn requests(trace: &Trace, steps: &[Step], count: u32) -> Vec<Request> {
-    let gaps = Gaps::of_recording(trace);
+    let (gaps, timeline) = (Gaps::of_recording(trace), Timeline::new(steps));
     let mut builders: Vec<Option<Builder>> = vec![None; count as usize];
     for (at, step) in steps.iter().enumerate().filter(|(_, step)| !step.is_draft) {
         for part in &step.parts {
@@ -130,7 +98,7 @@ pub(crate) fn requests(trace: &Trace, steps: &[Step], count: u32) -> Vec<Request
             builder.request.is_warm_up |= step.is_warm_up;
             if let (Role::Generation, Some(before)) = (part.role, builder.last_step) {
                 let gaps = gaps.of_process(step.process);
-                builder.request.waits.push(wait(steps, before, at, part.request, gaps));
+                builder.request.waits.push(timeline.wait(before, at, part.request, gaps));
             }
             builder.finish_step(step, at, part);
         }
@@ -207,47 +175,4 @@ impl Builder {
             self.request.first_token_ns = None;
         }
     }
-}
-
-/// What happened from the end of one of a request's steps to the end of the next.
-fn wait(steps: &[Step], before: usize, at: usize, request: u32, gaps: &[Gap]) -> Wait {
-    let start_ns = steps[before].ready_ns;
-    let end_ns = steps[at].ready_ns.max(start_ns);
-    let own = &steps[at];
-    let own_ns = end_ns.saturating_sub(own.start_ns.max(start_ns));
-    let inside = |step: &Step| {
-        let (start, end) = (step.start_ns.max(start_ns), step.end_ns.min(end_ns));
-        end.saturating_sub(start)
-    };
-    let mut causes: Vec<(Cause, u64)> = Vec::new();
-    let mut add = |cause: Cause, ns: u64| match causes.iter_mut().find(|(it, _)| *it == cause) {
-        Some((_, sum)) => *sum += ns,
-        None => causes.push((cause, ns)),
-    };
-    let prompt_of_other = |step: &Step| {
-        let others = step.parts.iter().filter(|part| part.request != request);
-        others.filter(|part| part.role == Role::Prompt).max_by_key(|part| part.tokens).copied()
-    };
-    match prompt_of_other(own) {
-        Some(part) => add(Cause::SharedWithPrompt { request: part.request }, own_ns),
-        None => add(Cause::OwnStep, own_ns),
-    }
-    // Steps of other contexts may lie before; those that began earlier have ended, too.
-    for step in steps[..at].iter().rev().take_while(|step| step.start_ns >= start_ns) {
-        match prompt_of_other(step) {
-            // Its drafts are on the way to its own token.
-            _ if step.is_draft && step.parts.iter().any(|part| part.request == request) => {
-                add(Cause::OwnStep, inside(step));
-            }
-            Some(part) => add(Cause::OtherPrompt { request: part.request }, inside(step)),
-            None => add(Cause::OtherGeneration, inside(step)),
-        }
-    }
-    let unrecorded = within(gaps, start_ns, end_ns);
-    add(Cause::Unrecorded, unrecorded);
-    let computed: u64 = causes.iter().map(|(_, ns)| ns).sum();
-    causes.push((Cause::Nobody, (end_ns - start_ns).saturating_sub(computed)));
-    let (cause, cause_ns) =
-        causes.into_iter().max_by_key(|(_, ns)| *ns).unwrap_or((Cause::Nobody, 0));
-    Wait { start_ns, end_ns, cause, cause_ns, is_inside: own.is_inside() }
 }

@@ -10,7 +10,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Far more seconds than a report has lines for.
 const MOST_SECONDS: u64 = 1_000_000;
 
-/// Shares are fractions of its length; the last one may be shorter than a second.
+/// Shares are fractions of its length; the first and the last one may be shorter than a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Second {
     pub start_ns: u64,
@@ -19,7 +19,7 @@ pub struct Second {
     /// Tokens of the steps that began.
     pub prompt_tokens: u64,
     pub generated_tokens: u64,
-    /// Requests under way; `None` where requests are not known.
+    /// Requests under way, trials not counted; `None` where requests are not known.
     pub requests: Option<u64>,
     /// A backend computed.
     pub computing: f64,
@@ -34,11 +34,13 @@ pub struct Second {
 
 pub fn seconds(trace: &Trace) -> Vec<Second> {
     let Some((start_ns, end_ns)) = trace.span_ns() else { return Vec::new() };
-    let count = ((end_ns - start_ns).div_ceil(SECOND_NS)).clamp(1, MOST_SECONDS);
-    let mut seconds: Vec<Second> = (0..count)
-        .map(|at| Second { start_ns: start_ns + at * SECOND_NS, ..Second::default() })
-        .collect();
-    let at = |ns: u64| (ns.saturating_sub(start_ns) / SECOND_NS).min(count - 1) as usize;
+    // They are those of the clock, so that a part has the same ones as the whole.
+    let before_ns = trace.unix_ns(start_ns).map_or(0, |unix_ns| unix_ns % SECOND_NS);
+    let grid = Grid { start_ns, before_ns };
+    let count = (grid.at(end_ns.saturating_sub(1).max(start_ns)) + 1).min(MOST_SECONDS);
+    let begin = |at| Second { start_ns: grid.begin(at).max(start_ns), ..Second::default() };
+    let mut seconds: Vec<Second> = (0..count).map(begin).collect();
+    let at = |ns: u64| grid.at(ns).min(count - 1) as usize;
     let phases = phases(trace);
     for run in &trace.graph_runs {
         seconds[at(run.start_ns)].runs += 1;
@@ -51,17 +53,35 @@ pub fn seconds(trace: &Trace) -> Vec<Second> {
     if phases.are_known_in_part() {
         seconds.iter_mut().for_each(|second| second.requests = Some(0));
     }
-    for request in &phases.requests {
+    for request in phases.requests.iter().filter(|request| !request.is_warm_up) {
         for second in &mut seconds[at(request.start_ns)..=at(request.end_ns)] {
             second.requests = second.requests.map(|requests| requests + 1);
         }
     }
-    share_out(trace, &mut seconds, start_ns, end_ns);
+    share_out(trace, &mut seconds, grid, end_ns);
     seconds
 }
 
+/// Where seconds begin.
+#[derive(Clone, Copy)]
+struct Grid {
+    start_ns: u64,
+    /// How much of the first second lies before the start.
+    before_ns: u64,
+}
+
+impl Grid {
+    fn at(self, ns: u64) -> u64 {
+        (ns.saturating_sub(self.start_ns) + self.before_ns) / SECOND_NS
+    }
+
+    fn begin(self, at: u64) -> u64 {
+        (self.start_ns + at * SECOND_NS).saturating_sub(self.before_ns)
+    }
+}
+
 /// How each second was spent.
-fn share_out(trace: &Trace, seconds: &mut [Second], start_ns: u64, end_ns: u64) {
+fn share_out(trace: &Trace, seconds: &mut [Second], grid: Grid, end_ns: u64) {
     let copies = CopyTimes::of(trace);
     let spans_of = |kind: EventKind| {
         let is_meant = |event: &Event| event.kind == kind && !copies.is_untimed(trace, event);
@@ -74,12 +94,12 @@ fn share_out(trace: &Trace, seconds: &mut [Second], start_ns: u64, end_ns: u64) 
     let mut lengths_with = |more: Vec<(u64, u64)>| {
         spans.extend(more);
         spans.sort_unstable();
-        lengths(&spans, seconds.len(), (start_ns, end_ns))
+        lengths(&spans, seconds.len(), grid, end_ns)
     };
     let or_computing = lengths_with(spans_of(EventKind::Op));
     let or_working = lengths_with(spans_of(EventKind::Copy));
     for (at, second) in seconds.iter_mut().enumerate() {
-        let until = (second.start_ns + SECOND_NS).min(end_ns);
+        let until = grid.begin(at as u64 + 1).min(end_ns);
         let length = until.saturating_sub(second.start_ns).max(1);
         let in_it = |gaps: &[Gap]| within(gaps, second.start_ns, until);
         let (unknown, absent) = (in_it(&unknown), in_it(&absent));
@@ -93,16 +113,16 @@ fn share_out(trace: &Trace, seconds: &mut [Second], start_ns: u64, end_ns: u64) 
 }
 
 /// How much of each second lies in some of the spans, which come by start.
-fn lengths(spans: &[(u64, u64)], count: usize, (start_ns, end_ns): (u64, u64)) -> Vec<u64> {
+fn lengths(spans: &[(u64, u64)], count: usize, grid: Grid, end_ns: u64) -> Vec<u64> {
     let mut lengths = vec![0; count];
-    let mut covered_until = start_ns;
+    let mut covered_until = grid.start_ns;
     for &(start, end) in spans {
         let end = end.min(end_ns);
         let mut from = start.max(covered_until);
         while from < end {
-            let at = ((from - start_ns) / SECOND_NS) as usize;
-            let until = end.min(start_ns + (at as u64 + 1) * SECOND_NS);
-            let Some(length) = lengths.get_mut(at) else { break };
+            let at = grid.at(from);
+            let until = end.min(grid.begin(at + 1));
+            let Some(length) = lengths.get_mut(at as usize) else { break };
             *length += until - from;
             from = until;
         }
@@ -114,7 +134,7 @@ fn lengths(spans: &[(u64, u64)], count: usize, (start_ns, end_ns): (u64, u64)) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::{Process, ProcessIndex, text_fixture};
+    use ggprof_trace::{Process, ProcessIndex, Provenance, text_fixture};
 
     #[test]
     fn nobody_is_idle_who_is_not_there() {
@@ -153,6 +173,43 @@ mod tests {
             [7.0, 1.0, 2.0, 0.0],
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn seconds_are_those_of_the_clock() {
+        let mut trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             run 100000000..300000000
+             op CPU ADD 100000000..300000000 x run=0
+             run 500000000..1600000000
+             op CPU ADD 500000000..1600000000 x run=1",
+        );
+        let clock_anchors = vec![(0, 50_600_000_000)];
+        trace.provenance = Some(Provenance { clock_anchors, ..Provenance::default() });
+        let found = seconds(&trace);
+        let found: Vec<_> = found.iter().map(|it| (it.start_ns, it.runs, it.computing)).collect();
+        let expected =
+            [(100_000_000, 1, 2.0 / 3.0), (400_000_000, 1, 0.9), (1_400_000_000, 0, 1.0)];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_trial_is_neither_tokens_nor_a_request() {
+        let trace = text_fixture::parse(
+            "backend 0 CPU cpu
+             change 0 warm-up
+             batch 0..100 0:0+2!1
+             run 0..100 batch=0
+             op CPU ADD 0..100 x run=0
+             change 100 warmed-up
+             change 101 cleared
+             batch 1000000000..1000000100 0:0+8!1
+             run 1000000000..1000000100 batch=1
+             op CPU ADD 1000000000..1000000100 x run=1",
+        );
+        let found = seconds(&trace);
+        let found: Vec<_> = found.iter().map(|it| (it.prompt_tokens, it.requests)).collect();
+        assert_eq!(found, [(0, Some(0)), (8, Some(1))]);
     }
 
     #[test]

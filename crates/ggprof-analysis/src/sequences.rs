@@ -142,6 +142,22 @@ impl Context {
         Some(new)
     }
 
+    /// What a sequence generates goes on behind its last token, which may be among those that move.
+    fn move_last(
+        &mut self,
+        sequence: Option<u32>,
+        (first, last): (u32, Option<u32>),
+        to: impl Fn(u64) -> u64,
+    ) {
+        let is_meant = |id: u32| sequence.is_none_or(|wanted| wanted == id);
+        for (_, progress) in self.sequences.iter_mut().filter(|(id, _)| is_meant(**id)) {
+            let Some(at) = progress.next.checked_sub(1) else { continue };
+            if at >= u64::from(first) && last.is_none_or(|last| u64::from(last) > at) {
+                progress.next = to(at) + 1;
+            }
+        }
+    }
+
     fn change(&mut self, what: ContextChangeKind) -> Vec<Kept> {
         let is_meant = |wanted: Option<u32>, id: u32| wanted.is_none_or(|wanted| wanted == id);
         match what {
@@ -156,15 +172,12 @@ impl Context {
                 let kept = meant.filter_map(|(_, it)| it.remove(first, last, sequence.is_some()));
                 return kept.collect();
             }
-            ContextChangeKind::Shifted { sequence, last, by, .. } => {
-                for (_, progress) in
-                    self.sequences.iter_mut().filter(|(id, _)| is_meant(sequence, **id))
-                {
-                    // What it generates goes on behind what was moved.
-                    if last.is_none_or(|last| u64::from(last) >= progress.next) {
-                        progress.next = progress.next.saturating_add_signed(by.into());
-                    }
-                }
+            ContextChangeKind::Kept { sequence } => self.sequences.retain(|id, _| *id == sequence),
+            ContextChangeKind::Shifted { sequence, first, last, by } => {
+                self.move_last(sequence, (first, last), |at| at.saturating_add_signed(by.into()));
+            }
+            ContextChangeKind::Divided { sequence, first, last, by } => {
+                self.move_last(sequence, (first, last), |at| at / u64::from(by.max(1)));
             }
             // A program that keeps the first of several sequences of drafts copies it to itself.
             ContextChangeKind::Copied { sequence, to } if sequence == to => {}

@@ -34,6 +34,8 @@ pub struct Step {
     pub is_guess: bool,
     /// It is a trial before the program's work begins.
     pub is_warm_up: bool,
+    /// That is a guess: the program did not say so.
+    pub is_guessed_trial: bool,
     /// A smaller model drafts tokens for another context, whose request its parts name.
     pub is_draft: bool,
     pub stream: Stream,
@@ -133,6 +135,11 @@ impl Step {
         !self.runs.is_empty()
     }
 
+    pub(crate) fn take_for_trial(&mut self) {
+        self.is_guessed_trial |= !self.is_warm_up;
+        self.is_warm_up = true;
+    }
+
     fn generated(&self) -> impl Iterator<Item = &Part> {
         self.one_steps().filter(|part| part.is_generated())
     }
@@ -161,7 +168,7 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
             None => lone.push(at),
         }
     }
-    let is_unsure = |batch: &Batch| batch.tokens.is_none() || batch.is_from_positions;
+    let is_unsure = |batch: &Batch| batch.sequences.is_empty() || batch.is_from_positions;
     let needs_guesses = !lone.is_empty() || trace.batches.iter().any(is_unsure);
     let guesses = if needs_guesses { guesses(trace) } else { Vec::new() };
     let left_out = left_out(trace);
@@ -171,7 +178,7 @@ pub(crate) fn steps(trace: &Trace) -> Steps {
     let mut requests = lookup.of_batches(runs_of_batch, &mut steps);
     steps.sort_by_key(|step| step.start_ns);
     mark_generation(&mut steps);
-    warm_up::mark(&mut steps, &mut requests);
+    warm_up::mark(trace, &mut steps, &mut requests);
     warm_up::tell_fills_apart(&mut steps, &mut requests);
     drafts::mark(&mut steps);
     let requests = number_anew(&mut steps);
@@ -253,8 +260,8 @@ impl Lookup<'_> {
         let (mut sequences, mut checked) = (Sequences::default(), Checked::default());
         let mut changes = self.trace.context_changes.iter().peekable();
         let gaps = Gaps::of_recording(self.trace);
-        // Of each context: when its last batch was.
-        let mut last_ns: HashMap<u32, u64> = HashMap::new();
+        // Of each context: when its last batch was, and whether its sequences are known.
+        let mut last: HashMap<u32, (u64, bool)> = HashMap::new();
         for ((place, batch), runs) in (0..).zip(&self.trace.batches).zip(runs_of_batch) {
             let left_out = self.left_out.get(&BatchId(place)).copied();
             if left_out.is_none() && self.has_no_tokens(batch, &runs) {
@@ -267,8 +274,11 @@ impl Lookup<'_> {
             }
             let run = runs.first().map(|&run| self.trace.graph_runs[run as usize].process);
             let process = run.or(left_out.map(|(_, process)| process)).flatten();
-            let is_after_gap = match last_ns.insert(batch.context, batch.start_ns) {
-                Some(last) => within(gaps.of_process(process), last, batch.start_ns) > 0,
+            let this = (batch.start_ns, !batch.sequences.is_empty());
+            let is_after_gap = match last.insert(batch.context, this) {
+                Some((last_ns, is_known)) => {
+                    !is_known || within(gaps.of_process(process), last_ns, batch.start_ns) > 0
+                }
                 None => missing_before_of(self.trace, process) > 0,
             };
             let turn = sequences.take(batch, is_after_gap);
@@ -284,8 +294,9 @@ impl Lookup<'_> {
             kept.into_iter().for_each(|kept| checked.note(steps, kept));
         }
         for step in steps.iter_mut() {
-            step.is_warm_up |=
-                matches!(step.stream, Stream::Context(id) if sequences.was_only_tried(id));
+            if matches!(step.stream, Stream::Context(id) if sequences.was_only_tried(id)) {
+                step.take_for_trial();
+            }
         }
         sequences.requests()
     }
@@ -301,16 +312,12 @@ impl Lookup<'_> {
         let guess = self.guesses[at];
         Step {
             kind: match guess.tokens {
-                None => StepKind::Graph,
                 Some(_) if self.encodes[at] => StepKind::Encoding,
-                Some(1) => StepKind::Generation,
-                Some(tokens) if guess.outputs == Some(tokens) && tokens <= MOST_SEQUENCES => {
-                    StepKind::Generation
-                }
-                Some(_) => StepKind::Prompt,
+                _ => guess.kind(),
             },
             is_guess: true,
             is_warm_up: false,
+            is_guessed_trial: false,
             is_draft: false,
             stream: Stream::Scheduler(run.scheduler),
             process: run.process,
@@ -335,11 +342,18 @@ impl Lookup<'_> {
         let encodes = batch.function == BatchFunction::Encode
             || runs.last().is_some_and(|&run| self.encodes[run as usize])
             || (self.read.contains(&(batch.context, batch.call)) && !goes_on(&turn.parts));
-        let kind = if encodes { StepKind::Encoding } else { kind_of(&turn.parts, tokens) };
+        let kind = match turn.parts.is_empty() {
+            _ if encodes => StepKind::Encoding,
+            // More sequences than can be told, one token of each.
+            true if batch.tokens > Some(1) && batch.outputs == batch.tokens => StepKind::Generation,
+            true => Guess { tokens, ..guess }.kind(),
+            false => kind_of(&turn.parts, tokens),
+        };
         Step {
             kind,
             is_guess: turn.parts.is_empty(),
             is_warm_up: turn.is_warm_up,
+            is_guessed_trial: false,
             is_draft: false,
             stream: Stream::Context(batch.context),
             process: None,
@@ -351,6 +365,19 @@ impl Lookup<'_> {
             parts: turn.parts,
             is_after_clear: turn.is_after_clear,
             is_untried: turn.is_untried,
+        }
+    }
+}
+
+impl Guess {
+    fn kind(self) -> StepKind {
+        match self.tokens {
+            None => StepKind::Graph,
+            Some(1) => StepKind::Generation,
+            Some(tokens) if self.outputs == Some(tokens) && tokens <= MOST_SEQUENCES => {
+                StepKind::Generation
+            }
+            Some(_) => StepKind::Prompt,
         }
     }
 }

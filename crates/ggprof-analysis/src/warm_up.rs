@@ -2,6 +2,7 @@
 
 use crate::sequences::Role;
 use crate::steps::{Step, StepKind, Stream};
+use ggprof_trace::{ProcessIndex, Trace};
 use hashbrown::{HashMap, HashSet};
 
 /// llama.cpp tries a new context with two tokens before the real prompt comes, and again to see
@@ -12,20 +13,39 @@ pub(crate) const WARM_UP_TOKENS: u64 = 2;
 const MOST_TRIALS: usize = 64;
 
 /// Marks the first steps of each stream as trials, if the memory was cleared behind them, and they
-/// were short or are then done again. (Some are marked already: libllama was told.)
-pub(crate) fn mark(steps: &mut [Step], requests: &mut u32) {
-    let mut streams: Vec<Stream> = Vec::new();
-    for at in 0..steps.len() {
-        let stream = steps[at].stream;
-        if !streams.contains(&stream) {
-            streams.push(stream);
-            let of_it = (at..steps.len()).filter(|&other| steps[other].stream == stream);
-            let of_it: Vec<usize> = of_it.take(MOST_TRIALS).collect();
-            let trials = if steps[at].is_untried { 0 } else { trials(steps, &of_it) };
-            of_it[..trials].iter().for_each(|&trial| steps[trial].is_warm_up = true);
-            tell_apart(steps, &of_it[..trials], requests);
-        }
+/// were short or a benchmark then does them again. That is a guess. (Some are marked already: libllama
+/// was told.)
+pub(crate) fn mark(trace: &Trace, steps: &mut [Step], requests: &mut u32) {
+    for of_it in by_stream(steps) {
+        let first = &of_it[..of_it.len().min(MOST_TRIALS)];
+        let step = &steps[of_it[0]];
+        let is_benchmark = is_benchmark(trace, step.process);
+        let trials = if step.is_untried { 0 } else { trials(steps, first, is_benchmark) };
+        let (tried, rest) = of_it.split_at(trials);
+        tried.iter().for_each(|&trial| steps[trial].take_for_trial());
+        tell_apart(steps, tried, rest, requests);
     }
+}
+
+/// The places of each stream's steps; streams by their first steps.
+fn by_stream(steps: &[Step]) -> Vec<Vec<usize>> {
+    let mut known: HashMap<Stream, usize> = HashMap::new();
+    let mut streams: Vec<Vec<usize>> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        let stream = *known.entry(step.stream).or_insert(streams.len());
+        if stream == streams.len() {
+            streams.push(Vec::new());
+        }
+        streams[stream].push(at);
+    }
+    streams
+}
+
+/// Other programs may well be asked the same twice.
+fn is_benchmark(trace: &Trace, process: Option<ProcessIndex>) -> bool {
+    let of_several = process.and_then(|process| trace.processes.get(usize::from(process.0)));
+    let of_one = trace.provenance.as_ref().map(|provenance| &provenance.command);
+    of_several.map(|process| &process.command).or(of_one).is_some_and(|it| it.contains("bench"))
 }
 
 /// A benchmark that fills the memory to a depth keeps that, and puts it back before each repetition. Where
@@ -56,15 +76,12 @@ pub(crate) fn tell_fills_apart(steps: &mut [Step], requests: &mut u32) {
 }
 
 /// A benchmark that fills the memory first goes on with what it tried alone: that is a prompt of its own.
-fn tell_apart(steps: &mut [Step], tried: &[usize], requests: &mut u32) {
+fn tell_apart(steps: &mut [Step], tried: &[usize], rest: &[usize], requests: &mut u32) {
     let tokens = |steps: &[Step], at: usize| steps[at].tokens.unwrap_or(0);
     let sizes: Vec<u64> = tried.iter().map(|&at| tokens(steps, at)).collect();
-    let (Some(&last), true) = (tried.last(), sizes.iter().any(|&it| it > WARM_UP_TOKENS)) else {
+    if sizes.iter().all(|&it| it <= WARM_UP_TOKENS) {
         return;
-    };
-    let stream = steps[last].stream;
-    let rest: Vec<usize> =
-        (last + 1..steps.len()).filter(|&at| steps[at].stream == stream).collect();
+    }
     for (at, window) in rest.windows(sizes.len() + 1).enumerate() {
         let again = &window[1..];
         let is_end = rest.get(at + window.len()).is_none_or(|&next| steps[next].is_after_clear);
@@ -87,7 +104,7 @@ fn tell_apart(steps: &mut [Step], tried: &[usize], requests: &mut u32) {
 }
 
 /// How many of a stream's first steps are trials.
-fn trials(steps: &[Step], of_it: &[usize]) -> usize {
+fn trials(steps: &[Step], of_it: &[usize], is_benchmark: bool) -> usize {
     let tokens =
         |of: &[usize]| -> Vec<u64> { of.iter().map(|&it| steps[it].tokens.unwrap_or(0)).collect() };
     let is_cleared_before = |_: &usize, next: &usize| !steps[*next].is_after_clear;
@@ -99,7 +116,8 @@ fn trials(steps: &[Step], of_it: &[usize]) -> usize {
         // A benchmark may fill the memory before it does the same again.
         let next = tokens(pair[1]);
         let is_same = next.ends_with(&these) || up_to_first_token(&next).ends_with(&these);
-        let is_done_again = trials == 0 && is_same && !wants_results(steps, pair[0]);
+        let is_done_again =
+            is_benchmark && trials == 0 && is_same && !wants_results(steps, pair[0]);
         if !is_short && !is_done_again {
             break;
         }

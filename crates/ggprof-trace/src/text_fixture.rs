@@ -17,10 +17,13 @@
 //! program waits for a run's results, `compile 10..20 NAME` that it compiles a pipeline.
 //!
 //! `batch 0..90 0:5+3!1` hands libllama a batch with three tokens of sequence 0 from position 5 on, one
-//! of them with an output; `encode` and `context=2` may follow. `run 0..90 batch=0 number=7
+//! of them with an output; `0:5=64` are 64 tokens at one position, as those of an image are. `encode` and
+//! `context=2` may follow. `run 0..90 batch=0 number=7
 //! scheduler=1` says which graph run it is. `change 95 cleared` is what happens to context 1, or to
 //! another one (`context=2`, `context=?`): `removed SEQUENCE FIRST [LAST]` (`*` for all sequences),
-//! `shifted SEQUENCE BY`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
+//! `shifted SEQUENCE BY [FIRST LAST]`, `divided SEQUENCE BY [FIRST LAST]`, `kept SEQUENCE`, `copied SEQUENCE TO`, `warm-up`, `warmed-up`, `freed`.
+//!
+//! `program NAME` is the recorded program.
 //!
 //! Times are in nanoseconds. After the times come, in any order and all optional: the tensor's
 //! name, its type and shape, `<-` and its sources, `split=N`, `run=N`, `bytes=N`, `fused=A+B`,
@@ -36,8 +39,8 @@ use crate::graph_runs;
 use crate::model::{
     Backend, BackendIndex, Batch, BatchFunction, BatchId, BatchSequence, ContextChange,
     ContextChangeKind, CopyDirection, DeviceType, DeviceWork, EventId, EventKind, GraphRun,
-    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Signature, Source, TaskKind,
-    Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
+    GraphRunId, HostTask, Measured, Member, NewEvent, NodeId, Origin, Provenance, Signature,
+    Source, TaskKind, Tensor, ThreadFold, Trace, WorkKind, WorkOrigin,
 };
 use std::str::FromStr;
 
@@ -55,6 +58,10 @@ pub fn parse(text: &str) -> Trace {
         .collect();
     for (at, words) in lines.iter().enumerate() {
         match words[0] {
+            "program" => {
+                let command = words[1].to_owned();
+                trace.provenance = Some(Provenance { command, ..Provenance::default() });
+            }
             "backend" => trace.backends.push(backend(words)),
             "run" => {
                 let (start_ns, end_ns) = times(words[1]);
@@ -137,13 +144,15 @@ fn batch(words: &[&str], number: u32) -> Batch {
 
 fn sequence(word: &str) -> BatchSequence {
     let (sequence, rest) = word.split_once(':').expect("a sequence");
-    let (first, rest) = rest.split_once('+').expect("the first position");
+    let is_at_one_position = rest.contains('=');
+    let (first, rest) = rest.split_once(['+', '=']).expect("the first position");
     let (tokens, outputs) = rest.split_once('!').unwrap_or((rest, "0"));
     let number = |text: &str| -> u32 { text.parse().expect("a number") };
     let (first, tokens) = (number(first), number(tokens));
+    let last = if is_at_one_position { first } else { first + tokens - 1 };
     BatchSequence {
         sequence: number(sequence) as i32,
-        positions: Some((first, first + tokens - 1)),
+        positions: Some((first, last)),
         tokens,
         outputs: number(outputs),
     }
@@ -164,10 +173,17 @@ fn context_change(words: &[&str]) -> ContextChange {
         }
         "shifted" => ContextChangeKind::Shifted {
             sequence: Some(number(3)),
-            first: 0,
-            last: None,
+            first: words.get(5).map_or(0, |_| number(5)),
+            last: words.get(6).map(|_| number(6)),
             by: words[4].parse().expect("a distance"),
         },
+        "divided" => ContextChangeKind::Divided {
+            sequence: Some(number(3)),
+            first: words.get(5).map_or(0, |_| number(5)),
+            last: words.get(6).map(|_| number(6)),
+            by: number(4),
+        },
+        "kept" => ContextChangeKind::Kept { sequence: number(3) },
         "copied" => ContextChangeKind::Copied { sequence: number(3), to: number(4) },
         "warm-up" => ContextChangeKind::WarmUp,
         "warmed-up" => ContextChangeKind::WarmedUp,

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 use ggprof_spool::layout::{
     BATCH_EMBEDDINGS, BATCH_MOST_SEQUENCES, BATCH_ONE_SEQUENCE, BATCH_OUTPUTS_UNSAID,
-    BATCH_PARTLY_KNOWN, BatchSequence,
+    BATCH_PARTLY_KNOWN,
 };
 
 use super::api::Pointer;
+use super::batch_facts::{BatchFacts, Places};
 use super::{in_place, rehearsal};
 use crate::arch::{MakesStruct, Word};
 use crate::fault::fault_point;
@@ -41,25 +42,7 @@ pub(crate) enum Proof {
     All,
 }
 
-/// What a batch holds.
-#[derive(Debug)]
-pub(crate) struct BatchFacts {
-    pub(crate) flags: u8,
-    pub(crate) tokens: u32,
-    pub(crate) outputs: u32,
-    pub(crate) sequences: Vec<BatchSequence>,
-}
-
 impl BatchFacts {
-    /// The facts of a batch with so many tokens, none of which is counted yet.
-    pub(crate) fn new(tokens: u32) -> BatchFacts {
-        BatchFacts { flags: 0, tokens, outputs: 0, sequences: Vec::new() }
-    }
-
-    fn unread(tokens: u32) -> BatchFacts {
-        BatchFacts { flags: BATCH_PARTLY_KNOWN, ..BatchFacts::new(tokens) }
-    }
-
     /// # Safety
     /// The program has just passed the batch with these words to the libllama that this was proven of.
     pub(crate) unsafe fn read(batch: *const Word, proof: Proof) -> BatchFacts {
@@ -83,21 +66,22 @@ impl BatchFacts {
         if word(OUTPUTS) == 0 {
             facts.flags |= BATCH_OUTPUTS_UNSAID;
         }
+        let mut places = Places::new();
         for index in 0..count as usize {
             // SAFETY: libllama is about to read as many of each, where there are any.
-            unsafe { facts.add(batch, index) };
-            if facts.flags & BATCH_PARTLY_KNOWN != 0 {
+            if !unsafe { facts.add(&mut places, batch, index) } {
+                facts.flags |= BATCH_PARTLY_KNOWN;
                 break;
             }
         }
         facts
     }
 
-    /// Counts the token at an index.
+    /// Counts the token at an index; false if what is there is not likely.
     ///
     /// # Safety
     /// The arrays of the batch that are there have that many entries.
-    unsafe fn add(&mut self, batch: *const Word, index: usize) {
+    unsafe fn add(&mut self, places: &mut Places, batch: *const Word, index: usize) -> bool {
         // SAFETY: the caller's contract.
         let (position, wants_output, sequences) = unsafe {
             let position = element::<i32>(batch, POSITIONS, index).unwrap_or(-1);
@@ -105,33 +89,10 @@ impl BatchFacts {
             (position, wants_output, sequences_of(batch, index, self.flags))
         };
         self.outputs += u32::from(wants_output);
-        match sequences {
-            Some(sequences) => {
-                sequences.iter().for_each(|&it| self.count(it, position, wants_output));
-            }
-            None => self.flags |= BATCH_PARTLY_KNOWN,
-        }
-    }
-
-    /// Counts a token for one of its sequences.
-    pub(crate) fn count(&mut self, sequence: i32, position: i32, wants_output: bool) {
-        let known = self.sequences.iter().rposition(|other| other.sequence == sequence);
-        let has_room = self.sequences.len() < BATCH_MOST_SEQUENCES;
-        if sequence < 0 || known.is_none() && !has_room {
-            self.flags |= BATCH_PARTLY_KNOWN;
-            return;
-        }
-        let place = known.unwrap_or(self.sequences.len());
-        if known.is_none() {
-            let (first, last) = (position, position);
-            let (tokens, outputs) = (0, 0);
-            self.sequences.push(BatchSequence { sequence, first, last, tokens, outputs });
-        }
-        let entry = &mut self.sequences[place];
-        entry.first = entry.first.min(position);
-        entry.last = entry.last.max(position);
-        entry.tokens += 1;
-        entry.outputs += u32::from(wants_output);
+        let is_likely = sequences.is_some();
+        let sequences = sequences.into_iter().flatten();
+        sequences.for_each(|&it| self.count(places, it, position, wants_output));
+        is_likely
     }
 }
 
@@ -351,15 +312,29 @@ pub(crate) unsafe fn position_set(
     is_pointer.then(|| unsafe { (place as *const i32).read_unaligned() })
 }
 
-/// Whether a position can be read there. Programs pass the same place again and again.
+/// The same where the position before was in memory right there, in no time: programs pass the same place
+/// again and again.
+///
+/// # Safety
+/// As for [`position_set`].
+pub(crate) unsafe fn position_set_where_last(place: Word) -> Option<i32> {
+    let is_known = place > u32::MAX as Word && LAST_PAGE.load(Ordering::Relaxed) == page_of(place);
+    // SAFETY: the function has just read a position there, as it did on that page before.
+    is_known.then(|| unsafe { (place as *const i32).read_unaligned() })
+}
+
+/// The page where a position was last.
+static LAST_PAGE: AtomicUsize = AtomicUsize::new(0);
+const LEAST_PAGE_BYTES: Word = 4096;
+
+fn page_of(place: Word) -> usize {
+    place / LEAST_PAGE_BYTES
+}
+
+/// Whether a position can be read there.
 fn is_memory(place: Word) -> bool {
-    static LAST_PAGE: AtomicUsize = AtomicUsize::new(0);
-    const LEAST_PAGE_BYTES: Word = 4096;
-    let page = place / LEAST_PAGE_BYTES;
-    if LAST_PAGE.load(Ordering::Relaxed) == page {
-        return true;
-    }
     let is_aligned = place.is_multiple_of(size_of::<i32>() as Word);
+    let page = page_of(place);
     let is_memory = is_aligned && in_place::compare(page * LEAST_PAGE_BYTES, 0).is_some();
     if is_memory {
         LAST_PAGE.store(page, Ordering::Relaxed);

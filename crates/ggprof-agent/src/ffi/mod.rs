@@ -3,6 +3,7 @@
 
 pub(crate) mod api;
 pub(crate) mod backend_table;
+pub(crate) mod batch_facts;
 pub(crate) mod graph;
 pub(crate) mod in_place;
 mod kept_signals;

@@ -16,7 +16,7 @@ use super::this_thread::ThisThread;
 use crate::clock;
 use crate::fault::fault_point;
 use crate::ffi::api::Pointer;
-use crate::ffi::llama::BatchFacts;
+use crate::ffi::batch_facts::BatchFacts;
 use crate::recorder::current;
 use crate::recorder::lane::HeldLane;
 

@@ -7,6 +7,7 @@ use ggprof_spool::layout::NONE;
 
 use super::batches::BatchCall;
 use super::begun::Head;
+use super::built_batches::Built;
 use super::experts::Choices;
 use super::fail_open;
 use super::instance::LastInstance;
@@ -47,6 +48,8 @@ pub(crate) struct ThisThread {
     copies: Cell<usize>,
     /// The call of libllama that it is in, null outside (`observe::batches`).
     pub(crate) call: Cell<*const BatchCall>,
+    /// The batch that it worked on last (`observe::built_batches`).
+    pub(super) built: Cell<Option<&'static Built>>,
     /// The scheduler of that run, null without.
     pub(crate) scheduler: Cell<usize>,
     /// The device's split being computed, null without (`observe::visits`).

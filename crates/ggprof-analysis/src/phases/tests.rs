@@ -1,5 +1,5 @@
 use super::*;
-use crate::requests::Cause;
+use crate::requests::{Cause, WaitShares};
 use expect_test::{Expect, expect};
 use ggprof_trace::text_fixture;
 use std::fmt::Write;
@@ -165,6 +165,11 @@ fn known(steps: &[&str]) -> Phases {
     phases(&text_fixture::parse(&batches(steps)))
 }
 
+/// The same of a benchmark.
+fn benchmarked(steps: &[&str]) -> Phases {
+    phases(&text_fixture::parse(&format!("program llama-bench\n{}", batches(steps))))
+}
+
 /// Each step takes 10 ns; 5 ns pass before the next one, and 1 s where a step is `idle`.
 fn batches(steps: &[&str]) -> String {
     let (mut text, mut now, mut count) = ("backend 0 CPU cpu\n".to_owned(), 0_u64, 0);
@@ -210,6 +215,19 @@ fn a_prompt_with_an_output_for_every_token_is_a_prompt() {
     assert_eq!(labels(&found), ["pp41", "tg2"]);
 }
 
+/// More sequences than a recording lists, as a batch's own numbers say.
+#[test]
+fn as_many_results_as_tokens_are_sequences_that_generate() {
+    let steps = ["0:0+800!300", "0:800+300!300", "0:1100+300!300", "0:1400+1!1 1:4+1!1"];
+    let mut trace = text_fixture::parse(&batches(&steps));
+    trace.batches[..3].iter_mut().for_each(|batch| batch.sequences.clear());
+    let found = phases(&trace);
+    assert_eq!(labels(&found), ["pp800", "tg2x300", "tg1x2"]);
+    assert_eq!(found.guessed_runs(), 3);
+    // Whose they are was not seen, nor where they began.
+    assert!(found.requests.iter().all(|it| it.began_before && it.first_token_ns.is_none()));
+}
+
 #[test]
 fn what_was_there_already_is_told_from_what_was_computed() {
     let found = known(&["0:0+8!1", "0:8+1!1", "removed 0 6", "0:6+9!1", "0:15+1!1"]);
@@ -237,13 +255,13 @@ fn what_was_loaded_is_reused() {
 #[test]
 fn repetitions_are_told_apart_by_the_cleared_memory() {
     let steps = ["cleared", "0:0+8!1", "cleared", "0:0+8!1", "cleared", "0:0+8!1"];
-    let found = known(&steps);
+    let found = benchmarked(&steps);
     assert_eq!(labels(&found), ["warm-up", "pp8", "pp8"]);
     let groups: Vec<_> =
         found.groups().iter().map(|it| (it.first_label.clone(), it.count)).collect();
     assert_eq!(groups, [("warm-up".to_owned(), 1), ("pp8".to_owned(), 2)]);
     let steps = ["0:0+1!1", "cleared", "0:0+1!1", "0:1+1!1", "cleared", "0:0+1!1", "0:1+1!1"];
-    assert_eq!(labels(&known(&steps)), ["warm-up", "tg2", "tg2"]);
+    assert_eq!(labels(&benchmarked(&steps)), ["warm-up", "tg2", "tg2"]);
 }
 
 #[test]
@@ -321,6 +339,20 @@ fn drafts_of_a_smaller_model_are_no_requests_and_no_tokens() {
     assert!(found.steps.iter().all(|step| !step.is_draft));
 }
 
+/// Where the drafts themselves were left out, a phase begins with what is left.
+#[test]
+fn a_phase_without_its_drafts_is_no_longer_than_the_wall_time() {
+    let steps = speculation(10, 2);
+    let mut trace =
+        text_fixture::parse(&batches(&steps.iter().map(String::as_str).collect::<Vec<_>>()));
+    let filter = crate::Filter { phase: Some(PhaseKind::Generation), ..Default::default() };
+    assert!(filter.apply(&mut trace));
+    let found = phases(&trace);
+    let (start_ns, end_ns) = trace.span_ns().unwrap();
+    let [phase] = &found.phases[..] else { panic!("{:?}", found.phases) };
+    assert!(phase.wall_ns() <= end_ns - start_ns, "{phase:?} {start_ns}..{end_ns}");
+}
+
 /// llama-server has the smaller model read each batch before it looks at the results.
 #[test]
 fn tokens_are_there_when_the_smaller_model_has_read_the_batch() {
@@ -369,12 +401,12 @@ fn the_smaller_model_reads_batches_of_several_sequences() {
 fn without_a_trial_the_first_repetition_counts() {
     let repetition = ["cleared", "0:0+64!1", "0:64+1!1", "0:65+1!1"];
     let steps = [&["cleared"], &repetition[..], &repetition[..]].concat();
-    assert_eq!(labels(&known(&steps)), ["pp64", "tg2", "pp64", "tg2"]);
+    assert_eq!(labels(&benchmarked(&steps)), ["pp64", "tg2", "pp64", "tg2"]);
     // Two texts of the same length.
     let steps_of_embeddings = ["cleared", "0:0+8!8 encode", "cleared", "0:0+8!8 encode"];
-    assert_eq!(labels(&known(&steps_of_embeddings)), ["enc8", "enc8"]);
+    assert_eq!(labels(&benchmarked(&steps_of_embeddings)), ["enc8", "enc8"]);
     let tried = [&["cleared", "0:0+64!1", "0:64+1!1"], &steps[1..]].concat();
-    assert_eq!(labels(&known(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
+    assert_eq!(labels(&benchmarked(&tried)), ["warm-up", "pp64", "tg2", "pp64", "tg2"]);
 }
 
 /// With `--pooling none` the graph ends in logits, and each token has an output, as in a prompt.
@@ -401,10 +433,24 @@ fn where_results_themselves_are_wanted_there_is_no_first_token() {
     assert_eq!(found.first_token_ns, [10]);
 }
 
+/// Whoever asks a program the same again and again is no benchmark.
+#[test]
+fn the_first_of_several_same_prompts_is_no_trial() {
+    let steps = ["0:0+8!1", "0:8+1!1", "cleared", "0:0+8!1", "0:8+1!1"];
+    let found = known(&steps);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("pp8 tg1 pp8 tg1".into(), 0));
+    assert_eq!(benchmarked(&steps).guessed_trials(), 2);
+    // A guess, too.
+    let found = known(&["0:0+2!1", "cleared", "0:0+8!1"]);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("warm-up pp8".into(), 1));
+    let found = known(&["warm-up", "0:0+2!1", "warmed-up", "cleared", "0:0+8!1"]);
+    assert_eq!((labels(&found).join(" "), found.guessed_trials()), ("warm-up pp8".into(), 0));
+}
+
 /// A benchmark of several models, or settings, has a context for each.
 #[test]
 fn repetitions_are_those_of_one_context() {
-    let found = known(&[
+    let found = benchmarked(&[
         "0:0+8!1",
         "cleared",
         "0:0+8!1",
@@ -460,7 +506,7 @@ fn a_removal_that_takes_nothing_ends_no_request() {
 #[test]
 fn chunks_that_each_have_a_result_are_one_prompt() {
     let round = ["cleared", "0:0+2048!1", "0:2048+2048!1"];
-    let found = known(&[round, round, round].concat());
+    let found = benchmarked(&[round, round, round].concat());
     assert_eq!(labels(&found), ["warm-up", "pp4096", "pp4096"]);
     assert_eq!(found.requests[1].first_token_ns, Some(25));
     let python = ["removed * 0", "0:0+512!1", "removed * 512", "0:512+188!1", "0:700+1!1"];
@@ -469,7 +515,7 @@ fn chunks_that_each_have_a_result_are_one_prompt() {
     assert_eq!((found.requests.len(), found.requests[0].chunks), (1, 2));
     // A benchmark that fills the memory first has tried the rest alone.
     let steps = ["cleared", "0:0+64!1", "cleared", "0:0+600!1", "0:600+64!1"];
-    let found = known(&[&steps[..], &steps[2..]].concat());
+    let found = benchmarked(&[&steps[..], &steps[2..]].concat());
     assert_eq!(labels(&found), ["warm-up", "pp600", "pp64 @ d600", "pp600", "pp64 @ d600"]);
     let numbers: Vec<_> = found.requests.iter().map(|it| it.number).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4]);
@@ -571,6 +617,42 @@ fn a_shifted_context_goes_on_with_the_same_request() {
     assert_eq!(known(&steps).requests.len(), 1);
 }
 
+/// As programs do that attend to groups of tokens: what is behind the group moves, and positions in the
+/// group are divided, for which the whole is moved there and back.
+#[test]
+fn a_context_whose_positions_are_divided_goes_on_with_the_same_request() {
+    let changes = ["shifted 0 4 4 12", "divided 0 2 8 16", "shifted 0 -8 16 16"];
+    let steps = [&["0:0+12!1"], &changes[..], &["0:8+1!1", "divided 0 5 0 4", "0:9+1!1"]].concat();
+    let found = known(&steps);
+    assert_eq!(labels(&found), ["pp12", "tg2"]);
+    assert_eq!(found.requests.len(), 1);
+    assert_eq!(known(&["0:0+12!1", "divided 0 2", "0:6+1!1"]).requests.len(), 1);
+}
+
+/// All tokens of an image are at one position, and what follows goes on behind its longer side. A large image
+/// comes in several batches.
+#[test]
+fn a_prompt_with_images_is_one_request() {
+    let steps = ["0:0+9", "0:9=64", "0:9=36", "0:25+7", "0:32=64", "0:48+3!1", "0:51+1!1"];
+    let found = known(&steps);
+    assert_eq!(labels(&found), ["pp183", "tg1"]);
+    let [request] = &found.requests[..] else { panic!("{:?}", found.requests) };
+    assert_eq!((request.prompt_tokens, request.reused_tokens), (183, 0));
+    assert_eq!((request.chunks, request.first_token_ns), (6, Some(85)));
+    // What comes behind a result, or behind a removal, is another one.
+    assert_eq!(known(&["0:0+9!1", "0:20+7!1"]).requests.len(), 2);
+    assert_eq!(known(&["0:0+9", "removed 0 4", "0:20+7!1"]).requests.len(), 2);
+    // A prompt that is computed once more is another one, too.
+    assert_eq!(known(&["0:5+9", "0:5+9!1"]).requests.len(), 2);
+}
+
+#[test]
+fn all_sequences_but_the_kept_one_end() {
+    let found = known(&["0:0+4!1 1:0+4!1", "0:4+1!1 1:4+1!1", "kept 1", "0:5+1!1 1:5+1!1"]);
+    let ends: Vec<_> = found.requests.iter().map(|it| (it.generated, it.began_before)).collect();
+    assert_eq!(ends, [(2, false), (3, false), (1, true)]);
+}
+
 #[test]
 fn a_wait_is_explained_by_what_was_computed_meanwhile() {
     let found = known(&["0:0+4!1", "0:4+1!1", "1:0+900", "1:900+100!1", "0:5+1!1 1:1000+1!1"]);
@@ -582,6 +664,50 @@ fn a_wait_is_explained_by_what_was_computed_meanwhile() {
     let found = known(&["0:0+4!1", "0:4+1!1 1:0+99!1", "0:5+1!1 1:99+1!1"]);
     assert_eq!(found.requests[0].waits[0].cause, Cause::SharedWithPrompt { request: 1 });
     assert_eq!(labels(&found), ["pp4", "mixed100", "tg1x2"]);
+}
+
+/// The waits of request 0 in a trace with these lines, behind a prompt and a token at 0..20.
+fn waits_with(lines: &[&str]) -> Vec<crate::Wait> {
+    phases(&trace_with(lines)).requests[0].waits.clone()
+}
+
+fn trace_with(lines: &[&str]) -> ggprof_trace::Trace {
+    let mut text = "backend 0 CPU cpu\n".to_owned();
+    let first = ["batch 0..10 0:0+4!1", "batch 10..20 0:4+1!1"];
+    let mut batches = 0;
+    for line in first.iter().chain(lines) {
+        writeln!(text, "{line}").unwrap();
+        if let Some(rest) = line.strip_prefix("batch ") {
+            let (times, _) = rest.split_once(' ').unwrap();
+            writeln!(text, "run {times} batch={batches}").unwrap();
+            batches += 1;
+        }
+    }
+    text_fixture::parse(&text)
+}
+
+#[test]
+fn what_another_process_computes_keeps_nobody_waiting() {
+    let mut trace = trace_with(&["batch 25..60 0:0+900!1 context=2", "batch 70..80 0:5+1!1"]);
+    trace.graph_runs[2].process = Some(ggprof_trace::ProcessIndex(1));
+    let waits = &phases(&trace).requests[0].waits;
+    assert_eq!((waits[1].cause, waits[1].cause_ns), (Cause::Nobody, 50));
+}
+
+#[test]
+fn contexts_that_compute_at_the_same_time_share_a_wait() {
+    // A prompt of another context begins before the wait, a later step of a third one lies behind that.
+    let steps = ["batch 5..60 0:0+900!1 context=2", "batch 12..30 0:0+9!1 context=3"];
+    let waits = waits_with(&[&steps[..], &["batch 70..80 0:5+1!1"]].concat());
+    let shares = WaitShares { own_step: 10, other_prompt: 40, nobody: 10, ..Default::default() };
+    assert_eq!((waits[1].cause_ns, waits[1].duration_ns(), waits[1].shares), (40, 60, shares));
+    assert_eq!(waits[1].cause, Cause::OtherPrompt { request: 1 });
+}
+
+#[test]
+fn what_is_no_token_is_another_graph() {
+    let waits = waits_with(&["run 25..60 scheduler=7", "batch 70..80 0:5+1!1"]);
+    assert_eq!((waits[1].cause, waits[1].cause_ns), (Cause::OtherGraph, 35));
 }
 
 #[test]
@@ -598,8 +724,12 @@ fn what_was_not_recorded_ends_a_phase_and_counts_for_none() {
 #[test]
 fn idle_time_is_of_no_phase_even_if_only_shapes_are_known() {
     let mut fixture = "backend 0 CPU cpu\n".to_owned();
-    for (run, start) in [0_u64, 2_000, 15_000_000_000].into_iter().enumerate() {
-        let end = start + 1000;
+    // The last two lie closer together than ten times their length.
+    let starts = [0, 2_000, 15_000_000_000, 32_000_000_000_u64];
+    for (run, (start, length)) in
+        starts.into_iter().zip([1_000, 1_000, 2_000_000_000, 2_000_000_000]).enumerate()
+    {
+        let end = start + length;
         write!(
             fixture,
             "run {start}..{end}
@@ -611,7 +741,7 @@ fn idle_time_is_of_no_phase_even_if_only_shapes_are_known() {
         )
         .unwrap();
     }
-    assert_eq!(labels(&phases(&text_fixture::parse(&fixture))), ["pp14", "pp7"]);
+    assert_eq!(labels(&phases(&text_fixture::parse(&fixture))), ["pp14", "pp7", "pp7"]);
 }
 
 /// Graph runs whose tokens stand at these positions, one after the other, and the phases that they make.

@@ -8,9 +8,10 @@ use ggprof_trace::{Gap, ProcessIndex};
 use hashbrown::HashMap;
 
 /// A program that computes nothing for so long, and for so many times as long as it computed, is waiting
-/// for something.
+/// for something. Where only shapes are known, nothing else tells one prompt from the next.
 const IDLE_NS: u64 = 100_000_000;
 const IDLE_TIMES: u64 = 10;
+const IDLE_TIMES_OF_GUESSED_PROMPT: u64 = 1;
 
 #[derive(Default)]
 pub(super) struct Walk {
@@ -100,7 +101,7 @@ impl Walk {
     /// When the drafts were begun that a step checks: they are on the way to its tokens.
     fn drafted_since(&mut self, step: &Step) -> Option<u64> {
         if step.is_draft {
-            let is_drafting = step.kind == StepKind::Generation;
+            let is_drafting = step.kind == StepKind::Generation && step.is_inside();
             for part in step.parts.iter().filter(|_| is_drafting) {
                 self.drafting.entry(part.request).or_insert(step.start_ns);
             }
@@ -120,7 +121,9 @@ impl Walk {
         let since_ns = if is_known { open.last_end_ns.max(latest_ns) } else { open.last_end_ns };
         let idle_ns = step.start_ns.saturating_sub(since_ns);
         let work_ns = (open.last_end_ns - open.last_start_ns).max(step.end_ns - step.start_ns);
-        let is_idle = idle_ns >= IDLE_NS && idle_ns >= IDLE_TIMES.saturating_mul(work_ns);
+        let is_prompt = self.slots[open.slot].kind == PhaseKind::Prompt;
+        let times = if is_prompt && !is_known { IDLE_TIMES_OF_GUESSED_PROMPT } else { IDLE_TIMES };
+        let is_idle = idle_ns >= IDLE_NS && idle_ns >= times.saturating_mul(work_ns);
         // Sequences may take turns with their tokens, each in batches of its own.
         let goes_on = |part: &Part| part.role == Role::Generation && !part.began_before;
         let takes_turns =

@@ -4,6 +4,9 @@
 //! result was given before; or with several of them, when what was drafted is checked. Everything else is
 //! a prompt. A prompt may come in pieces that each have a result: those follow each other until the first
 //! token was generated. A prompt that comes later is of a new request.
+//!
+//! Some models give all tokens of an image one position, and go on behind the image's longer side. Such a
+//! prompt leaves positions out, or has batches at the same one.
 
 use super::{Kept, Role};
 use crate::steps::Part;
@@ -17,6 +20,8 @@ const MOST_CHECKED: u64 = 65;
 pub(super) struct Progress {
     /// The position behind its last token.
     pub(super) next: u64,
+    /// The position of the first token of its last step.
+    first: u64,
     /// Tokens of its last step.
     tokens: u64,
     /// Of the first one of its prompt.
@@ -85,7 +90,9 @@ impl Progress {
             || (self.next, self.next + tokens.saturating_sub(1)),
             |(first, last)| (first.into(), last.into()),
         );
-        let follows = self.request.is_some() && !self.is_over && first == self.next;
+        let follows = self.request.is_some()
+            && !self.is_over
+            && (first == self.next || self.is_behind_image(first, seen));
         let generates = follows && self.has_output && self.is_token_or_check(tokens, outputs);
         // All parts are as large as the first but the last.
         let is_part = self.tokens == self.chunk && tokens <= self.chunk;
@@ -103,6 +110,7 @@ impl Progress {
         let is_all = tokens > 1 && outputs == tokens;
         *self = Progress {
             next: last + 1,
+            first,
             tokens,
             chunk: if goes_on { self.chunk } else { tokens },
             has_output: outputs > 0,
@@ -119,6 +127,14 @@ impl Progress {
         let kept = if generates { tokens.min(1) } else { tokens };
         let sequence = entry.sequence;
         Part { request, sequence, role, first, tokens, outputs, kept, began_before }
+    }
+
+    /// Whether a prompt that has no result yet goes on with what follows an image, or with more of it.
+    fn is_behind_image(&self, first: u64, seen: Seen) -> bool {
+        let is_at_one_position = self.tokens > 1 && self.next == self.first + 1;
+        let is_more = is_at_one_position && first == self.first;
+        let is_undone = self.has_output || self.loaded.is_some();
+        seen.is_known && !seen.is_after_gap && !is_undone && (first > self.next || is_more)
     }
 
     /// Whether tokens that follow a result are a single one, or drafts. A prompt that wants all results,

@@ -48,7 +48,7 @@ pub(crate) use phases::kind_name as phase_name;
 pub use rankings::{inefficiency, top_kernels, top_ops};
 pub use remote::merged;
 pub use repeated::repeated;
-pub(crate) use requests::{request_waits, wait_words};
+pub(crate) use requests::{other_request, request_waits, wait_words};
 pub(crate) use summary::head;
 pub use summary::summary;
 

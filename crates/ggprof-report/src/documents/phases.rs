@@ -1,6 +1,7 @@
 //! What the program did: prompts, generation, embeddings, graphs.
 
 use super::columns::{self, head};
+use super::requests::{clock, note_part, since_start};
 use crate::document::Fact;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::phases::median_and_p95;
@@ -11,7 +12,7 @@ use hashbrown::HashMap;
 /// More different phases than this are summed up by kind in the summary.
 const MOST_PHASES: usize = 8;
 
-const PHASES: [Column; 12] = [
+const PHASES: [Column; 14] = [
     Column::left("phase", "phase", 0),
     Column::left("kind", "", 9),
     Column::right("context", "context", 2),
@@ -20,6 +21,8 @@ const PHASES: [Column; 12] = [
     Column::right("tokens", "tokens", 1),
     Column::right("sequences", "", 9),
     Column::right("depth", "", 9),
+    Column::right("clock_unix_ns", "from", 3),
+    Column::right("since_start_ns", "since start", 3),
     Column::right("start_ns", "", 9),
     Column::right("wall_ns", "wall", 0),
     Column::right("tokens_per_s", "speed", 0),
@@ -37,8 +40,12 @@ const KEY: [Column; 5] = [
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let phases = phases(trace);
     document.heading("phases", "Phases");
-    document.table(table(trace, &phases, &phases.groups()));
+    let groups = phases.groups();
+    document.table(table(trace, &phases, &groups));
     beside(document, trace, &phases);
+    if groups.len() < phases.phases.len() {
+        in_order(document, trace, &phases);
+    }
     let rows = by_phase(trace, &phases)
         .iter()
         .map(|line| {
@@ -62,6 +69,19 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     document.table(Table { key: "operations", columns, rows });
 }
 
+/// One by one, where some were alike.
+fn in_order(document: &mut Document, trace: &Trace, phases: &Phases) {
+    document.heading("phases_in_order", "Phases one by one");
+    let each = phases.each();
+    let rows = each.iter().map(|phase| {
+        let label = phase.first_label.clone();
+        row(trace, whose(trace, phases, phase, label), phase.sum.context(), phase)
+    });
+    let columns = PHASES.to_vec();
+    document.table(Table { key: "phases_in_order", columns, rows: rows.collect() });
+    note_part(document, each.len());
+}
+
 /// The phases themselves, summed up if there are many; nothing of a program without tokens.
 pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) {
     if phases.phases.iter().all(|phase| phase.kind == PhaseKind::Graph) {
@@ -76,7 +96,7 @@ pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) 
         sums.sort_by_key(|group| (group.sum.process, group.sum.kind));
         let rows = sums.iter().map(|group| {
             let label = format!("{} x {}", group.count, kind_name(group.sum.kind));
-            row(whose(trace, phases, group, label), None, group)
+            row(trace, whose(trace, phases, group, label), None, group)
         });
         let columns = PHASES.to_vec();
         document.table(Table { key: "phases", columns, rows: rows.collect() });
@@ -103,13 +123,13 @@ fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup]) -> Table {
     // Where nothing else tells rows apart.
     let row = |group: &PhaseGroup| {
         let context = group.sum.context().filter(|_| contexts[&name(group)] > 1);
-        row(whose(trace, phases, group, label(group)), context, group)
+        row(trace, whose(trace, phases, group, label(group)), context, group)
     };
     let rows = groups.iter().map(row).collect();
     Table { key: "phases", columns: PHASES.to_vec(), rows }
 }
 
-fn row(label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {
+fn row(trace: &Trace, label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {
     let sum = &group.sum;
     let has_tokens = sum.kind != PhaseKind::Graph;
     let speed = group.tokens_per_second;
@@ -123,6 +143,8 @@ fn row(label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {
         Cell::or_nothing(Some(sum.tokens).filter(|_| has_tokens), |it| Cell::Count(it.into())),
         Cell::Count(sum.sequences.into()),
         Cell::or_nothing(sum.depth, |depth| Cell::Count(depth.into())),
+        clock(trace, sum.start_ns),
+        since_start(trace)(sum.start_ns),
         Cell::Nanos(sum.start_ns as f64),
         Cell::Nanos(sum.wall_ns() as f64),
         Cell::or_nothing(speed.map(|(mean, _)| mean), Cell::TokensPerSecond),
@@ -132,10 +154,13 @@ fn row(label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {
 
 /// What stands below the table.
 fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
-    let first = Fact::new("from", Cell::text("its first batch"), "from {} on, without any queue");
-    for (key, title, values, more) in [
-        ("first_token", "time to first token", &phases.first_token_ns, Some(first)),
-        ("between_tokens", "between tokens", &phases.between_tokens_ns, None),
+    let words = "timed from {}: a queue before that is not seen";
+    let first = Fact::new("from", Cell::text("its first batch"), words);
+    let requests = ["of {} request", "of {} requests"];
+    let waits = ["of {} wait", "of {} waits"];
+    for (key, title, values, of, more) in [
+        ("first_token", "time to first token", &phases.first_token_ns, requests, Some(first)),
+        ("between_tokens", "between tokens", &phases.between_tokens_ns, waits, None),
     ] {
         if values.is_empty() {
             continue;
@@ -144,7 +169,11 @@ fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
         let facts = [
             Fact::new("p50_ns", Cell::Nanos(p50 as f64), "p50 {}"),
             Fact::new("p95_ns", Cell::Nanos(p95 as f64), "p95 {}"),
-            Fact::new("count", Cell::Count(values.len() as u128), "of {}"),
+            Fact::new(
+                "count",
+                Cell::Count(values.len() as u128),
+                of[usize::from(values.len() > 1)],
+            ),
         ];
         document.fact(key, title, facts.into_iter().chain(more).collect());
     }
@@ -164,6 +193,21 @@ fn beside(document: &mut Document, trace: &Trace, phases: &Phases) {
                      libllama were not seen";
         let facts = vec![Fact::new("runs", Cell::Count(by_positions.into()), words)];
         document.fact("phases_by_positions", "phases", facts);
+    }
+    trials(document, phases);
+}
+
+fn trials(document: &mut Document, phases: &Phases) {
+    let trials = phases.guessed_trials();
+    if trials > 0 {
+        let words = match trials {
+            1 => "{} batch was taken for a trial, because the program cleared the memory behind it",
+            _ => {
+                "{} batches were taken for trials, because the program cleared the memory behind them"
+            }
+        };
+        let facts = vec![Fact::new("batches", Cell::Count(trials.into()), words)];
+        document.fact("warm_up_from", "warm-up", facts);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Rankings: the ops and calls that take longest.
 
+use super::requests::{clock, since_start};
 use super::{columns, operations, sampling};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::inefficiency::{Basis, LEAST_SHARE};
@@ -9,7 +10,7 @@ use ggprof_analysis::{
 };
 use ggprof_trace::{EventId, Measured, Trace};
 
-const KERNEL: [Column; 13] = [
+const KERNEL: [Column; 15] = [
     Column::right("charged_ns", "time", 0),
     Column::left("type", "", 9),
     Column::left("op", "operation", 0),
@@ -19,6 +20,8 @@ const KERNEL: [Column; 13] = [
     Column::left("backend", "backend", 1),
     Column::right("split", "split", 3),
     Column::right("graph_run", "graph run", 3),
+    Column::right("clock_unix_ns", "clock", 3),
+    Column::right("since_start_ns", "since start", 3),
     Column::right("start_ns", "", 9),
     Column::right("duration_ns", "", 9),
     Column::left("measured", "measured", 4),
@@ -102,11 +105,12 @@ fn device_kernel(trace: &Trace, kernel: &DeviceKernel) -> Vec<Cell> {
 
 pub(super) fn kernels(document: &mut Document, trace: &Trace, n: usize) {
     document.heading("top_kernels", format!("Top {n} longest calls"));
-    let rows = longest(trace, n).iter().map(|&id| kernel(trace, id)).collect();
+    let since_start = since_start(trace);
+    let rows = longest(trace, n).iter().map(|&id| kernel(trace, &since_start, id)).collect();
     document.table(Table { key: "top_kernels", columns: KERNEL.to_vec(), rows });
 }
 
-fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
+fn kernel(trace: &Trace, since_start: &dyn Fn(u64) -> Cell, id: EventId) -> Vec<Cell> {
     let event = trace.events.get(id);
     let signature = trace.signature(event.node);
     let fusion = signature.extra.filter(|_| event.is_op()).map(|fusion| trace.text(fusion));
@@ -121,6 +125,8 @@ fn kernel(trace: &Trace, id: EventId) -> Vec<Cell> {
         columns::backend_name(trace, &event),
         Cell::Number(event.split.into()),
         Cell::or_nothing(event.graph_run, |run| Cell::Number(trace.run_number(run) as i64)),
+        clock(trace, event.start_ns),
+        since_start(event.start_ns),
         Cell::Nanos(event.start_ns as f64),
         Cell::Nanos(event.duration_ns as f64),
         Cell::or_nothing(measured, |measured| Cell::text(measured.name())),

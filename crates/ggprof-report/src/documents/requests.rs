@@ -62,6 +62,7 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
     let since_start = since_start(trace);
     let rows = phases.requests.iter().map(|it| row(trace, &since_start, it)).collect();
     document.table(Table { key: "requests", columns: REQUESTS.to_vec(), rows });
+    note_part(document, phases.requests.len());
     document.note("requests_from", QUEUE);
     if phases.requests.iter().any(|request| !request.is_inside) {
         document.note("requests_whole", WHOLE);
@@ -141,6 +142,20 @@ pub(crate) fn request_waits(request: &Request) -> RequestWaits<'_> {
     RequestWaits { percentiles, longest }
 }
 
+/// More rows than anybody reads.
+const MANY_ROWS: usize = 50;
+
+/// How to see less of a table that has a row for all that happened.
+pub(super) fn note_part(document: &mut Document, rows: usize) {
+    if rows > MANY_ROWS {
+        let words = format!(
+            "{rows} rows: --from and --to (14:03, or 90s after the start) show a part, also --phase \
+             and --request."
+        );
+        document.note("part", words);
+    }
+}
+
 pub(super) fn clock(trace: &Trace, ns: u64) -> Cell {
     Cell::or_nothing(trace.unix_ns(ns), Cell::Clock)
 }
@@ -155,10 +170,14 @@ pub(super) fn since_start(trace: &Trace) -> impl Fn(u64) -> Cell + use<> {
     move |ns| Cell::or_nothing(start_ns, |start_ns| Cell::Nanos(ns.saturating_sub(start_ns) as f64))
 }
 
-fn other_request(cause: Cause) -> Option<u32> {
+pub(crate) fn other_request(cause: Cause) -> Option<u32> {
     match cause {
         Cause::SharedWithPrompt { request } | Cause::OtherPrompt { request } => Some(request),
-        Cause::OwnStep | Cause::OtherGeneration | Cause::Nobody | Cause::Unrecorded => None,
+        Cause::OwnStep
+        | Cause::OtherGeneration
+        | Cause::OtherGraph
+        | Cause::Nobody
+        | Cause::Unrecorded => None,
     }
 }
 
@@ -170,6 +189,7 @@ pub(crate) fn wait_words(cause: Cause) -> String {
         }
         Cause::OtherPrompt { request } => format!("the prompt of request {request}"),
         Cause::OtherGeneration => "tokens of others".to_owned(),
+        Cause::OtherGraph => "another graph".to_owned(),
         Cause::Nobody => "the program: nothing was computed".to_owned(),
         Cause::Unrecorded => "something that was not recorded".to_owned(),
     }

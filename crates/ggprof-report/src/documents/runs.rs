@@ -1,6 +1,6 @@
 //! Graph run by graph run, and second by second.
 
-use super::requests::{clock, since_start};
+use super::requests::{clock, note_part, since_start};
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::{Second, phases, seconds};
 use ggprof_trace::{GraphRunId, Trace, done};
@@ -60,7 +60,9 @@ pub(super) fn all(document: &mut Document, trace: &Trace) {
         ]);
         latest_ns = latest_ns.max(Some(done[at]));
     }
+    let count = rows.len();
     document.table(Table { key: "runs", columns: RUNS.to_vec(), rows });
+    note_part(document, count);
 }
 
 pub(super) fn by_second(document: &mut Document, trace: &Trace) {
@@ -82,6 +84,8 @@ pub(super) fn by_second(document: &mut Document, trace: &Trace) {
             Cell::or_nothing(Some(second.absent).filter(|_| are_several), Cell::Share),
         ]
     };
-    let rows = seconds(trace).iter().map(row).collect();
+    let rows: Vec<_> = seconds(trace).iter().map(row).collect();
+    let count = rows.len();
     document.table(Table { key: "seconds", columns: SECONDS.to_vec(), rows });
+    note_part(document, count);
 }

@@ -11,6 +11,7 @@ mod ops;
 mod phases;
 mod recordings;
 mod requests;
+mod waits;
 
 use crate::parquet;
 use ggprof_analysis::hosts::Hosts;
@@ -25,12 +26,13 @@ use std::io::{self, Write};
 pub const SCHEMA: u32 = 2;
 
 /// The last one is complete only where all others are, so it is written last.
-pub const TABLES: [Table; 7] = [
+pub const TABLES: [Table; 8] = [
     Table::Phases,
     Table::Ops,
     Table::Events,
     Table::Copies,
     Table::Requests,
+    Table::Waits,
     Table::Findings,
     Table::Recordings,
 ];
@@ -42,6 +44,7 @@ pub enum Table {
     Events,
     Copies,
     Requests,
+    Waits,
     Findings,
     Recordings,
 }
@@ -54,6 +57,7 @@ impl Table {
             Self::Events => "events",
             Self::Copies => "copies",
             Self::Requests => "requests",
+            Self::Waits => "waits",
             Self::Findings => "findings",
             Self::Recordings => "recordings",
         }
@@ -109,6 +113,7 @@ impl<'t> Recording<'t> {
             }
             Table::Copies => written(out, table, copies::fields(), copies::rows(self)),
             Table::Requests => written(out, table, requests::fields(), requests::rows(self)),
+            Table::Waits => written(out, table, waits::fields(), waits::rows(self)),
             Table::Findings => written(out, table, findings::fields(), findings::rows(self)),
             Table::Recordings => written(out, table, recordings::fields(), recordings::rows(self)),
         }

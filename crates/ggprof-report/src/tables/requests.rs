@@ -51,7 +51,7 @@ pub(super) fn fields<'r>() -> Vec<Field<Row<'r>>> {
         }),
         Field::integer(
             "first_token_ns",
-            "from its first batch to its first token, without any queue",
+            "from its first batch to its first token; a queue before that is not seen",
             |row| row.request.first_token_ns.into(),
         ),
         Field::integer("generated", "tokens, the first included", |row| {

@@ -23,6 +23,7 @@ fn all_columns_are_documented() {
         (Table::Events, described(events::fields())),
         (Table::Copies, described(copies::fields())),
         (Table::Requests, described(requests::fields())),
+        (Table::Waits, described(waits::fields())),
         (Table::Findings, described(findings::fields())),
     ];
     let is_missing = |(_, lines): &&(Table, String)| !DOCUMENTATION.contains(lines);

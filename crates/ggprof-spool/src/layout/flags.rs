@@ -62,8 +62,9 @@ pub const BATCH_PARTLY_KNOWN: u8 = 1 << 4;
 /// No call of libllama was seen: the graph run that begins then has tokens at these positions. Which
 /// sequences they are of is not known; stretches of positions are listed.
 pub const BATCH_FROM_POSITIONS: u8 = 1 << 5;
-/// Most sequences that a batch's record lists.
-pub const BATCH_MOST_SEQUENCES: usize = 64;
+/// Most sequences that a batch's record lists: libllama takes no more. (Older versions do; recordings of
+/// before listed 64.)
+pub const BATCH_MOST_SEQUENCES: usize = 256;
 
 /// What happened to a context.
 pub const CONTEXT_CLEARED: u8 = 0;
@@ -75,6 +76,10 @@ pub const CONTEXT_WARMED_UP: u8 = 5;
 pub const CONTEXT_FREED: u8 = 6;
 /// The program looked at the embeddings of a call, whose number is `other`.
 pub const CONTEXT_EMBEDDINGS_READ: u8 = 7;
+/// All sequences but one were removed.
+pub const CONTEXT_KEPT: u8 = 8;
+/// Positions were divided by `other`.
+pub const CONTEXT_DIVIDED: u8 = 9;
 
 /// The memory of a buffer is the host's.
 pub const BUFFER_ON_HOST: u32 = 1;

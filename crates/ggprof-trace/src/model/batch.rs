@@ -77,6 +77,17 @@ pub enum ContextChangeKind {
         sequence: u32,
         to: u32,
     },
+    /// All other sequences were removed.
+    Kept {
+        sequence: u32,
+    },
+    /// Positions were divided, so that several tokens have the same.
+    Divided {
+        sequence: Option<u32>,
+        first: u32,
+        last: Option<u32>,
+        by: u32,
+    },
     /// What comes is a trial.
     WarmUp,
     WarmedUp,

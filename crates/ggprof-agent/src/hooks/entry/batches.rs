@@ -5,10 +5,11 @@ use std::ffi::c_int;
 use super::{Entry, Real, Word, is_true, number};
 use crate::arch::{StructByValue, words_around_struct};
 use crate::ffi::api::Pointer;
-use crate::ffi::llama::{self, BatchFacts};
+use crate::ffi::batch_facts::BatchFacts;
+use crate::ffi::llama;
 use crate::observe::batches::{BatchFunction, ThreadInCall};
 use crate::observe::begun::{self, Kind, Mark};
-use crate::observe::built_batches;
+use crate::observe::built_batches::{self, Change};
 use crate::observe::fail_open::guard;
 use crate::recorder::current;
 
@@ -110,9 +111,10 @@ passing_all_on!(llama_batch_ext_add_token, batch_add_token_real:
     batch_add(batch: Pointer, sequence: Word) -> Word, otherwise NOT_COMPUTED as Word);
 
 fn batch_add(real: Real<impl FnOnce() -> Word>, batch: Pointer, sequence: Word) -> Word {
-    let row = real.call();
-    built(|| built_batches::add_row(batch, number(sequence), number(row), false));
-    row
+    let result = real.call();
+    let (sequence, row) = (number(sequence), number(result));
+    built(batch, Change::Row { sequence, row, is_embedding: false });
+    result
 }
 
 /// The embedding is passed by value.
@@ -139,7 +141,8 @@ macro_rules! takes_embedding {
             // SAFETY: what the program would have called, with what it passed.
             let call = || unsafe { real(batch, sequence, $($before,)* embedding $(, $behind)*) };
             let row = call();
-            built(|| built_batches::add_row(batch, number(sequence), row, true));
+            let sequence = number(sequence);
+            built(batch, Change::Row { sequence, row, is_embedding: true });
             row
         }
     };
@@ -157,7 +160,7 @@ fn batch_add_seq(
     sequence: Word,
 ) -> Word {
     let result = real.call();
-    built(|| built_batches::add_sequence(batch, number(row), number(sequence)));
+    built(batch, Change::Sequence { row: number(row), sequence: number(sequence) });
     result
 }
 
@@ -172,15 +175,20 @@ fn batch_set_pos(
 ) -> Word {
     let address = real.address;
     let is_set = real.call();
-    built(|| {
-        if !is_true(is_set) {
-            return;
-        }
-        // SAFETY: the program has just made this call.
+    if !is_true(is_set) || !current::is_on() {
+        return is_set;
+    }
+    let change = |position: i32| Change::Position { row: number(row), position };
+    // SAFETY: the program has just made this call.
+    if let Some(position) = unsafe { llama::position_set_where_last(place) } {
+        built_batches::note(batch, change(position));
+        return is_set;
+    }
+    guard((), |this| {
+        // SAFETY: as above.
         let position = unsafe { llama::position_set(address, batch, row, place) };
-        if let Some(position) = position {
-            built_batches::set_position(batch, number(row), position);
-        }
+        let change = position.map(change);
+        change.into_iter().for_each(|it| built_batches::note_guarded(this, batch, it));
     });
     is_set
 }
@@ -197,7 +205,10 @@ fn batch_set_output(
     wanted: Word,
 ) -> Word {
     let result = real.call();
-    built(|| built_batches::set_output(batch, number(row), is_true(wanted)));
+    // The other kind of result may be wanted all the same.
+    if is_true(wanted) {
+        built(batch, Change::Output { row: number(row) });
+    }
     result
 }
 
@@ -206,7 +217,7 @@ passing_all_on!(llama_batch_ext_clear, batch_clear_real:
 
 fn batch_clear(real: Real<impl FnOnce() -> Word>, batch: Pointer) -> Word {
     let result = real.call();
-    built(|| built_batches::clear(batch));
+    built(batch, Change::Clear);
     result
 }
 
@@ -214,13 +225,16 @@ passing_all_on!(llama_batch_ext_free, batch_free_real: batch_free(batch: Pointer
 
 /// Before the address may belong to another.
 fn batch_free(real: Real<impl FnOnce()>, batch: Pointer) {
-    built(|| built_batches::free(batch));
+    if current::is_on() {
+        guard((), |_| built_batches::free(batch));
+    }
     real.call();
 }
 
 /// Notes a step of building a batch, where that can ever matter.
-fn built(note: impl FnOnce()) {
+#[inline(always)]
+fn built(batch: Pointer, change: Change) {
     if current::is_on() {
-        guard((), |_| note());
+        built_batches::note(batch, change);
     }
 }

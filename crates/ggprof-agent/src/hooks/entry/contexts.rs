@@ -3,8 +3,8 @@
 //! nothing.
 
 use ggprof_spool::layout::{
-    CONTEXT_CLEARED, CONTEXT_COPIED, CONTEXT_REMOVED, CONTEXT_SHIFTED, CONTEXT_WARM_UP,
-    CONTEXT_WARMED_UP, ContextChange,
+    CONTEXT_CLEARED, CONTEXT_COPIED, CONTEXT_DIVIDED, CONTEXT_KEPT, CONTEXT_REMOVED,
+    CONTEXT_SHIFTED, CONTEXT_WARM_UP, CONTEXT_WARMED_UP, ContextChange,
 };
 
 use super::{Entry, Real, Word, is_true, number};
@@ -13,7 +13,7 @@ use crate::observe::contexts;
 use crate::observe::fail_open::guard;
 use crate::recorder::current;
 
-pub(super) static ENTRIES: [Entry; 18] = [
+pub(super) static ENTRIES: [Entry; 24] = [
     free_real::ENTRY,
     set_warmup_real::ENTRY,
     get_memory_real::ENTRY,
@@ -21,14 +21,20 @@ pub(super) static ENTRIES: [Entry; 18] = [
     memory_remove_real::ENTRY,
     memory_shift_real::ENTRY,
     memory_copy_real::ENTRY,
+    memory_keep_real::ENTRY,
+    memory_divide_real::ENTRY,
     self_clear_real::ENTRY,
     self_remove_real::ENTRY,
     self_shift_real::ENTRY,
     self_copy_real::ENTRY,
+    self_keep_real::ENTRY,
+    self_divide_real::ENTRY,
     cache_clear_real::ENTRY,
     cache_remove_real::ENTRY,
     cache_shift_real::ENTRY,
     cache_copy_real::ENTRY,
+    cache_keep_real::ENTRY,
+    cache_divide_real::ENTRY,
     embeddings_real::ENTRY,
     embeddings_of_row_real::ENTRY,
     embeddings_of_sequence_real::ENTRY,
@@ -66,8 +72,9 @@ passing_all_on!(llama_memory_seq_rm, memory_remove_real:
 passing_all_on!(llama_kv_self_seq_rm, self_remove_real:
     remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
 passing_all_on!(llama_kv_cache_seq_rm, cache_remove_real:
-    remove(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
+    remove_unsaid(of: Pointer, sequence: Word, first: Word, last: Word) -> Word, otherwise 0);
 
+/// Some models have a memory from which positions in the middle cannot be taken.
 fn remove(
     real: Real<impl FnOnce() -> Word>,
     of: Pointer,
@@ -75,9 +82,27 @@ fn remove(
     first: Word,
     last: Word,
 ) -> Word {
+    let result = real.call();
+    if is_true(result) {
+        note(of, removed(sequence, first, last));
+    }
+    result
+}
+
+/// The same where it may have no result that says whether it was done: before spring 2024.
+fn remove_unsaid(
+    real: Real<impl FnOnce() -> Word>,
+    of: Pointer,
+    sequence: Word,
+    first: Word,
+    last: Word,
+) -> Word {
+    changed(real, of, removed(sequence, first, last))
+}
+
+fn removed(sequence: Word, first: Word, last: Word) -> ContextChange {
     let [sequence, first, last] = [sequence, first, last].map(number);
-    let what = CONTEXT_REMOVED;
-    changed(real, of, ContextChange { what, sequence, first, last, ..Default::default() })
+    ContextChange { what: CONTEXT_REMOVED, sequence, first, last, ..Default::default() }
 }
 
 passing_all_on!(llama_memory_seq_add, memory_shift_real:
@@ -95,9 +120,30 @@ fn shift(
     last: Word,
     by: Word,
 ) -> Word {
-    let [sequence, first, last, other] = [sequence, first, last, by].map(number);
-    let what = CONTEXT_SHIFTED;
-    changed(real, of, ContextChange { what, sequence, first, last, other, ..Default::default() })
+    changed(real, of, moved(CONTEXT_SHIFTED, [sequence, first, last, by]))
+}
+
+passing_all_on!(llama_memory_seq_div, memory_divide_real:
+    divide(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_seq_div, self_divide_real:
+    divide(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_seq_div, cache_divide_real:
+    divide(of: Pointer, sequence: Word, first: Word, last: Word, by: Word) -> Word, otherwise 0);
+
+fn divide(
+    real: Real<impl FnOnce() -> Word>,
+    of: Pointer,
+    sequence: Word,
+    first: Word,
+    last: Word,
+    by: Word,
+) -> Word {
+    changed(real, of, moved(CONTEXT_DIVIDED, [sequence, first, last, by]))
+}
+
+fn moved(what: u8, words: [Word; 4]) -> ContextChange {
+    let [sequence, first, last, other] = words.map(number);
+    ContextChange { what, sequence, first, last, other, ..Default::default() }
 }
 
 passing_all_on!(llama_memory_seq_cp, memory_copy_real:
@@ -118,6 +164,18 @@ fn copy(
     let [sequence, other, first, last] = [sequence, to, first, last].map(number);
     let what = CONTEXT_COPIED;
     changed(real, of, ContextChange { what, sequence, first, last, other, ..Default::default() })
+}
+
+passing_all_on!(llama_memory_seq_keep, memory_keep_real:
+    keep(of: Pointer, sequence: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_self_seq_keep, self_keep_real:
+    keep(of: Pointer, sequence: Word) -> Word, otherwise 0);
+passing_all_on!(llama_kv_cache_seq_keep, cache_keep_real:
+    keep(of: Pointer, sequence: Word) -> Word, otherwise 0);
+
+fn keep(real: Real<impl FnOnce() -> Word>, of: Pointer, sequence: Word) -> Word {
+    let all = contexts::of_all_sequences(CONTEXT_KEPT);
+    changed(real, of, ContextChange { sequence: number(sequence), ..all })
 }
 
 passing_all_on!(llama_set_warmup, set_warmup_real:
@@ -146,6 +204,10 @@ fn read_embeddings(real: Real<impl FnOnce() -> Word>, context: Pointer) -> Word 
 /// `of` is a context, or its memory.
 fn changed(real: Real<impl FnOnce() -> Word>, of: Pointer, change: ContextChange) -> Word {
     let result = real.call();
-    guard((), |this| contexts::note_change(this, of, change));
+    note(of, change);
     result
+}
+
+fn note(of: Pointer, change: ContextChange) {
+    guard((), |this| contexts::note_change(this, of, change));
 }

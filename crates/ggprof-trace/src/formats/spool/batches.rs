@@ -64,7 +64,10 @@ pub(super) fn batch(call: &BatchCall, clock: &Clock) -> Batch {
     let has = |flag: u8| begin.flags & flag != 0;
     let is_read = !has(layout::BATCH_PARTLY_KNOWN);
     let tokens = Some(begin.tokens).filter(|&tokens| is_read || tokens > 0);
-    let outputs = Some(begin.outputs).filter(|_| is_read && !has(layout::BATCH_OUTPUTS_UNSAID));
+    // Of a batch with too many sequences, some results may not be counted, but none is counted twice.
+    let are_counted = is_read || (begin.outputs == begin.tokens && begin.tokens > 0);
+    let outputs = Some(begin.outputs);
+    let outputs = outputs.filter(|_| are_counted && !has(layout::BATCH_OUTPUTS_UNSAID));
     let sequences = call.sequences.iter().filter(|_| is_read);
     Batch {
         call: begin.call,
@@ -105,6 +108,11 @@ pub(super) fn context_change(
         }
         layout::CONTEXT_COPIED => {
             ContextChangeKind::Copied { sequence: sequence?, to: u32::try_from(change.other).ok()? }
+        }
+        layout::CONTEXT_KEPT => ContextChangeKind::Kept { sequence: sequence? },
+        layout::CONTEXT_DIVIDED => {
+            let by = u32::try_from(change.other).ok().filter(|&by| by > 0)?;
+            ContextChangeKind::Divided { sequence, first, last, by }
         }
         layout::CONTEXT_WARM_UP => ContextChangeKind::WarmUp,
         layout::CONTEXT_WARMED_UP => ContextChangeKind::WarmedUp,
