@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 
 use ggprof_spool::follow::Follower;
 use ggprof_spool::layout::{
-    BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, FREE_BLOCK_MAGIC, GraphRunBegin, HEADER_BYTES,
-    MAGIC, UNIT, VERSION, block_check, header,
+    BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, DEFINITIONS_LANE, FREE_BLOCK_MAGIC, GraphRunBegin,
+    HEADER_BYTES, MAGIC, UNIT, VERSION, block_check, header,
 };
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::record::Record;
@@ -51,7 +51,7 @@ impl Written {
 #[track_caller]
 fn check(follower: &mut Follower, spool: &LiveSpool, expected: &[u32]) {
     let mut runs = Vec::new();
-    let take = |record| match record {
+    let take = |record, _| match record {
         Record::GraphRunBegin(begin) => runs.push(begin.run),
         other => panic!("{other:?}"),
     };
@@ -98,4 +98,46 @@ fn blocks_that_are_used_again_are_new() {
     written.run(0, 0, 9);
     check(&mut follower, &spool, &[9]);
     assert_eq!(follower.missed_blocks(), 1);
+}
+
+/// The block that was used again is the one that a lane's next block is in, wherever that stands.
+#[test]
+fn all_blocks_are_looked_at_where_one_is_missing() {
+    let written = Written::new();
+    let spool = LiveSpool::open(written.file.path()).unwrap();
+    let mut follower = Follower::default();
+    (0..3).for_each(|index| written.head(index, 7, index));
+    written.head(3, 8, 0);
+    check(&mut follower, &spool, &[]);
+    // Two are used again, of which only one is counted yet.
+    written.head(0, 7, 4);
+    written.run(0, 0, 4);
+    written.head(3, 7, 3);
+    written.run(3, 0, 3);
+    written.put(header::REUSED_BLOCKS, &1u64.to_le_bytes());
+    check(&mut follower, &spool, &[3, 4]);
+    assert_eq!(follower.missed_blocks(), 0);
+}
+
+#[test]
+fn descriptions_that_went_are_told() {
+    let written = Written::new();
+    let spool = LiveSpool::open(written.file.path()).unwrap();
+    let mut follower = Follower::default();
+    written.head(0, DEFINITIONS_LANE, 1);
+    written.run(0, 0, 1);
+    written.head(1, DEFINITIONS_LANE, 2);
+    written.run(1, 0, 2);
+    written.head(2, 7, 0);
+    written.run(2, 0, 3);
+    let mut places = Vec::new();
+    follower.look(&spool, |_, place| places.push(place)).unwrap();
+    assert_eq!(places, [Some(1), Some(2), None]);
+    assert_eq!(follower.take_gone(), []);
+    written.head(0, 7, 1);
+    written.run(0, 0, 4);
+    written.put(header::REUSED_BLOCKS, &1u64.to_le_bytes());
+    check(&mut follower, &spool, &[4]);
+    assert_eq!(follower.take_gone(), [1]);
+    assert_eq!(follower.take_gone(), []);
 }
