@@ -547,6 +547,9 @@ impl Watch {
 
     /// Sums by op, backend and kind of step.
     fn ops(&mut self, descriptions: &Trace, news: &News) -> Vec<OpNow> {
+        if news.is_renumbered {
+            self.rows.clear();
+        }
         let mut sums: HashMap<(BackendIndex, StepKind), Vec<Sum>> = HashMap::new();
         // Ops of one call and backend come one after the other.
         for together in news.ops.chunk_by(|a, b| (a.call, a.backend) == (b.call, b.backend)) {

@@ -18,9 +18,14 @@ use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
 use ggprof_spool::record::{Op, Record};
+use described::Described;
 use hashbrown::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
+
+mod described;
+#[cfg(test)]
+mod tests;
 
 /// Clock samples that are kept, of each clock: some minutes of them.
 const MOST_SAMPLES: usize = 1000;
@@ -33,6 +38,7 @@ pub struct Live {
     spool: LiveSpool,
     follower: Follower,
     tables: Tables,
+    described: Described,
     /// Descriptions only.
     trace: Trace,
     nodes: Nodes,
@@ -66,6 +72,8 @@ pub struct News {
     /// Backends that are computing, and since when.
     pub computing: Vec<(BackendIndex, u64)>,
     pub copies: Vec<LiveCopy>,
+    /// The numbers of nodes are others than before.
+    pub is_renumbered: bool,
     pub standing: Standing,
 }
 
@@ -114,6 +122,7 @@ impl Live {
             spool: LiveSpool::open(path)?,
             follower: Follower::default(),
             tables: Tables::default(),
+            described: Described::default(),
             trace: Trace::default(),
             nodes: Nodes::default(),
             call_of_thread: HashMap::new(),
@@ -134,9 +143,24 @@ impl Live {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
         let mut ops = Vec::new();
         let old_ends = ends.len();
-        let Live { spool, follower, tables, call_of_thread, call_of_run, .. } = self;
-        let header = follower.look(spool, |record| {
+        let Live { spool, follower, tables, described, call_of_thread, call_of_run, .. } = self;
+        let header = follower.look(spool, |record, definitions| {
             match &record {
+                // Nobody asks about these while the program runs.
+                Record::Buffer { .. }
+                | Record::Coverage(_)
+                | Record::DeviceMemory(_)
+                | Record::Driver(_)
+                | Record::ExpertUse { .. }
+                | Record::HostTask(_)
+                | Record::Instance(_)
+                | Record::Machine { .. }
+                | Record::MemoryKind(_)
+                | Record::Placement { .. }
+                | Record::Sample(_)
+                | Record::Sensor { .. }
+                | Record::ThreadShare(_)
+                | Record::Transfer(_) => return,
                 Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_) => {
                     ends.push(record);
                     return;
@@ -161,11 +185,16 @@ impl Live {
                 }
                 _ => {}
             }
-            tables.take(record);
+            match definitions {
+                Some(block) => described.take(record, block, tables),
+                None => tables.take(record),
+            }
         })?;
         let ended = self.take_ends(ends, old_ends);
         let clock = Clock::new(&header, &self.tables.clock_samples);
-        let mut news = News { standing: self.standing(&header), ..News::default() };
+        let is_renumbered = self.forget_descriptions();
+        let standing = self.standing(&header);
+        let mut news = News { standing, is_renumbered, ..News::default() };
         self.describe();
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
@@ -227,8 +256,18 @@ impl Live {
     fn describe(&mut self) {
         nodes::take_types(&self.tables, &mut self.trace);
         self.tables.types.clear();
-        self.tables.coverage.clear();
-        self.tables.instances.clear();
+    }
+
+    /// Nothing that is there to be read refers to descriptions whose blocks were used again. The backends
+    /// keep their numbers.
+    fn forget_descriptions(&mut self) -> bool {
+        let is_any = self.described.forget(&self.follower.take_gone(), &mut self.tables);
+        if is_any {
+            let Trace { backends, types, .. } = std::mem::take(&mut self.trace);
+            self.trace = Trace { backends, types, ..Trace::default() };
+            self.nodes = Nodes::default();
+        }
+        is_any
     }
 
     fn batches(&self, clock: &Clock, begun: &[u32], news: &mut News) {
@@ -362,8 +401,6 @@ impl Live {
         let (runs, splits) = (&tables.runs, &tables.splits);
         let wanted: HashSet<u32> = splits.values().map(|it| it.begin.run).collect();
         self.call_of_run.retain(|run, _| runs.contains_key(run) || wanted.contains(run));
-        tables.shares.clear();
-        tables.host_tasks.clear();
         tables.waits.clear();
         tables.context_changes.clear();
         keep_newest(&mut tables.clock_samples);

@@ -1,0 +1,110 @@
+use super::*;
+use ggprof_spool::layout::{
+    BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, DEFINITIONS_LANE, HEADER_BYTES, MAGIC, UNIT,
+    VERSION, block_check, header,
+};
+use std::os::unix::fs::FileExt;
+
+const BLOCKS: u32 = 4;
+
+/// A recording that a program writes.
+struct Written {
+    file: tempfile::NamedTempFile,
+}
+
+impl Written {
+    fn new() -> Written {
+        let written = Written { file: tempfile::NamedTempFile::new().unwrap() };
+        let bytes = HEADER_BYTES + BLOCKS as usize * BLOCK_BYTES;
+        written.file.as_file().set_len(bytes as u64).unwrap();
+        written.put(0, &MAGIC);
+        written.put(header::VERSION, &VERSION.to_le_bytes());
+        written.put(header::HEADER_BYTES, &(HEADER_BYTES as u32).to_le_bytes());
+        written.put(header::BLOCK_BYTES, &(BLOCK_BYTES as u32).to_le_bytes());
+        written.put(header::RESERVED_BLOCKS, &u64::from(BLOCKS).to_le_bytes());
+        written
+    }
+
+    fn put(&self, at: usize, bytes: &[u8]) {
+        self.file.as_file().write_all_at(bytes, at as u64).unwrap();
+    }
+
+    /// A block, whatever was in it before.
+    fn block(&self, index: u32, (lane, sequence): (u32, u32), records: &[Vec<u8>]) {
+        let words = [BLOCK_MAGIC, lane, sequence, index, block_check(lane, sequence, index)];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.resize(BLOCK_HEAD_BYTES, 0);
+        bytes.extend(records.iter().flatten());
+        bytes.resize(BLOCK_BYTES, 0);
+        self.put(HEADER_BYTES + index as usize * BLOCK_BYTES, &bytes);
+    }
+}
+
+/// Of several units, of which the first says how many.
+fn long(fixed: &[u8], tail: &[u8]) -> Vec<u8> {
+    let mut record = [fixed, tail].concat();
+    record.resize(record.len().next_multiple_of(UNIT), 0);
+    let units = (record.len() / UNIT) as u16;
+    record[2..4].copy_from_slice(&units.to_le_bytes());
+    record
+}
+
+fn text(id: u32, text: &str) -> Vec<u8> {
+    let head = layout::Text { id, bytes: text.len() as u32, ..Default::default() };
+    long(&head.encode(), text.as_bytes())
+}
+
+/// What a program describes that always makes new graphs, of which each has one node of another size;
+/// the backend lasts.
+fn descriptions(number: u32) -> Vec<Vec<u8>> {
+    let backend = layout::Backend { backend: 1, name: 1, device: 1, ..Default::default() };
+    let member = layout::SchedulerBackend { scheduler: 1, backend: 1, ..Default::default() };
+    let ne = [i64::from(number), 1, 1, 1];
+    let name = number + 100;
+    let node = layout::Node { node: number, op_name: name, ne, ..Default::default() };
+    let shape = layout::GraphShape { shape: number, count: 1, ..Default::default() };
+    vec![
+        text(1, "CPU"),
+        backend.encode().to_vec(),
+        member.encode().to_vec(),
+        text(name, "ADD"),
+        long(&node.encode(), &[]),
+        long(&shape.encode(), &number.to_le_bytes()),
+    ]
+}
+
+fn run(number: u32) -> Vec<Vec<u8>> {
+    let run = layout::GraphRunBegin { run: number, scheduler: 1, ..Default::default() };
+    let (split, shape) = (number, number);
+    let begin = layout::SplitBegin { split, run: number, backend: 1, shape, ..Default::default() };
+    let op = layout::OpEvent { split, duration: 1, ..Default::default() };
+    let end = layout::SplitEnd { split, ops: 1, ..Default::default() };
+    let over = layout::GraphRunEnd { run: number, splits: 1, ..Default::default() };
+    let records = [run.encode(), begin.encode(), op.encode(), end.encode(), over.encode()];
+    records.map(|record| record.to_vec()).to_vec()
+}
+
+#[test]
+fn descriptions_that_went_are_not_kept() {
+    let written = Written::new();
+    let mut live = Live::open(written.file.path()).unwrap();
+    for number in 1..=50 {
+        // In two of the blocks descriptions, in the others what refers to them.
+        let (first, second) = (number % 2, 2 + number % 2);
+        written.block(first, (DEFINITIONS_LANE, number), &descriptions(number));
+        written.block(second, (7, number), &run(number));
+        let reused = u64::from(2 * number).saturating_sub(u64::from(BLOCKS));
+        written.put(header::REUSED_BLOCKS, &reused.to_le_bytes());
+        let news = live.look().unwrap();
+        assert_eq!(news.is_renumbered, number > 2, "{number}");
+        let [op] = news.ops[..] else { panic!("{number}: {:?}", news.ops) };
+        let signature = live.descriptions().signature(op.node);
+        assert_eq!(signature.output.ne[0], i64::from(number));
+        assert_eq!(live.descriptions().backend(op.backend).name, "CPU");
+        let tables = &live.tables;
+        let kept = [tables.texts.len() - 1, tables.nodes.len(), tables.shapes.len()];
+        assert!(kept.iter().all(|kept| *kept <= 2), "{number}: {kept:?}");
+        assert!(live.trace.nodes.ids().count() <= 2, "{number}");
+        assert_eq!((tables.members.len(), live.trace.backends.len()), (1, 1));
+    }
+}
