@@ -12,18 +12,20 @@ use super::tables::{Run, Split, Tables};
 use crate::model::{
     BackendIndex, Batch, ContextChange, DeviceType, Dropped, NodeId, Stopped, Trace,
 };
+use described::Described;
 use ggprof_ggml::computes;
 use ggprof_spool::follow::Follower;
 use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
 use ggprof_spool::record::{Op, Record};
-use described::Described;
 use hashbrown::{HashMap, HashSet};
+use results::{Results, Returned, Wait};
 use std::io;
 use std::path::Path;
 
 mod described;
+mod results;
 #[cfg(test)]
 mod tests;
 
@@ -39,6 +41,7 @@ pub struct Live {
     follower: Follower,
     tables: Tables,
     described: Described,
+    results: Results,
     /// Descriptions only.
     trace: Trace,
     nodes: Nodes,
@@ -58,7 +61,7 @@ pub struct Live {
 pub struct News {
     /// Batches that were handed over, by start, without their ends.
     pub begun: Vec<Batch>,
-    /// Calls that returned, and when.
+    /// Calls whose results are there, and since when.
     pub ended: Vec<(u32, u64)>,
     /// By time.
     pub changes: Vec<ContextChange>,
@@ -123,6 +126,7 @@ impl Live {
             follower: Follower::default(),
             tables: Tables::default(),
             described: Described::default(),
+            results: Results::default(),
             trace: Trace::default(),
             nodes: Nodes::default(),
             call_of_thread: HashMap::new(),
@@ -138,8 +142,8 @@ impl Live {
         &self.trace
     }
 
-    /// What is new since the last look.
-    pub fn look(&mut self) -> io::Result<News> {
+    /// What is new since the last look; it is `now_ns` of the same clock.
+    pub fn look(&mut self, now_ns: u64) -> io::Result<News> {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
         let mut ops = Vec::new();
         let old_ends = ends.len();
@@ -190,7 +194,7 @@ impl Live {
                 None => tables.take(record),
             }
         })?;
-        let ended = self.take_ends(ends, old_ends);
+        let returned = self.take_ends(ends, old_ends);
         let clock = Clock::new(&header, &self.tables.clock_samples);
         let is_renumbered = self.forget_descriptions();
         let standing = self.standing(&header);
@@ -198,20 +202,16 @@ impl Live {
         self.describe();
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
-        news.ended = ended.iter().map(|&(call, ticks)| (call, clock.ns(ticks))).collect();
         self.work(&clock, &backends, &ops, &mut news);
+        self.results(&clock, &returned, now_ns, &mut news);
         self.device_work(&clock, &backends, &mut news);
         self.copies(&clock, &backends, &mut news);
-        for (call, _) in &ended {
-            self.tables.batches.remove(call);
-            self.call_of_thread.retain(|_, current| current != call);
-        }
         self.forget(&clock);
         self.forget_after_missing();
         Ok(news)
     }
 
-    /// The calls of libllama that ended, and when. Ends of what has not begun yet, but for the old ones
+    /// The calls of libllama that returned, and when. Ends of what has not begun yet, but for the old ones
     /// at the front, wait for the next look.
     fn take_ends(&mut self, ends: Vec<Record>, old: usize) -> Vec<(u32, u64)> {
         let mut ended = Vec::new();
@@ -235,6 +235,7 @@ impl Live {
             self.tables.runs.clear();
             self.tables.splits.clear();
             self.tables.batches.clear();
+            self.results.clear();
         }
     }
 
@@ -279,6 +280,24 @@ impl Live {
         news.changes.sort_by_key(|change| change.at_ns);
     }
 
+    /// Calls whose results are there.
+    fn results(&mut self, clock: &Clock, returned: &[(u32, u64)], now_ns: u64, news: &mut News) {
+        let batches = &mut self.tables.batches;
+        self.call_of_thread.retain(|_, call| returned.iter().all(|(it, _)| it != call));
+        let returned = returned.iter().filter_map(|&(call, ticks)| {
+            let context = batches.remove(&call)?.begin.context;
+            Some(Returned { call, context, at_ns: clock.ns(ticks) })
+        });
+        let begun: Vec<(u32, u64)> =
+            news.begun.iter().map(|batch| (batch.context, batch.start_ns)).collect();
+        let wait = |it: &layout::Synchronize| {
+            let (start_ns, end_ns) = (clock.ns(it.start), clock.ns(it.end));
+            Wait { scheduler: it.scheduler, start_ns, end_ns }
+        };
+        let waits: Vec<Wait> = self.tables.waits.iter().map(wait).collect();
+        news.ended = self.results.take(returned, &begun, &waits, now_ns);
+    }
+
     /// Graph runs, splits and the ops in them.
     fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[Op], news: &mut News) {
         for run in self.tables.runs.values() {
@@ -298,6 +317,12 @@ impl Live {
         for split in self.tables.splits.values().filter(|split| !is_counted(split, &self.tables)) {
             let Some(&backend) = backends.get(&split.begin.backend) else { continue };
             let start_ns = clock.ns(split.begin.ticks);
+            if let Some(end) = split.end.filter(|_| !is_synchronous(backend))
+                && let Some(run) = self.tables.runs.get(&split.begin.run)
+                && let Some(call) = self.call_of_run.get(&split.begin.run)
+            {
+                self.results.leave(*call, run.begin.scheduler, clock.ns(end.ticks));
+            }
             match split.end.filter(|_| is_synchronous(backend)) {
                 Some(end) => news.busy.push((backend, start_ns, clock.ns(end.ticks))),
                 None if split.end.is_none() && is_synchronous(backend) => {
@@ -401,7 +426,10 @@ impl Live {
         let (runs, splits) = (&tables.runs, &tables.splits);
         let wanted: HashSet<u32> = splits.values().map(|it| it.begin.run).collect();
         self.call_of_run.retain(|run, _| runs.contains_key(run) || wanted.contains(run));
-        tables.waits.clear();
+        if !self.results.are_awaited() && tables.batches.is_empty() {
+            tables.waits.clear();
+        }
+        keep_newest(&mut tables.waits);
         tables.context_changes.clear();
         keep_newest(&mut tables.clock_samples);
         keep_newest(&mut tables.device_clocks);

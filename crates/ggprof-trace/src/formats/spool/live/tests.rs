@@ -95,7 +95,7 @@ fn descriptions_that_went_are_not_kept() {
         written.block(second, (7, number), &run(number));
         let reused = u64::from(2 * number).saturating_sub(u64::from(BLOCKS));
         written.put(header::REUSED_BLOCKS, &reused.to_le_bytes());
-        let news = live.look().unwrap();
+        let news = live.look(0).unwrap();
         assert_eq!(news.is_renumbered, number > 2, "{number}");
         let [op] = news.ops[..] else { panic!("{number}: {:?}", news.ops) };
         let signature = live.descriptions().signature(op.node);
@@ -107,4 +107,52 @@ fn descriptions_that_went_are_not_kept() {
         assert!(live.trace.nodes.ids().count() <= 2, "{number}");
         assert_eq!((tables.members.len(), live.trace.backends.len()), (1, 1));
     }
+}
+
+/// A call that computes one graph on a backend and returns at 30; the program waits from 40 to 90.
+fn call(on: DeviceType) -> [Vec<Vec<u8>>; 4] {
+    let device_type = on.to_ggml() as u8;
+    let backend = layout::Backend { backend: 1, device_type, ..Default::default() };
+    let begin = layout::BatchBegin { call: 5, context: 3, ticks: 10, ..Default::default() };
+    let run = layout::GraphRunBegin { run: 1, scheduler: 1, ticks: 10, ..Default::default() };
+    let split = layout::SplitBegin { split: 1, run: 1, backend: 1, ..Default::default() };
+    let end = layout::SplitEnd { split: 1, ticks: 20, ..Default::default() };
+    let over = layout::GraphRunEnd { run: 1, ticks: 20, ..Default::default() };
+    let returned = layout::BatchEnd { call: 5, ticks: 30, ..Default::default() };
+    let wait = layout::Synchronize { scheduler: 1, start: 40, end: 90, ..Default::default() };
+    let next = layout::BatchBegin { call: 6, context: 3, ticks: 100, ..Default::default() };
+    let begin = [long(&begin.encode(), &[]), run.encode().to_vec(), split.encode().to_vec()];
+    let ends = [end.encode(), over.encode(), returned.encode()];
+    [
+        [vec![backend.encode().to_vec()], begin.to_vec()].concat(),
+        ends.map(|record| record.to_vec()).to_vec(),
+        vec![wait.encode().to_vec()],
+        vec![long(&next.encode(), &[])],
+    ]
+}
+
+/// What ends at each look, if the records come in these portions.
+#[track_caller]
+fn check_ends(portions: &[Vec<Vec<u8>>], expected: &[&[(u32, u64)]]) {
+    let written = Written::new();
+    let mut live = Live::open(written.file.path()).unwrap();
+    let mut records = Vec::new();
+    let looks = portions.iter().map(|portion| {
+        records.extend(portion.iter().cloned());
+        written.block(0, (7, 0), &records);
+        live.look(200).unwrap().ended
+    });
+    assert_eq!(looks.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn what_a_device_computes_is_there_when_the_program_has_waited_for_it() {
+    let on_device = call(DeviceType::Gpu);
+    check_ends(&on_device, &[&[], &[], &[(5, 90)], &[]]);
+    check_ends(&[on_device.concat()], &[&[(5, 90)]]);
+    // Nobody waits for the first part of a prompt.
+    let [begin, ends, _, next] = on_device;
+    check_ends(&[begin, ends, next], &[&[], &[], &[(5, 30)]]);
+    let on_processor = call(DeviceType::Cpu);
+    check_ends(&on_processor, &[&[], &[(5, 30)], &[], &[]]);
 }
