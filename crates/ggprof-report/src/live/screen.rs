@@ -78,7 +78,7 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
     lines.push(format!(
         "graph runs   {:>8.0} /s   longest {}   copies {:.1} MB/s",
         frame.runs as f64 * 1e9 / frame.interval_ns as f64,
-        time(frame.longest_run_ns),
+        time(frame.longest_run.map_or(0, |run| run.ns)),
         frame.copied_bytes as f64 * 1e3 / frame.interval_ns as f64,
     ));
     lines.push(String::new());

@@ -119,6 +119,13 @@ pub struct Standing {
     pub is_partial: bool,
 }
 
+impl Standing {
+    /// Whether what the program does from now on will be seen.
+    pub fn is_going_on(&self) -> bool {
+        self.is_recording && !self.has_ended && self.stopped.is_none()
+    }
+}
+
 impl Live {
     pub fn open(path: &Path) -> io::Result<Live> {
         Ok(Live {
