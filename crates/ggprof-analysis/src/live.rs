@@ -9,7 +9,9 @@ use ggprof_trace::formats::spool::News;
 mod busy;
 mod counters;
 mod done;
+mod first_token;
 mod frame;
+mod kinds;
 mod ops;
 mod requests;
 mod runs;
@@ -62,7 +64,7 @@ impl Watch {
         self.last_look_ns = Some(now_ns);
         let longest_gap = self.longest_gap(descriptions, &news, now_ns);
         self.steps.forget(now_ns, news.standing.has_ended, &mut self.counters);
-        let ops = self.ops.take(descriptions, &news, |call| self.steps.kind_of(call));
+        let ops = self.ops.take(descriptions, &news, |call| self.steps.kinds.of(call));
         let inside = self.inside(&news, now_ns);
         let window = (before_ns.min(now_ns), now_ns);
         let backends = self.busy.take(descriptions, &news, &inside, window, &mut self.counters);

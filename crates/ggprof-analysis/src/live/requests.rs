@@ -2,6 +2,7 @@
 //! them are under way. [`requests`](crate::requests) has the same of whole recordings, where it is known
 //! what comes after.
 
+use super::first_token::First;
 use super::steps::{Computed, LiveStep};
 use super::{Counters, WINDOW_NS, Wait};
 use crate::percentiles::median_and_p95;
@@ -48,21 +49,6 @@ struct Request {
     /// The last step of its context that it was part of, and the last that it generated in.
     step: u64,
     generated_in: Option<u64>,
-}
-
-/// How far the first token of a request is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum First {
-    /// It has none yet, or began before it was seen.
-    Nothing {
-        is_whole: bool,
-    },
-    /// There is a result, unless more of the prompt comes.
-    Result {
-        at_ns: u64,
-        waited_ns: u64,
-    },
-    Told,
 }
 
 impl Requests {
@@ -237,29 +223,6 @@ impl Requests {
 impl Request {
     fn wait_until(&self, end_ns: u64) -> Wait {
         Wait { ns: end_ns.saturating_sub(self.last_ns), start_ns: self.last_ns }
-    }
-}
-
-impl First {
-    fn is_there(self) -> bool {
-        !matches!(self, First::Nothing { .. })
-    }
-
-    /// A result is there, of the prompt as far as it has come.
-    fn comes(&mut self, at_ns: u64, start_ns: u64) {
-        *self = match *self {
-            First::Nothing { is_whole: true } | First::Result { .. } => {
-                First::Result { at_ns, waited_ns: at_ns.saturating_sub(start_ns) }
-            }
-            First::Nothing { is_whole: false } | First::Told => First::Told,
-        };
-    }
-
-    /// The result was the first token, if there is one that nobody knows of: when, and how long it took.
-    fn tell(&mut self) -> Option<(u64, u64)> {
-        let First::Result { at_ns, waited_ns } = *self else { return None };
-        *self = First::Told;
-        Some((at_ns, waited_ns))
     }
 }
 

@@ -2,30 +2,24 @@
 //! [`steps`](crate::steps) does the same for whole recordings; what batches mean is decided in
 //! [`sequences`](crate::sequences) for both.
 
-use super::Counters;
-use super::Wait;
 use super::done::{Done, DoneStep};
+use super::kinds::Kinds;
 use super::requests::Requests;
 use super::trials::Trials;
+use super::{Counters, Wait};
 use crate::drafts::{Evidence, follows};
 use crate::sequences::{Role, Sequences, Turn};
-use crate::steps::{Part, StepKind, Stream, goes_on, is_embedding, kind_of};
+use crate::steps::{Part, StepKind, Stream, goes_on, kind_of};
 use ggprof_trace::formats::spool::News;
 use ggprof_trace::{Batch, BatchFunction, ContextChange, ContextChangeKind, Trace};
 use hashbrown::{HashMap, HashSet};
-
-/// Of so many calls kinds are kept: ops of device work come later.
-const MOST_CALLS: u32 = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     sequences: Sequences,
     open: HashMap<u32, LiveStep>,
     trials: Trials,
-    /// Kinds of batches whose ops may still come.
-    kinds: HashMap<u32, StepKind>,
-    /// Whether the last op of a batch so far is an embedding.
-    embeds: HashMap<u32, bool>,
+    pub(super) kinds: Kinds,
     /// Which contexts draft for others.
     drafts: Evidence,
     /// A step that has ended, and when; the smaller model may read its batch next, before the program
@@ -60,7 +54,7 @@ pub(super) struct Computed {
 impl Steps {
     /// Begins and ends of steps in the order of time; the longest wait of a sequence.
     pub(super) fn take(&mut self, descriptions: &Trace, news: &News, now: &mut Counters) -> Wait {
-        self.note_embeddings(descriptions, news);
+        self.kinds.note_embeddings(descriptions, news);
         let mut changes = news.changes.iter().peekable();
         let mut ended = news.ended.clone();
         ended.sort_unstable_by_key(|(_, end_ns)| *end_ns);
@@ -81,21 +75,6 @@ impl Steps {
         }
         let longest = changes.fold(longest, |longest, it| longest.max(self.change(it, now)));
         ended.fold(longest, |longest, (call, end)| longest.max(self.end(call, end, now)))
-    }
-
-    /// What a batch gives is told by its ops, which may come before its end is known, and by what the
-    /// program looks at then.
-    fn note_embeddings(&mut self, descriptions: &Trace, news: &News) {
-        for together in news.ops.chunk_by(|a, b| a.call == b.call) {
-            let Some(last) = together.last() else { continue };
-            let name = descriptions.tensor_name(last.node);
-            self.embeds.insert(last.call, name.is_some_and(is_embedding));
-        }
-        for change in &news.changes {
-            if let ContextChangeKind::EmbeddingsRead { call } = change.what {
-                self.embeds.insert(call, true);
-            }
-        }
     }
 
     /// The longest time that a sequence had waited for a step that is over by that.
@@ -187,10 +166,9 @@ impl Steps {
             self.open.remove(&call);
             return self.account(step, end_ns, now);
         }
-        let embeds = self.embeds.remove(&call).unwrap_or(false);
         let step = self.open.remove(&call).filter(|step| step.is_counted);
         let Some(mut step) = step else { return Wait::default() };
-        if embeds && !goes_on(&step.parts) {
+        if self.kinds.embeds(call) && !goes_on(&step.parts) {
             self.kinds.insert(call, StepKind::Encoding);
             (step.prompt, step.generated, step.gives_tokens) = (step.tokens, 0, false);
         }
@@ -221,9 +199,7 @@ impl Steps {
         let kept = steps.flat_map(|step| &step.parts).map(|part| part.request).collect();
         self.requests.forget(now_ns, &kept);
         self.done.forget(now_ns);
-        let newest = self.kinds.keys().max().copied().unwrap_or(0);
-        self.kinds.retain(|call, _| *call >= newest.saturating_sub(MOST_CALLS));
-        self.embeds.retain(|call, _| *call >= newest.saturating_sub(MOST_CALLS));
+        self.kinds.forget();
     }
 
     pub(super) fn computed(&self) -> Computed {
@@ -250,9 +226,5 @@ impl Steps {
 
     pub(super) fn begun(&self) -> impl Iterator<Item = u64> {
         self.open.values().map(|step| step.start_ns)
-    }
-
-    pub(super) fn kind_of(&self, call: u32) -> StepKind {
-        self.kinds.get(&call).copied().unwrap_or(StepKind::Graph)
     }
 }

@@ -53,6 +53,7 @@ pub struct Live {
     /// Backends whose devices time their own copies: the calls of others tell too much.
     timing_copies: HashSet<BackendIndex>,
     missed_blocks: u64,
+    has_positions: bool,
 }
 
 /// What happened between two looks, as far as it is over or its begin is known. Times are those of
@@ -117,6 +118,9 @@ pub struct Standing {
     pub missed_blocks: u64,
     /// Older events were there that were not looked at.
     pub is_partial: bool,
+    /// Positions were seen in graphs, and not the calls that they came with: of tokens, or of parts of an
+    /// image.
+    pub has_positions: bool,
 }
 
 impl Standing {
@@ -141,6 +145,7 @@ impl Live {
             early: Vec::new(),
             timing_copies: HashSet::new(),
             missed_blocks: 0,
+            has_positions: false,
         })
     }
 
@@ -155,6 +160,7 @@ impl Live {
         let mut ops = Vec::new();
         let old_ends = ends.len();
         let Live { spool, follower, tables, described, call_of_thread, call_of_run, .. } = self;
+        let has_positions = &mut self.has_positions;
         let header = follower.look(spool, |record, definitions| {
             match &record {
                 // Nobody asks about these while the program runs.
@@ -180,6 +186,7 @@ impl Live {
                 Record::BatchBegin { batch, .. }
                     if batch.flags & layout::BATCH_FROM_POSITIONS != 0 =>
                 {
+                    *has_positions = true;
                     return;
                 }
                 Record::BatchBegin { batch, .. } => {
@@ -258,6 +265,7 @@ impl Live {
             dropped: dropped.filter(|(_, count)| *count > 0).collect(),
             missed_blocks: self.follower.missed_blocks(),
             is_partial: self.follower.is_partial(),
+            has_positions: self.has_positions,
         }
     }
 
