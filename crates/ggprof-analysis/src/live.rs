@@ -108,7 +108,7 @@ impl Watch {
         let of_steps = self.steps.take(descriptions, news, &mut self.counters);
         let of_runs = self.runs.longest_gap(news, now_ns);
         if !news.standing.is_recording {
-            self.steps.requests.interrupt();
+            self.steps.requests.interrupt(now_ns, &mut self.counters);
         }
         match self.counters.batches > 0 {
             true if news.standing.is_going_on() => of_steps.max(self.steps.waiting(now_ns)),

@@ -3,7 +3,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::layout::{BLOCK_HEAD_BYTES, DEFINITIONS_LANE};
+use crate::layout::{BLOCK_HEAD_BYTES, DEFINITIONS_LANE, OpEvent, UNIT};
 use crate::live::LiveSpool;
 use crate::reader::{self, Header};
 use crate::record::{self, Record};
@@ -14,6 +14,15 @@ use std::io;
 /// Of each lane, how many blocks the first look reads; older events are passed over, so that it is
 /// quick with a recording of any size. All definitions are read.
 const FIRST_BLOCKS: usize = 256;
+
+/// What is new.
+#[derive(Debug)]
+pub enum New<'a> {
+    /// Nearly all records are ops: their bytes, one behind the other, as they stand in the file.
+    Ops(&'a [u8]),
+    /// Any other.
+    Record(Record),
+}
 
 /// How far a recording was read.
 #[derive(Debug, Default)]
@@ -33,6 +42,8 @@ pub struct Follower {
     /// Descriptions that are not in the file any more, by the places of their blocks.
     gone: Vec<u32>,
     missed: u64,
+    /// See [`kept`].
+    bytes: Vec<u8>,
     has_looked: bool,
     is_partial: bool,
 }
@@ -50,7 +61,7 @@ impl Follower {
     pub fn look(
         &mut self,
         spool: &LiveSpool,
-        mut take: impl FnMut(Record, Option<u32>),
+        mut take: impl FnMut(New<'_>, Option<u32>),
     ) -> io::Result<Header> {
         let header = spool.header()?;
         self.discover(spool, &header)?;
@@ -60,16 +71,18 @@ impl Follower {
         let (definitions, events): (Vec<_>, Vec<_>) =
             self.in_order().into_iter().partition(|(_, open)| open.lane == DEFINITIONS_LANE);
         // What events refer to was written before them: it is read after them.
-        let mut bytes = Vec::new();
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
         for (index, open) in events {
             self.read(spool, index, open, &mut bytes)?;
         }
         for (index, open) in definitions {
             let mut bytes = Vec::new();
             self.read(spool, index, open, &mut bytes)?;
-            decode(&bytes, |record| take(record, Some(open.sequence)));
+            decode(&bytes, |new| take(new, Some(open.sequence)));
         }
-        decode(&bytes, |record| take(record, None));
+        decode(&bytes, |new| take(new, None));
+        self.bytes = kept(bytes);
         let newest = &self.newest;
         self.open.retain(|_, open| newest.get(&open.lane) == Some(&open.sequence));
         Ok(header)
@@ -208,7 +221,9 @@ impl Follower {
         open: Open,
         bytes: &mut Vec<u8>,
     ) -> io::Result<()> {
-        match spool.new_records((index, open.lane, open.sequence), open.at, bytes)? {
+        let owner = (index, open.lane, open.sequence);
+        let is_full = self.newest.get(&open.lane) != Some(&open.sequence);
+        match spool.new_records(owner, open.at, is_full, bytes)? {
             Some(at) => _ = self.open.insert(index, Open { at, ..open }),
             None => {
                 self.open.remove(&index);
@@ -219,11 +234,23 @@ impl Follower {
     }
 }
 
+/// Memory to be used again at the next look, which takes about as much: getting it anew takes longer than
+/// reading.
+pub fn kept(bytes: Vec<u8>) -> Vec<u8> {
+    const MOST: usize = 32 << 20;
+    let is_about_right = bytes.len() >= bytes.capacity() / 4 && bytes.capacity() <= MOST;
+    if is_about_right { bytes } else { Vec::new() }
+}
+
 /// Whole records, one behind the other.
-fn decode(mut bytes: &[u8], mut take: impl FnMut(Record)) {
-    while let Some(length) = reader::whole_record(bytes) {
-        if let Some(record) = record::decode(&bytes[..length]) {
-            take(record);
+fn decode(mut bytes: &[u8], mut take: impl FnMut(New<'_>)) {
+    while let Some(mut length) = reader::whole_record(bytes) {
+        if bytes[0] == OpEvent::KIND {
+            let ops = bytes.chunks_exact(UNIT).take_while(|unit| unit[0] == OpEvent::KIND);
+            length = ops.count() * UNIT;
+            take(New::Ops(&bytes[..length]));
+        } else if let Some(record) = record::decode(&bytes[..length]) {
+            take(New::Record(record));
         }
         bytes = &bytes[length..];
     }

@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use ggprof_spool::follow::Follower;
+use ggprof_spool::follow::{Follower, New};
 use ggprof_spool::layout::{
     BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, DEFINITIONS_LANE, FREE_BLOCK_MAGIC, GraphRunBegin,
-    HEADER_BYTES, MAGIC, UNIT, VERSION, block_check, header,
+    HEADER_BYTES, MAGIC, OpEvent, UNIT, VERSION, block_check, header,
 };
 use ggprof_spool::live::LiveSpool;
-use ggprof_spool::record::Record;
+use ggprof_spool::record::{Op, Record};
 
 struct Written {
     file: tempfile::NamedTempFile,
@@ -51,8 +51,8 @@ impl Written {
 #[track_caller]
 fn check(follower: &mut Follower, spool: &LiveSpool, expected: &[u32]) {
     let mut runs = Vec::new();
-    let take = |record, _| match record {
-        Record::GraphRunBegin(begin) => runs.push(begin.run),
+    let take = |new: New<'_>, _| match new {
+        New::Record(Record::GraphRunBegin(begin)) => runs.push(begin.run),
         other => panic!("{other:?}"),
     };
     follower.look(spool, take).unwrap();
@@ -140,4 +140,29 @@ fn descriptions_that_went_are_told() {
     check(&mut follower, &spool, &[4]);
     assert_eq!(follower.take_gone(), [1]);
     assert_eq!(follower.take_gone(), []);
+}
+
+#[test]
+fn ops_come_together() {
+    let written = Written::new();
+    let spool = LiveSpool::open(written.file.path()).unwrap();
+    written.head(0, 7, 0);
+    let put = |place: usize, record: &[u8]| {
+        written.put(HEADER_BYTES + BLOCK_HEAD_BYTES + place * UNIT, record);
+    };
+    let op = |position| OpEvent { split: 1, position, ..Default::default() }.encode();
+    put(0, &op(5));
+    put(1, &op(6));
+    written.run(0, 2, 1);
+    put(3, &op(7));
+    let mut found = Vec::new();
+    let take = |new: New<'_>, _| match new {
+        New::Ops(bytes) => {
+            let ops = bytes.chunks(UNIT).map(|bytes| Op::decode(bytes).unwrap().position);
+            found.push(ops.collect::<Vec<_>>());
+        }
+        New::Record(_) => found.push(Vec::new()),
+    };
+    Follower::default().look(&spool, take).unwrap();
+    assert_eq!(found, [vec![5, 6], vec![], vec![7]]);
 }

@@ -166,8 +166,9 @@ impl Requests {
         self.contexts.remove(&context);
     }
 
-    /// Nothing is recorded: how long any of them waits is not known.
-    pub(super) fn interrupt(&mut self) {
+    /// Nothing is recorded: how long any of them waits from now on is not known.
+    pub(super) fn interrupt(&mut self, now_ns: u64, counters: &mut Counters) {
+        self.conclude(now_ns, &Computed::default(), true, counters);
         for request in self.known.values_mut() {
             request.first = First::Nothing { is_whole: false };
         }

@@ -283,3 +283,31 @@ fn a_wait_is_seen_while_it_lasts() {
     let waits: Vec<_> = waits.map(|it| (it.start_ns / 1_000_000, it.ns / 1_000_000)).collect();
     assert_eq!(waits, [(20, 10), (30, 2970), (30, 8970)]);
 }
+
+/// As between `ctl stop` and `ctl start`.
+#[test]
+fn what_is_not_recorded_is_no_wait() {
+    let text = "backend 0 CPU cpu
+        batch 0..20 0:0+9!1
+        batch 20..30 0:9+1!1
+        batch 9000..9010 0:10+1!1
+        batch 9010..9020 0:11+1!1";
+    let waits = |is_stopped: bool| {
+        let trace = text_fixture::parse(text);
+        let (mut watch, mut waits) = (Watch::default(), Vec::new());
+        for (at, batch) in trace.batches.iter().enumerate() {
+            let ended = vec![(batch.call, batch.end_ns.unwrap())];
+            let begun = vec![Batch { end_ns: None, ..batch.clone() }];
+            let now_ns = batch.end_ns.unwrap();
+            let frame = watch.take(&trace, News { begun, ended, ..recorded() }, now_ns);
+            waits.push(frame.longest_gap.ns);
+            if is_stopped && at == 1 {
+                watch.take(&trace, News::default(), 5000);
+            }
+        }
+        assert_eq!(watch.counters().first_token.count, 1);
+        waits
+    };
+    assert_eq!(waits(false), [0, 10, 8980, 10]);
+    assert_eq!(waits(true), [0, 10, 0, 10]);
+}

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use described::Described;
 use ggprof_ggml::computes;
-use ggprof_spool::follow::Follower;
+use ggprof_spool::follow::{Follower, New, kept};
 use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
@@ -54,6 +54,8 @@ pub struct Live {
     timing_copies: HashSet<BackendIndex>,
     missed_blocks: u64,
     has_positions: bool,
+    /// See [`kept`].
+    op_bytes: Vec<u8>,
 }
 
 /// What happened between two looks, as far as it is over or its begin is known. Times are those of
@@ -146,6 +148,7 @@ impl Live {
             timing_copies: HashSet::new(),
             missed_blocks: 0,
             has_positions: false,
+            op_bytes: Vec::new(),
         })
     }
 
@@ -157,11 +160,16 @@ impl Live {
     /// What is new since the last look; it is `now_ns` of the same clock.
     pub fn look(&mut self, now_ns: u64) -> io::Result<News> {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
-        let mut ops = Vec::new();
+        let mut ops = std::mem::take(&mut self.op_bytes);
+        ops.clear();
         let old_ends = ends.len();
         let Live { spool, follower, tables, described, call_of_thread, call_of_run, .. } = self;
         let has_positions = &mut self.has_positions;
-        let header = follower.look(spool, |record, definitions| {
+        let header = follower.look(spool, |new, definitions| {
+            let record = match new {
+                New::Ops(bytes) => return ops.extend_from_slice(bytes),
+                New::Record(record) => record,
+            };
             match &record {
                 // Nobody asks about these while the program runs.
                 Record::Buffer { .. }
@@ -197,10 +205,6 @@ impl Live {
                     let call = call_of_thread.get(&run.os_thread).copied();
                     call_of_run.extend(call.map(|call| (run.run, call)));
                 }
-                Record::Op(op) => {
-                    ops.push(*op);
-                    return;
-                }
                 _ => {}
             }
             match definitions {
@@ -217,6 +221,7 @@ impl Live {
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
         self.work(&clock, &backends, &ops, &mut news);
+        self.op_bytes = kept(ops);
         self.results(&clock, &returned, now_ns, &mut news);
         self.device_work(&clock, &backends, &mut news);
         self.copies(&clock, &backends, &mut news);
@@ -314,7 +319,7 @@ impl Live {
     }
 
     /// Graph runs, splits and the ops in them.
-    fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[Op], news: &mut News) {
+    fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[u8], news: &mut News) {
         for run in self.tables.runs.values() {
             match run.end {
                 Some(end) => news.runs.push((clock.ns(run.begin.ticks), clock.ns(end.ticks))),
@@ -348,7 +353,7 @@ impl Live {
         }
         let rate = ns_per_tick(clock, self.tables.clock_samples.last().map_or(0, |it| it.ticks));
         let mut place_of_split: Option<(u32, layout::SplitBegin, BackendIndex, u32)> = None;
-        for op in ops {
+        for op in ops.chunks_exact(layout::UNIT).filter_map(Op::decode) {
             // Ops of one split come one after the other.
             if place_of_split.is_none_or(|(split, ..)| split != op.split) {
                 let split = self.tables.splits.get(&op.split);
