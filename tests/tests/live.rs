@@ -26,8 +26,15 @@ fn ask(server: &LlamaServer, is_over: &AtomicBool, answered: &AtomicU64) {
 
 /// What `top` prints in so many looks, and how many requests were answered between the first and the
 /// last.
-fn watch(session: &Session, looks: usize, answered: &AtomicU64) -> (Vec<Value>, u64) {
-    let mut top = session.ggprof(&["top", "--json", "--count", &looks.to_string()]);
+fn watch(
+    session: &Session,
+    launcher: u32,
+    looks: usize,
+    answered: &AtomicU64,
+) -> (Vec<Value>, u64) {
+    // There may be other sessions.
+    let (launcher, looks) = (launcher.to_string(), looks.to_string());
+    let mut top = session.ggprof(&["top", &launcher, "--json", "--count", &looks]);
     let started = Instant::now();
     let mut top = top.stdout(Stdio::piped()).spawn().unwrap();
     let mut before = None;
@@ -61,13 +68,14 @@ fn top_counts_the_tokens_that_clients_get() {
     server.complete("once upon a time", TOKENS).expect("an answer");
     answered.fetch_add(1, Ordering::Relaxed);
     session.wait_for(1);
-    check_metrics(&session.ctl_well(&["metrics"]));
+    let launcher = server.id().to_string();
+    check_metrics(&session.ctl_well(&["metrics", &launcher]));
     let (frames, between) = std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| ask(&server, &is_over, &answered));
         }
         session.wait_for(1);
-        let watched = watch(&session, 5, &answered);
+        let watched = watch(&session, server.id(), 5, &answered);
         is_over.store(true, Ordering::Relaxed);
         watched
     });
@@ -89,7 +97,7 @@ fn top_counts_the_tokens_that_clients_get() {
     assert!(last["ops"].as_array().unwrap().iter().any(|op| op["op"] == "MUL_MAT"), "{last}");
 
     // All that was asked of it, and not the server's own trials.
-    let metrics = session.ctl_well(&["metrics"]);
+    let metrics = session.ctl_well(&["metrics", &launcher]);
     check_metrics(&metrics);
     let all = answered.load(Ordering::Relaxed);
     let name = "gen_ai_server_time_to_first_token_seconds_count";
@@ -172,7 +180,7 @@ fn a_program_without_tokens_is_watched_too() {
     let options = ["--max-size", "8MiB", "--metrics-file", "m.txt", "-o", "p.ggprof"];
     let running = Running::start(&mut session.recorded(&options, &program));
     session.wait_for(1);
-    let (frames, _) = watch(&session, 3, &AtomicU64::new(0));
+    let (frames, _) = watch(&session, running.id(), 3, &AtomicU64::new(0));
     // At the first look the program may have just begun.
     for frame in &frames[1..] {
         assert!(frame["generated_tokens_per_second"].is_null(), "{frame}");

@@ -86,6 +86,13 @@ impl Evidence {
         self.last.insert(stream, (self.steps, ends.collect()));
     }
 
+    /// A context is freed.
+    pub(crate) fn forget(&mut self, stream: Stream) {
+        self.last.remove(&stream);
+        self.checks.remove(&stream);
+        self.drafted.retain(|&(of, checks), _| of != stream && checks != stream);
+    }
+
     /// Each context that drafts, and for which other one.
     pub(crate) fn drafting(&self) -> HashMap<Stream, Stream> {
         let is_sure = |(of, drafted): &(&(Stream, Stream), &u64)| {

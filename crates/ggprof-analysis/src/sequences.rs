@@ -63,6 +63,12 @@ impl Sequences {
         self.only_tried.contains(&id) || self.contexts.get(&id).is_some_and(is_it)
     }
 
+    /// A context is freed of which nobody asks any more, as while a program runs; whether nothing happened
+    /// in it but a trial.
+    pub(crate) fn forget(&mut self, id: u32) -> bool {
+        self.only_tried.remove(&id)
+    }
+
     /// Takes the next batch; they come by start, and changes in between. Before the first batch of a
     /// context, or since its last one, others may be missing.
     pub(crate) fn take(&mut self, batch: &Batch, is_after_gap: bool) -> Turn {

@@ -3,16 +3,26 @@
 
 #![forbid(unsafe_code)]
 
-use crate::layout::{BLOCK_HEAD_BYTES, DEFINITIONS_LANE};
+use crate::layout::{BLOCK_HEAD_BYTES, DEFINITIONS_LANE, OpEvent, UNIT};
 use crate::live::LiveSpool;
 use crate::reader::{self, Header};
 use crate::record::{self, Record};
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 /// Of each lane, how many blocks the first look reads; older events are passed over, so that it is
 /// quick with a recording of any size. All definitions are read.
 const FIRST_BLOCKS: usize = 256;
+
+/// What is new.
+#[derive(Debug)]
+pub enum New<'a> {
+    /// Nearly all records are ops: their bytes, one behind the other, as they stand in the file.
+    Ops(&'a [u8]),
+    /// Any other.
+    Record(Record),
+}
 
 /// How far a recording was read.
 #[derive(Debug, Default)]
@@ -25,8 +35,15 @@ pub struct Follower {
     open: BTreeMap<u64, Open>,
     /// The newest block of each lane.
     newest: BTreeMap<u32, u32>,
+    /// Blocks that had an owner, in the order in which they were met: the oldest are used again first.
+    by_age: VecDeque<u64>,
+    /// How many times a block was used again, as far as all of them were met.
     reused_blocks: u64,
+    /// Descriptions that are not in the file any more, by the places of their blocks.
+    gone: Vec<u32>,
     missed: u64,
+    /// See [`kept`].
+    bytes: Vec<u8>,
     has_looked: bool,
     is_partial: bool,
 }
@@ -39,28 +56,42 @@ struct Open {
 }
 
 impl Follower {
-    /// Gives every record that is new, definitions before what refers to them.
-    pub fn look(&mut self, spool: &LiveSpool, mut take: impl FnMut(Record)) -> io::Result<Header> {
+    /// Gives every record that is new, definitions before what refers to them; of a definition also the
+    /// place of its block among those of definitions.
+    pub fn look(
+        &mut self,
+        spool: &LiveSpool,
+        mut take: impl FnMut(New<'_>, Option<u32>),
+    ) -> io::Result<Header> {
         let header = spool.header()?;
         self.discover(spool, &header)?;
         if !std::mem::replace(&mut self.has_looked, true) {
             self.pass_over_old();
         }
-        let (mut events, mut definitions) = (Vec::new(), Vec::new());
+        let (definitions, events): (Vec<_>, Vec<_>) =
+            self.in_order().into_iter().partition(|(_, open)| open.lane == DEFINITIONS_LANE);
         // What events refer to was written before them: it is read after them.
-        for is_definition in [false, true] {
-            let bytes = if is_definition { &mut definitions } else { &mut events };
-            for (index, open) in self.in_order() {
-                if (open.lane == DEFINITIONS_LANE) == is_definition {
-                    self.read(spool, index, open, bytes)?;
-                }
-            }
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        for (index, open) in events {
+            self.read(spool, index, open, &mut bytes)?;
         }
+        for (index, open) in definitions {
+            let mut bytes = Vec::new();
+            self.read(spool, index, open, &mut bytes)?;
+            decode(&bytes, |new| take(new, Some(open.sequence)));
+        }
+        decode(&bytes, |new| take(new, None));
+        self.bytes = kept(bytes);
         let newest = &self.newest;
         self.open.retain(|_, open| newest.get(&open.lane) == Some(&open.sequence));
-        decode(&definitions, &mut take);
-        decode(&events, &mut take);
         Ok(header)
+    }
+
+    /// The blocks of definitions that were used again since this was asked last: no event of the file
+    /// refers to what stood in them.
+    pub fn take_gone(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.gone)
     }
 
     /// Blocks of events that were used again before they were read.
@@ -77,32 +108,77 @@ impl Follower {
     fn discover(&mut self, spool: &LiveSpool, header: &Header) -> io::Result<()> {
         let blocks = spool.whole_blocks()?.min(header.reserved_blocks);
         let known = self.met.len() as u64;
-        let mut candidates: Vec<u64> = self.blank.iter().copied().collect();
-        if header.reused_blocks != self.reused_blocks {
-            candidates = (0..known).collect();
-        }
-        self.reused_blocks = header.reused_blocks;
-        candidates.extend(known..blocks);
         self.met.resize(self.met.len().max(blocks as usize), None);
         // As far as each lane is known when all of its new blocks are met.
         let mut unmet = self.newest.clone();
-        for index in candidates {
-            let owner = spool.owner(index)?;
-            if owner.is_none() {
-                self.blank.insert(index);
-            } else if self.met[index as usize] != owner {
-                self.blank.remove(&index);
-                self.open(index, owner);
-                let lane = owner.and_then(|(lane, _)| unmet.get_mut(&lane));
-                lane.into_iter().for_each(|sequence| *sequence += 1);
-            }
-            self.met[index as usize] = owner;
+        for index in self.blank.iter().copied().chain(known..blocks).collect::<Vec<_>>() {
+            self.meet(spool, index, &mut unmet)?;
         }
-        for (lane, sequence) in unmet {
-            let newest = self.newest.get(&lane).copied().unwrap_or(sequence);
-            self.missed += u64::from(newest.saturating_sub(sequence));
+        if self.has_looked {
+            self.find_reused(spool, header.reused_blocks, &mut unmet)?;
+            self.missed += self.lacking(&unmet);
         }
+        self.reused_blocks = header.reused_blocks;
         Ok(())
+    }
+
+    /// As many blocks as were used again, from the oldest on: a large recording has thousands, of which
+    /// few change from look to look. All are looked at where that leaves a gap.
+    fn find_reused(
+        &mut self,
+        spool: &LiveSpool,
+        reused_blocks: u64,
+        unmet: &mut BTreeMap<u32, u32>,
+    ) -> io::Result<()> {
+        let (mut found, mut kept) = (self.reused_blocks, Vec::new());
+        for _ in 0..self.by_age.len() {
+            if found >= reused_blocks && self.lacking(unmet) == 0 {
+                break;
+            }
+            let Some(index) = self.by_age.pop_front() else { break };
+            match self.meet(spool, index, unmet)? {
+                true => found += 1,
+                false => kept.push(index),
+            }
+        }
+        kept.into_iter().rev().for_each(|index| self.by_age.push_front(index));
+        Ok(())
+    }
+
+    /// How many blocks lie between those that were met before and the newest, and were not met.
+    fn lacking(&self, unmet: &BTreeMap<u32, u32>) -> u64 {
+        let newest = |lane: &u32| self.newest.get(lane).copied().unwrap_or(0);
+        unmet.iter().map(|(lane, met)| u64::from(newest(lane).saturating_sub(*met))).sum()
+    }
+
+    /// Whether a block has another owner than before, or none any more.
+    fn meet(
+        &mut self,
+        spool: &LiveSpool,
+        index: u64,
+        unmet: &mut BTreeMap<u32, u32>,
+    ) -> io::Result<bool> {
+        let owner = spool.owner(index)?;
+        let before = std::mem::replace(&mut self.met[index as usize], owner);
+        let Some((lane, _)) = owner else {
+            self.blank.insert(index);
+            self.let_go(before);
+            return Ok(before.is_some());
+        };
+        self.blank.remove(&index);
+        if before == owner {
+            return Ok(false);
+        }
+        self.let_go(before);
+        self.by_age.push_back(index);
+        self.open(index, owner);
+        unmet.get_mut(&lane).into_iter().for_each(|sequence| *sequence += 1);
+        Ok(true)
+    }
+
+    fn let_go(&mut self, owner: Option<(u32, u32)>) {
+        let definitions = owner.filter(|(lane, _)| *lane == DEFINITIONS_LANE);
+        self.gone.extend(definitions.map(|(_, sequence)| sequence));
     }
 
     fn open(&mut self, index: u64, owner: Option<(u32, u32)>) {
@@ -114,6 +190,7 @@ impl Follower {
         }
     }
 
+    /// Of blocks that were all met at once, those are the oldest that lie farthest behind in their lanes.
     fn pass_over_old(&mut self) {
         let newest = self.newest.clone();
         let before = self.open.len();
@@ -122,6 +199,11 @@ impl Follower {
             open.lane == DEFINITIONS_LANE || (behind as usize) < FIRST_BLOCKS
         });
         self.is_partial = self.open.len() < before;
+        let behind = |&index: &u64| {
+            let owner = self.met[index as usize];
+            owner.and_then(|(lane, sequence)| Some(newest.get(&lane)? - sequence))
+        };
+        self.by_age.make_contiguous().sort_by_key(|index| Reverse(behind(index)));
     }
 
     /// Blocks of one lane in the order in which they were filled.
@@ -139,7 +221,9 @@ impl Follower {
         open: Open,
         bytes: &mut Vec<u8>,
     ) -> io::Result<()> {
-        match spool.new_records((index, open.lane, open.sequence), open.at, bytes)? {
+        let owner = (index, open.lane, open.sequence);
+        let is_full = self.newest.get(&open.lane) != Some(&open.sequence);
+        match spool.new_records(owner, open.at, is_full, bytes)? {
             Some(at) => _ = self.open.insert(index, Open { at, ..open }),
             None => {
                 self.open.remove(&index);
@@ -150,11 +234,23 @@ impl Follower {
     }
 }
 
+/// Memory to be used again at the next look, which takes about as much: getting it anew takes longer than
+/// reading.
+pub fn kept(bytes: Vec<u8>) -> Vec<u8> {
+    const MOST: usize = 32 << 20;
+    let is_about_right = bytes.len() >= bytes.capacity() / 4 && bytes.capacity() <= MOST;
+    if is_about_right { bytes } else { Vec::new() }
+}
+
 /// Whole records, one behind the other.
-fn decode(mut bytes: &[u8], take: &mut impl FnMut(Record)) {
-    while let Some(length) = reader::whole_record(bytes) {
-        if let Some(record) = record::decode(&bytes[..length]) {
-            take(record);
+fn decode(mut bytes: &[u8], mut take: impl FnMut(New<'_>)) {
+    while let Some(mut length) = reader::whole_record(bytes) {
+        if bytes[0] == OpEvent::KIND {
+            let ops = bytes.chunks_exact(UNIT).take_while(|unit| unit[0] == OpEvent::KIND);
+            length = ops.count() * UNIT;
+            take(New::Ops(&bytes[..length]));
+        } else if let Some(record) = record::decode(&bytes[..length]) {
+            take(New::Record(record));
         }
         bytes = &bytes[length..];
     }

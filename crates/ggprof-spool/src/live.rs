@@ -98,11 +98,13 @@ impl LiveSpool {
     }
 
     /// Appends the records of a block from a place on, as far as they are whole; the place of the
-    /// next one. `None` if the block belongs to another lane or place by now.
+    /// next one. `None` if the block belongs to another lane or place by now. Nothing is added to one
+    /// that is full.
     pub(crate) fn new_records(
         &self,
         (index, lane, sequence): (u64, u32, u32),
         at: usize,
+        is_full: bool,
         bytes: &mut Vec<u8>,
     ) -> io::Result<Option<usize>> {
         let (start, offset) = (bytes.len(), offset_of(index));
@@ -110,8 +112,10 @@ impl LiveSpool {
         positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
         let whole = reader::whole_records(&bytes[start..]);
         bytes.truncate(start + whole);
-        // What is appended meanwhile may be seen half: what was whole before is whole now.
-        positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
+        if !is_full {
+            // What is appended meanwhile may be seen half: what was whole before is whole now.
+            positioned::read_exact_at(&self.file, &mut bytes[start..], offset + at as u64)?;
+        }
         if self.owner(index)? == Some((lane, sequence)) {
             return Ok(Some(at + whole));
         }

@@ -1,8 +1,14 @@
 use super::*;
-use ggprof_trace::formats::spool::LiveOp;
-use ggprof_trace::text_fixture;
+use ggprof_trace::formats::spool::{LiveOp, Standing};
+use ggprof_trace::{BackendIndex, Batch, ContextChange, NodeId, text_fixture};
 
-/// Looks at batches that are written as in [`text_fixture`], each at once when it is over.
+fn recorded() -> News {
+    let standing = Standing { is_recording: true, ..Standing::default() };
+    News { standing, ..News::default() }
+}
+
+/// Looks at batches that are written as in [`text_fixture`], each at once when it is over, and some
+/// time later.
 fn watched(text: &str, last_op_of: impl Fn(u32) -> Option<NodeId>) -> Watch {
     let trace = text_fixture::parse(text);
     let mut watch = Watch::default();
@@ -18,10 +24,11 @@ fn watched(text: &str, last_op_of: impl Fn(u32) -> Option<NodeId>) -> Watch {
             changes: std::iter::from_fn(|| changes.next_if(|it| it.at_ns <= batch.start_ns))
                 .collect(),
             ops: last_op_of(call).map(op).into_iter().collect(),
-            ..News::default()
+            ..recorded()
         };
         watch.take(&trace, news, end_ns);
     }
+    watch.take(&trace, recorded(), watch.last_look_ns.unwrap() + 3 * SECOND_NS);
     watch
 }
 
@@ -54,7 +61,7 @@ fn rejected_drafts_are_no_tokens() {
     assert!((of_target..=of_target + before).contains(&found), "{found}");
     assert!((99..=100).contains(&watch.counters().prompt_tokens));
     assert_eq!(watch.counters().first_token.count, 1 + 1);
-    assert_eq!(watch.requests.len(), 1);
+    assert_eq!(watch.requests_under_way(now).0, 1);
 }
 
 /// Tokens are there when the smaller model has read the batch, too.
@@ -70,9 +77,10 @@ fn what_is_read_again_takes_longer() {
     }
     text += "batch 520..530 0:17+1!1\n";
     let watch = watched(&text, |_| None);
-    let waits: Vec<u64> = watch.between_tokens.iter().map(|(_, waited_ns)| *waited_ns).collect();
+    let waits: Vec<u64> =
+        watch.steps.requests.between_tokens.iter().map(|(_, waited_ns)| *waited_ns).collect();
     // From the second check on it is known who drafts.
-    assert!(waits.ends_with(&[100, 100]), "{waits:?}");
+    assert!(waits.ends_with(&[100, 100, 80]), "{waits:?}");
 }
 
 #[test]
@@ -119,7 +127,8 @@ fn embeddings_that_are_read_are_no_tokens() {
     let ended = trace.batches.iter().filter_map(|it| Some((it.call, it.end_ns?))).collect();
     let changes = trace.context_changes.clone();
     let mut watch = Watch::default();
-    watch.take(&trace, News { begun, ended, changes, ..News::default() }, 40);
+    watch.take(&trace, News { begun, ended, changes, ..recorded() }, 40);
+    watch.take(&trace, recorded(), 3 * SECOND_NS);
     assert_eq!(watch.counters().first_token.count, 1);
     assert_eq!((watch.counters().prompt_tokens, watch.counters().generated_tokens), (12, 0));
 }
@@ -165,7 +174,7 @@ fn the_first_look_is_of_as_long_as_it_says() {
         (3600..3610).map(|at| (at * second, at * second + second / 2)).collect();
     let look = |runs: Vec<(u64, u64)>| {
         let busy = runs.iter().map(|&(start, end)| (backend, start, end)).collect();
-        let news = News { runs, busy, ..News::default() };
+        let news = News { runs, busy, ..recorded() };
         let mut watch = Watch::default();
         watch.take(&trace, news, 3610 * second)
     };
@@ -175,4 +184,130 @@ fn the_first_look_is_of_as_long_as_it_says() {
     let frame = look([vec![(0, second)], runs].concat());
     assert_eq!((frame.interval_ns, frame.runs), (60 * second, 10));
     assert_eq!(frame.backends[0].busy, Some(5.0 / 60.0));
+}
+
+/// Looks at these times, in milliseconds, at what is written as in [`text_fixture`] in such.
+fn looks(text: &str, times: &[u64]) -> (Watch, Vec<Frame>) {
+    let (trace, mut watch, mut before_ns) = (text_fixture::parse(text), Watch::default(), 0);
+    let ns = |ms: u64| ms * 1_000_000;
+    let frames = times.iter().map(|&now| {
+        let is_new = |at: u64| ns(at) > before_ns && at <= now || (at == 0 && before_ns == 0);
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
+        for batch in &trace.batches {
+            let end = batch.end_ns.unwrap();
+            let (start_ns, end_ns) = (ns(batch.start_ns), None);
+            begun.extend(is_new(batch.start_ns).then(|| Batch {
+                start_ns,
+                end_ns,
+                ..batch.clone()
+            }));
+            ended.extend(is_new(end).then_some((batch.call, ns(end))));
+        }
+        let changes = trace.context_changes.iter().filter(|it| is_new(it.at_ns));
+        let changes = changes.map(|it| ContextChange { at_ns: ns(it.at_ns), ..*it }).collect();
+        before_ns = ns(now);
+        watch.take(&trace, News { begun, ended, changes, ..recorded() }, ns(now))
+    });
+    let frames = frames.collect();
+    (watch, frames)
+}
+
+#[test]
+fn a_batch_may_take_longer_than_what_is_remembered() {
+    let text = "backend 0 CPU cpu
+        batch 0..100000 0:0+9!1
+        batch 100001..100011 0:9+1!1";
+    let (watch, _) = looks(text, &[10_000, 70_000, 99_000, 101_000]);
+    let Counters { first_token, between_tokens, .. } = watch.counters();
+    assert_eq!((first_token.count, first_token.sum_ns / SECOND_NS), (1, 100));
+    assert_eq!((between_tokens.count, between_tokens.sum_ns / 1_000_000), (1, 11));
+}
+
+/// As some bindings ask for, and as programs that measure perplexity do.
+#[test]
+fn results_of_all_of_a_prompt_are_no_first_tokens() {
+    let prompt = "backend 0 CPU cpu
+        batch 0..100 0:0+512!512
+        batch 100..200 0:512+512!512
+        batch 200..250 0:1024+100!100\n";
+    let of_prompt = |text: &str| {
+        let (watch, _) = looks(text, &[250, 1000, 10_000]);
+        let found = &watch.counters().first_token;
+        (found.count, found.sum_ns / 1_000_000)
+    };
+    assert_eq!(of_prompt(&format!("{prompt}batch 260..270 0:1124+1!1")), (1, 250));
+    assert_eq!(of_prompt(prompt), (0, 0));
+    // One that wants no more than the first token.
+    assert_eq!(of_prompt("backend 0 CPU cpu\nbatch 0..100 0:0+9!1"), (1, 100));
+}
+
+#[test]
+fn requests_in_flight_are_those_that_go_on() {
+    let generate = |text: &mut String, sequence: u32, from: u64| {
+        for token in 0..5 {
+            let (start, at) = (from + 10 * token, 9 + token);
+            *text += &format!("batch {start}..{} {sequence}:{at}+1!1\n", start + 9);
+        }
+    };
+    let prompt =
+        |sequence: u32, start: u64, end: u64| format!("batch {start}..{end} {sequence}:0+9!1\n");
+    // One client, whose requests come to one slot after the other.
+    let mut text = "backend 0 CPU cpu\n".to_owned();
+    for sequence in 0..4 {
+        let start = 100 * u64::from(sequence);
+        text += &prompt(sequence, start, start + 20);
+        generate(&mut text, sequence, start + 20);
+    }
+    let (_, frames) = looks(&text, &[90, 190, 290, 390, 3000]);
+    let requests: Vec<u64> = frames.iter().map(|frame| frame.requests).collect();
+    assert_eq!(requests, [1, 1, 1, 1, 0]);
+    // The prompt of another one comes between two tokens.
+    let mut text = "backend 0 CPU cpu\n".to_owned() + &prompt(0, 0, 20);
+    generate(&mut text, 0, 20);
+    text += &prompt(1, 100, 5000);
+    text += "batch 5001..5010 0:14+1!1 1:9+1!1\n";
+    let (_, frames) = looks(&text, &[90, 4000, 5020]);
+    let requests: Vec<u64> = frames.iter().map(|frame| frame.requests).collect();
+    assert_eq!(requests, [1, 2, 2]);
+}
+
+/// A program that hangs while it computes a token may never have it.
+#[test]
+fn a_wait_is_seen_while_it_lasts() {
+    let text = "backend 0 CPU cpu
+        batch 0..20 0:0+9!1
+        batch 20..30 0:9+1!1
+        batch 40..9000 0:10+1!1";
+    let (_, frames) = looks(text, &[35, 3000, 9000]);
+    let waits = frames.iter().map(|frame| frame.longest_gap);
+    let waits: Vec<_> = waits.map(|it| (it.start_ns / 1_000_000, it.ns / 1_000_000)).collect();
+    assert_eq!(waits, [(20, 10), (30, 2970), (30, 8970)]);
+}
+
+/// As between `ctl stop` and `ctl start`.
+#[test]
+fn what_is_not_recorded_is_no_wait() {
+    let text = "backend 0 CPU cpu
+        batch 0..20 0:0+9!1
+        batch 20..30 0:9+1!1
+        batch 9000..9010 0:10+1!1
+        batch 9010..9020 0:11+1!1";
+    let waits = |is_stopped: bool| {
+        let trace = text_fixture::parse(text);
+        let (mut watch, mut waits) = (Watch::default(), Vec::new());
+        for (at, batch) in trace.batches.iter().enumerate() {
+            let ended = vec![(batch.call, batch.end_ns.unwrap())];
+            let begun = vec![Batch { end_ns: None, ..batch.clone() }];
+            let now_ns = batch.end_ns.unwrap();
+            let frame = watch.take(&trace, News { begun, ended, ..recorded() }, now_ns);
+            waits.push(frame.longest_gap.ns);
+            if is_stopped && at == 1 {
+                watch.take(&trace, News::default(), 5000);
+            }
+        }
+        assert_eq!(watch.counters().first_token.count, 1);
+        waits
+    };
+    assert_eq!(waits(false), [0, 10, 8980, 10]);
+    assert_eq!(waits(true), [0, 10, 0, 10]);
 }

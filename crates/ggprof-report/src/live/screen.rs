@@ -78,7 +78,7 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
     lines.push(format!(
         "graph runs   {:>8.0} /s   longest {}   copies {:.1} MB/s",
         frame.runs as f64 * 1e9 / frame.interval_ns as f64,
-        time(frame.longest_run_ns),
+        time(frame.longest_run.map_or(0, |run| run.ns)),
         frame.copied_bytes as f64 * 1e3 / frame.interval_ns as f64,
     ));
     lines.push(String::new());
@@ -91,12 +91,14 @@ pub fn screen(frame: &Frame, shown: &Shown, (width, height): (usize, usize)) -> 
     let mut ops = ops_of(frame, shown.kind);
     let sum_ns: u64 = ops.iter().map(|op| op.total_ns).sum();
     ops.sort_by(|a, b| shown.sort.order(b).total_cmp(&shown.sort.order(a)));
-    let losses = losses(frame);
-    let room = height.saturating_sub(lines.len() + losses.len() + 2);
-    lines.extend(ops.iter().take(room).map(|it| op(it, sum_ns)));
-    lines.extend(losses);
-    lines.extend([String::new(), footer]);
-    lines.truncate(height);
+    // Where there is no room for all of it, losses and keys stay.
+    let mut last = losses(frame);
+    last.extend([String::new(), footer]);
+    last.truncate(height);
+    let room = height - last.len();
+    lines.extend(ops.iter().take(room.saturating_sub(lines.len())).map(|it| op(it, sum_ns)));
+    lines.truncate(room);
+    lines.extend(last);
     lines.iter().map(|line| printable(line).chars().take(width).collect()).collect()
 }
 
@@ -117,7 +119,11 @@ fn head(frame: &Frame, is_frozen: bool) -> String {
 
 fn tokens(frame: &Frame) -> Vec<String> {
     if !frame.knows_tokens {
-        return vec!["tokens       not known: no batch of libllama was seen yet".to_owned()];
+        let why = match frame.standing.has_positions {
+            true => "libllama's calls cannot be seen in this program",
+            false => "no call of libllama was seen",
+        };
+        return vec![format!("tokens       not known: {why}")];
     }
     let batch = frame.batch_tokens.map_or("-".to_owned(), |tokens| format!("{tokens:.1} tokens"));
     let depth = frame.depth.map_or("-".to_owned(), |depth| depth.to_string());
@@ -258,6 +264,22 @@ mod tests {
         let (name, busy) = ("CUDA0".to_owned(), Some(0.222));
         frame.backends = vec![BackendNow { name, busy, copying: 0.112, idle }];
         frame
+    }
+
+    #[test]
+    fn losses_and_keys_are_shown_on_few_lines() {
+        let mut frame = frame();
+        frame.standing.missed_blocks = 7;
+        frame.backends = vec![frame.backends[0].clone(); 12];
+        for height in [3, 5, 24] {
+            let lines = screen(&frame, &Shown::default(), (80, height));
+            assert_eq!(lines.len(), height);
+            let [.., lost, _, keys] = &lines[..] else { panic!("{lines:#?}") };
+            assert!(lost.starts_with("lost: 7 blocks"), "{height}: {lines:#?}");
+            assert!(keys.starts_with("q quit"), "{height}: {lines:#?}");
+        }
+        assert!(screen(&frame, &Shown::default(), (80, 1))[0].starts_with("lost: "));
+        assert!(screen(&frame, &Shown::default(), (0, 0)).is_empty());
     }
 
     #[test]

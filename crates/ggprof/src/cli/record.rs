@@ -111,8 +111,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_file: Option<PathBuf>,
     /// Write a snapshot when something happens, may be repeated: gap>500ms (a sequence waits so long for
-    /// its next token, or a program without sequences computes nothing), run>2s (a graph run), tg<10
-    /// (tokens a second over the last 5 s)
+    /// its next token, noticed when it is computed, or a program without sequences computes nothing),
+    /// run>2s (a graph run), tg<10 (tokens a second over the last 5 s)
     #[arg(long, value_name = "WHAT", value_parser = quantity::event)]
     pub(crate) snapshot_when: Vec<Event>,
     /// Write at most so many of these snapshots, not more than one in ten seconds (default: 3)

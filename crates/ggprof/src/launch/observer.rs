@@ -8,7 +8,7 @@ use super::watched::Watched;
 use crate::format::Output;
 use crate::quantity::Event;
 use crate::{messages, output};
-use ggprof_analysis::live::{Counters, Frame};
+use ggprof_analysis::live::{Counters, Frame, Wait};
 use ggprof_report::live::open_metrics;
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -50,7 +50,15 @@ impl Observer {
         let worker = is_wanted.then(|| {
             std::thread::spawn(move || {
                 let (watched, troubles) = (BTreeMap::new(), BTreeMap::new());
-                let mut work = Work { orders, samples, watched, troubles, taken: 0, last: None };
+                let mut work = Work {
+                    orders,
+                    samples,
+                    watched,
+                    troubles,
+                    taken: 0,
+                    last: None,
+                    fails_to_write: false,
+                };
                 while !until.load(Ordering::Relaxed) {
                     std::thread::park_timeout(BETWEEN_LOOKS);
                     work.look(&spools);
@@ -78,6 +86,8 @@ struct Work {
     troubles: BTreeMap<PathBuf, Trouble>,
     taken: u32,
     last: Option<Instant>,
+    /// The last metrics could not be written.
+    fails_to_write: bool,
 }
 
 impl Work {
@@ -92,74 +102,91 @@ impl Work {
             let Ok(frame) = watched.look() else { continue };
             let speed = || watched.generation_over(GENERATION_OVER_NS);
             let trouble = self.troubles.entry(file.clone()).or_default();
-            if let Some(event) = trouble.happens(&self.orders.snapshot_when, &frame, speed) {
-                self.snapshot(&file, event);
+            let event = trouble.happens(&self.orders.snapshot_when, &frame, speed);
+            if let Some(event) = event.filter(|event| self.snapshot(&file, *event)) {
+                self.troubles.entry(file).or_default().tell(event, &frame);
             }
         }
         self.write_metrics();
     }
 
+    /// A disk that is full may have room later.
     fn write_metrics(&mut self) {
         let Some(path) = &self.orders.metrics_file else { return };
         let mut sum = Counters::default();
         self.watched.values().for_each(|watched| sum.add_all(watched.counters()));
         let text = open_metrics(&sum, &sensors::lock(&self.samples).latest());
-        if let Err(error) = output::to_file(path, |out| out.write_all(text.as_bytes())) {
-            messages::warning(&format!("no more metrics are written: {error:#}"));
-            self.orders.metrics_file = None;
+        let written = output::to_file(path, |out| out.write_all(text.as_bytes()));
+        match written {
+            Ok(()) if std::mem::take(&mut self.fails_to_write) => {
+                messages::note("metrics are written again.");
+            }
+            Err(error) if !std::mem::replace(&mut self.fails_to_write, true) => {
+                messages::warning(&format!("metrics cannot be written now: {error:#}"));
+            }
+            Ok(()) | Err(_) => {}
         }
     }
 
-    fn snapshot(&mut self, recording: &Path, event: Event) {
+    /// Whether there is one now. What was not written may be the next time.
+    fn snapshot(&mut self, recording: &Path, event: Event) -> bool {
         let is_soon = self.last.is_some_and(|last| last.elapsed() < BETWEEN_SNAPSHOTS);
         if is_soon || self.taken >= self.orders.most_snapshots {
-            return;
+            return false;
         }
         self.last = Some(Instant::now());
-        self.taken += 1;
-        let to = (self.orders.snapshot_file)(self.taken);
+        let to = (self.orders.snapshot_file)(self.taken + 1);
         let written = copy(recording).and_then(|copy| {
             (self.orders.write_snapshot)(copy.path(), &process_of(recording), &to)
         });
-        match written {
-            Ok(()) => messages::note(&format!("{event} happened: see {}.", to.path.display())),
+        match &written {
+            Ok(()) => {
+                self.taken += 1;
+                messages::note(&format!("{event} happened: see {}.", to.path.display()));
+            }
             Err(error) => {
                 messages::warning(&format!("{event} happened, but no snapshot: {error:#}"));
             }
         }
+        written.is_ok()
     }
 }
 
-/// What was told of a program already.
+/// What there is a snapshot of already. It may go on for long, and is none the better for more of them.
 #[derive(Default)]
 struct Trouble {
-    /// The begin of the graph run that was the last one to be too long. It may go on for long, and is none
-    /// the better for more snapshots.
+    /// The begin of the graph run that was too long.
     told_run: Option<u64>,
+    /// The begin of the time in which nothing came.
+    told_gap: Option<u64>,
 }
 
 impl Trouble {
     /// The first of the events that is new.
     fn happens(
-        &mut self,
+        &self,
         events: &[Event],
         frame: &Frame,
         speed: impl Fn() -> Option<f64>,
     ) -> Option<Event> {
-        let longer = |ns: u64, limit: Duration| u128::from(ns) > limit.as_nanos();
-        let happens = |event: &Event| match *event {
-            // It is over when it is seen, so that no later look sees it.
-            Event::GapLongerThan(limit) => longer(frame.longest_gap_ns, limit),
+        let is_new = |wait: Wait, limit: Duration, told: Option<u64>| {
+            u128::from(wait.ns) > limit.as_nanos() && Some(wait.start_ns) != told
+        };
+        events.iter().copied().find(|event| match *event {
+            Event::GapLongerThan(limit) => is_new(frame.longest_gap, limit, self.told_gap),
             Event::RunLongerThan(limit) => {
-                longer(frame.longest_run_ns, limit) && frame.longest_run_start_ns != self.told_run
+                frame.longest_run.is_some_and(|run| is_new(run, limit, self.told_run))
             }
             Event::GenerationBelow(least) => speed().is_some_and(|found| found < least),
-        };
-        let event = events.iter().copied().find(happens)?;
-        if matches!(event, Event::RunLongerThan(_)) {
-            self.told_run = frame.longest_run_start_ns;
+        })
+    }
+
+    fn tell(&mut self, event: Event, frame: &Frame) {
+        match event {
+            Event::GapLongerThan(_) => self.told_gap = Some(frame.longest_gap.start_ns),
+            Event::RunLongerThan(_) => self.told_run = frame.longest_run.map(|run| run.start_ns),
+            Event::GenerationBelow(_) => {}
         }
-        Some(event)
     }
 }
 
@@ -175,50 +202,79 @@ mod tests {
     use super::*;
     use ggprof_analysis::live::Watch;
     use ggprof_trace::Trace;
-    use ggprof_trace::formats::spool::News;
+    use ggprof_trace::formats::spool::{News, Standing};
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// What happens at each look at these news, a second apart.
-    fn events(limit: Event, news: Vec<News>) -> Vec<bool> {
+    fn recorded() -> News {
+        let standing = Standing { is_recording: true, ..Standing::default() };
+        News { standing, ..News::default() }
+    }
+
+    fn under_way(since: u64) -> News {
+        News { run_since_ns: Some(since), ..recorded() }
+    }
+
+    fn done(start: u64, end: u64) -> News {
+        News { runs: vec![(start, end)], ..recorded() }
+    }
+
+    /// What happens at each look at these news, a second apart, of which some leave a snapshot.
+    #[track_caller]
+    fn check(limit: Event, looks: Vec<(News, bool)>, expected: &[bool]) {
         let trace = Trace::default();
         let (mut watch, mut trouble) = (Watch::default(), Trouble::default());
-        let looks = (1..).zip(news).map(|(second, news)| {
+        let looks = (1..).zip(looks).map(|(second, (news, is_written))| {
             let frame = watch.take(&trace, news, second * SECOND_NS);
-            trouble.happens(&[limit], &frame, || None).is_some()
+            let event = trouble.happens(&[limit], &frame, || None);
+            event.filter(|_| is_written).into_iter().for_each(|it| trouble.tell(it, &frame));
+            event.is_some()
         });
-        looks.collect()
+        assert_eq!(looks.collect::<Vec<_>>(), expected);
     }
+
+    const HALF_A_SECOND: Duration = Duration::from_millis(500);
 
     #[test]
     fn one_long_run_happens_once() {
-        let under_way = |since| News { run_since_ns: Some(since), ..News::default() };
-        let done = |start, end| News { runs: vec![(start, end)], ..News::default() };
         // One that goes on for three seconds and ends in the fourth, and another one.
-        let news = vec![
-            under_way(1),
-            under_way(1),
-            under_way(1),
-            done(1, 3 * SECOND_NS + 1),
-            News::default(),
-            done(4 * SECOND_NS, 5 * SECOND_NS),
+        let looks = vec![
+            (under_way(1), true),
+            (under_way(1), true),
+            (under_way(1), true),
+            (done(1, 3 * SECOND_NS + 1), true),
+            (recorded(), true),
+            (done(4 * SECOND_NS, 5 * SECOND_NS), true),
         ];
-        let found = events(Event::RunLongerThan(Duration::from_millis(500)), news);
-        assert_eq!(found, [true, false, false, false, false, true]);
+        let expected = [true, false, false, false, false, true];
+        check(Event::RunLongerThan(HALF_A_SECOND), looks, &expected);
     }
 
     #[test]
-    fn one_long_gap_happens_once() {
-        let done = |start, end| News { runs: vec![(start, end)], ..News::default() };
-        let news = vec![
-            done(1, 2),
-            News::default(),
-            News::default(),
-            done(3 * SECOND_NS, 3 * SECOND_NS + 1),
-            done(3 * SECOND_NS + 2, 3 * SECOND_NS + 3),
-            News::default(),
+    fn what_could_not_be_written_happens_again() {
+        let looks = vec![(under_way(1), false), (under_way(1), true), (under_way(1), true)];
+        check(Event::RunLongerThan(HALF_A_SECOND), looks, &[true, true, false]);
+    }
+
+    /// A program that hangs may never go on.
+    #[test]
+    fn one_long_gap_happens_once_and_while_it_lasts() {
+        let looks = vec![
+            (done(1, SECOND_NS - 1), true),
+            (recorded(), true),
+            (recorded(), true),
+            (done(3 * SECOND_NS, 3 * SECOND_NS + 1), true),
+            (done(5 * SECOND_NS - 2, 5 * SECOND_NS - 1), true),
         ];
-        let found = events(Event::GapLongerThan(Duration::from_millis(500)), news);
-        assert_eq!(found, [false, false, false, true, false, false]);
+        let expected = [false, true, false, false, true];
+        check(Event::GapLongerThan(HALF_A_SECOND), looks, &expected);
+        // Nothing is expected of a program that has ended, or while it is not recorded.
+        let stopped = || News { standing: Standing::default(), ..News::default() };
+        let looks = vec![
+            (done(1, SECOND_NS - 1), true),
+            (stopped(), true),
+            (done(3 * SECOND_NS, 4 * SECOND_NS), true),
+        ];
+        check(Event::GapLongerThan(HALF_A_SECOND), looks, &[false; 3]);
     }
 }

@@ -32,7 +32,7 @@ impl Watched {
     /// What the program does, and did since the last look.
     pub(crate) fn look(&mut self) -> io::Result<Frame> {
         let now_ns = now_ns();
-        let news = self.live.look()?;
+        let news = self.live.look(now_ns)?;
         Ok(self.watch.take(self.live.descriptions(), news, now_ns))
     }
 

@@ -30,10 +30,6 @@ impl LastWords {
     pub(super) fn retain(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.0.retain(|word| word.backend == layout::NONE || is_kept(word.backend));
     }
-
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
 }
 
 /// What was observed of each backend, the same for several of them said once.

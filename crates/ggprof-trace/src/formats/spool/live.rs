@@ -12,15 +12,22 @@ use super::tables::{Run, Split, Tables};
 use crate::model::{
     BackendIndex, Batch, ContextChange, DeviceType, Dropped, NodeId, Stopped, Trace,
 };
+use described::Described;
 use ggprof_ggml::computes;
-use ggprof_spool::follow::Follower;
+use ggprof_spool::follow::{Follower, New, kept};
 use ggprof_spool::layout::{self, NONE};
 use ggprof_spool::live::LiveSpool;
 use ggprof_spool::reader::Header;
 use ggprof_spool::record::{Op, Record};
 use hashbrown::{HashMap, HashSet};
+use results::{Results, Returned, Wait};
 use std::io;
 use std::path::Path;
+
+mod described;
+mod results;
+#[cfg(test)]
+mod tests;
 
 /// Clock samples that are kept, of each clock: some minutes of them.
 const MOST_SAMPLES: usize = 1000;
@@ -33,6 +40,8 @@ pub struct Live {
     spool: LiveSpool,
     follower: Follower,
     tables: Tables,
+    described: Described,
+    results: Results,
     /// Descriptions only.
     trace: Trace,
     nodes: Nodes,
@@ -44,6 +53,9 @@ pub struct Live {
     /// Backends whose devices time their own copies: the calls of others tell too much.
     timing_copies: HashSet<BackendIndex>,
     missed_blocks: u64,
+    has_positions: bool,
+    /// See [`kept`].
+    op_bytes: Vec<u8>,
 }
 
 /// What happened between two looks, as far as it is over or its begin is known. Times are those of
@@ -52,7 +64,7 @@ pub struct Live {
 pub struct News {
     /// Batches that were handed over, by start, without their ends.
     pub begun: Vec<Batch>,
-    /// Calls that returned, and when.
+    /// Calls whose results are there, and since when.
     pub ended: Vec<(u32, u64)>,
     /// By time.
     pub changes: Vec<ContextChange>,
@@ -66,6 +78,8 @@ pub struct News {
     /// Backends that are computing, and since when.
     pub computing: Vec<(BackendIndex, u64)>,
     pub copies: Vec<LiveCopy>,
+    /// The numbers of nodes are others than before.
+    pub is_renumbered: bool,
     pub standing: Standing,
 }
 
@@ -106,6 +120,16 @@ pub struct Standing {
     pub missed_blocks: u64,
     /// Older events were there that were not looked at.
     pub is_partial: bool,
+    /// Positions were seen in graphs, and not the calls that they came with: of tokens, or of parts of an
+    /// image.
+    pub has_positions: bool,
+}
+
+impl Standing {
+    /// Whether what the program does from now on will be seen.
+    pub fn is_going_on(&self) -> bool {
+        self.is_recording && !self.has_ended && self.stopped.is_none()
+    }
 }
 
 impl Live {
@@ -114,6 +138,8 @@ impl Live {
             spool: LiveSpool::open(path)?,
             follower: Follower::default(),
             tables: Tables::default(),
+            described: Described::default(),
+            results: Results::default(),
             trace: Trace::default(),
             nodes: Nodes::default(),
             call_of_thread: HashMap::new(),
@@ -121,6 +147,8 @@ impl Live {
             early: Vec::new(),
             timing_copies: HashSet::new(),
             missed_blocks: 0,
+            has_positions: false,
+            op_bytes: Vec::new(),
         })
     }
 
@@ -129,14 +157,35 @@ impl Live {
         &self.trace
     }
 
-    /// What is new since the last look.
-    pub fn look(&mut self) -> io::Result<News> {
+    /// What is new since the last look; it is `now_ns` of the same clock.
+    pub fn look(&mut self, now_ns: u64) -> io::Result<News> {
         let (mut ends, mut begun) = (std::mem::take(&mut self.early), Vec::new());
-        let mut ops = Vec::new();
+        let mut ops = std::mem::take(&mut self.op_bytes);
+        ops.clear();
         let old_ends = ends.len();
-        let Live { spool, follower, tables, call_of_thread, call_of_run, .. } = self;
-        let header = follower.look(spool, |record| {
+        let Live { spool, follower, tables, described, call_of_thread, call_of_run, .. } = self;
+        let has_positions = &mut self.has_positions;
+        let header = follower.look(spool, |new, definitions| {
+            let record = match new {
+                New::Ops(bytes) => return ops.extend_from_slice(bytes),
+                New::Record(record) => record,
+            };
             match &record {
+                // Nobody asks about these while the program runs.
+                Record::Buffer { .. }
+                | Record::Coverage(_)
+                | Record::DeviceMemory(_)
+                | Record::Driver(_)
+                | Record::ExpertUse { .. }
+                | Record::HostTask(_)
+                | Record::Instance(_)
+                | Record::Machine { .. }
+                | Record::MemoryKind(_)
+                | Record::Placement { .. }
+                | Record::Sample(_)
+                | Record::Sensor { .. }
+                | Record::ThreadShare(_)
+                | Record::Transfer(_) => return,
                 Record::GraphRunEnd(_) | Record::SplitEnd(_) | Record::BatchEnd(_) => {
                     ends.push(record);
                     return;
@@ -145,6 +194,7 @@ impl Live {
                 Record::BatchBegin { batch, .. }
                     if batch.flags & layout::BATCH_FROM_POSITIONS != 0 =>
                 {
+                    *has_positions = true;
                     return;
                 }
                 Record::BatchBegin { batch, .. } => {
@@ -155,34 +205,32 @@ impl Live {
                     let call = call_of_thread.get(&run.os_thread).copied();
                     call_of_run.extend(call.map(|call| (run.run, call)));
                 }
-                Record::Op(op) => {
-                    ops.push(*op);
-                    return;
-                }
                 _ => {}
             }
-            tables.take(record);
+            match definitions {
+                Some(block) => described.take(record, block, tables),
+                None => tables.take(record),
+            }
         })?;
-        let ended = self.take_ends(ends, old_ends);
+        let returned = self.take_ends(ends, old_ends);
         let clock = Clock::new(&header, &self.tables.clock_samples);
-        let mut news = News { standing: self.standing(&header), ..News::default() };
+        let is_renumbered = self.forget_descriptions();
+        let standing = self.standing(&header);
+        let mut news = News { standing, is_renumbered, ..News::default() };
         self.describe();
         let backends = backends::merge(&self.tables, &mut self.trace);
         self.batches(&clock, &begun, &mut news);
-        news.ended = ended.iter().map(|&(call, ticks)| (call, clock.ns(ticks))).collect();
         self.work(&clock, &backends, &ops, &mut news);
+        self.op_bytes = kept(ops);
+        self.results(&clock, &returned, now_ns, &mut news);
         self.device_work(&clock, &backends, &mut news);
         self.copies(&clock, &backends, &mut news);
-        for (call, _) in &ended {
-            self.tables.batches.remove(call);
-            self.call_of_thread.retain(|_, current| current != call);
-        }
         self.forget(&clock);
         self.forget_after_missing();
         Ok(news)
     }
 
-    /// The calls of libllama that ended, and when. Ends of what has not begun yet, but for the old ones
+    /// The calls of libllama that returned, and when. Ends of what has not begun yet, but for the old ones
     /// at the front, wait for the next look.
     fn take_ends(&mut self, ends: Vec<Record>, old: usize) -> Vec<(u32, u64)> {
         let mut ended = Vec::new();
@@ -206,6 +254,7 @@ impl Live {
             self.tables.runs.clear();
             self.tables.splits.clear();
             self.tables.batches.clear();
+            self.results.clear();
         }
     }
 
@@ -221,14 +270,25 @@ impl Live {
             dropped: dropped.filter(|(_, count)| *count > 0).collect(),
             missed_blocks: self.follower.missed_blocks(),
             is_partial: self.follower.is_partial(),
+            has_positions: self.has_positions,
         }
     }
 
     fn describe(&mut self) {
         nodes::take_types(&self.tables, &mut self.trace);
         self.tables.types.clear();
-        self.tables.coverage.clear();
-        self.tables.instances.clear();
+    }
+
+    /// Nothing that is there to be read refers to descriptions whose blocks were used again. The backends
+    /// keep their numbers.
+    fn forget_descriptions(&mut self) -> bool {
+        let is_any = self.described.forget(&self.follower.take_gone(), &mut self.tables);
+        if is_any {
+            let Trace { backends, types, .. } = std::mem::take(&mut self.trace);
+            self.trace = Trace { backends, types, ..Trace::default() };
+            self.nodes = Nodes::default();
+        }
+        is_any
     }
 
     fn batches(&self, clock: &Clock, begun: &[u32], news: &mut News) {
@@ -240,8 +300,26 @@ impl Live {
         news.changes.sort_by_key(|change| change.at_ns);
     }
 
+    /// Calls whose results are there.
+    fn results(&mut self, clock: &Clock, returned: &[(u32, u64)], now_ns: u64, news: &mut News) {
+        let batches = &mut self.tables.batches;
+        self.call_of_thread.retain(|_, call| returned.iter().all(|(it, _)| it != call));
+        let returned = returned.iter().filter_map(|&(call, ticks)| {
+            let context = batches.remove(&call)?.begin.context;
+            Some(Returned { call, context, at_ns: clock.ns(ticks) })
+        });
+        let begun: Vec<(u32, u64)> =
+            news.begun.iter().map(|batch| (batch.context, batch.start_ns)).collect();
+        let wait = |it: &layout::Synchronize| {
+            let (start_ns, end_ns) = (clock.ns(it.start), clock.ns(it.end));
+            Wait { scheduler: it.scheduler, start_ns, end_ns }
+        };
+        let waits: Vec<Wait> = self.tables.waits.iter().map(wait).collect();
+        news.ended = self.results.take(returned, &begun, &waits, now_ns);
+    }
+
     /// Graph runs, splits and the ops in them.
-    fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[Op], news: &mut News) {
+    fn work(&mut self, clock: &Clock, backends: &BackendMap, ops: &[u8], news: &mut News) {
         for run in self.tables.runs.values() {
             match run.end {
                 Some(end) => news.runs.push((clock.ns(run.begin.ticks), clock.ns(end.ticks))),
@@ -259,6 +337,12 @@ impl Live {
         for split in self.tables.splits.values().filter(|split| !is_counted(split, &self.tables)) {
             let Some(&backend) = backends.get(&split.begin.backend) else { continue };
             let start_ns = clock.ns(split.begin.ticks);
+            if let Some(end) = split.end.filter(|_| !is_synchronous(backend))
+                && let Some(run) = self.tables.runs.get(&split.begin.run)
+                && let Some(call) = self.call_of_run.get(&split.begin.run)
+            {
+                self.results.leave(*call, run.begin.scheduler, clock.ns(end.ticks));
+            }
             match split.end.filter(|_| is_synchronous(backend)) {
                 Some(end) => news.busy.push((backend, start_ns, clock.ns(end.ticks))),
                 None if split.end.is_none() && is_synchronous(backend) => {
@@ -269,7 +353,7 @@ impl Live {
         }
         let rate = ns_per_tick(clock, self.tables.clock_samples.last().map_or(0, |it| it.ticks));
         let mut place_of_split: Option<(u32, layout::SplitBegin, BackendIndex, u32)> = None;
-        for op in ops {
+        for op in ops.chunks_exact(layout::UNIT).filter_map(Op::decode) {
             // Ops of one split come one after the other.
             if place_of_split.is_none_or(|(split, ..)| split != op.split) {
                 let split = self.tables.splits.get(&op.split);
@@ -362,9 +446,10 @@ impl Live {
         let (runs, splits) = (&tables.runs, &tables.splits);
         let wanted: HashSet<u32> = splits.values().map(|it| it.begin.run).collect();
         self.call_of_run.retain(|run, _| runs.contains_key(run) || wanted.contains(run));
-        tables.shares.clear();
-        tables.host_tasks.clear();
-        tables.waits.clear();
+        if !self.results.are_awaited() && tables.batches.is_empty() {
+            tables.waits.clear();
+        }
+        keep_newest(&mut tables.waits);
         tables.context_changes.clear();
         keep_newest(&mut tables.clock_samples);
         keep_newest(&mut tables.device_clocks);
