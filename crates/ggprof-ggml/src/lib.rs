@@ -1,6 +1,6 @@
 //! Conventions of ggml that no call of its API reveals: which nodes of a graph are skipped, which
 //! multiply matrices, which parts of its tensors an op touches, how the scheduler names its copies, libllama its
-//! caches and backends their memory and their servers, and what the values of `GGML_PROFILE` mean.
+//! caches and backends their devices, their memory and their servers, and what the values of `GGML_PROFILE` mean.
 //!
 //! The agent and the readers both use these rules, so they cannot disagree. Struct layouts are not
 //! conventions: the agent probes them.
@@ -9,6 +9,7 @@
 
 mod cache_name;
 mod copy_name;
+mod device_name;
 mod memory_name;
 mod nodes;
 mod profile_variable;
@@ -17,6 +18,7 @@ mod touched;
 
 pub use cache_name::is_of_cache;
 pub use copy_name::copied_tensor;
+pub use device_name::{DeviceInterface, device_interface};
 pub use memory_name::is_pinned;
 pub use nodes::{computes, is_input, is_marked, is_matrix_product, is_wanted};
 pub use profile_variable::{PROFILE_VARIABLE, PROFILE_VARIABLE_IN_C, profile_file};
