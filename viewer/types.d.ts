@@ -17,7 +17,8 @@ type Columns = { [name: string]: Column };
 /** A part of the time, in nanoseconds after the first event. */
 type Span = { start: number; end: number };
 
-type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
+/** `op` and `shape` are numbers of texts. */
+type Signature = { op: number; shape: number; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
 /** Time of which nothing is known, and how many graph runs are missing; 0 where that is not known. */
 // Without a number of graph runs, the process was not there.
 type Unrecorded = Span & { runs: number | null };
@@ -48,8 +49,8 @@ type Overview = {
   small: { text: string; lines: [string, string][] }[]; limits: string[];
   tables: { title: string; table: WordTable | null; notes: string[] }[];
 };
-/** Op, backend, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
-type Estimate = [string, number, number, number | null, number, number];
+/** The groups it is in, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
+type Estimate = [number[], number, number | null, number, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type ServedRequest = Span & {
   /** Of one that began before the recording, only what it generated is known. */
@@ -92,11 +93,13 @@ type Tables = {
   requests: { list: ServedRequest[]; stalls: Stall[] };
   runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; number: number[]; phase: number[]; tokens: (number | null)[]; requests: number[][] };
   nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
+  ops: string[];
+  shapes: string[];
   signatures: Signature[];
   kernels: string[];
   tasks: Task[];
   overview: Overview;
-  estimates: Estimate[];
+  estimates: { [grouping: string]: Estimate[] };
   levels: Levels[];
   experts: ExpertLayer[];
   depth: Depth[];

@@ -67,7 +67,7 @@ pub use detailed::{DetailedRow, by_detail};
 pub use device_kernels::{DeviceKernel, device_kernels};
 pub use distinct_ops::{DistinctOp, distinct_ops};
 pub use energy::energy;
-pub use estimates::{Estimate, estimates_by};
+pub use estimates::{Estimate, estimates_by, estimates_in_parts};
 pub use filter::Filter;
 pub use findings::{Explained, Finding, explained};
 pub use gaps::{Gaps, gaps, missing_before};
