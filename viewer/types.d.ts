@@ -39,8 +39,8 @@ type BackendTimes = { busy: number; copying: number; idle: number; inRange: bool
 /** The wall time of a phase; its rows add up to it. */
 type Budget = { title: string; unit: string; units: number; wall: number; spans: [number, number][]; rows: { spent: string; backend: number | null; words: string; ns: number; estimated: number }[] };
 type Finding = { text: string; lines: [string, string][]; share: number; spans: [number, number][]; example: [number, number] | null };
-/** Layer, part of the model, backend, nanoseconds, calls. */
-type MapCell = [number | null, number, number, number, number];
+/** Layer, part of the model, backend, nanoseconds, calls, how much of the time is estimated. */
+type MapCell = [number | null, number, number, number, number, number];
 /** A table as people read it. */
 type WordTable = { columns: { title: string; right: boolean }[]; rows: string[][] };
 type Overview = {

@@ -5,8 +5,8 @@ use crate::documents::processes::clock_warning;
 use crate::{coverage_words, units};
 use ggprof_analysis::{Causality, causality};
 use ggprof_trace::{
-    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped,
-    EventKind, Extent, Loss, LossKind, Measured, Provenance, Stopped, Stretch, Trace,
+    Backend, BackendIndex, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, Dropped, Event,
+    EventKind, Extent, Loss, LossKind, Measured, Provenance, Signature, Stopped, Stretch, Trace,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,10 +89,22 @@ fn of_every_kernel(trace: &Trace) -> Option<Caveat> {
     let is_it = |it: &&Coverage| {
         (it.what, it.how) == (Covered::Ops, CoveredHow::ActivityRecords)
             && it.why != CoveredWhy::InSamples
+            && !has_whole_splits(trace, &it.subject)
     };
     let devices: Vec<String> =
         trace.coverage.iter().filter(is_it).map(|it| it.subject.clone()).collect();
     (!devices.is_empty()).then_some(Caveat::EveryKernel(devices))
+}
+
+/// Older recordings do not say in numbers that kernels were recorded in samples. The splits between these
+/// were timed as wholes.
+fn has_whole_splits(trace: &Trace, device: &str) -> bool {
+    let is_whole = |event: Event| {
+        event.measured == Measured::Device
+            && trace.op_name(event.node) == Signature::WHOLE_SPLIT
+            && trace.backend(event.backend).label() == device
+    };
+    trace.events.iter().any(is_whole)
 }
 
 fn of_host_calls(trace: &Trace) -> Vec<Caveat> {
@@ -334,5 +346,30 @@ pub fn stopped_sentence(why: Stopped) -> &'static str {
             "The recorder switched itself off after internal faults; the program went on without \
              it. What was recorded before is complete; please report this."
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ggprof_trace::text_fixture;
+
+    #[test]
+    fn where_splits_were_timed_as_wholes_not_every_kernel_was_recorded() {
+        let of_every_kernel = |op: &str| {
+            let mut trace = text_fixture::parse(&format!(
+                "backend 0 CUDA0 gpu\nop CUDA0 {op} 0..10 run=0 measured=device f32[8] <- f32[8]"
+            ));
+            trace.coverage = vec![Coverage {
+                subject: "CUDA0".to_owned(),
+                what: Covered::Ops,
+                how: CoveredHow::ActivityRecords,
+                why: CoveredWhy::Untold,
+                detail: String::new(),
+            }];
+            caveats(&trace).contains(&Caveat::EveryKernel(vec!["CUDA0".to_owned()]))
+        };
+        assert!(of_every_kernel("ADD"));
+        assert!(!of_every_kernel("SPLIT"));
     }
 }

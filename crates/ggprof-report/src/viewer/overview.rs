@@ -131,7 +131,14 @@ fn map(trace: &Trace, phases: &Phases) -> Vec<Value> {
     let of_kind = |kind: Option<PhaseKind>| {
         let cell = |cell: &MapCell| {
             let layer = cell.layer.map(|layer| layer.0);
-            json!([layer, cell.module as u8, cell.backend.0, cell.own_ns, cell.calls])
+            json!([
+                layer,
+                cell.module as u8,
+                cell.backend.0,
+                cell.own_ns,
+                cell.calls,
+                cell.estimated_ns
+            ])
         };
         let cells = map.iter().filter(|cell| cell.phase == kind).map(cell);
         json!({ "kind": kind.map(|kind| kind as u8), "cells": cells.collect::<Vec<_>>() })
