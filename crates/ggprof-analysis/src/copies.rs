@@ -3,10 +3,13 @@
 
 use crate::copy_consumers::copy_consumers;
 use crate::estimates::CopyTimes;
-use crate::layers::{Layer, layer_of_name};
+use crate::layers::Layer;
 use crate::peaks::{self, LinkDirection, Peaks};
 use crate::phases::{PhaseKind, Phases};
-use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
+use ggprof_ggml::{
+    copied_tensor, is_of_cache, is_of_experts, is_pinned, is_weight as is_weight_name,
+    layer_of_weight,
+};
 use ggprof_trace::{
     BackendIndex, BufferUsage, CopyDirection, Event, EventId, GraphRunId, Measured, MemoryIndex,
     StringId, Trace,
@@ -179,11 +182,11 @@ pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
     // Of recordings that do not tell the use of memory, names do.
     let is_weight = match usage {
         Some(usage) => usage == BufferUsage::Weights,
-        None => name.ends_with(".weight") || name.ends_with(".bias"),
+        None => is_weight_name(name),
     };
     if is_weight {
         let is_part = ends.is_some_and(|ends| ends.offset.is_some());
-        return match is_part || name.contains("_exps") {
+        return match is_part || is_of_experts(name) {
             true => TensorClass::Experts,
             false => TensorClass::Weights,
         };
@@ -279,10 +282,8 @@ fn repeated(
             continue;
         }
         let (name, graph_runs) = (trace.text(name), runs.len() as u64);
-        let (stem, layer) = match name.starts_with("blk.") {
-            true => layer_of_name(name),
-            false => (name, None),
-        };
+        let (layer, stem) = layer_of_weight(name)
+            .map_or((None, name), |(number, stem)| (Some(Layer(number)), stem));
         let key = (stem, layer.is_some(), backend, class, graph_runs);
         let group = groups.entry(key).or_insert_with(|| RepeatedWeight {
             tensor: name.to_owned(),
