@@ -30,6 +30,8 @@ type Backend = {
   label: string; name: string; type: string;
   /** What it is called among those of its process. */
   device: string; busy: number | null; copying: number | null; idle: number | null;
+  /** The part of `copying` that is estimated, because only the calls were timed. */
+  estimated: number;
   /** What was measured of its device, in GB/s and GFLOP/s. */
   peak: { bandwidth: number | null; compute: number | null } | null;
 };

@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { readEmbedded } from "../data/embedded.js";
 import { Recording } from "../data/recording.js";
+import { Times } from "../layout/times.js";
 import { EVERYTHING, GROUPINGS, statistics } from "../data/statistics.js";
 
 const page = await readFile(process.argv[2], "utf8");
@@ -50,7 +51,15 @@ const groupings = (part) => Object.fromEntries(Object.keys(GROUPINGS).map((group
 const tops = (part) => Object.fromEntries(Object.keys(GROUPINGS).map((grouping) => [grouping, statistics(recording, grouping, part).total]));
 const hidden = { ...EVERYTHING, hidden: new Set([first]) };
 const isWhole = (part) => statistics(recording, "op", part).whole;
+// How long each backend worked, in a range that has all.
+const everywhere = { start: -1, end: recording.wall + 1 };
+const worked = new Times(recording);
+const inAll = recording.backends.filter(({ busy }) => busy !== null).map((backend) => ({
+  of: [backend.busy, backend.copying],
+  inRange: [worked.within(backend, everywhere).busy, worked.within(backend, everywhere).copying],
+}));
 console.log(JSON.stringify({
+  inAll,
   rows,
   hidden: recording.opNames[first],
   all: { sums: groupings(EVERYTHING), tops: tops(EVERYTHING) },

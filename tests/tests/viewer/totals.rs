@@ -38,6 +38,7 @@ fn the_page_and_the_reports_give_the_same_totals() {
         let told = told(&page);
         let (shown, reported) = (totals(&told["rows"]), reported(&recording));
         let of = recording.display();
+        ranges_have_the_times_of_the_whole(&told, &of.to_string());
         every_grouping_divides_the_same(&told, &reported, &of.to_string());
         assert!(!shown.is_empty(), "{of}");
         assert_eq!(shown.keys().collect::<Vec<_>>(), reported.keys().collect::<Vec<_>>(), "{of}");
@@ -108,6 +109,17 @@ fn every_grouping_divides_the_same(told: &Value, reported: &Totals, of: &str) {
     if of.contains("sampled") {
         assert_eq!(range, Some(true), "{of}");
         assert!(times["SPLIT"] < times["MUL_MAT"] / 100.0, "{of}: {times:?}");
+    }
+}
+
+/// What is said of a range that has everything is what is said of the whole recording.
+fn ranges_have_the_times_of_the_whole(told: &Value, of: &str) {
+    for backend in told["inAll"].as_array().expect("backends that worked") {
+        for at in [0, 1] {
+            let [one, other] =
+                ["of", "inRange"].map(|it| backend[it][at].as_f64().expect("a time"));
+            assert!(about(one, other), "{of}: {backend}");
+        }
     }
 }
 

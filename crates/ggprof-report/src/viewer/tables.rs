@@ -120,6 +120,7 @@ fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
             "process": backend.process.map(|process| process.0),
             "busy": time.map(|time| time.busy_ns),
             "copying": time.map(|time| time.copying_ns),
+            "estimated": time.map_or(0, |time| time.copying_estimated_ns),
             "idle": time.map(|time| time.idle_ns),
             "peak": peaks.and_then(|peaks| peaks.roof_of(backend)).map(|roof| json!({
                 "bandwidth": roof.read_bytes_per_s.map(|rate| rate / 1e9),
