@@ -85,7 +85,7 @@ pub use phases::{Phase, PhaseGroup, PhaseKind, Phases, phases};
 pub use placement::{Placements, placement};
 pub use requests::{Cause, Request, Wait, longest_waits};
 pub use roofs::{Roofs, roofs};
-pub use sampling::{SampledOp, Sampling, sampling};
+pub use sampling::{Contexts, SampledOp, Sampling, sampling};
 pub use seconds::{Second, seconds};
 pub use sharing::{SharedDevice, sharing};
 pub use top_kernels::top_kernels;
