@@ -58,7 +58,7 @@ mod warm_up;
 pub mod work;
 
 pub use attention::Attended;
-pub use budget::{Budget, Part, Spent, budgets, divided};
+pub use budget::{Budget, Divided, Part, Spent, budgets, divided};
 pub use causality::{Causality, causality};
 pub use charging::charge;
 pub use copy_consumers::copy_consumers;

@@ -49,7 +49,7 @@ pub(super) fn overview(
         "placement": map(trace, phases),
         "small": small,
         "limits": limits,
-        "tables": sections(&tables_behind_findings(trace, phases, &explained, peaks)),
+        "tables": sections(&tables_behind_findings(trace, phases, (&divided, &explained), peaks)),
     })
 }
 
