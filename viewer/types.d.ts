@@ -17,7 +17,8 @@ type Columns = { [name: string]: Column };
 /** A part of the time, in nanoseconds after the first event. */
 type Span = { start: number; end: number };
 
-type Signature = { op: string; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
+/** `op` and `shape` are numbers of texts. */
+type Signature = { op: number; shape: number; sub: string | null; extra: string | null; output: string; sources: string[]; flops: number | null; moved: number | null };
 /** Time of which nothing is known, and how many graph runs are missing; 0 where that is not known. */
 // Without a number of graph runs, the process was not there.
 type Unrecorded = Span & { runs: number | null };
@@ -29,6 +30,8 @@ type Backend = {
   label: string; name: string; type: string;
   /** What it is called among those of its process. */
   device: string; busy: number | null; copying: number | null; idle: number | null;
+  /** The part of `copying` that is estimated, because only the calls were timed. */
+  estimated: number;
   /** What was measured of its device, in GB/s and GFLOP/s. */
   peak: { bandwidth: number | null; compute: number | null } | null;
 };
@@ -38,8 +41,8 @@ type BackendTimes = { busy: number; copying: number; idle: number; inRange: bool
 /** The wall time of a phase; its rows add up to it. */
 type Budget = { title: string; unit: string; units: number; wall: number; spans: [number, number][]; rows: { spent: string; backend: number | null; words: string; ns: number; estimated: number }[] };
 type Finding = { text: string; lines: [string, string][]; share: number; spans: [number, number][]; example: [number, number] | null };
-/** Layer, part of the model, backend, nanoseconds, calls. */
-type MapCell = [number | null, number, number, number, number];
+/** Layer, part of the model, backend, nanoseconds, calls, how much of the time is estimated. */
+type MapCell = [number | null, number, number, number, number, number];
 /** A table as people read it. */
 type WordTable = { columns: { title: string; right: boolean }[]; rows: string[][] };
 type Overview = {
@@ -48,8 +51,8 @@ type Overview = {
   small: { text: string; lines: [string, string][] }[]; limits: string[];
   tables: { title: string; table: WordTable | null; notes: string[] }[];
 };
-/** Op, backend, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
-type Estimate = [string, number, number, number | null, number, number];
+/** The groups it is in, nanoseconds, their standard error, calls that it adds, calls whose time it is. */
+type Estimate = [number[], number, number | null, number, number];
 type Phase = Span & { label: string; kind: number; runs: number; tokens: number; rate: number | null };
 type ServedRequest = Span & {
   /** Of one that began before the recording, only what it generated is known. */
@@ -92,11 +95,13 @@ type Tables = {
   requests: { list: ServedRequest[]; stalls: Stall[] };
   runs: { start: number[]; end: number[]; done: number[]; scheduler: number[]; number: number[]; phase: number[]; tokens: (number | null)[]; requests: number[][] };
   nodes: { signature: number[]; name: (string | null)[]; sources: string[][] };
+  ops: string[];
+  shapes: string[];
   signatures: Signature[];
   kernels: string[];
   tasks: Task[];
   overview: Overview;
-  estimates: Estimate[];
+  estimates: { [grouping: string]: Estimate[] };
   levels: Levels[];
   experts: ExpertLayer[];
   depth: Depth[];

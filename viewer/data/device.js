@@ -72,6 +72,11 @@ export class DeviceWork {
     return (this.columns.work_flags[work] & FIRST_USE) !== 0;
   }
 
+  /** @param {number} event */
+  hasAny(event) {
+    return this.count > 0 && this.first[event] < this.first[event + 1];
+  }
+
   // What was done for an event, in the order of time.
   /** @param {number} event */
   of(event) {

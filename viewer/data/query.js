@@ -84,7 +84,7 @@ function ofKernels(device, value) {
 /** @param {Recording} recording @param {number} node */
 function opText(recording, node) {
   const { op, sub, extra } = recording.signatures[recording.nodes.signature[node]];
-  return `${op} ${sub ?? ""} ${extra ?? ""}`;
+  return `${recording.opNames[op]} ${sub ?? ""} ${extra ?? ""}`;
 }
 
 /** @param {Recording} recording @param {number} node */

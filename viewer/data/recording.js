@@ -2,6 +2,7 @@
 // tables of what repeats, and small questions about single events.
 
 import { DeviceWork } from "./device.js";
+import { Estimates } from "./estimates.js";
 
 export const OP = 0;
 export const COPY = 1;
@@ -36,34 +37,16 @@ export class Recording {
     this.levels = tables.levels;
     this.experts = tables.experts;
     this.overview = tables.overview;
-    // What ops took where only whole splits were timed.
-    this.estimates = tables.estimates;
+    this.estimates = new Estimates(tables.estimates);
     // How the time of a token grows with its context.
     this.depth = tables.depth;
-    /** @type {string[]} */
-    this.opNames = [];
-    /** @type {string[]} */
-    this.shapes = [];
-    /** @type {number[]} */
-    this.opOfSignature = [];
-    /** @type {number[]} */
-    this.shapeOfSignature = [];
-    this.indexSignatures();
-    this.opOfNode = Uint32Array.from(this.nodes.signature, (at) => this.opOfSignature[at]);
-    this.shapeOfNode = Uint32Array.from(this.nodes.signature, (at) => this.shapeOfSignature[at]);
+    // Ops and shapes have numbers, so that events are grouped without comparing text.
+    this.opNames = tables.ops;
+    this.shapes = tables.shapes;
+    this.opOfNode = Uint32Array.from(this.nodes.signature, (at) => this.signatures[at].op);
+    this.shapeOfNode = Uint32Array.from(this.nodes.signature, (at) => this.signatures[at].shape);
     this.movedOfNode = Float64Array.from(this.nodes.signature, (at) => this.signatures[at].moved ?? NaN);
     this.flopsOfNode = Float64Array.from(this.nodes.signature, (at) => this.signatures[at].flops ?? NaN);
-  }
-
-  // Ops and shapes get numbers, so that events are grouped without comparing text.
-  indexSignatures() {
-    /** @type {Map<string, number>[]} */
-    const [ops, shapes] = [new Map(), new Map()];
-    for (const signature of this.signatures) {
-      this.opOfSignature.push(number(ops, this.opNames, signature.op));
-      const text = signature.sources.filter((source) => source !== "").join(" × ") || signature.output || "unknown shape";
-      this.shapeOfSignature.push(number(shapes, this.shapes, text));
-    }
   }
 
   // When nothing was recorded of a process; of all of them without one.
@@ -123,12 +106,17 @@ export class Recording {
     return this.columns.kind[event] === COPY;
   }
 
+  /** @param {number} event */
+  opName(event) {
+    const { op, sub } = this.signature(event);
+    return sub ? `${this.opNames[op]} ${sub}` : this.opNames[op];
+  }
+
   // The fusion where there is one: it says more than the op alone.
   /** @param {number} event */
   label(event) {
-    const { op, sub, extra } = this.signature(event);
-    if (extra && !this.isCopy(event)) return extra;
-    return sub ? `${op} ${sub}` : op;
+    const { extra } = this.signature(event);
+    return extra && !this.isCopy(event) ? extra : this.opName(event);
   }
 
   // The ops of a fusion; empty for what was not fused.
@@ -205,12 +193,4 @@ export class Recording {
     if (this.isCopy(event)) return 0;
     return this.columns.attended_flops[event] || this.flopsOfNode[this.columns.node[event]];
   }
-}
-
-/** @param {Map<string, number>} known @param {string[]} list @param {string} text */
-function number(known, list, text) {
-  const before = known.get(text);
-  if (before !== undefined) return before;
-  known.set(text, list.length);
-  return list.push(text) - 1;
 }

@@ -9,6 +9,9 @@ export const GROUPINGS = {
   phase: { title: "Phase → Operation", levels: ["phase", "op"] },
 };
 
+/** @typedef {import("./estimates.js").Amount} Amount */
+/** @typedef {ReturnType<typeof summary>} Measured */
+
 /** @type {Record<Level, (recording: Recording) => (event: number) => number>} */
 const KEYS = {
   op: (recording) => (event) => recording.op(event),
@@ -33,41 +36,44 @@ function phaseNumber(recording, event) {
   return run === 0 ? 0 : recording.runs.phase[run - 1] + 1;
 }
 
-// Events that overlap `range` and satisfy `keep`, in groups of groups.
-/** @param {Recording} recording @param {string} grouping @param {Span | null} range @param {Question | null} keep */
-export function statistics(recording, grouping, range, keep) {
+// What of the recording is added up: events that overlap `range`, are found by the search and are no
+// `hidden` ops.
+/** @typedef {{ range: Span | null, hidden: Set<number>, searched: Question | null }} Part */
+
+/** @type {Part} */
+export const EVERYTHING = { range: null, hidden: new Set(), searched: null };
+
+// The part in groups of groups. Estimates are of all calls of an op, not of those in a range or those that
+// are searched for: `whole` says that there are some, and none of them is in the rows.
+/** @param {Recording} recording @param {string} grouping @param {Part} part */
+export function statistics(recording, grouping, part) {
+  const { range, hidden, searched } = part;
+  /** @type {Question | null} */
+  const shown = hidden.size === 0 ? null : (event) => !hidden.has(recording.op(event));
+  const keep = shown && searched ? (/** @type {number} */ event) => shown(event) && searched(event) : shown ?? searched;
   const events = eventsIn(recording, range, keep);
-  const wall = recording.recordedIn(range);
+  const isEstimated = recording.estimates.any && !range && !searched;
   const { levels } = GROUPINGS[grouping];
-  const grouped = group(recording, levels, events, wall, []);
-  // Estimates are of the whole recording, by operation and backend.
-  const rows = grouping === "op" && !range && !keep && recording.estimates.length > 0 ? estimated(recording, grouped, wall) : grouped;
-  return { rows, total: rows.reduce((sum, row) => sum + row.total, 0), count: events.length };
+  /** @param {Path} path */
+  const estimates = (path) => (isEstimated ? recording.estimates.within(grouping, levels, path, hidden) : new Map());
+  const rows = group(recording, levels, events, recording.recordedIn(range), [], estimates);
+  // Where only calls that start a copy were timed, nothing is known of what the work took.
+  const known = rows.filter((row) => row.isTimed || row.estimated > 0);
+  return { rows, total: known.reduce((sum, row) => sum + row.total, 0), count: events.length, whole: recording.estimates.any && !isEstimated };
 }
 
-// Adds what ops took in splits that were timed as a whole; of the splits, the rest remains.
-/** @param {Recording} recording @param {Total[]} rows @param {number} wall */
-function estimated(recording, rows, wall) {
-  /** @param {Total} row @param {Estimate[]} of @returns {Total} */
-  const adjusted = (row, of) => {
-    if (of.length === 0) return row;
-    const [ns, calls, covers] = [2, 4, 5].map((at) => of.reduce((sum, one) => sum + Number(one[at]), 0));
-    const errors = of.map((one) => one[3]);
-    const total = Math.max((row.isTimed ? row.total : 0) + ns, 0);
-    const known = (row.isTimed ? row.timed : 0) + covers;
-    return {
-      ...row, total, share: wall > 0 ? total / wall : 0, count: row.count + Math.round(calls), estimated: Math.max(ns, 0),
-      timed: known, average: known > 0 ? total / known : row.average,
-      error: errors.some((error) => error === null) ? null : Math.hypot(...errors.map(Number)),
-      name: ns < 0 ? `rest of ${row.name}s` : row.name,
-    };
+// What was measured of a row, and what is estimated beyond it: of splits that were timed as wholes, the
+// rest remains.
+/** @param {Measured} row @param {Amount | undefined} amount @param {number} wall */
+function withEstimate(row, amount, wall) {
+  if (!amount) return row;
+  const { ns, error, calls, covers } = amount;
+  const total = Math.max((row.isTimed ? row.total : 0) + ns, 0);
+  const known = (row.isTimed ? row.timed : 0) + covers;
+  return {
+    ...row, total, share: wall > 0 ? total / wall : 0, count: row.count + Math.round(calls), estimated: Math.max(ns, 0),
+    timed: known, average: known > 0 ? total / known : row.average, error,
   };
-  const all = rows.map((row) => {
-    const of = recording.estimates.filter(([op]) => op === row.name);
-    const children = () => row.children().map((child) => adjusted(child, of.filter(([, backend]) => child.path.at(-1)?.key === backend)));
-    return { ...adjusted(row, of), children };
-  });
-  return all.sort((a, b) => b.total - a.total);
 }
 
 /** @param {Recording} recording @param {Span | null} range @param {Question | null} keep */
@@ -84,19 +90,27 @@ export function eventsIn(recording, range, keep) {
   return events.subarray(0, length);
 }
 
-/** @param {Recording} recording @param {Level[]} levels @param {Uint32Array} events @param {number} wall @param {Path} path @returns {Total[]} */
-function group(recording, levels, events, wall, path) {
+/** @param {Recording} recording @param {Level[]} levels @param {Uint32Array} events @param {number} wall @param {Path} path @param {(path: Path) => Map<number, Amount>} estimates @returns {Total[]} */
+function group(recording, levels, events, wall, path, estimates) {
   const [level, ...deeper] = levels;
-  const parts = partition(events, KEYS[level](recording));
-  const rows = parts.map(([key, part]) => ({
-    name: NAMES[level](recording, key),
-    level,
-    path: [...path, { level, key }],
-    ...summary(recording, part, wall),
-    // Made when the row is opened: most never are.
-    children: () => (deeper.length > 0 ? group(recording, deeper, part, wall, [...path, { level, key }]) : []),
-    leaf: deeper.length === 0,
-  }));
+  const parts = new Map(partition(events, KEYS[level](recording)));
+  const amounts = estimates(path);
+  // Of some groups nothing was measured here.
+  for (const key of amounts.keys()) if (!parts.has(key)) parts.set(key, new Uint32Array(0));
+  const rows = [...parts].map(([key, part]) => {
+    const own = [...path, { level, key }];
+    const amount = amounts.get(key);
+    const name = NAMES[level](recording, key);
+    return {
+      name: level === "op" && amount && amount.ns < 0 ? `rest of ${name}s` : name,
+      level,
+      path: own,
+      ...withEstimate(summary(recording, part, wall), amount, wall),
+      // Made when the row is opened: most never are.
+      children: () => (deeper.length > 0 ? group(recording, deeper, part, wall, own, estimates) : []),
+      leaf: deeper.length === 0,
+    };
+  });
   return rows.sort((a, b) => b.total - a.total);
 }
 
@@ -122,6 +136,7 @@ function partition(events, keyOf) {
   return [...parts].map(([key, part]) => [key, part.events]);
 }
 
+// What was measured of a group.
 /** @param {Recording} recording @param {Uint32Array} all @param {number} wall */
 function summary(recording, all, wall) {
   const { duration, uncharged } = recording.columns;

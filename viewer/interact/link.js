@@ -70,7 +70,7 @@ class Places {
   /** @param {number} event */
   name(event) {
     const run = this.names[this.recording.run(event) ?? -1] ?? "";
-    return { run, tensor: this.recording.tensor(event), op: this.recording.signature(event).op };
+    return { run, tensor: this.recording.tensor(event), op: this.recording.opNames[this.recording.op(event)] };
   }
 
   // The event of the same name; one of the same tensor if there is none, as for fused ops.
@@ -81,7 +81,7 @@ class Places {
     if (wanted === undefined) return found;
     for (let event = 0; event < this.recording.count; event++) {
       if (this.recording.run(event) !== wanted || this.recording.tensor(event) !== tensor) continue;
-      if (this.recording.signature(event).op === op) return event;
+      if (this.recording.opNames[this.recording.op(event)] === op) return event;
       found = event;
     }
     return found;

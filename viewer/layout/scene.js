@@ -7,7 +7,7 @@ import { filter } from "./lanes.js";
 import { allGroups, foldedAtFirst, leastDrawn } from "./groups.js";
 import { arrange } from "./rows.js";
 import { topRows } from "./runs.js";
-import { timesIn } from "./times.js";
+import { Times } from "./times.js";
 import { lowerBound } from "./visible.js";
 
 const NO_LANE = 0xffff;
@@ -39,6 +39,8 @@ export class Scene {
     this.rangeOfTimes = null;
     /** @type {Map<string, BackendTimes>} */
     this.timesInRange = new Map();
+    /** @type {Times | null} */
+    this.times = null;
     // By the search box; and by that and the row of the statistics that was clicked.
     /** @type {Question | null} */
     this.searched = null;
@@ -98,7 +100,9 @@ export class Scene {
       this.timesInRange.clear();
     }
     let times = this.timesInRange.get(group.key);
-    if (!times) this.timesInRange.set(group.key, (times = timesIn(this.recording, group, range)));
+    // Worked out for the first range.
+    this.times ??= new Times(this.recording);
+    if (!times) this.timesInRange.set(group.key, (times = this.times.within(backend, range)));
     return times;
   }
 

@@ -76,7 +76,7 @@ function sharing(lane, from, to) {
 }
 
 // The first place from `from` whose value is not below `value`.
-/** @param {Column} sorted @param {number} value @param {number} from */
+/** @param {ArrayLike<number>} sorted @param {number} value @param {number} from */
 export function lowerBound(sorted, value, from) {
   let [low, high] = [from, sorted.length];
   while (low < high) {

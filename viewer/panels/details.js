@@ -30,11 +30,10 @@ function hint() {
 /** @param {Scene} scene @param {Store} store @param {number} event @param {number} work */
 function describe(scene, store, event, work) {
   const { recording } = scene;
-  const { op, sub } = recording.signature(event);
   const swatch = element("i", { class: "swatch" });
   swatch.style.background = scene.colour(event);
   return [
-    element("h2", {}, swatch, sub ? `${op} ${sub}` : op),
+    element("h2", {}, swatch, recording.opName(event)),
     ...fusion(recording.parts(event)),
     list([...place(recording, event), ...tensors(recording, event), ...amounts(recording, event), ...links(scene, event)]),
     ...kernelTable(recording, event, work, (chosen) => store.update({ work: chosen })),

@@ -143,10 +143,11 @@ function strip(recording, kind, backend, cells, go) {
     /** @param {MapCell[]} of */
     const time = (of) => of.reduce((sum, cell) => sum + cell[3], 0);
     const share = time(all) > 0 ? time(own) / time(all) : 0;
-    const what = own.map(([, module, , ns]) => `${recording.modules[module]} ${duration(ns)}`).join(", ");
+    const what = own.map(([, module, , ns, , estimated]) => `${recording.modules[module]} ${estimated > 0 ? "≈ " : ""}${duration(ns)}`).join(", ");
     const name = layer === null ? "outside of layers" : `layer ${layer}`;
     const box = element("button", { type: "button", class: "cell", title: `${name} on ${label}: ${what || "nothing"}`, "aria-label": `${name} on ${label}`, onclick: () => own.length > 0 && go.layer(layer, backend, kind) },
       layers.length <= NUMBERED ? (layer === null ? "in/out" : String(layer)) : "");
+    box.classList.toggle("estimated", own.some(([, , , , , estimated]) => estimated > 0));
     box.style.setProperty("--full", `${Math.round(share * 100)}%`);
     box.style.setProperty("--own", backendColour(backend));
     return box;

@@ -27,15 +27,20 @@ const ESTIMATED = {
   text: (row) => (row.estimated > 0 ? `${duration(row.estimated)}${row.error === null ? "" : ` ± ${duration(row.error)}`}` : ""),
 };
 
+// Of a part of a recording that was made in samples.
+const WHOLE = "Only measured times: what was timed as a whole (SPLIT) or by its call is divided among ops by samples of the "
+  + "whole recording, and how much of that is in a part of it is not known.";
+
 /** @param {Scene} scene @param {Store} store */
 export function statisticsPanel(scene, store) {
   const sorting = { column: 2, descending: true };
-  const columns = scene.recording.estimates.length > 0 ? [...ALWAYS.slice(0, 3), ESTIMATED, ...ALWAYS.slice(3)] : ALWAYS;
+  const columns = scene.recording.estimates.any ? [...ALWAYS.slice(0, 3), ESTIMATED, ...ALWAYS.slice(3)] : ALWAYS;
   /** @type {Set<string>} */
   const open = new Set();
   /** @type {ReturnType<typeof statistics>} */
-  let answer = { rows: [], total: 0, count: 0 };
+  let answer = { rows: [], total: 0, count: 0, whole: false };
   const caption = element("span", { class: "faint" });
+  const hint = element("p", { class: "faint hint" }, WHOLE);
   const table = element("table", { class: "statistics", role: "treegrid" });
   const bar = element("div", { class: "bar" }, grouping(store), button("Copy as markdown", "Copy the table as markdown", () => copy(columns, visibleRows())), caption);
 
@@ -98,17 +103,15 @@ export function statisticsPanel(scene, store) {
   }
 
   store.on(["range", "groupBy", "hidden", "query"], ({ range, groupBy, hidden, query }) => {
-    const { recording, searched } = scene;
-    /** @type {Question | null} */
-    const shown = hidden.size === 0 ? null : (event) => !hidden.has(recording.op(event));
-    answer = statistics(recording, groupBy, range, shown && searched ? (event) => shown(event) && searched(event) : shown ?? searched);
+    answer = statistics(scene.recording, groupBy, { range, hidden, searched: scene.searched });
     const which = query ? "found by the search " : "";
     const where = `${which}${range ? `in the selected ${duration(range.end - range.start)}` : "in the whole recording"}`;
     caption.textContent = `${count(answer.count)} ${answer.count === 1 ? "event" : "events"} ${where}, ${duration(answer.total)} in all`;
+    hint.hidden = !answer.whole;
     show();
   });
   store.on(["highlight"], show);
-  return element("div", {}, bar, table);
+  return element("div", {}, bar, hint, table);
 }
 
 /** @param {Store} store */

@@ -98,8 +98,8 @@ const TASKS: &[Task] = &[
     },
     Task {
         name: "picture",
-        takes: "RECORDING [NAME]",
-        help: "draw a recording's page for docs/images\nNAME: of the picture (default: viewer)",
+        takes: "[RECORDING NAME]",
+        help: "draw the page in the README, or that of a recording, for docs/images\nNAME: of the picture",
         run: picture::run,
     },
     Task {

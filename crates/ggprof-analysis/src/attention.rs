@@ -1,17 +1,32 @@
-//! What attention has to do: every token attends to itself and to those before it in its sequence.
+//! Which nodes are attention, and what it has to do: every token attends to itself and to those before it in its sequence.
 //!
-//! The tensors of `FLASH_ATTN_EXT` are larger than that. The cache is padded to a multiple of 256
+//! The tensors of flash attention are larger than that. The cache is padded to a multiple of 256
 //! cells, and a prompt's tokens do not see those behind them: a mask hides both. Where the positions
 //! of a batch are known, the work is what is attended to. How much a kernel saves of the rest is its
 //! own affair.
 
 use crate::sequences::Sequences;
 use crate::work::Work;
+use ggprof_ggml::{AttentionStep, attention_step};
 use ggprof_trace::{
     BatchFunction, BatchId, Event, EventKind, GraphRunId, NodeId, Signature, Tensor, Trace,
 };
 
-pub(crate) const ATTENTION: &str = "FLASH_ATTN_EXT";
+/// What a node does of attention; `None` for all others.
+pub(crate) fn step_of(trace: &Trace, node: NodeId) -> Option<AttentionStep> {
+    attention_step(trace.op_name(node), trace.tensor_name(node))
+}
+
+/// Cells of the cache that a node of attention looks at, padded, if its shapes tell them.
+pub(crate) fn cells_of(trace: &Trace, node: NodeId) -> Option<u64> {
+    let signature = trace.signature(node);
+    let (tensor, at) = match step_of(trace, node)? {
+        AttentionStep::Whole => (signature.sources.get(1)?.tensor, 1),
+        AttentionStep::SoftMax => (signature.output, 0),
+        AttentionStep::Scores | AttentionStep::Values => return None,
+    };
+    u64::try_from(tensor.ne[at]).ok().filter(|_| tensor.is_known())
+}
 
 /// Which positions each graph run computed, as far as that is known.
 #[derive(Debug, Default)]
@@ -50,8 +65,8 @@ impl Attended {
         if trace.batches.is_empty() {
             return Self::default();
         }
-        let is_attention = |id| trace.op_name(id) == ATTENTION;
-        let is_attention: Vec<bool> = trace.nodes.ids().map(is_attention).collect();
+        let is_whole = |id| step_of(trace, id) == Some(AttentionStep::Whole);
+        let is_attention: Vec<bool> = trace.nodes.ids().map(is_whole).collect();
         let queries = queries(trace, &is_attention);
         let mut runs_of_batch: Vec<Vec<usize>> = vec![Vec::new(); trace.batches.len()];
         for (at, run) in trace.graph_runs.iter().enumerate() {

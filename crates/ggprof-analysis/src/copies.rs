@@ -3,10 +3,13 @@
 
 use crate::copy_consumers::copy_consumers;
 use crate::estimates::CopyTimes;
-use crate::layers::{Layer, layer_of_name};
+use crate::layers::Layer;
 use crate::peaks::{self, LinkDirection, Peaks};
 use crate::phases::{PhaseKind, Phases};
-use ggprof_ggml::{copied_tensor, is_of_cache, is_pinned};
+use ggprof_ggml::{
+    copied_tensor, is_of_cache, is_of_experts, is_pinned, is_weight as is_weight_name,
+    layer_of_weight,
+};
 use ggprof_trace::{
     BackendIndex, BufferUsage, CopyDirection, Event, EventId, GraphRunId, Measured, MemoryIndex,
     Signature, StringId, Trace,
@@ -56,8 +59,9 @@ pub struct CopyRow {
     pub timed_bytes: u64,
     /// What those of which only the call was timed are estimated to have taken.
     pub estimated_ns: Option<f64>,
-    /// Time of those that were timed during which no backend computed.
-    pub exposed_ns: u64,
+    /// What they have of the budgets of phases: time in which nothing computed, each instant once; `None`
+    /// outside of phases.
+    pub exposed_ns: Option<u64>,
     /// The fastest of at least [`LARGE`] bytes, in bytes a second.
     pub best_rate: Option<f64>,
     /// In how many graph runs; some may be outside of all.
@@ -84,16 +88,15 @@ impl CopyRow {
             timed_ns: 0,
             timed_bytes: 0,
             estimated_ns: None,
-            exposed_ns: 0,
+            exposed_ns: phase.map(|_| 0),
             best_rate: None,
             graph_runs: 0,
             consumer: None,
         }
     }
 
-    fn add_time(&mut self, copy: &Event, exposed_ns: u64) {
+    fn add_time(&mut self, copy: &Event) {
         self.timed_ns = self.timed_ns.saturating_add(copy.charged_ns);
-        self.exposed_ns = self.exposed_ns.saturating_add(exposed_ns);
         // Recordings of ggml's profiler do not tell whether it is the call's: no rate comes from them.
         if copy.measured == Measured::Unknown {
             return;
@@ -179,11 +182,11 @@ pub fn class_of(trace: &Trace, copy: &Event) -> TensorClass {
     // Of recordings that do not tell the use of memory, names do.
     let is_weight = match usage {
         Some(usage) => usage == BufferUsage::Weights,
-        None => name.ends_with(".weight") || name.ends_with(".bias"),
+        None => is_weight_name(name),
     };
     if is_weight {
         let is_part = ends.is_some_and(|ends| ends.offset.is_some());
-        return match is_part || name.contains("_exps") {
+        return match is_part || is_of_experts(name) {
             true => TensorClass::Experts,
             false => TensorClass::Weights,
         };
@@ -209,8 +212,10 @@ type Key = (
     [Option<MemoryIndex>; 2],
 );
 
-pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
-    let computing = computing(trace);
+/// `exposed` are the pieces of copies that are in the [budgets](crate::Divided::exposed) of phases.
+pub fn copies(trace: &Trace, phases: &Phases, exposed: &[(EventId, u64)]) -> Copies {
+    let mut pieces: HashMap<EventId, u64> = HashMap::new();
+    exposed.iter().for_each(|(copy, ns)| *pieces.entry(*copy).or_default() += ns);
     let times = CopyTimes::of(trace);
     let consumers: HashMap<EventId, EventId> = copy_consumers(trace).into_iter().collect();
     let mut waiting: HashMap<(Key, StringId), u64> = HashMap::new();
@@ -234,7 +239,10 @@ pub fn copies(trace: &Trace, phases: &Phases) -> Copies {
             let estimate = times.mean_ns(trace, &copy);
             row.estimated_ns = row.estimated_ns.into_iter().chain(estimate).reduce(|a, b| a + b);
         } else {
-            row.add_time(&copy, exposed(&computing, &copy));
+            row.add_time(&copy);
+        }
+        if let Some(sum) = &mut row.exposed_ns {
+            *sum += pieces.get(&copy.id).copied().unwrap_or(0);
         }
         let named = trace.node(copy.node).tensor_name.zip(copy.graph_run);
         if let (TensorClass::Weights | TensorClass::Experts, Some((name, run))) = (class, named) {
@@ -282,10 +290,8 @@ fn repeated(
             continue;
         }
         let (name, graph_runs) = (trace.text(name), runs.len() as u64);
-        let (stem, layer) = match name.starts_with("blk.") {
-            true => layer_of_name(name),
-            false => (name, None),
-        };
+        let (layer, stem) = layer_of_weight(name)
+            .map_or((None, name), |(number, stem)| (Some(Layer(number)), stem));
         let key = (stem, layer.is_some(), backend, class, graph_runs);
         let group = groups.entry(key).or_insert_with(|| RepeatedWeight {
             tensor: name.to_owned(),
@@ -324,43 +330,18 @@ fn key_of(trace: &Trace, phases: &Phases, copy: &Event, class: TensorClass) -> K
     (phase, class, direction, copy.source_backend, copy.backend, ends)
 }
 
-/// Times in which some backend computed, in order and without overlap; empty where nothing was
-/// copied.
-fn computing(trace: &Trace) -> Vec<(u64, u64)> {
-    if trace.events.copies().next().is_none() {
-        return Vec::new();
-    }
-    let mut times: Vec<(u64, u64)> = trace
-        .events
-        .iter()
-        .filter(|event| event.is_op() && event.measured != Measured::HostCall)
-        .map(|event| (event.start_ns, event.end_ns()))
-        .collect();
-    times.sort_unstable();
-    let mut union: Vec<(u64, u64)> = Vec::new();
-    for (start, end) in times {
-        match union.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => union.push((start, end)),
-        }
-    }
-    union
-}
-
-/// How long nothing was computed during a copy.
-fn exposed(computing: &[(u64, u64)], copy: &Event) -> u64 {
-    let (start, end) = (copy.start_ns, copy.end_ns());
-    let from = computing.partition_point(|(_, until)| *until <= start);
-    let during = computing[from..].iter().take_while(|(begin, _)| *begin < end);
-    let hidden: u64 = during.map(|(begin, until)| until.min(&end) - begin.max(&start)).sum();
-    copy.duration_ns.saturating_sub(hidden)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::divided;
+    use crate::layers::places;
     use crate::phases::phases;
     use ggprof_trace::text_fixture;
+
+    fn found(trace: &Trace) -> Copies {
+        let phases = phases(trace);
+        copies(trace, &phases, &divided(trace, &phases, &places(trace)).exposed)
+    }
 
     #[test]
     fn copies_by_what_is_copied_and_between_which_memory() {
@@ -387,7 +368,7 @@ mod tests {
              ends d c
              copy CPU D2H 330..331 16 state measured=host",
         );
-        let found = copies(&trace, &phases(&trace));
+        let found = found(&trace);
         let rows: Vec<_> = found
             .rows
             .iter()
@@ -400,13 +381,13 @@ mod tests {
         assert_eq!(
             rows,
             [
-                (TensorClass::Unknown, Some(Unknown), 16, 1, 1, 0),
-                (TensorClass::Experts, Some(Pinned), 100_000, 10, 10, 1),
+                (TensorClass::Unknown, Some(Unknown), 16, 1, None, 0),
+                (TensorClass::Experts, Some(Pinned), 100_000, 10, Some(10), 1),
                 // The device timed others, so a call tells nothing of these.
-                (TensorClass::Weights, Some(Pageable), 8192, 0, 0, 2),
-                (TensorClass::Cache, Some(Unknown), 64, 10, 10, 1),
-                (TensorClass::Activations, Some(Pageable), 64, 1, 1, 1),
-                (TensorClass::Input, Some(Pageable), 4, 0, 0, 1),
+                (TensorClass::Weights, Some(Pageable), 8192, 0, Some(0), 2),
+                (TensorClass::Cache, Some(Unknown), 64, 10, Some(10), 1),
+                (TensorClass::Activations, Some(Pageable), 64, 1, Some(1), 1),
+                (TensorClass::Input, Some(Pageable), 4, 0, Some(0), 1),
             ]
         );
         assert_eq!((found.rows[1].best_rate, found.rows[1].estimated_ns), (Some(1e13), None));
@@ -433,10 +414,31 @@ mod tests {
         let trace = text_fixture::parse(&format!(
             "backend 0 GPU gpu\nrun 0..100\nrun 100..200\n{first}{second}"
         ));
-        let [weight] = &copies(&trace, &phases(&trace)).repeated[..] else { panic!() };
+        let [weight] = &found(&trace).repeated[..] else { panic!() };
         assert_eq!(weight.tensor, "blk.*.ffn_up.weight");
         assert_eq!(weight.layers, [1, 2, 3].map(Layer));
         assert_eq!((weight.graph_runs, weight.bytes), (2, 3 * 2 * 64));
+    }
+
+    /// As in the budget: not while kernels run, which an op has gaps between, and copies side by side once.
+    #[test]
+    fn what_is_exposed_is_what_the_budget_has() {
+        let trace = text_fixture::parse(
+            "backend 0 GPU gpu
+             batch 0..100 0:10+1!1
+             run 0..100 batch=0
+             op GPU MUL_MAT 0..60 result_output run=0 measured=device
+             kernel a 0..10
+             kernel b 50..60
+             copy GPU H2D 5..30 512 x run=0 measured=device
+             copy GPU H2D 20..40 512 y run=0 measured=device",
+        );
+        let [row] = &found(&trace).rows[..] else { panic!() };
+        assert_eq!((row.timed_ns, row.exposed_ns), (45, Some(30)));
+        let phases = phases(&trace);
+        let [budget] = &divided(&trace, &phases, &places(&trace)).budgets[..] else { panic!() };
+        let copying = crate::Spent::Copying(CopyDirection::HostToDevice);
+        assert_eq!(budget.sum(|spent| spent == copying), 30);
     }
 
     #[test]
@@ -451,7 +453,7 @@ mod tests {
              op GPU MUL_MAT 100..160 result_output run=1
              copy GPU D2H 70..80 512 measured=device",
         );
-        let [row] = &copies(&trace, &phases(&trace)).rows[..] else { panic!() };
+        let [row] = &found(&trace).rows[..] else { panic!() };
         assert_eq!((row.phase, row.graph_runs), (Some(PhaseKind::Generation), 0));
     }
 
@@ -464,8 +466,8 @@ mod tests {
              copy GPU H2D 10..60 64 x run=0 measured=host
              copy GPU H2D 60..70 64 x run=0 measured=host_call",
         );
-        let [row] = &copies(&trace, &phases(&trace)).rows[..] else { panic!() };
-        assert_eq!((row.timed_ns, row.estimated_ns, row.exposed_ns), (4, Some(8.0), 4));
+        let [row] = &found(&trace).rows[..] else { panic!() };
+        assert_eq!((row.timed_ns, row.estimated_ns, row.exposed_ns), (4, Some(8.0), Some(4)));
     }
 
     #[test]
@@ -476,6 +478,6 @@ mod tests {
              copy GPU H2D 0..10 64 inp_x run=0
              op GPU SPLIT 10..100 x run=0 measured=device",
         );
-        assert_eq!(copies(&trace, &phases(&trace)).rows[0].consumer, None);
+        assert_eq!(found(&trace).rows[0].consumer, None);
     }
 }

@@ -8,7 +8,7 @@
 //! The depth comes from the positions of the batch. Where these are not known, it is the size of the
 //! cache that attention is given, which is padded.
 
-use crate::attention::{ATTENTION, Attended};
+use crate::attention::{Attended, cells_of, step_of};
 use crate::percentiles::percentile;
 use crate::phases::{PhaseKind, Phases};
 use ggprof_trace::{BackendIndex, Event, StringId, Trace, done};
@@ -128,8 +128,9 @@ struct Attention {
 }
 
 fn attention_of_runs(trace: &Trace) -> HashMap<u32, Attention> {
-    let cells: Vec<Option<Option<u64>>> =
-        trace.nodes.ids().map(|node| cells_of(trace, node)).collect();
+    // Of nodes that are attention.
+    let of_node = |node| step_of(trace, node).map(|_| cells_of(trace, node));
+    let cells: Vec<Option<Option<u64>>> = trace.nodes.ids().map(of_node).collect();
     let mut runs: HashMap<u32, Attention> = HashMap::new();
     for event in trace.events.iter().filter(Event::is_op) {
         let (Some(cells), Some(run)) = (cells[event.node.0 as usize], event.graph_run) else {
@@ -147,23 +148,6 @@ fn attention_of_runs(trace: &Trace) -> HashMap<u32, Attention> {
     }
     runs.values_mut().for_each(|attention| attention.by.sort_unstable());
     runs
-}
-
-/// `None` of a node that is no attention, else the cells of the cache if it tells them. Without
-/// flash attention it is three ops, which llama.cpp calls `kq`, `kq_soft_max` and `kqv`.
-fn cells_of(trace: &Trace, node: ggprof_trace::NodeId) -> Option<Option<u64>> {
-    let signature = trace.signature(node);
-    let cells = |ne: i64| u64::try_from(ne).ok();
-    if trace.text(signature.op) == ATTENTION {
-        return Some(signature.sources.get(1).and_then(|keys| cells(keys.tensor.ne[1])));
-    }
-    let name = trace.tensor_name(node)?;
-    let stem = name.split(['-', ' ']).next()?;
-    match (stem, trace.text(signature.op)) {
-        ("kq" | "kqv", "MUL_MAT") => Some(None),
-        ("kq_soft_max", "SOFT_MAX") => Some(cells(signature.output.ne[0])),
-        _ => None,
-    }
 }
 
 impl ByDepth {

@@ -42,6 +42,48 @@ pub fn estimates_by<K: Hash + Eq + Clone>(
     sums.finish()
 }
 
+/// The same for each part that graph runs are in, and for several keys of an event at once. Keys do not
+/// depend on the run; so ops are looked at once for each kind of split, however many parts there are.
+pub fn estimates_in_parts<P, K, I>(
+    trace: &Trace,
+    mut part_of: impl FnMut(&Event) -> P,
+    mut keys_of: impl FnMut(&Event) -> I,
+) -> HashMap<(P, K), Estimate>
+where
+    P: Hash + Eq + Clone,
+    K: Hash + Eq + Clone,
+    I: IntoIterator<Item = K>,
+{
+    let mut sums = Sums::default();
+    let mut classes: HashMap<(Kind, P), (Class, Event)> = HashMap::new();
+    for event in sampling::whole_splits(trace) {
+        let key = (kind_of_whole(trace, &event), part_of(&event));
+        classes.entry(key).or_insert((Class::default(), event)).0.add(&event);
+    }
+    let samples = if classes.is_empty() { HashMap::new() } else { samples_by_kind(trace) };
+    let means: HashMap<Kind, Means<K>> = samples
+        .iter()
+        .map(|(kind, splits)| (*kind, Means::of(splits, |event| keys_of(event))))
+        .collect();
+    for ((kind, part), (class, whole)) in classes {
+        let Some(means) = means.get(&kind) else { continue };
+        let mut add = |key, more| sums.add((part.clone(), key), more);
+        let shared_ns = class.share_out(means, &mut add);
+        keys_of(&whole)
+            .into_iter()
+            .for_each(|key| add(key, Part { ns: -shared_ns, ..Part::NOTHING }));
+    }
+    copies(
+        trace,
+        &mut |event: &Event| {
+            let part = part_of(event);
+            keys_of(event).into_iter().map(move |key| (part.clone(), key)).collect::<Vec<_>>()
+        },
+        &mut sums,
+    );
+    sums.finish()
+}
+
 /// Values that were measured, as far as mean and error need them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Samples {
@@ -164,7 +206,43 @@ struct OfKey {
     longest: Option<(u64, EventId)>,
 }
 
+/// What the splits of one kind that were sampled have of each key.
+struct Means<K> {
+    of_key: HashMap<K, OfKey>,
+    /// The time of all their ops.
+    all_ns: f64,
+    splits: f64,
+}
+
+impl<K: Hash + Eq + Clone> Means<K> {
+    fn of<I: IntoIterator<Item = K>>(
+        splits: &[Vec<Event>],
+        mut keys_of: impl FnMut(&Event) -> I,
+    ) -> Self {
+        let mut means = Self { of_key: HashMap::new(), all_ns: 0.0, splits: splits.len() as f64 };
+        for split in splits {
+            let mut in_split: HashMap<K, f64> = HashMap::new();
+            for event in split {
+                means.all_ns += event.charged_ns as f64;
+                for key in keys_of(event) {
+                    let of_key = means.of_key.entry(key.clone()).or_default();
+                    of_key.calls += 1.0;
+                    of_key.longest = of_key.longest.max(Some((event.charged_ns, event.id)));
+                    *in_split.entry(key).or_default() += event.charged_ns as f64;
+                }
+            }
+            for (key, ns) in in_split {
+                means.of_key.entry(key).or_default().samples.add(ns);
+            }
+        }
+        // Splits without it are samples of nothing.
+        means.of_key.values_mut().for_each(|of_key| of_key.samples.count = means.splits);
+        means
+    }
+}
+
 /// Whole splits of one kind that have one key.
+#[derive(Default)]
 struct Class {
     run: Option<GraphRunId>,
     count: f64,
@@ -178,76 +256,63 @@ fn whole_splits<K: Hash + Eq + Clone>(
 ) {
     let mut classes: HashMap<(Kind, Option<K>), Class> = HashMap::new();
     for event in sampling::whole_splits(trace) {
-        let none = Class { run: event.graph_run, count: 0.0, whole_ns: 0.0 };
         let key = (kind_of_whole(trace, &event), key_of(&event));
-        let class = classes.entry(key).or_insert(none);
-        class.count += 1.0;
-        class.whole_ns += event.duration_ns as f64;
+        let none = Class { run: event.graph_run, ..Class::default() };
+        classes.entry(key).or_insert(none).add(&event);
     }
     if classes.is_empty() {
         return;
     }
-    let mut samples: HashMap<Kind, Vec<Vec<Event>>> = HashMap::new();
-    for split in known_splits(trace) {
-        if let Some(kind) = kind_of_sampled(trace, &split) {
-            samples.entry(kind).or_default().push(split);
-        }
-    }
+    let samples = samples_by_kind(trace);
     for ((kind, key), class) in classes {
         let Some(splits) = samples.get(&kind) else { continue };
-        let shared_ns = class.share_out(splits, key_of, sums);
+        let in_run = |event: &Event| key_of(&Event { graph_run: class.run, ..*event });
+        let means = Means::of(splits, in_run);
+        let shared_ns = class.share_out(&means, &mut |key, more| sums.add(key, more));
         if let Some(key) = key {
             sums.add(key, Part { ns: -shared_ns, ..Part::NOTHING });
         }
     }
 }
 
-impl Class {
-    /// Divides the time of the class among the ops of its samples; how much of it.
-    fn share_out<K: Hash + Eq + Clone>(
-        &self,
-        splits: &[Vec<Event>],
-        key_of: &mut impl FnMut(&Event) -> Option<K>,
-        sums: &mut Sums<K>,
-    ) -> f64 {
-        let mut keys: HashMap<K, OfKey> = HashMap::new();
-        let mut all_ns = 0.0;
-        for split in splits {
-            let mut in_split: HashMap<K, f64> = HashMap::new();
-            for event in split {
-                all_ns += event.charged_ns as f64;
-                if let Some(key) = key_of(&Event { graph_run: self.run, ..*event }) {
-                    let of_key = keys.entry(key.clone()).or_default();
-                    of_key.calls += 1.0;
-                    of_key.longest = of_key.longest.max(Some((event.charged_ns, event.id)));
-                    *in_split.entry(key).or_default() += event.charged_ns as f64;
-                }
-            }
-            for (key, ns) in in_split {
-                keys.entry(key).or_default().samples.add(ns);
-            }
+fn samples_by_kind(trace: &Trace) -> HashMap<Kind, Vec<Vec<Event>>> {
+    let mut samples: HashMap<Kind, Vec<Vec<Event>>> = HashMap::new();
+    for split in known_splits(trace) {
+        if let Some(kind) = kind_of_sampled(trace, &split) {
+            samples.entry(kind).or_default().push(split);
         }
+    }
+    samples
+}
+
+impl Class {
+    fn add(&mut self, whole: &Event) {
+        self.count += 1.0;
+        self.whole_ns += whole.duration_ns as f64;
+    }
+
+    /// Divides the time of the class among the ops of its samples; how much of it.
+    fn share_out<K: Clone>(&self, means: &Means<K>, add: &mut impl FnMut(K, Part)) -> f64 {
         // Kernels take a little longer while they are traced. What is known exactly, the time of
         // the splits, is the most they can have taken.
-        let n = splits.len() as f64;
-        let all_ns = all_ns / n * self.count;
+        let n = means.splits;
+        let all_ns = means.all_ns / n * self.count;
         let scale = if all_ns > self.whole_ns { self.whole_ns / all_ns } else { 1.0 };
-        for (key, OfKey { mut samples, calls, longest }) in keys {
-            // Splits without it are samples of nothing.
-            samples.count = n;
+        for (key, OfKey { samples, calls, longest }) in &means.of_key {
             let factor = self.count * scale;
             let variance = samples.variance_of_mean().map(|variance| variance * factor * factor);
             let calls = calls / n * self.count;
             let ns = samples.mean() * factor;
-            sums.add(key, Part { ns, calls, covers: calls, variance, longest });
+            let part = Part { ns, calls, covers: calls, variance, longest: *longest };
+            add(key.clone(), part);
         }
         all_ns * scale
     }
 }
 
-fn copies<K: Hash + Eq + Clone>(
+fn copies<K: Hash + Eq + Clone, I: IntoIterator<Item = K>>(
     trace: &Trace,
-    key_of: &mut impl FnMut(&Event) -> Option<K>,
+    keys_of: &mut impl FnMut(&Event) -> I,
     sums: &mut Sums<K>,
 ) {
     let times = CopyTimes::of(trace);
@@ -257,17 +322,16 @@ fn copies<K: Hash + Eq + Clone>(
     // Kinds share samples, so their errors add up and do not even out.
     let mut of_keys: HashMap<K, (Part, Option<f64>)> = HashMap::new();
     for event in trace.events.copies().filter(|event| times.is_untimed(trace, event)) {
-        let kind = times.nearest(trace, &event);
-        let Some((key, kind)) = kind.and_then(|kind| Some((key_of(&event)?, kind))) else {
-            continue;
-        };
+        let Some(kind) = times.nearest(trace, &event) else { continue };
         let samples = &times.kinds[&kind];
         let error_ns = samples.variance_of_mean().map(f64::sqrt);
-        let (part, errors_ns) = of_keys.entry(key).or_insert((Part::NOTHING, Some(0.0)));
-        part.ns += samples.mean();
-        // They are counted already, as calls that were seen.
-        part.covers += 1.0;
-        *errors_ns = errors_ns.zip(error_ns).map(|(all, one)| all + one);
+        for key in keys_of(&event) {
+            let (part, errors_ns) = of_keys.entry(key).or_insert((Part::NOTHING, Some(0.0)));
+            part.ns += samples.mean();
+            // They are counted already, as calls that were seen.
+            part.covers += 1.0;
+            *errors_ns = errors_ns.zip(error_ns).map(|(all, one)| all + one);
+        }
     }
     for (key, (part, errors_ns)) in of_keys {
         let variance = errors_ns.map(|error_ns| error_ns * error_ns);

@@ -45,7 +45,7 @@ pub fn devices(trace: &Trace, hosts: &Hosts) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (backend, _) in trace.backends.iter().zip(&computed).filter(|(_, computed)| **computed) {
         let name = match backend.description.as_str() {
-            "" => backend.label(),
+            "" => backend.device_label(),
             description => description,
         };
         let name = hosts.without(name.to_owned());
@@ -80,6 +80,15 @@ mod tests {
         for name in ["CUDA0", "RPC0", "NVIDIA H200", "Intel(R) Xeon(R) @ 2.80GHz", "a b:1", ""] {
             assert!(!tells_host(name), "{name}");
         }
+    }
+
+    /// Not by process: both of these have the same one.
+    #[test]
+    fn devices_without_a_description_are_named_as_ggml_does() {
+        let text = "backend 0 CUDA0 gpu\nop CUDA0 ADD 0..1 a";
+        let mut trace = text_fixture::parse(text);
+        trace.backends[0].called = "llama-server 7 CUDA0".to_owned();
+        assert_eq!(devices(&trace, &Hosts::default()), ["CUDA0"]);
     }
 
     #[test]

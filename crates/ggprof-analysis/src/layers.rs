@@ -5,7 +5,7 @@
 //! come from: weights, the cache, results of other ops, their own sources if these are unnamed, too.
 //! Where nothing is known of sources, it is counted with the tensor computed before it.
 
-use ggprof_ggml::copied_tensor;
+use ggprof_ggml::{SOFT_MAX, WHOLE_ATTENTION, copied_tensor, layer_of_weight};
 use ggprof_trace::{BackendIndex, Event, EventId, GraphRunId, NodeId, StringId, Trace};
 use hashbrown::HashMap;
 
@@ -201,10 +201,12 @@ fn clue(trace: &Trace, id: NodeId) -> PlaceClue {
     PlaceClue::Sources { place, unnamed }
 }
 
-/// The module of an unnamed op: attention betrays itself, others follow the op before.
+/// The module of an unnamed op: attention betrays itself, others follow the op before. A SOFT_MAX is
+/// attention, too, but among experts: there it chooses them.
 fn module_of_op(trace: &Trace, event: &Event, before: Module) -> Module {
     match trace.op_name(event.node) {
-        "FLASH_ATTN_EXT" | "SOFT_MAX" => Module::Attention,
+        WHOLE_ATTENTION => Module::Attention,
+        SOFT_MAX if before != Module::Experts => Module::Attention,
         _ => before,
     }
 }
@@ -223,10 +225,8 @@ fn place_of_name(name: &str) -> Option<Place> {
 }
 
 /// Splits the layer's number off: `ffn_out-3`, `blk.3.ffn_up`, `cache_k_l3`.
-pub(crate) fn layer_of_name(name: &str) -> (&str, Option<Layer>) {
-    if let Some((number, stem)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.'))
-        && let Ok(number) = number.parse()
-    {
+fn layer_of_name(name: &str) -> (&str, Option<Layer>) {
+    if let Some((number, stem)) = layer_of_weight(name) {
         return (stem, Some(Layer(number)));
     }
     for separator in ["-", "_l"] {
@@ -344,6 +344,24 @@ mod tests {
                 (Some(9), "attention"),
                 (None, "other"),
             ]
+        );
+    }
+
+    #[test]
+    fn of_unnamed_ops_the_choice_of_experts_is_no_attention() {
+        let found = found(
+            "run 0..10
+             op GPU MUL_MAT 0..1 kq-3 run=0
+             op GPU SOFT_MAX 1..2 node_7 run=0 from=kq-3
+             op GPU ADD 2..3 ffn_inp-3 run=0
+             op GPU SOFT_MAX 3..4 node_8 run=0
+             op GPU MUL_MAT 4..5 ffn_moe_logits-3 run=0
+             op GPU SOFT_MAX 5..6 node_9 run=0 from=ffn_moe_logits-3",
+        );
+        let parts: Vec<_> = found.into_iter().map(|(_, part)| part).collect();
+        assert_eq!(
+            parts,
+            ["attention", "attention", "residual", "attention", "experts", "experts"]
         );
     }
 

@@ -1,7 +1,10 @@
 //! What the graphs tell of the model: its size, its types, its attention. Read from the names that
 //! llama.cpp gives to weights, caches and outputs; what they do not tell stays unknown.
 
-use ggprof_ggml::is_matrix_product;
+use crate::attention::step_of;
+use ggprof_ggml::{
+    AttentionStep, CACHED_KEYS, CACHED_VALUES, is_matrix_product, is_weight, layer_of_weight,
+};
 use ggprof_trace::{NodeId, Tensor, Trace};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,7 +37,7 @@ pub fn model_facts(trace: &Trace) -> ModelFacts {
             .map(|bytes| bytes.values().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes))),
         quantisation: quantisation(trace, &weights),
         cache_k: cache_type(trace, CACHED_KEYS),
-        cache_v: cache_type(trace, "cache_v_l"),
+        cache_v: cache_type(trace, CACHED_VALUES),
         flash_attention: flash_attention(trace),
     }
 }
@@ -55,8 +58,8 @@ fn weights(trace: &Trace) -> Option<BTreeMap<&str, Tensor>> {
     let mut weights = BTreeMap::new();
     let products = trace.nodes.ids().filter(|&id| is_matrix_product(trace.op_name(id)));
     for (name, tensor) in products.filter_map(|id| sources(trace, id).next()) {
-        let is_weight = name.ends_with(".weight") && tensor.is_known();
-        if is_weight && *weights.entry(name).or_insert(tensor) != tensor {
+        if is_weight(name) && tensor.is_known() && *weights.entry(name).or_insert(tensor) != tensor
+        {
             return None;
         }
     }
@@ -64,8 +67,8 @@ fn weights(trace: &Trace) -> Option<BTreeMap<&str, Tensor>> {
 }
 
 fn layers(weights: &BTreeMap<&str, Tensor>) -> Option<u64> {
-    let numbers = weights.keys().filter_map(|name| name.strip_prefix("blk.")?.split('.').next());
-    let layers = numbers.collect::<BTreeSet<&str>>().len() as u64;
+    let numbers = weights.keys().filter_map(|name| Some(layer_of_weight(name)?.0));
+    let layers = numbers.collect::<BTreeSet<u32>>().len() as u64;
     Some(layers).filter(|&layers| layers > 0)
 }
 
@@ -99,9 +102,6 @@ fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String,
     shares
 }
 
-/// What the names of cached keys begin with.
-pub(crate) const CACHED_KEYS: &str = "cache_k_l";
-
 /// Views of a cache have its type, copies may have another.
 pub(crate) fn cache_type(trace: &Trace, name: &str) -> Option<String> {
     let all = trace.nodes.ids().flat_map(|id| sources(trace, id));
@@ -111,14 +111,9 @@ pub(crate) fn cache_type(trace: &Trace, name: &str) -> Option<String> {
 }
 
 fn flash_attention(trace: &Trace) -> Option<bool> {
-    let has = |wanted: &dyn Fn(NodeId) -> bool| trace.nodes.ids().any(wanted);
-    let flash = has(&|id| trace.op_name(id) == "FLASH_ATTN_EXT");
-    let plain = has(&|id| {
-        let is_attention =
-            trace.tensor_name(id).is_some_and(|name| name.starts_with("kq_soft_max"));
-        is_attention && trace.op_name(id) == "SOFT_MAX"
-    });
-    (flash != plain).then_some(flash)
+    let has = |wanted| trace.nodes.ids().any(|id| step_of(trace, id) == Some(wanted));
+    let flash = has(AttentionStep::Whole);
+    (flash != has(AttentionStep::SoftMax)).then_some(flash)
 }
 
 #[cfg(test)]

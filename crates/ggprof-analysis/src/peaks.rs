@@ -5,6 +5,7 @@
 //! as everywhere. Only reading counts for a memory's rate, because inference reads: weights and
 //! caches are read as often as anything is written once.
 
+use ggprof_ggml::DeviceInterface;
 use ggprof_trace::{Backend, DeviceType, Trace};
 use serde::{Deserialize, Serialize};
 
@@ -133,13 +134,14 @@ impl Peaks {
     /// The device of a backend, by the API it uses and the name that the driver gives it; of several
     /// equal ones that with the same number.
     pub fn device_of(&self, backend: &Backend) -> Option<&DevicePeaks> {
-        let (api, number) = api_of(backend)?;
+        let (interface, number) = backend.interface()?;
+        let api = DeviceApi::of(interface)?;
         let is_it = |device: &&DevicePeaks| {
             let is_named = backend.description.is_empty() || backend.description == device.name;
             device.api == api && is_named
         };
         let mut alike = self.devices.iter().filter(is_it);
-        let same_number = alike.clone().find(|device| device.number == number);
+        let same_number = alike.clone().find(|device| number == Some(device.number));
         same_number.or_else(|| alike.next())
     }
 
@@ -155,11 +157,14 @@ impl Peaks {
     }
 }
 
-/// ggml names its devices by API and number.
-fn api_of(backend: &Backend) -> Option<(DeviceApi, u32)> {
-    let apis = [("CUDA", DeviceApi::Cuda), ("Vulkan", DeviceApi::Vulkan)];
-    let of = |(word, api)| Some((api, backend.label().strip_prefix(word)?.parse().ok()?));
-    apis.into_iter().find_map(of)
+impl DeviceApi {
+    fn of(interface: DeviceInterface) -> Option<Self> {
+        match interface {
+            DeviceInterface::Cuda => Some(Self::Cuda),
+            DeviceInterface::Vulkan => Some(Self::Vulkan),
+            DeviceInterface::Hip => None,
+        }
+    }
 }
 
 impl CpuPeaks {
@@ -256,6 +261,27 @@ mod tests {
         assert_eq!(found("CUDA0 gpu NVIDIA A100"), None);
         assert_eq!(found("ROCm0 gpu NVIDIA H200"), None);
         assert_eq!(found("CPU cpu whatever"), Some(1.0));
+    }
+
+    /// Backends of several processes are called after these, too.
+    #[test]
+    fn the_backends_of_several_processes_find_their_devices() {
+        let devices = vec![device(DeviceApi::Cuda, 7, "NVIDIA H200")];
+        let peaks = Peaks { version: 1, measured_at_unix_s: 0, cpu: cpu(&[1.0]), devices };
+        let process = || {
+            let text = "backend 0 CUDA0 gpu NVIDIA H200\nbackend 1 CPU cpu\n\
+                        op CUDA0 ADD 0..10 a f32[4] <- f32[4]";
+            let provenance = Provenance {
+                cpu: "A CPU".into(),
+                clock_anchors: vec![(0, 1_000_000_000)],
+                ..Provenance::default()
+            };
+            Trace { provenance: Some(provenance), ..text_fixture::parse(text) }
+        };
+        let both = ggprof_trace::merge(vec![process(), process()]).unwrap();
+        let rates = both.backends.iter().map(|it| peaks.roof_of(it)?.read_bytes_per_s);
+        assert_eq!(rates.collect::<Vec<_>>(), [Some(7.0), Some(1.0), Some(7.0), Some(1.0)]);
+        assert_eq!(peaks.fit(&both), Some(3));
     }
 
     #[test]

@@ -7,7 +7,8 @@ mod reason;
 
 pub use reason::{Offload, Reason, reason_of};
 
-use crate::layers::{Layer, Module, Place, places};
+use crate::estimates::{Estimate, estimates_in_parts};
+use crate::layers::{Layer, Module, Place, Places, places};
 use crate::phases::{PhaseKind, Phases};
 use ggprof_trace::{BackendIndex, DeviceType, Event, NodeId, Trace};
 use hashbrown::HashMap;
@@ -28,6 +29,8 @@ pub struct PlacementRow {
     pub example: NodeId,
     pub calls: u64,
     pub own_ns: u64,
+    /// The part of it that was not measured op by op.
+    pub estimated_ns: u64,
     pub caused: Caused,
 }
 
@@ -36,7 +39,10 @@ pub struct PlacementRow {
 pub struct Caused {
     pub copies: u64,
     pub copy_bytes: u64,
+    /// Without copies of which only the call was timed, if no other copy tells how long they took.
     pub copy_ns: u64,
+    /// The part of it that others tell.
+    pub estimated_copy_ns: u64,
     /// Parts of graph runs that the processor computed.
     pub splits: u64,
 }
@@ -47,10 +53,16 @@ impl PlacementRow {
         self.own_ns.saturating_add(self.caused.copy_ns)
     }
 
+    /// How much of the cost was not measured.
+    pub fn estimated_cost_ns(&self) -> u64 {
+        self.estimated_ns.saturating_add(self.caused.estimated_copy_ns)
+    }
+
     /// Counts another row to this one, which keeps its example.
     pub fn add(&mut self, other: &PlacementRow) {
         self.calls += other.calls;
         self.own_ns = self.own_ns.saturating_add(other.own_ns);
+        self.estimated_ns = self.estimated_ns.saturating_add(other.estimated_ns);
         self.caused = plus(self.caused, other.caused);
         self.layers.extend(&other.layers);
         self.layers.sort_unstable();
@@ -67,6 +79,8 @@ pub struct MapCell {
     pub backend: BackendIndex,
     pub calls: u64,
     pub own_ns: u64,
+    /// The part of it that was not measured op by op.
+    pub estimated_ns: u64,
 }
 
 #[derive(Debug, Default)]
@@ -97,10 +111,30 @@ type RowKey = (Option<PhaseKind>, BackendIndex, Module, String, Reason);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
-    calls: u64,
-    own_ns: u64,
+    calls: f64,
+    measured_ns: u64,
+    /// Beyond what was measured; below zero for splits whose time was given to their ops.
+    estimated_ns: f64,
     longest_ns: u64,
     caused: Caused,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Sum) {
+        self.calls += other.calls;
+        self.measured_ns = self.measured_ns.saturating_add(other.measured_ns);
+        self.estimated_ns += other.estimated_ns;
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.caused = plus(self.caused, other.caused);
+    }
+
+    fn own_ns(&self) -> u64 {
+        (self.measured_ns as f64 + self.estimated_ns).round() as u64
+    }
+
+    fn added_ns(&self) -> u64 {
+        self.estimated_ns.round() as u64
+    }
 }
 
 pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
@@ -108,9 +142,16 @@ pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
     let mut sums: HashMap<NodeKey, Sum> = HashMap::new();
     for event in trace.events.iter().filter(|event| event.is_op()) {
         let sum = sums.entry(node_key(phases, &event, places.of(&event))).or_default();
-        sum.calls += 1;
-        sum.own_ns = sum.own_ns.saturating_add(event.charged_ns);
+        sum.calls += 1.0;
+        sum.measured_ns = sum.measured_ns.saturating_add(event.charged_ns);
         sum.longest_ns = sum.longest_ns.max(event.duration_ns);
+    }
+    for (key, estimate) in estimates(trace, phases, &places) {
+        let sum = sums.entry(key).or_default();
+        // In steps whose sums are exact: it does not matter which node comes first.
+        const STEPS: f64 = (1 << 20) as f64;
+        sum.calls += (estimate.calls * STEPS).round() / STEPS;
+        sum.estimated_ns += estimate.ns;
     }
     for (event, caused) in caused::all(trace, &places) {
         let place = places.of(&event);
@@ -119,7 +160,7 @@ pub fn placement(trace: &Trace, phases: &Phases) -> Placements {
     }
     Placements {
         map: map(&sums),
-        rows: rows(trace, sums),
+        rows: rows(trace, &sums),
         is_explained: !trace.placements.is_empty(),
         has_device: has_device(trace),
     }
@@ -137,54 +178,41 @@ pub(crate) fn has_device(trace: &Trace) -> bool {
     trace.backends.iter().any(|backend| is_device(backend.device_type))
 }
 
-fn node_key(phases: &Phases, event: &Event, place: Place) -> NodeKey {
-    let phase = event.graph_run.and_then(|run| {
-        let phase = *phases.phase_of_run.get(run.0 as usize)?;
-        Some(phases.phases.get(phase as usize)?.kind)
-    });
-    (phase, event.backend, event.node, place)
+/// Of splits that were timed as wholes. Copies are none of the ops.
+fn estimates(
+    trace: &Trace,
+    phases: &Phases,
+    places: &Places,
+) -> impl Iterator<Item = (NodeKey, Estimate)> {
+    let of_ops = estimates_in_parts(
+        trace,
+        |event| phase_of(phases, event),
+        |event| event.is_op().then(|| (event.backend, event.node, places.of(event))),
+    );
+    of_ops.into_iter().map(|((phase, (backend, node, place)), estimate)| {
+        ((phase, backend, node, place), estimate)
+    })
 }
 
-fn rows(trace: &Trace, sums: HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
-    let mut rows: HashMap<RowKey, (PlacementRow, u64)> = HashMap::new();
+fn node_key(phases: &Phases, event: &Event, place: Place) -> NodeKey {
+    (phase_of(phases, event), event.backend, event.node, place)
+}
+
+fn phase_of(phases: &Phases, event: &Event) -> Option<PhaseKind> {
+    let phase = *phases.phase_of_run.get(event.graph_run?.0 as usize)?;
+    Some(phases.phases.get(phase as usize)?.kind)
+}
+
+fn rows(trace: &Trace, sums: &HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
+    let mut rows: HashMap<RowKey, Gathered> = HashMap::new();
     for ((phase, backend, node, place), sum) in sums {
-        let signature = trace.signature(node);
+        let signature = trace.signature(*node);
         let op = trace.text(signature.extra.unwrap_or(signature.op)).to_owned();
-        let reason = reason_of(trace, backend, node, place.module);
-        let key = (phase, backend, place.module, op.clone(), reason);
-        let (row, longest) = rows.entry(key).or_insert_with(|| {
-            let (layers, caused) = Default::default();
-            let (calls, own_ns) = (0, 0);
-            let module = place.module;
-            let example = node;
-            let row = PlacementRow {
-                phase,
-                backend,
-                module,
-                op,
-                reason,
-                layers,
-                example,
-                calls,
-                own_ns,
-                caused,
-            };
-            (row, 0)
-        });
-        row.calls += sum.calls;
-        row.own_ns = row.own_ns.saturating_add(sum.own_ns);
-        row.caused = plus(row.caused, sum.caused);
-        row.layers.extend(place.layer);
-        // Whatever the order in which nodes come: the same one is the example.
-        if (sum.longest_ns, row.example) > (*longest, node) {
-            (row.example, *longest) = (node, sum.longest_ns);
-        }
+        let reason = reason_of(trace, *backend, *node, place.module);
+        let key = (*phase, *backend, place.module, op, reason);
+        rows.entry(key).or_insert_with(|| Gathered::by(*node)).add(*node, *place, sum);
     }
-    let mut rows: Vec<PlacementRow> = rows.into_values().map(|(row, _)| row).collect();
-    for row in &mut rows {
-        row.layers.sort_unstable();
-        row.layers.dedup();
-    }
+    let mut rows: Vec<PlacementRow> = rows.into_iter().map(|(key, of)| of.row(key)).collect();
     rows.sort_by(|a, b| {
         let key = |row: &PlacementRow| (row.phase, std::cmp::Reverse(row.cost_ns()));
         let rest = |row: &PlacementRow| (row.backend, row.module, row.reason);
@@ -193,23 +221,63 @@ fn rows(trace: &Trace, sums: HashMap<NodeKey, Sum>) -> Vec<PlacementRow> {
     rows
 }
 
-fn map(sums: &HashMap<NodeKey, Sum>) -> Vec<MapCell> {
-    let mut cells: HashMap<_, (u64, u64)> = HashMap::new();
-    for ((phase, backend, _, place), sum) in sums {
-        let cell = cells.entry((*phase, place.layer, place.module, *backend)).or_default();
-        *cell = (cell.0 + sum.calls, cell.1.saturating_add(sum.own_ns));
+/// A row while it grows.
+struct Gathered {
+    sum: Sum,
+    layers: Vec<Layer>,
+    example: NodeId,
+}
+
+impl Gathered {
+    fn by(example: NodeId) -> Self {
+        Self { sum: Sum::default(), layers: Vec::new(), example }
     }
-    let mut cells: Vec<MapCell> = cells
-        .into_iter()
-        .map(|((phase, layer, module, backend), (calls, own_ns))| MapCell {
+
+    fn add(&mut self, node: NodeId, place: Place, sum: &Sum) {
+        // Whatever the order in which nodes come: the same one is the example.
+        if (sum.longest_ns, self.example) > (self.sum.longest_ns, node) {
+            self.example = node;
+        }
+        self.sum.add(sum);
+        self.layers.extend(place.layer);
+    }
+
+    fn row(mut self, key: RowKey) -> PlacementRow {
+        let (phase, backend, module, op, reason) = key;
+        self.layers.sort_unstable();
+        self.layers.dedup();
+        let Self { sum, layers, example } = self;
+        PlacementRow {
             phase,
-            layer,
-            module,
             backend,
-            calls,
-            own_ns,
-        })
-        .collect();
+            module,
+            op,
+            reason,
+            layers,
+            example,
+            calls: sum.calls.round() as u64,
+            own_ns: sum.own_ns(),
+            estimated_ns: sum.added_ns(),
+            caused: sum.caused,
+        }
+    }
+}
+
+fn map(sums: &HashMap<NodeKey, Sum>) -> Vec<MapCell> {
+    let mut cells: HashMap<_, Sum> = HashMap::new();
+    for ((phase, backend, _, place), sum) in sums {
+        cells.entry((*phase, place.layer, place.module, *backend)).or_default().add(sum);
+    }
+    let cell = |((phase, layer, module, backend), sum): ((_, _, _, _), Sum)| MapCell {
+        phase,
+        layer,
+        module,
+        backend,
+        calls: sum.calls.round() as u64,
+        own_ns: sum.own_ns(),
+        estimated_ns: sum.added_ns(),
+    };
+    let mut cells: Vec<MapCell> = cells.into_iter().map(cell).collect();
     cells.sort_by_key(|cell| (cell.phase, cell.layer, cell.module, cell.backend));
     cells
 }
@@ -219,6 +287,7 @@ fn plus(a: Caused, b: Caused) -> Caused {
         copies: a.copies + b.copies,
         copy_bytes: a.copy_bytes.saturating_add(b.copy_bytes),
         copy_ns: a.copy_ns.saturating_add(b.copy_ns),
+        estimated_copy_ns: a.estimated_copy_ns.saturating_add(b.estimated_copy_ns),
         splits: a.splits + b.splits,
     }
 }

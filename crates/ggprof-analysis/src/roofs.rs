@@ -6,7 +6,7 @@ use crate::node_sums::NodeSums;
 use crate::peaks::{Operands, Peaks};
 use crate::totals::Totals;
 use crate::work::Work;
-use ggprof_ggml::is_matrix_product;
+use ggprof_ggml::{WHOLE_ATTENTION, is_matrix_product};
 use ggprof_trace::{BackendIndex, EventKind, Signature, Trace};
 
 /// Of a backend's time: what takes less may be fast by accident, such as out of a cache.
@@ -104,7 +104,7 @@ impl BackendRoof {
 pub fn operands_of(trace: &Trace, signature: &Signature) -> Operands {
     let place = match trace.text(signature.op) {
         op if is_matrix_product(op) => 0,
-        "FLASH_ATTN_EXT" => 1,
+        WHOLE_ATTENTION => 1,
         _ => return Operands::F32,
     };
     let source = signature.sources.get(place).map(|source| source.tensor.type_id);

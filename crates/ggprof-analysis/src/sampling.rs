@@ -1,9 +1,10 @@
 //! Splits of a device that were timed as a whole, because kernels were recorded in samples only. The
 //! ops of the other splits of the same kind are known; `estimates.rs` divides the time by them.
 
+use crate::attention::{Attended, cells_of};
 use crate::estimates::{Estimate, estimates_by};
 use ggprof_trace::{BackendIndex, Event, GraphRunId, Measured, Signature, StringId, Tensor, Trace};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::cmp::Reverse;
 
 /// The splits of one backend, those with kernels and those without.
@@ -17,8 +18,31 @@ pub struct Sampling {
     pub whole_ns: u128,
     /// Of those, the ones without a sample of their kind: nothing is estimated for them.
     pub unlike: u64,
+    /// How far the samples that count for others reach; `None` where there is no attention in them.
+    pub contexts: Option<Contexts>,
     /// Ops, the one with the longest time first.
     pub ops: Vec<SampledOp>,
+}
+
+/// Splits are of one kind whatever their context, but attention takes longer the more there is to attend
+/// to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contexts {
+    /// The deepest of the samples, in tokens; padded cells of the cache where positions are not known.
+    pub sampled_to: u64,
+    /// The deepest of the splits that were timed as a whole; `None` if that is not known.
+    pub whole_to: Option<u64>,
+}
+
+/// Attention is given so many cells of the cache more at a time.
+const CELLS_AT_ONCE: u64 = 256;
+
+impl Contexts {
+    /// Whether what was timed as a whole may have had more to attend to than its samples.
+    pub fn are_unlike(&self) -> bool {
+        let padded = |tokens: u64| tokens.div_ceil(CELLS_AT_ONCE);
+        self.whole_to.is_none_or(|whole_to| padded(whole_to) > padded(self.sampled_to))
+    }
 }
 
 /// One op, measured where it was and estimated where not.
@@ -76,6 +100,8 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
     if found.is_empty() {
         return found;
     }
+    let kinds: HashSet<Kind> = whole.keys().copied().collect();
+    let attended = Attended::of(trace);
     let mut measured: HashMap<(BackendIndex, StringId), u128> = HashMap::new();
     for split in known_splits(trace) {
         let Some(kind) = kind_of_sampled(trace, &split) else { continue };
@@ -86,9 +112,17 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
             let ns = if is_elsewhere { 0 } else { event.charged_ns };
             *measured.entry((event.backend, op)).or_default() += u128::from(ns);
         }
-        let entry = found.iter_mut().find(|entry| entry.backend == kind.0);
-        if let Some(entry) = entry.filter(|_| !is_elsewhere) {
-            entry.sampled += 1;
+        let Some(entry) = found.iter_mut().find(|entry| entry.backend == kind.0) else { continue };
+        entry.sampled += u64::from(!is_elsewhere);
+        if let Some(depth) = depth_of(trace, &attended, &split).filter(|_| kinds.contains(&kind)) {
+            entry.reach(depth);
+        }
+    }
+    for event in whole_splits(trace) {
+        let depth = event.graph_run.and_then(|run| attended.depth(run));
+        let entry = found.iter_mut().find(|entry| entry.backend == event.backend);
+        if let Some(contexts) = entry.and_then(|entry| entry.contexts.as_mut()) {
+            contexts.whole_to = contexts.whole_to.max(depth);
         }
     }
     let estimates = estimates_by(trace, |event| {
@@ -105,7 +139,21 @@ pub fn sampling(trace: &Trace) -> Vec<Sampling> {
 
 impl Sampling {
     fn of(backend: BackendIndex) -> Self {
-        Self { backend, sampled: 0, whole: 0, whole_ns: 0, unlike: 0, ops: Vec::new() }
+        Self {
+            backend,
+            sampled: 0,
+            whole: 0,
+            whole_ns: 0,
+            unlike: 0,
+            contexts: None,
+            ops: Vec::new(),
+        }
+    }
+
+    fn reach(&mut self, depth: u64) {
+        let none = Contexts { sampled_to: depth, whole_to: None };
+        let contexts = self.contexts.get_or_insert(none);
+        contexts.sampled_to = contexts.sampled_to.max(depth);
     }
 
     fn take_ops(
@@ -126,6 +174,14 @@ impl Sampling {
         self.ops = of_it.map(op).collect();
         self.ops.sort_by_key(|row| (Reverse(row.total_ns() as u128), row.op));
     }
+}
+
+/// How much there was to attend to in a split that has attention.
+fn depth_of(trace: &Trace, attended: &Attended, split: &[Event]) -> Option<u64> {
+    let cells = split.iter().filter_map(|event| cells_of(trace, event.node)).max()?;
+    let is_here = |event: &&Event| (event.id.0 as usize) < trace.events.len();
+    let run = split.first().filter(is_here).and_then(|event| event.graph_run);
+    Some(run.and_then(|run| attended.depth(run)).unwrap_or(cells))
 }
 
 /// Runs that were timed as a whole, each with one of the same kind whose ops are known.
@@ -228,5 +284,31 @@ mod tests {
     fn a_recording_of_everything_needs_no_estimate() {
         let trace = text_fixture::parse("backend 0 GPU gpu\nop GPU MUL_MAT 0..100 measured=device");
         assert_eq!(sampling(&trace), []);
+    }
+
+    #[test]
+    fn how_far_samples_of_attention_reach() {
+        let contexts = |batches: &str| {
+            let trace = text_fixture::parse(&format!(
+                "backend 0 GPU gpu
+                 {batches}
+                 run 0..200 batch=0
+                 op GPU FLASH_ATTN_EXT 0..90 a run=0 measured=device f32[8] <- f32[8,1] f16[8,256]
+                 op GPU MUL_MAT 90..100 b run=0 measured=device f32[32,1]
+                 run 200..400 batch=1
+                 op GPU SPLIT 200..350 run=1 measured=device f32[32,1] <- f32[8]"
+            ));
+            sampling(&trace)[0].contexts.unwrap()
+        };
+        let known = |position: u64| {
+            let of = |at: u64, position| {
+                format!("batch {}..{} 0:{position}+1!1\n", at * 200, at * 200 + 200)
+            };
+            contexts(&[of(0, 9), of(1, position)].concat())
+        };
+        let far = known(900);
+        assert_eq!((far.sampled_to, far.whole_to, far.are_unlike()), (10, Some(901), true));
+        let unknown = Contexts { sampled_to: 256, whole_to: None };
+        assert!(unknown.are_unlike() && !Contexts { whole_to: Some(256), ..unknown }.are_unlike());
     }
 }

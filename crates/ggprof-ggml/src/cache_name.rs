@@ -7,6 +7,10 @@ pub fn is_of_cache(tensor: &str) -> bool {
     tensor.starts_with("cache_")
 }
 
+/// What the names of cached keys begin with, and those of cached values.
+pub const CACHED_KEYS: &str = "cache_k_l";
+pub const CACHED_VALUES: &str = "cache_v_l";
+
 #[cfg(test)]
 mod tests {
     use super::is_of_cache;

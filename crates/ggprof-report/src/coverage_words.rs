@@ -1,15 +1,37 @@
 //! Coverage in words.
 
-use ggprof_trace::model::how_key;
 use ggprof_trace::{Coverage, Covered, CoveredHow, CoveredWhy};
 
-pub(crate) use ggprof_trace::model::what_key as what;
+pub(crate) fn what(what: Covered) -> &'static str {
+    match what {
+        Covered::Splits => "splits",
+        Covered::Ops => "ops",
+        Covered::BarrierWaits => "barrier waits",
+        Covered::Fusions => "fusions",
+        Covered::AsyncCopies => "asynchronous copies",
+        Covered::Layout => "struct layouts",
+        Covered::Copies => "copies",
+        Covered::Kernels => "kernels",
+        Covered::Memory => "buffers",
+        Covered::Placement => "placement",
+        Covered::Experts => "experts",
+    }
+}
 
 pub(crate) fn how(how: CoveredHow) -> &'static str {
     match how {
         CoveredHow::Not => "not seen",
+        CoveredHow::FunctionTable => "function table",
+        CoveredHow::GotSlot => "GOT slot",
+        CoveredHow::Serialized => "serialized",
+        CoveredHow::Probed => "probed",
+        CoveredHow::AbortCallback => "abort callback, first thread only",
+        CoveredHow::SymbolName => "symbol name",
+        CoveredHow::DeviceTimestamps => "timestamps of the device",
+        CoveredHow::ActivityRecords => "activity records of the device",
+        CoveredHow::InlineHook => "function entry",
+        CoveredHow::NodeByNode => "node by node",
         CoveredHow::Asked => "ggml was asked",
-        other => how_key(other),
     }
 }
 
@@ -23,6 +45,13 @@ pub(crate) fn clock(part: &Coverage) -> &'static str {
         (Covered::Ops, _) => "the host, every thread",
         _ => "the host",
     }
+}
+
+/// What the agent sets for every kernel, if the program's user has not.
+macro_rules! shorter_graphs {
+    () => {
+        "GGML_CUDA_GRAPH_CHUNK_SIZE=64"
+    };
 }
 
 /// Why something is not observed, or not in a better way; empty if there is nothing to say.
@@ -59,11 +88,11 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::DeviceLost => "the device was lost",
         CoveredWhy::WholeSplitsOnly => "only the time of whole splits was asked for",
         CoveredWhy::InSamples => "sample",
-        CoveredWhy::ShorterGraphs => "GGML_CUDA_GRAPH_CHUNK_SIZE=64",
+        CoveredWhy::ShorterGraphs => shorter_graphs!(),
         CoveredWhy::GraphsNotShortened => {
-            "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set, but this ggml does not know it"
+            concat!(shorter_graphs!(), " was set, but this ggml does not know it")
         }
-        CoveredWhy::GraphsPerhapsShortened => "GGML_CUDA_GRAPH_CHUNK_SIZE=64 was set",
+        CoveredWhy::GraphsPerhapsShortened => concat!(shorter_graphs!(), " was set"),
         CoveredWhy::GraphsOff => "GGML_CUDA_DISABLE_GRAPHS is set",
         CoveredWhy::Untold
         | CoveredWhy::EntryRefused

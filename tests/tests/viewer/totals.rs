@@ -21,6 +21,9 @@ const FIGURES: [&str; 10] = [
     "gflop_per_s",
 ];
 
+/// The place of `total_ns`.
+const TOTAL: usize = 1;
+
 /// Figures by op and backend.
 type Totals = BTreeMap<(String, String), Vec<Option<f64>>>;
 
@@ -32,8 +35,11 @@ fn the_page_and_the_reports_give_the_same_totals() {
     recordings.push(made(place.path(), "everything", recordings::everything()));
     for recording in recordings {
         let page = page(place.path(), "page.html", &recording, &[]);
-        let (shown, reported) = (shown(&page), reported(&recording));
+        let told = told(&page);
+        let (shown, reported) = (totals(&told["rows"]), reported(&recording));
         let of = recording.display();
+        ranges_have_the_times_of_the_whole(&told, &of.to_string());
+        every_grouping_divides_the_same(&told, &reported, &of.to_string());
         assert!(!shown.is_empty(), "{of}");
         assert_eq!(shown.keys().collect::<Vec<_>>(), reported.keys().collect::<Vec<_>>(), "{of}");
         for (row, figures) in &shown {
@@ -68,9 +74,58 @@ fn same(one: Option<f64>, other: Option<f64>) -> bool {
     (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
 }
 
-fn shown(page: &Path) -> Totals {
+fn told(page: &Path) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../viewer/test/totals.mjs");
-    totals(&json_of(Command::new("node").arg(script).arg(page)))
+    json_of(Command::new("node").arg(script).arg(page))
+}
+
+/// Whatever the table is grouped by, an op has the time that the report gives it, estimates included; also
+/// where another one is hidden.
+fn every_grouping_divides_the_same(told: &Value, reported: &Totals, of: &str) {
+    let mut times: BTreeMap<&str, f64> = BTreeMap::new();
+    for ((op, _), figures) in reported {
+        *times.entry(op).or_default() += figures[TOTAL].unwrap_or(0.0);
+    }
+    let hidden = told["hidden"].as_str().expect("the first op");
+    for (part, left_out) in [("all", None), ("rest", Some(hidden))] {
+        for (grouping, sums) in told[part]["sums"].as_object().expect("sums by grouping") {
+            let sums = sums.as_object().expect("sums by op");
+            let of = format!("{of} by {grouping}, without {left_out:?}");
+            for (op, time) in &times {
+                let shown = sums.get(*op).and_then(Value::as_f64).unwrap_or(0.0);
+                let expected = if left_out == Some(op) { 0.0 } else { *time };
+                assert!(about(shown, expected), "{of}: {op} has {shown}, and not {expected}");
+            }
+            let all: f64 =
+                times.iter().filter(|(op, _)| left_out != Some(op)).map(|(_, ns)| ns).sum();
+            let tops = told[part]["tops"][grouping].as_f64().expect("the sum of its rows");
+            assert!(about(tops, all), "{of}: all rows have {tops}, and not {all}");
+        }
+    }
+    // Estimates are none of a range, or of what was searched for.
+    let [all, rest, range, searched] = [0, 1, 2, 3].map(|at| told["whole"][at].as_bool());
+    assert_eq!((all, rest), (Some(false), Some(false)), "{of}");
+    assert_eq!(range, searched, "{of}");
+    if of.contains("sampled") {
+        assert_eq!(range, Some(true), "{of}");
+        assert!(times["SPLIT"] < times["MUL_MAT"] / 100.0, "{of}: {times:?}");
+    }
+}
+
+/// What is said of a range that has everything is what is said of the whole recording.
+fn ranges_have_the_times_of_the_whole(told: &Value, of: &str) {
+    for backend in told["inAll"].as_array().expect("backends that worked") {
+        for at in [0, 1] {
+            let [one, other] =
+                ["of", "inRange"].map(|it| backend[it][at].as_f64().expect("a time"));
+            assert!(about(one, other), "{of}: {backend}");
+        }
+    }
+}
+
+/// Estimates are whole nanoseconds in each row.
+fn about(one: f64, other: f64) -> bool {
+    (one - other).abs() <= 1000.0 + 1e-9 * other.abs()
 }
 
 fn reported(recording: &Path) -> Totals {

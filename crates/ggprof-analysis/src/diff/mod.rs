@@ -25,5 +25,7 @@ pub use identity::{Identity, Origin, identity};
 pub use kept_pairs::{read_pairs, written_pairs};
 pub use key::{Depth, Key, Match, Part};
 pub use ledger::{Block, Entry, Ledger, PhaseLedger, ledger};
-pub use setting::{Difference, Setting, Settings, Value, differences, placement, settings};
+pub use setting::{
+    Difference, Observed, Setting, Settings, Value, differences, placement, settings,
+};
 pub use spread::{Spread, spreads};

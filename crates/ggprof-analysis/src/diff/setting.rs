@@ -3,10 +3,9 @@
 use crate::model_facts::{model_facts, most_threads};
 use crate::phases::{PhaseKind, Phases, phases};
 use crate::statistics::median;
-use ggprof_trace::model::{how_key, what_key};
 use ggprof_trace::{
-    Backend, Coverage, Covered, CoveredWhy, DeviceType, EventId, EventKind, GraphRunId, Quantity,
-    Signature, Trace,
+    Backend, Coverage, Covered, CoveredHow, CoveredWhy, DeviceType, EventId, EventKind, GraphRunId,
+    Quantity, Signature, Trace,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -59,8 +58,25 @@ pub enum Value {
     Bytes(f64),
     Share(f64),
     Hertz(f64),
+    /// In the order of their numbers.
+    Observed(Vec<Observed>),
     /// There is such a thing, and how much of it was not seen.
     Unseen,
+}
+
+/// How something was observed, as [`Coverage`] has it without its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observed {
+    pub subject: String,
+    pub what: Covered,
+    pub how: CoveredHow,
+    pub why: CoveredWhy,
+}
+
+impl Observed {
+    fn rank(&self) -> (u16, &str, u8, u32) {
+        (self.what as u16, &self.subject, self.how as u8, self.why as u32)
+    }
 }
 
 /// One of the recordings of a side.
@@ -115,8 +131,10 @@ impl Settings {
         }
         let devices = devices(trace);
         self.text(Setting::Devices, list(devices.iter().map(|it| &**it).collect()));
-        let recorded = recorded(trace);
-        self.text(Setting::Recorded, list(recorded.iter().map(|it| &**it).collect()));
+        let observed = in_order(trace.coverage.iter().filter_map(observed).collect());
+        if !observed.is_empty() {
+            self.0.insert(Setting::Recorded, Value::Observed(observed));
+        }
         self.count(Setting::Threads, most_threads(trace).map(u64::from));
     }
 
@@ -224,18 +242,22 @@ fn devices(trace: &Trace) -> BTreeSet<String> {
     used.into_iter().map(|at| name(&trace.backends[usize::from(at)])).collect()
 }
 
-fn recorded(trace: &Trace) -> BTreeSet<String> {
-    let seen = trace.coverage.iter().filter(|it| it.is_observed());
-    let seen = seen.filter(|it| matches!(it.what, Covered::Ops | Covered::Kernels));
-    let words = |it: &Coverage| {
-        let part = match it.why {
-            CoveredWhy::InSamples => " in samples",
-            CoveredWhy::WholeSplitsOnly => " as whole splits",
-            _ => "",
-        };
-        format!("{} of {}{part}: {}", what_key(it.what), it.subject, how_key(it.how))
+/// If it is about ops or kernels. Of the reasons only those count that make ops cost less or more.
+fn observed(coverage: &Coverage) -> Option<Observed> {
+    let is_meant = matches!(coverage.what, Covered::Ops | Covered::Kernels);
+    let why = match coverage.why {
+        told @ (CoveredWhy::InSamples | CoveredWhy::WholeSplitsOnly) => told,
+        _ => CoveredWhy::Untold,
     };
-    seen.map(words).collect()
+    let Coverage { what, how, .. } = *coverage;
+    let subject = coverage.subject.clone();
+    (is_meant && coverage.is_observed()).then_some(Observed { subject, what, how, why })
+}
+
+fn in_order(mut observed: Vec<Observed>) -> Vec<Observed> {
+    observed.sort_by(|one, other| one.rank().cmp(&other.rank()));
+    observed.dedup();
+    observed
 }
 
 /// Splits, ops by backend and copies of a graph run in phases of a kind.
@@ -328,7 +350,7 @@ impl Value {
 
     fn number(&self) -> Option<f64> {
         match self {
-            Self::Text(_) | Self::Unseen => None,
+            Self::Text(_) | Self::Observed(_) | Self::Unseen => None,
             Self::Count(it) | Self::Bytes(it) | Self::Share(it) | Self::Hertz(it) => Some(*it),
         }
     }
@@ -354,6 +376,13 @@ fn of_side(side: &[Settings], what: &Setting) -> Option<Value> {
                 .collect();
             Value::Text(texts.into_iter().collect::<Vec<_>>().join(" or "))
         }
+        Value::Observed(_) => {
+            let all = values.iter().filter_map(|value| match value {
+                Value::Observed(observed) => Some(observed.iter().cloned()),
+                _ => None,
+            });
+            Value::Observed(in_order(all.flatten().collect()))
+        }
         Value::Count(_) => Value::Count(middle),
         Value::Bytes(_) => Value::Bytes(middle),
         Value::Share(_) => Value::Share(middle),
@@ -364,7 +393,7 @@ fn of_side(side: &[Settings], what: &Setting) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ggprof_trace::{CoveredHow, Ggml, Provenance, text_fixture};
+    use ggprof_trace::{Ggml, Provenance, text_fixture};
 
     /// All that a recording says of where it was made, and how.
     #[test]

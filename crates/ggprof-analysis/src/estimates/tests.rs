@@ -59,6 +59,28 @@ fn keys_are_those_of_the_runs_that_were_not_sampled() {
     assert_eq!(by_run[&(Some(GraphRunId(3)), true)].ns, 100.0);
 }
 
+/// A part has what a key of it has, and the errors of its own samples.
+#[test]
+fn the_parts_of_a_recording_are_estimated_by_the_same_samples() {
+    let text = format!(
+        "{}\ncopy GPU H2D 700..705 64 run=0 measured=device\n\
+        copy GPU H2D 800..890 64 run=3 measured=host_call",
+        sampled()
+    );
+    let trace = text_fixture::parse(&text);
+    let part_of = |event: &Event| event.graph_run;
+    let op_of = |event: &Event| trace.op_name(event.node);
+    let in_parts = estimates_in_parts(&trace, part_of, |event| [None, Some(op_of(event))]);
+    let by_both = estimates_by(&trace, |event| Some((part_of(event), Some(op_of(event)))));
+    let of_ops = in_parts.iter().filter(|((_, op), _)| op.is_some());
+    assert_eq!(of_ops.map(|(key, it)| (*key, *it)).collect::<HashMap<_, _>>(), by_both);
+    assert_eq!(by_both.len(), 7);
+    // What ops take, splits lose; only the copy is more.
+    let of_all: Vec<_> = in_parts.iter().filter(|((_, op), _)| op.is_none()).collect();
+    let [((run, _), copy)] = of_all[..] else { panic!("{of_all:?}") };
+    assert_eq!((*run, copy.ns), (Some(GraphRunId(3)), 5.0));
+}
+
 #[test]
 fn one_sample_has_no_error_and_whole_splits_no_more_time_than_they_took() {
     let found = by_op(

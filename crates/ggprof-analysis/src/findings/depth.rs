@@ -3,8 +3,9 @@
 use super::scene::{AtDepth, OpKey, Scene};
 use super::{Certainty, Finding, Rule, What};
 use crate::budget::Budget;
-use crate::model_facts::{CACHED_KEYS, cache_type};
+use crate::model_facts::cache_type;
 use crate::phases::PhaseKind;
+use ggprof_ggml::{CACHED_KEYS, WHOLE_ATTENTION};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -56,8 +57,9 @@ pub(super) fn find(scene: &Scene<'_>, place: usize, budget: &Budget) -> Vec<Find
         / u128::from(seen_runs)) as u64;
     let step = step(&points);
     let ops = || scene.tallies[place].ops.keys();
-    let is_flash = ops().any(|key| scene.op(key) == "FLASH_ATTN_EXT");
-    let is_attention = |key: &&OpKey| matches!(scene.op(key), "FLASH_ATTN_EXT" | "SOFT_MAX");
+    let is_flash = ops().any(|key| scene.op(key) == WHOLE_ATTENTION);
+    let is_attention =
+        |key: &&OpKey| depths.values().any(|depth| depth.attention.contains_key(&key.signature));
     let is_on_host = ops().filter(is_attention).all(|key| scene.is_of_host(key.backend));
     let is_cache_small = is_cache_small(scene);
     // Without flash attention on a device, or with it on the CPU, there is something else to try.
@@ -184,6 +186,28 @@ mod tests {
         let text = at_depths(&[(256, 200), (512, 600), (768, 600)]);
         let slower = format!("{text}{}", product([50, 150, 150]));
         check(RULE, &format!("{text}{}", product([50; 3])), 400, &slower);
+    }
+
+    /// A model with experts also chooses these by a SOFT_MAX.
+    #[test]
+    fn the_choice_of_experts_is_no_attention() {
+        let depths = [(256, 100), (512, 300), (768, 500), (1024, 700)];
+        let on_host = at_depths(&depths).replace("op GPU", "op CPU");
+        let probs: String = (0..4)
+            .map(|run| {
+                let start = run * 1000 + 900;
+                format!(
+                    "op GPU SOFT_MAX {start}..{} ffn_moe_probs-0 f32[8] <- f32[8] run={run}\n",
+                    start + 5
+                )
+            })
+            .collect();
+        let found = crate::findings::staged::found(&format!("{on_host}{probs}"));
+        let told = |it: &Finding| match &it.what {
+            What::Depth(found) => Some(found.is_on_host),
+            _ => None,
+        };
+        assert_eq!(found.iter().find_map(told), Some(true));
     }
 
     /// On the CPU, smaller keys are all there is to try.

@@ -1,6 +1,7 @@
 //! What rules look at: a recording, and what was tallied of each group of phases in one pass.
 
 use super::copied::{CopiedGroup, copies};
+use crate::attention::{cells_of, step_of};
 use crate::budget::{Budget, Part, budget_of_phase, is_of_host};
 use crate::estimates::{Estimate, estimates_by};
 use crate::layers::{Layer, Module, Place, Places};
@@ -10,7 +11,7 @@ use crate::phases::Phases;
 use crate::work::Work;
 use ggprof_trace::{
     BackendIndex, DeviceWork, Event, EventId, EventKind, GraphRunId, NodeId, ProcessIndex,
-    RemoteLink, Signature, SignatureId, Tensor, Trace,
+    RemoteLink, Signature, SignatureId, Trace,
 };
 use hashbrown::{HashMap, HashSet};
 use std::cell::OnceCell;
@@ -265,8 +266,8 @@ fn add_depths(
     budget_of: impl Fn(Option<GraphRunId>) -> Option<usize>,
     tallies: &mut [Tally],
 ) {
-    let attends: Vec<u64> = trace.nodes.ids().map(|id| cells(trace, id).unwrap_or(0)).collect();
-    let reads_cache: Vec<bool> = trace.nodes.ids().map(|id| reads_cache(trace, id)).collect();
+    let attends: Vec<u64> = trace.nodes.ids().map(|id| cells_of(trace, id).unwrap_or(0)).collect();
+    let reads_cache: Vec<bool> = trace.nodes.ids().map(|id| step_of(trace, id).is_some()).collect();
     // Of each graph run: cells that are attended, and the time of what does not depend on them.
     let mut runs: Vec<(u64, u64)> = vec![(0, 0); trace.graph_runs.len()];
     let mut attention: Vec<(GraphRunId, SignatureId, u64)> = Vec::new();
@@ -363,31 +364,4 @@ impl Tally {
         whole.kernels += sum.kernels;
         whole.example = whole.example.min(sum.example);
     }
-}
-
-/// Cells of the cache that an op of attention looks at.
-fn cells(trace: &Trace, id: NodeId) -> Option<u64> {
-    let signature = trace.signature(id);
-    let source = |at: usize| signature.sources.get(at).map(|source: &_| source.tensor);
-    let known = |tensor: Option<Tensor>, at: usize| {
-        tensor.filter(Tensor::is_known).and_then(|tensor| u64::try_from(tensor.ne[at]).ok())
-    };
-    match trace.text(signature.op) {
-        "FLASH_ATTN_EXT" => known(source(1), 1),
-        "SOFT_MAX" if is_named(trace, id, "kq_soft_max") => known(source(0), 0),
-        _ => None,
-    }
-}
-
-/// Whether the time of an op grows with the cells in use.
-fn reads_cache(trace: &Trace, id: NodeId) -> bool {
-    match trace.op_name(id) {
-        "FLASH_ATTN_EXT" => true,
-        "SOFT_MAX" | "MUL_MAT" => is_named(trace, id, "kq"),
-        _ => false,
-    }
-}
-
-fn is_named(trace: &Trace, id: NodeId, beginning: &str) -> bool {
-    trace.tensor_name(id).is_some_and(|name| name.starts_with(beginning))
 }

@@ -4,6 +4,7 @@
 
 use super::{Caused, has_device, is_host, reason_of};
 use crate::copy_consumers::copy_consumers;
+use crate::estimates::CopyTimes;
 use crate::layers::Places;
 use ggprof_trace::{BackendIndex, BufferUsage, Event, GraphRunId, StringId, Trace};
 use hashbrown::HashMap;
@@ -38,6 +39,7 @@ pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
     let one_split = Caused { splits: 1, ..Caused::default() };
     let splits = to_blame.values().map(|(_, event)| (*event, one_split));
     let consumers: HashMap<_, _> = copy_consumers(trace).into_iter().collect();
+    let times = CopyTimes::of(trace);
     let copies = trace.events.copies();
     let copies = copies.filter_map(|copy| {
         let blamed = if is_host(copy.backend) {
@@ -50,9 +52,25 @@ pub(super) fn all(trace: &Trace, places: &Places) -> Vec<(Event, Caused)> {
             to_blame.get(makers.get(&(copy.graph_run?, name))?)?.1
         };
         let (copy_bytes, copy_ns) = (copy.bytes, copy.charged_ns);
-        Some((blamed, Caused { copies: 1, copy_bytes, copy_ns, splits: 0 }))
+        let timed = Caused { copies: 1, copy_bytes, copy_ns, ..Caused::default() };
+        Some((
+            blamed,
+            if times.is_untimed(trace, &copy) { estimated(trace, &times, &copy) } else { timed },
+        ))
     });
     splits.chain(copies).collect()
+}
+
+/// What a copy of which only the call was timed takes a device, by those that it timed.
+fn estimated(trace: &Trace, times: &CopyTimes, copy: &Event) -> Caused {
+    let ns = times.mean_ns(trace, copy).map_or(0, |ns| ns.round() as u64);
+    Caused {
+        copies: 1,
+        copy_bytes: copy.bytes,
+        copy_ns: ns,
+        estimated_copy_ns: ns,
+        ..Caused::default()
+    }
 }
 
 fn split_key(event: &Event) -> Option<SplitKey> {

@@ -19,7 +19,7 @@ fn check(events: &str, expected: Expect) {
     let found = placement(&trace, &phases(&trace));
     let mut text = String::new();
     for row in &found.rows {
-        let Caused { copies, copy_bytes, copy_ns, splits } = row.caused;
+        let Caused { copies, copy_bytes, copy_ns, splits, .. } = row.caused;
         let layers: Vec<u32> = row.layers.iter().map(|layer| layer.0).collect();
         writeln!(
             text,
@@ -113,6 +113,53 @@ fn nothing_is_guessed_where_nothing_was_asked() {
     let found = placement(&trace, &phases(&trace));
     assert_eq!(found.rows[0].reason, Reason::OnlyBackend);
     assert!(found.on_host(&trace).next().is_none() && !found.has_device);
+}
+
+/// Of splits that were timed as wholes the ops are known from samples.
+#[test]
+fn what_was_not_measured_op_by_op_is_estimated() {
+    let trace = text_fixture::parse(
+        "backend 0 GPU gpu
+         run 0..100
+         op GPU MUL_MAT 0..30 Qcur-0 f32[8] <- q4_0[32,8] f32[32] run=0 measured=device
+         op GPU ADD 30..40 l_out-0 f32[16] <- f32[16] run=0 measured=device
+         run 100..200
+         op GPU SPLIT 100..142 run=1 measured=device f32[16] <- f32[8]
+         run 200..300
+         op GPU SPLIT 200..242 run=2 measured=device f32[16] <- f32[8]",
+    );
+    let found = placement(&trace, &phases(&trace));
+    let row = |row: &PlacementRow| (row.op.clone(), row.calls, row.own_ns, row.estimated_ns);
+    let mut rows: Vec<_> = found.rows.iter().map(row).collect();
+    rows.sort();
+    let expected = [("ADD", 3, 30, 20), ("MUL_MAT", 3, 90, 60), ("SPLIT", 2, 4, 0)];
+    assert_eq!(rows, expected.map(|(op, calls, own, part)| (op.to_owned(), calls, own, part)));
+    let cell = |cell: &MapCell| (cell.layer.map(|it| it.0), cell.own_ns, cell.estimated_ns);
+    let cells: Vec<_> = found.map.iter().map(cell).collect();
+    assert_eq!(cells, [(None, 4, 0), (Some(0), 90, 60), (Some(0), 30, 20)]);
+}
+
+/// A call that only starts a copy says nothing of how long the device took.
+#[test]
+fn copies_of_which_only_the_call_was_timed_are_estimated() {
+    let caused = |copies: &str| {
+        let trace = text_fixture::parse(&format!(
+            "backend 0 GPU gpu
+             backend 1 CPU cpu
+             run 0..900
+             op CPU ADD 0..10 l_out-0 f32[8] <- f32[8] run=0 split=0
+             {copies}
+             op GPU MUL_MAT 800..810 Qcur-1 f32[8] <- q4_0[32,8] f32[32] run=0 split=1"
+        ));
+        let found = placement(&trace, &phases(&trace));
+        found.on_host(&trace).next().unwrap().caused
+    };
+    let call = "copy GPU H2D 20..420 32 l_out-0 run=0 split=1 measured=host_call";
+    let timed = "copy GPU H2D 500..505 32 l_out-0 run=0 split=1 measured=device";
+    let both = caused(&[call, timed].join("\n"));
+    assert_eq!((both.copies, both.copy_ns, both.estimated_copy_ns), (2, 10, 5));
+    let unknown = caused(call);
+    assert_eq!((unknown.copies, unknown.copy_ns, unknown.estimated_copy_ns), (1, 0, 0));
 }
 
 /// The client's own processor is on the host beside the server, and the server's is not.

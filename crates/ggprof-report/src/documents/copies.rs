@@ -4,8 +4,8 @@ use super::phases::kind_name;
 use super::placement::ranges;
 use crate::{Cell, Column, Document, Table};
 use ggprof_analysis::copies::{Copies, CopyRow, HostEnd, RepeatedWeight, TensorClass, copies};
-use ggprof_analysis::{Peaks, PhaseKind, Phases, phases};
-use ggprof_trace::{MemoryIndex, Trace};
+use ggprof_analysis::{Peaks, PhaseKind, Phases, divided, phases, places};
+use ggprof_trace::{EventId, MemoryIndex, Trace};
 
 const COPIES: [Column; 22] = [
     Column::left("phase", "phase", 0),
@@ -43,18 +43,21 @@ const REPEATED: [Column; 6] = [
 
 /// Names are enough to know which weights; programs get all of them.
 pub(super) fn all(document: &mut Document, trace: &Trace, peaks: Option<&Peaks>) {
-    of_phases(document, trace, &phases(trace), peaks, |_| true);
+    let phases = phases(trace);
+    let exposed = divided(trace, &phases, &places(trace)).exposed;
+    of_phases(document, trace, (&phases, &exposed), peaks, |_| true);
 }
 
-/// In phases that are wanted. Rates are held against the link where that was measured.
+/// In phases that are wanted, which were divided already. Rates are held against the link where that was
+/// measured.
 pub(super) fn of_phases(
     document: &mut Document,
     trace: &Trace,
-    phases: &Phases,
+    (phases, exposed): (&Phases, &[(EventId, u64)]),
     peaks: Option<&Peaks>,
     is_wanted: impl Fn(Option<PhaseKind>) -> bool,
 ) {
-    let Copies { rows, repeated } = copies(trace, phases);
+    let Copies { rows, repeated } = copies(trace, phases, exposed);
     document.heading("copies", "Copies by tensors and memory");
     let rows = rows.iter().filter(|row| is_wanted(row.phase));
     let rows = rows.map(|row| copy_row(trace, phases, peaks, row)).collect();
@@ -67,6 +70,7 @@ pub(super) fn of_phases(
 }
 
 fn copy_row(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>, row: &CopyRow) -> Vec<Cell> {
+    let exposed = row.exposed_ns.filter(|_| row.timed_ns > 0);
     let label = |backend| Cell::text(trace.backend(backend).label());
     let memory = |memory: Option<MemoryIndex>| {
         Cell::or_nothing(memory, |memory| Cell::text(&trace.memory_kind(memory).type_name))
@@ -97,10 +101,8 @@ fn copy_row(trace: &Trace, phases: &Phases, peaks: Option<&Peaks>, row: &CopyRow
         Cell::or_nothing(row.rate(), |rate| Cell::GigabytesPerSecond(rate / 1e9)),
         Cell::or_nothing(row.best_rate, |rate| Cell::GigabytesPerSecond(rate / 1e9)),
         Cell::or_nothing(peaks.and_then(|it| row.share_of_link(trace, it)), Cell::Share),
-        of_timed(row.exposed_ns),
-        Cell::or_nothing(wall.filter(|_| row.timed_ns > 0), |wall| {
-            Cell::Share(row.exposed_ns as f64 / wall as f64)
-        }),
+        Cell::or_nothing(exposed, |ns| Cell::Nanos(ns as f64)),
+        Cell::or_nothing(wall.zip(exposed), |(wall, ns)| Cell::Share(ns as f64 / wall as f64)),
         Cell::or_nothing(row.consumer, |op| Cell::text(trace.text(op))),
     ]
 }

@@ -208,6 +208,7 @@ fn difference(difference: &Difference) -> Vec<Cell> {
         Some(Value::Bytes(bytes)) => Cell::Bytes(bytes.round() as u128),
         Some(Value::Share(share)) => Cell::Share(*share),
         Some(Value::Hertz(hertz)) => Cell::Hertz(*hertz),
+        Some(Value::Observed(observed)) => Cell::Text(words::observed(observed)),
     };
     vec![Cell::Text(what), Cell::text(phase), value(&difference.a), value(&difference.b)]
 }

@@ -1,9 +1,10 @@
 //! The words for what is compared.
 
 use super::phases::kind_name;
+use crate::coverage_words;
 use ggprof_analysis::PhaseKind;
-use ggprof_analysis::diff::{Key, Match, Part, PhaseName, Row, Setting};
-use ggprof_trace::{Shape, shape_text};
+use ggprof_analysis::diff::{Key, Match, Observed, Part, PhaseName, Row, Setting};
+use ggprof_trace::{CoveredWhy, Shape, shape_text};
 use std::collections::BTreeSet;
 
 /// llama-bench's words, or the kind in its short form.
@@ -75,6 +76,20 @@ pub(super) fn placement(placed: &[(Setting, f64)]) -> String {
             (Setting::Copies(_), _) => Some(format!("{number} copies")),
             _ => None,
         }
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// `ops of CPU: GOT slot, kernels of CUDA0 in samples: activity records of the device`.
+pub(super) fn observed(observed: &[Observed]) -> String {
+    let words = observed.iter().map(|it| {
+        let part = match it.why {
+            CoveredWhy::InSamples => " in samples",
+            CoveredWhy::WholeSplitsOnly => " as whole splits",
+            _ => "",
+        };
+        let (what, how) = (coverage_words::what(it.what), coverage_words::how(it.how));
+        format!("{what} of {}{part}: {how}", it.subject)
     });
     words.collect::<Vec<_>>().join(", ")
 }

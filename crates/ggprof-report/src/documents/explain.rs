@@ -4,7 +4,7 @@ use super::{budget, copies, phases, placement, summary, what_if};
 use crate::document::Point;
 use crate::{Document, findings};
 use ggprof_analysis::{
-    Explained, Finding, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
+    Divided, Explained, Finding, NodeSums, PhaseKind, Phases, divided, explained, peaks::Peaks,
     phases as find_phases, places,
 };
 use ggprof_trace::Trace;
@@ -23,10 +23,12 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     summary::warn(&mut document, trace);
     let phases = find_phases(trace);
     let sums = NodeSums::by_budget(trace, &phases);
-    let explained = explain_phases(trace, &phases, &sums, peaks);
+    let places = places(trace);
+    let divided = divided(trace, &phases, &places);
+    let explained = explained(trace, &phases, &places, &sums, &divided, peaks);
     phases::overview(&mut document, trace, &phases);
     budget::tables(&mut document, trace, &explained.budgets);
-    placement_and_copies(&mut document, trace, &phases, peaks);
+    placement_and_copies(&mut document, trace, (&phases, &divided), peaks);
     list(&mut document, trace, &explained, usize::MAX);
     what_if::table(&mut document, trace, &explained);
     document
@@ -36,11 +38,11 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
 pub(crate) fn tables(
     trace: &Trace,
     phases: &Phases,
-    explained: &Explained,
+    (divided, explained): (&Divided, &Explained),
     peaks: Option<&Peaks>,
 ) -> Document {
     let mut document = Document::default();
-    placement_and_copies(&mut document, trace, phases, peaks);
+    placement_and_copies(&mut document, trace, (phases, divided), peaks);
     what_if::table(&mut document, trace, explained);
     document
 }
@@ -49,14 +51,14 @@ pub(crate) fn tables(
 fn placement_and_copies(
     document: &mut Document,
     trace: &Trace,
-    phases: &Phases,
+    (phases, divided): (&Phases, &Divided),
     peaks: Option<&Peaks>,
 ) {
     let are_trials = phases.phases.iter().all(|phase| phase.kind == PhaseKind::WarmUp);
     let is_wanted = |kind| are_trials || kind != Some(PhaseKind::WarmUp);
     placement::why(document, trace, phases, is_wanted);
     if trace.events.copies().next().is_some() {
-        copies::of_phases(document, trace, phases, peaks, is_wanted);
+        copies::of_phases(document, trace, (phases, &divided.exposed), peaks, is_wanted);
     }
 }
 

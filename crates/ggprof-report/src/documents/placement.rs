@@ -3,13 +3,13 @@
 use super::phases::kind_name;
 use crate::document::Block;
 use crate::{Cell, Column, Document, Table};
-use ggprof_analysis::placement::{Offload, PlacementRow, Placements, Reason};
+use ggprof_analysis::placement::{Caused, Offload, PlacementRow, Placements, Reason};
 use ggprof_analysis::{Layer, PhaseKind, Phases, phases, placement};
 use ggprof_trace::{BackendIndex, Trace, shape_text};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-const WHERE: [Column; 9] = [
+const WHERE: [Column; 10] = [
     Column::left("phase", "phase", 0),
     Column::right("backend_id", "", 9),
     Column::left("backend", "backend", 0),
@@ -17,11 +17,12 @@ const WHERE: [Column; 9] = [
     Column::left("layers", "layers", 1),
     Column::right("calls", "ops", 2),
     Column::right("own_ns", "time", 0),
+    Column::right("estimated_ns", "estimated", 1),
     Column::right("share_of_phase", "% phase", 0),
     Column::right("ns_per_token", "per token", 1),
 ];
 
-const WHY: [Column; 18] = [
+const WHY: [Column; 19] = [
     Column::left("phase", "phase", 0),
     Column::right("backend_id", "", 9),
     Column::left("backend", "", 9),
@@ -35,6 +36,7 @@ const WHY: [Column; 18] = [
     Column::right("copies", "copies", 3),
     Column::right("copy_bytes", "copied", 3),
     Column::right("copy_ns", "copying", 1),
+    Column::right("estimated_ns", "estimated", 1),
     Column::right("splits", "splits", 2),
     Column::right("cost_ns", "", 9),
     Column::right("cost_share_of_phase", "% phase", 0),
@@ -42,7 +44,7 @@ const WHY: [Column; 18] = [
     Column::left("example", "longest: sources", 5),
 ];
 
-const REASONS: [Column; 13] = [
+const REASONS: [Column; 14] = [
     Column::left("phase", "phase", 0),
     Column::left("reason", "", 9),
     Column::left("why", "why on the host", 0),
@@ -52,6 +54,7 @@ const REASONS: [Column; 13] = [
     Column::right("copies", "copies", 2),
     Column::right("copy_bytes", "copied", 2),
     Column::right("copy_ns", "copying", 1),
+    Column::right("estimated_ns", "estimated", 1),
     Column::right("splits", "splits", 1),
     Column::right("cost_ns", "", 9),
     Column::right("cost_share_of_phase", "% phase", 0),
@@ -107,6 +110,7 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
         layers: Vec<Layer>,
         calls: u64,
         own_ns: u64,
+        estimated_ns: u64,
     }
     let mut sums: BTreeMap<_, Sum> = BTreeMap::new();
     for cell in &found.map {
@@ -114,9 +118,10 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
         sum.layers.extend(cell.layer);
         sum.calls += cell.calls;
         sum.own_ns = sum.own_ns.saturating_add(cell.own_ns);
+        sum.estimated_ns = sum.estimated_ns.saturating_add(cell.estimated_ns);
     }
     let rows = sums.into_iter().map(|((phase, backend, module), sum)| {
-        let Sum { mut layers, calls, own_ns } = sum;
+        let Sum { mut layers, calls, own_ns, estimated_ns } = sum;
         layers.sort_unstable();
         layers.dedup();
         let [id, name] = backend_cells(trace, backend);
@@ -129,6 +134,7 @@ fn table_of_places(trace: &Trace, phases: &Phases, found: &Placements) -> Table 
             Cell::text(ranges(&layers)),
             Cell::Count(calls.into()),
             Cell::Nanos(own_ns as f64),
+            estimated(estimated_ns),
             share,
             per_token,
         ]
@@ -188,7 +194,8 @@ fn table_of_reasons(trace: &Trace, phases: &Phases, found: &Placements) -> Table
             Cell::Nanos(sum.own_ns as f64),
             Cell::Count(sum.caused.copies.into()),
             Cell::Bytes(sum.caused.copy_bytes.into()),
-            Cell::Nanos(sum.caused.copy_ns as f64),
+            copying(&sum.caused),
+            estimated(sum.estimated_cost_ns()),
             Cell::Count(sum.caused.splits.into()),
             Cell::Nanos(sum.cost_ns() as f64),
             share,
@@ -215,13 +222,25 @@ fn why_row(trace: &Trace, phases: &Phases, row: &PlacementRow) -> Vec<Cell> {
         Cell::Nanos(row.own_ns as f64),
         Cell::Count(caused.copies.into()),
         Cell::Bytes(caused.copy_bytes.into()),
-        Cell::Nanos(caused.copy_ns as f64),
+        copying(caused),
+        estimated(row.estimated_cost_ns()),
         Cell::Count(caused.splits.into()),
         Cell::Nanos(row.cost_ns() as f64),
         share,
         per_token,
         Cell::text(shape_text::sources(trace.signature(row.example), &trace.types)),
     ]
+}
+
+/// The part of a time that was not measured.
+fn estimated(ns: u64) -> Cell {
+    Cell::or_nothing((ns > 0).then_some(ns), |ns| Cell::Nanos(ns as f64))
+}
+
+/// No time where nothing is known but that of the calls.
+fn copying(caused: &Caused) -> Cell {
+    let is_known = caused.copies == 0 || caused.copy_ns > 0;
+    Cell::or_nothing(is_known.then_some(caused.copy_ns), |ns| Cell::Nanos(ns as f64))
 }
 
 fn backend_cells(trace: &Trace, backend: BackendIndex) -> [Cell; 2] {

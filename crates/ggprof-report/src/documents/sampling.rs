@@ -1,8 +1,8 @@
 //! What to know of figures where kernels were recorded in samples only.
 
 use crate::document::Block;
-use crate::{Cell, Document};
-use ggprof_analysis::{Sampling, sampling};
+use crate::{Cell, Document, units};
+use ggprof_analysis::{Contexts, Sampling, sampling};
 use ggprof_trace::Trace;
 
 /// Nothing where every op was measured.
@@ -39,6 +39,25 @@ fn sentence(trace: &Trace, found: &Sampling) -> String {
     if found.unlike > 0 {
         text.push_str(&format!("; {} of them are of a kind without samples", found.unlike));
     }
+    if let Some(contexts) = found.contexts.filter(Contexts::are_unlike) {
+        text.push_str(&attention(contexts));
+    }
     text.push('.');
     text
+}
+
+/// What estimates of attention leave out.
+fn attention(Contexts { sampled_to, whole_to }: Contexts) -> String {
+    let count = |tokens: u64| units::count(tokens.into());
+    let sampled_to = count(sampled_to);
+    match whole_to.map(count) {
+        Some(whole_to) => format!(
+            "; attention was sampled in contexts of up to {sampled_to} tokens and is estimated alike in \
+             those of up to {whole_to}, where it may take longer"
+        ),
+        None => format!(
+            "; attention was sampled with up to {sampled_to} cells of the cache and is estimated alike for \
+             all of the rest, whose contexts are not known"
+        ),
+    }
 }

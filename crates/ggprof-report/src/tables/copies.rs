@@ -4,6 +4,7 @@ use super::Recording;
 use crate::documents::{copied_tensors, host_memory, phase_name};
 use crate::parquet::{Field, Value};
 use ggprof_analysis::copies::{CopyRow, copies};
+use ggprof_analysis::{divided, places};
 use ggprof_trace::MemoryIndex;
 
 pub(super) struct Row<'r> {
@@ -13,7 +14,9 @@ pub(super) struct Row<'r> {
 
 /// By phase, the most bytes first.
 pub(super) fn rows<'r>(recording: &'r Recording<'r>) -> impl Iterator<Item = Row<'r>> {
-    let rows = copies(recording.trace, &recording.phases).rows;
+    let Recording { trace, phases, .. } = recording;
+    let exposed = divided(trace, phases, &places(trace)).exposed;
+    let rows = copies(trace, phases, &exposed).rows;
     rows.into_iter().map(|copies| Row { recording, copies })
 }
 

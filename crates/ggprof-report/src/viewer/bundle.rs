@@ -33,6 +33,7 @@ const MODULES: &[&str] = &[
     "data/columns.js",
     "data/embedded.js",
     "data/device.js",
+    "data/estimates.js",
     "data/recording.js",
     "data/query.js",
     "data/statistics.js",

@@ -10,6 +10,7 @@ mod bundle;
 mod columns;
 mod depth;
 mod device;
+mod estimates;
 mod events;
 mod experts;
 mod history;
@@ -18,6 +19,7 @@ mod overview;
 mod page;
 mod pair;
 mod requests;
+mod signatures;
 mod table_words;
 mod tables;
 

@@ -53,7 +53,7 @@ pub(super) fn overview(
         "placement": map(trace, phases),
         "small": small,
         "limits": limits,
-        "tables": sections(&tables_behind_findings(trace, phases, &explained, peaks)),
+        "tables": sections(&tables_behind_findings(trace, phases, (&divided, &explained), peaks)),
     })
 }
 
@@ -135,7 +135,14 @@ fn map(trace: &Trace, phases: &Phases) -> Vec<Value> {
     let of_kind = |kind: Option<PhaseKind>| {
         let cell = |cell: &MapCell| {
             let layer = cell.layer.map(|layer| layer.0);
-            json!([layer, cell.module as u8, cell.backend.0, cell.own_ns, cell.calls])
+            json!([
+                layer,
+                cell.module as u8,
+                cell.backend.0,
+                cell.own_ns,
+                cell.calls,
+                cell.estimated_ns
+            ])
         };
         let cells = map.iter().filter(|cell| cell.phase == kind).map(cell);
         json!({ "kind": kind.map(|kind| kind as u8), "cells": cells.collect::<Vec<_>>() })

@@ -2,20 +2,17 @@
 
 use super::depth::depth;
 use super::device::{host_tasks, kernel_names};
+use super::estimates::estimates;
 use super::experts::expert_layers;
 use super::levels;
 use super::overview::overview;
 use super::requests;
+use super::signatures::Signatures;
 use crate::caveat::caveats;
 use crate::document::sentence;
 use crate::{Block, documents};
-use ggprof_analysis::{
-    Estimate, Gaps, Module, OpRow, Peaks, Phases, Wall, by_op, gaps, node_sums, phases, wall,
-    work_of,
-};
-use ggprof_trace::{
-    Gap, GraphRun, GraphRunId, Measured, Process, ProcessIndex, Trace, done, shape_text,
-};
+use ggprof_analysis::{Gaps, Module, Peaks, Phases, Wall, gaps, phases, wall};
+use ggprof_trace::{Gap, GraphRun, GraphRunId, Measured, Process, ProcessIndex, Trace, done};
 use serde_json::{Value, json};
 
 pub(super) fn tables(
@@ -25,6 +22,7 @@ pub(super) fn tables(
     drawn: Option<usize>,
 ) -> Value {
     let (wall, phases) = (wall(trace), phases(trace));
+    let signatures = Signatures::of(trace);
     json!({
         "title": name,
         "facts": facts(trace, name, &wall),
@@ -39,12 +37,14 @@ pub(super) fn tables(
         "requests": requests::requests(&phases, wall.start_ns),
         "runs": runs(trace, &phases, wall.start_ns),
         "nodes": nodes(trace),
-        "signatures": signatures(trace),
+        "ops": signatures.ops,
+        "shapes": signatures.shapes,
+        "signatures": signatures.json(trace),
         "kernels": kernel_names(trace).iter().map(|&name| trace.text(name)).collect::<Vec<_>>(),
         "tasks": host_tasks(trace, wall.start_ns),
         "experts": expert_layers(trace, &phases),
         "overview": overview(trace, &phases, peaks, wall.start_ns),
-        "estimates": estimates(trace),
+        "estimates": estimates(trace, &phases, &signatures),
         "levels": levels::rows(trace, wall.start_ns),
         "depth": depth(trace, &phases, wall.start_ns),
         "measured": Measured::ALL.map(Measured::name),
@@ -120,6 +120,7 @@ fn backends(trace: &Trace, wall: &Wall, peaks: Option<&Peaks>) -> Vec<Value> {
             "process": backend.process.map(|process| process.0),
             "busy": time.map(|time| time.busy_ns),
             "copying": time.map(|time| time.copying_ns),
+            "estimated": time.map_or(0, |time| time.copying_estimated_ns),
             "idle": time.map(|time| time.idle_ns),
             "peak": peaks.and_then(|peaks| peaks.roof_of(backend)).map(|roof| json!({
                 "bandwidth": roof.read_bytes_per_s.map(|rate| rate / 1e9),
@@ -177,35 +178,4 @@ fn nodes(trace: &Trace) -> Value {
         "name": ids().map(|id| trace.tensor_name(id)).collect::<Vec<_>>(),
         "sources": ids().map(sources).collect::<Vec<_>>(),
     })
-}
-
-fn signatures(trace: &Trace) -> Vec<Value> {
-    let signature = |signature: &ggprof_trace::Signature| {
-        let work = work_of(trace, signature);
-        let text = |id: Option<_>| id.map(|id| trace.text(id));
-        let source =
-            |source: &ggprof_trace::Source| shape_text::tensor(&source.tensor, &trace.types);
-        json!({
-            "op": trace.text(signature.op),
-            "sub": text(signature.sub_op_name),
-            "extra": text(signature.extra),
-            "output": shape_text::tensor(&signature.output, &trace.types),
-            "sources": signature.sources.iter().map(source).collect::<Vec<_>>(),
-            "flops": work.flops,
-            "moved": work.bytes_moved(),
-        })
-    };
-    trace.nodes.signatures().map(|(_, one)| signature(one)).collect()
-}
-
-/// What ops took where only whole splits were timed, by op and backend: `[op, backend, ns, error_ns,
-/// calls, covers]`: the calls that it adds, and all whose time it is. It is below zero for the splits
-/// themselves.
-fn estimates(trace: &Trace) -> Vec<Value> {
-    let ops = by_op(trace, &node_sums(trace));
-    let estimated = ops.iter().filter_map(|op| Some((op, op.totals.estimate?)));
-    let one = |(op, it): (&OpRow, Estimate)| {
-        json!([trace.text(op.op), op.backend.0, it.ns, it.error_ns, it.calls, it.covers])
-    };
-    estimated.map(one).collect()
 }

@@ -1,6 +1,7 @@
 //! Compute backends as ggml's scheduler numbers them.
 
 use super::process::ProcessIndex;
+use ggprof_ggml::{DeviceInterface, device_interface};
 use serde::{Deserialize, Serialize};
 
 /// Position in [`Trace::backends`](crate::Trace::backends); not the scheduler's number.
@@ -47,7 +48,12 @@ impl Backend {
 
     /// Whether it is ggml's for NVIDIA's devices.
     pub fn is_cuda(&self) -> bool {
-        self.device_label().starts_with("CUDA")
+        matches!(self.interface(), Some((DeviceInterface::Cuda, _)))
+    }
+
+    /// How its device is reached, and its number there, where ggml's name says so.
+    pub fn interface(&self) -> Option<(DeviceInterface, Option<u32>)> {
+        device_interface(self.device_label())
     }
 
     /// What people call it: its process and device where there are several processes, the device where

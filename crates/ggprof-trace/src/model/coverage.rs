@@ -20,38 +20,3 @@ impl Coverage {
         self.how != CoveredHow::Not
     }
 }
-
-/// A short name. JSON files have it as a key, so it must not change.
-pub fn what_key(what: Covered) -> &'static str {
-    match what {
-        Covered::Splits => "splits",
-        Covered::Ops => "ops",
-        Covered::BarrierWaits => "barrier waits",
-        Covered::Fusions => "fusions",
-        Covered::AsyncCopies => "asynchronous copies",
-        Covered::Layout => "struct layouts",
-        Covered::Copies => "copies",
-        Covered::Kernels => "kernels",
-        Covered::Memory => "buffers",
-        Covered::Placement => "placement",
-        Covered::Experts => "experts",
-    }
-}
-
-/// The same of a way.
-pub fn how_key(how: CoveredHow) -> &'static str {
-    match how {
-        CoveredHow::Not => "not",
-        CoveredHow::FunctionTable => "function table",
-        CoveredHow::GotSlot => "GOT slot",
-        CoveredHow::Serialized => "serialized",
-        CoveredHow::Probed => "probed",
-        CoveredHow::AbortCallback => "abort callback, first thread only",
-        CoveredHow::SymbolName => "symbol name",
-        CoveredHow::DeviceTimestamps => "timestamps of the device",
-        CoveredHow::ActivityRecords => "activity records of the device",
-        CoveredHow::InlineHook => "function entry",
-        CoveredHow::NodeByNode => "node by node",
-        CoveredHow::Asked => "asked",
-    }
-}

@@ -29,7 +29,7 @@ pub use backend::{Backend, BackendIndex, DeviceType};
 pub use batch::{Batch, BatchFunction, BatchId, BatchSequence, ContextChange, ContextChangeKind};
 pub use buffer::{Buffer, BufferUsage, FreeMemory};
 pub use copy_direction::CopyDirection;
-pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy, how_key, what_key};
+pub use coverage::{Coverage, Covered, CoveredHow, CoveredWhy};
 pub use device_work::{DeviceWork, HostTask, TaskKind, WorkKind, WorkOrigin};
 pub use event::{
     Event, EventId, EventKind, Events, Measured, NewEvent, NewInStretch, Stretch, ThreadFold,

@@ -1,6 +1,6 @@
 //! Coverage as ggprof's JSON files name it.
 
-use crate::model::{Coverage, Covered, CoveredHow, CoveredWhy, how_key, what_key};
+use crate::model::{Coverage, Covered, CoveredHow, CoveredWhy};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,6 +45,42 @@ impl CoverageEntry {
     }
 }
 
+/// What files call it. Readers of all versions know these names, so they do not change: words for people are
+/// the report's.
+fn what_key(what: Covered) -> &'static str {
+    match what {
+        Covered::Splits => "splits",
+        Covered::Ops => "ops",
+        Covered::BarrierWaits => "barrier waits",
+        Covered::Fusions => "fusions",
+        Covered::AsyncCopies => "asynchronous copies",
+        Covered::Layout => "struct layouts",
+        Covered::Copies => "copies",
+        Covered::Kernels => "kernels",
+        Covered::Memory => "buffers",
+        Covered::Placement => "placement",
+        Covered::Experts => "experts",
+    }
+}
+
+/// The same of a way.
+fn how_key(how: CoveredHow) -> &'static str {
+    match how {
+        CoveredHow::Not => "not",
+        CoveredHow::FunctionTable => "function table",
+        CoveredHow::GotSlot => "GOT slot",
+        CoveredHow::Serialized => "serialized",
+        CoveredHow::Probed => "probed",
+        CoveredHow::AbortCallback => "abort callback, first thread only",
+        CoveredHow::SymbolName => "symbol name",
+        CoveredHow::DeviceTimestamps => "timestamps of the device",
+        CoveredHow::ActivityRecords => "activity records of the device",
+        CoveredHow::InlineHook => "function entry",
+        CoveredHow::NodeByNode => "node by node",
+        CoveredHow::Asked => "asked",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +98,24 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// As they stand in files that were written before.
+    #[test]
+    fn names_in_files_stay() {
+        let whats: Vec<&str> = Covered::ALL.iter().map(|&what| what_key(what)).collect();
+        assert_eq!(
+            whats.join("; "),
+            "splits; ops; barrier waits; fusions; asynchronous copies; struct layouts; copies; kernels; \
+             buffers; placement; experts"
+        );
+        let hows: Vec<&str> = CoveredHow::ALL.iter().map(|&how| how_key(how)).collect();
+        assert_eq!(
+            hows.join("; "),
+            "not; function table; GOT slot; serialized; probed; abort callback, first thread only; \
+             symbol name; timestamps of the device; activity records of the device; function entry; \
+             node by node; asked"
+        );
     }
 
     #[test]

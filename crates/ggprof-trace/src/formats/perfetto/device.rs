@@ -4,6 +4,7 @@ use super::numbers::{context, extra, interned, packet, specification, stage};
 use super::packets::{Kind, Packets};
 use super::pid_of;
 use crate::model::{Backend, DeviceWork, Trace, WorkKind};
+use ggprof_ggml::DeviceInterface;
 use std::io::{self, Write};
 
 /// Of the backends that are `here`.
@@ -77,9 +78,12 @@ fn context_of(backend: usize) -> u64 {
     backend as u64 + 1
 }
 
-/// By the names that ggml gives to its backends; 0 for others.
+/// 0 for others.
 fn api(backend: &Backend) -> u64 {
-    let known = [("CUDA", context::CUDA), ("Vulkan", context::VULKAN), ("ROCm", context::HIP)];
-    let found = known.iter().find(|(name, _)| backend.name.starts_with(name));
-    found.map_or(0, |(_, api)| *api)
+    match backend.interface() {
+        Some((DeviceInterface::Cuda, _)) => context::CUDA,
+        Some((DeviceInterface::Vulkan, _)) => context::VULKAN,
+        Some((DeviceInterface::Hip, _)) => context::HIP,
+        None => 0,
+    }
 }
