@@ -198,6 +198,13 @@ pub(crate) fn limits_are_set() -> bool {
 }
 
 fn limits() -> [Option<u64>; 2] {
+    // Its type differs between C libraries.
+    let limit = |resource| {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` is ours.
+        let is_known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
+        (is_known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    };
     [libc::RLIMIT_AS, libc::RLIMIT_DATA].map(limit)
 }
 
@@ -208,13 +215,6 @@ fn left_by_limits() -> u64 {
     let [size, data] = taken().unwrap_or([u64::MAX; 2]);
     let [all, of_data] = limits().map(|limit| limit.unwrap_or(u64::MAX));
     all.saturating_sub(size).min(of_data.saturating_sub(data))
-}
-
-fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is ours.
-    let is_known = unsafe { libc::getrlimit(resource, &mut limit) } == 0;
-    (is_known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// The bytes of address space, and of data and stacks, that the process has.
