@@ -6,6 +6,7 @@ pub(crate) mod backend_table;
 pub(crate) mod graph;
 pub(crate) mod llama;
 pub(crate) mod loader;
+pub(crate) mod one_node;
 pub(crate) mod probe;
 pub(crate) mod rehearsal;
 pub(crate) mod tensor;
