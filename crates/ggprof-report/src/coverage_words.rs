@@ -70,7 +70,7 @@ pub(crate) fn why(coverage: &Coverage) -> &str {
         CoveredWhy::FreesNotSeen => "ggml frees its own buffers by direct calls",
         CoveredWhy::NothingToAsk => "this ggml cannot be asked about nodes",
         CoveredWhy::NoGraphOfOneNode => {
-            "this ggml has no function that is known to show one node as a graph"
+            "this ggml has no function that is known to make a graph of one node"
         }
         CoveredWhy::NoBarrierCalls => "the library has no call of ggml_barrier",
         CoveredWhy::BarrierInlined => {

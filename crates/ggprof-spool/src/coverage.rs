@@ -141,7 +141,7 @@ numbered! {
         /// Asking a backend about a node was tried out in a child process, and the detail says what
         /// happened there.
         AskingFailed = 33,
-        /// This ggml has no function that is known to show one node as a graph.
+        /// This ggml has no function that is known to make a graph of one node.
         NoGraphOfOneNode = 34,
     }
 }

@@ -21,7 +21,7 @@ const A: Expected = Expected::Recorded("A");
 const B: Expected = Expected::Recorded("B");
 const C: Expected = Expected::Recorded("C");
 const ONE_BY_ONE: Expected = Expected::Recorded("node by node");
-const NO_VIEWS: Expected = Expected::Because("NoGraphOfOneNode");
+const NO_WAY: Expected = Expected::Because("NoGraphOfOneNode");
 
 pub(super) fn builds() -> Vec<Build> {
     let mut all = changed_libraries();
@@ -53,7 +53,7 @@ fn changed_libraries() -> Vec<Build> {
         accelerated(&UNCHANGED, ONE_BY_ONE),
         accelerated(&graphs::GRAPH_REORDERED, ONE_BY_ONE),
         accelerated(&graphs::ARRAYS_ELSEWHERE, ONE_BY_ONE).selected(),
-        accelerated(&graphs::VIEW_ARGUMENTS, NO_VIEWS).selected(),
+        accelerated(&graphs::NO_WAY_TO_VIEW, NO_WAY).selected(),
         libraries(&calls::SYNCHRONIZE_RENAMED, A).selected(),
         libraries(&calls::GET_DATA_RENAMED, A),
         libraries(&calls::OP_NAME_RENAMED, no_names).selected(),

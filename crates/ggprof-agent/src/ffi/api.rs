@@ -78,7 +78,6 @@ functions! {
         ggml_blck_size: fn(c_int) -> i64;
         ggml_type_size: fn(c_int) -> usize;
         ggml_nbytes: fn(Pointer) -> usize;
-        ggml_graph_view: fn(Pointer, c_int, c_int) -> GraphHead;
         ggml_version: fn() -> *const c_char;
         ggml_commit: fn() -> *const c_char;
         ggml_backend_name: fn(Pointer) -> *const c_char;
@@ -102,6 +101,18 @@ functions! {
         ggml_backend_buffer_get_base: fn(Pointer) -> Pointer;
         ggml_backend_buffer_get_size: fn(Pointer) -> usize;
         ggml_backend_buffer_get_usage: fn(Pointer) -> c_int;
+    }
+}
+
+functions! {
+    /// What makes graphs of one node (`one_node`).
+    OneNodeFunctions {
+        ggml_graph_view: fn(Pointer, c_int, c_int) -> GraphHead;
+        ggml_init: fn(InitParams) -> Pointer;
+        ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
+        ggml_graph_clear: fn(Pointer);
+        ggml_graph_add_node: fn(Pointer, Pointer);
+        ggml_free: fn(Pointer);
     }
 }
 
@@ -136,7 +147,6 @@ functions! {
         ggml_new_graph: fn(Pointer) -> Pointer;
         ggml_new_graph_custom: fn(Pointer, usize, bool) -> Pointer;
         ggml_build_forward_expand: fn(Pointer, Pointer);
-        ggml_graph_view: fn(Pointer, c_int, c_int) -> GraphHead;
         ggml_backend_free: fn(Pointer);
         ggml_backend_synchronize: fn(Pointer);
         ggml_backend_graph_compute: fn(Pointer, Pointer) -> c_int;

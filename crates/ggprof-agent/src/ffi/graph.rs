@@ -1,23 +1,20 @@
 //! Reading a `ggml_cgraph`: how many nodes and which. The offsets were checked
 //! against ggml's own accessors by `probe`.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 
-use super::api::Pointer;
+use super::one_node::Way;
 
 /// Where the fields are in this copy of ggml.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GraphLayout {
     pub(crate) n_nodes: usize,
     pub(crate) nodes: usize,
     /// The key by which backends recognise a graph again; 0 where there is none.
     pub(crate) uid: usize,
-    /// `ggml_graph_view` was seen to make a graph of one node, which fits into a `GraphHead`.
-    pub(crate) has_views: bool,
+    /// How ggml itself makes graphs of one node.
+    pub(crate) one_node: Way,
 }
-
-/// `ggml_graph_view`: shows the nodes from one position up to another as a graph of their own.
-pub(crate) type ViewOfGraph = unsafe extern "C-unwind" fn(Pointer, c_int, c_int) -> GraphHead;
 
 /// A graph that ggml was asked to compute.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@ pub(crate) mod in_place;
 mod kept_signals;
 pub(crate) mod llama;
 pub(crate) mod loader;
+pub(crate) mod one_node;
 pub(crate) mod probe;
 pub(crate) mod rehearsal;
 pub(crate) mod tensor;

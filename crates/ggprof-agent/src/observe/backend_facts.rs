@@ -175,7 +175,7 @@ impl BackendFacts {
             cover(Covered::Ops, CoveredHow::AbortCallback, hooked.reason);
             let why = Why::plain(CoveredWhy::FirstThreadOnly);
             cover(Covered::BarrierWaits, CoveredHow::Not, why);
-        } else if self.is_computed_by_node(lane) && instance.view_of_graph().is_none() {
+        } else if self.is_computed_by_node(lane) && !instance.makes_graphs_of_one_node() {
             cover(Covered::Ops, CoveredHow::Not, Why::plain(CoveredWhy::NoGraphOfOneNode));
         } else if self.is_host_accelerator {
             let code = match &*self.blas {

@@ -10,9 +10,10 @@ use ggprof_spool::layout::{self, Covered, CoveredHow, CoveredWhy, Why};
 use super::coverage::{self, Subject};
 use super::this_thread::ThisThread;
 use crate::fault::fault_point;
-use crate::ffi::api::{Api, Symbols};
-use crate::ffi::graph::{GraphLayout, ViewOfGraph};
+use crate::ffi::api::{Api, OneNodeFunctions, Symbols};
+use crate::ffi::graph::GraphLayout;
 use crate::ffi::llama;
+use crate::ffi::one_node::{OneNodeGraphs, Way};
 use crate::ffi::probe::{self, BackendLayout, Probed};
 use crate::ffi::tensor::TensorLayout;
 use crate::ffi::versions::{self, Says};
@@ -30,6 +31,7 @@ use crate::recorder::lane::HeldLane;
 pub(crate) struct Instance {
     pub(crate) id: u32,
     pub(crate) api: Api,
+    one_node: OneNodeFunctions,
     /// `None` when a slot could not be confirmed: then no backend is touched.
     pub(crate) backend: Option<BackendLayout>,
     /// `None` when a field could not be confirmed: then no node is read.
@@ -86,7 +88,8 @@ impl Instance {
         }
         let foreseen = known().take_foreseen(&object);
         // Asks the loader and children, and so before any lock is held.
-        let Findings { api, probed, names } = foreseen.or_else(|| Findings::of(&object))?;
+        let Findings { api, one_node, probed, names } =
+            foreseen.or_else(|| Findings::of(&object))?;
         fault_point!();
         let mut known = known();
         // Another thread may have done the same meanwhile.
@@ -96,6 +99,7 @@ impl Instance {
         let instance: &'static Instance = Box::leak(Box::new(Instance {
             id: known.instances.len() as u32 + 1,
             api,
+            one_node,
             backend: probed.backend.ok(),
             layouts: probed.layouts.ok(),
             place: object.place(),
@@ -107,10 +111,15 @@ impl Instance {
         known.find(&object, function)
     }
 
-    /// ggml's function that shows some nodes of a graph as a graph, if it was tried out.
-    pub(super) fn view_of_graph(&self) -> Option<ViewOfGraph> {
+    /// What makes graphs of one node with this ggml, if a way was found.
+    pub(super) fn one_node_graphs(&self) -> Option<OneNodeGraphs> {
         let (_, layout) = self.layouts.as_ref()?;
-        self.api.ggml_graph_view.filter(|_| layout.has_views)
+        // SAFETY: this ggml's functions, and the way that was tried out with them.
+        unsafe { OneNodeGraphs::new(&self.one_node, layout.one_node) }
+    }
+
+    pub(super) fn makes_graphs_of_one_node(&self) -> bool {
+        self.layouts.as_ref().is_some_and(|(_, layout)| layout.one_node != Way::Unknown)
     }
 
     fn write(&self, lane: &HeldLane<'_>, object: &LoadedObject, probed: &Probed, names: &Names) {
@@ -187,6 +196,7 @@ fn object_of(function: usize) -> Option<LoadedObject> {
 #[derive(Debug)]
 struct Findings {
     api: Api,
+    one_node: OneNodeFunctions,
     probed: Probed,
     names: Names,
 }
@@ -195,7 +205,8 @@ impl Findings {
     fn of(object: &LoadedObject) -> Option<Findings> {
         let symbols = Symbols::of(object)?;
         let (api, probed) = (Api::of(&symbols), probe::probe(&symbols));
-        Some(Findings { api, probed, names: Names::of(&api) })
+        let one_node = OneNodeFunctions::of(&symbols);
+        Some(Findings { api, one_node, probed, names: Names::of(&api) })
     }
 
     fn are_whole(&self) -> bool {

@@ -7,13 +7,10 @@
 //! graph when it returns, works in the host's memory, and computes its nodes one after the other.
 //! Given one node at a time, it does the same work, and the host's clock times each node.
 //!
-//! The graphs of one node are made by ggml itself (`ggml_graph_view`), as they are when a program has set an
-//! eval callback: the scheduler then passes such views to its backends. So no backend sees a graph that the
-//! agent made up, whatever the fields of graphs are in this ggml. That the function does this was tried out
-//! in a child process (`ffi/probe/graphs.rs`). A backend's own `graph_compute` is not: its threads, its locks
-//! and its device are not in a child, and what it makes of such graphs is what ggml's own calls rely on.
-
-use std::ffi::c_int;
+//! The graphs of one node are made by ggml itself (`ffi/one_node.rs`), as they are when a program has set an
+//! eval callback: so no backend sees a graph that the agent made up, whatever the fields of graphs are in this
+//! ggml. A backend's own `graph_compute` is not tried out in a child: its threads, its locks and its device are
+//! not there, and what it makes of such graphs is what ggml's own calls rely on.
 
 use ggprof_spool::layout::{MEASURED_HOST, MEASURED_SERIALIZED};
 
@@ -38,7 +35,6 @@ pub(crate) fn compute(
 ) -> Option<i32> {
     let instance = adopted.instance()?;
     let (tensor_layout, layout) = instance.layouts.as_ref()?;
-    let view = instance.view_of_graph()?;
     // SAFETY: the graph ggml asked this backend to compute; see `split::begin`.
     let nodes = unsafe { Graph::new(graph, layout) }.nodes();
     let working: Vec<usize> = fail_open::guard(Vec::new(), |_| {
@@ -48,16 +44,17 @@ pub(crate) fn compute(
     });
     // A graph without work is left to the backend as it is.
     working.first()?;
+    let mut singles = instance.one_node_graphs()?;
     let measured = if adopted.is_host_accelerator() { MEASURED_HOST } else { MEASURED_SERIALIZED };
     for position in working {
-        let first = position as c_int;
-        // SAFETY: ggml's own function on ggml's own graph, which has a node at this position.
-        let mut single = unsafe { view(graph, first, first + 1) };
+        // SAFETY: ggml's own graph, which has this node at this position.
+        let single =
+            unsafe { singles.graph_of(graph, position, nodes[position].cast_mut().cast()) };
         let start = clock::ticks();
         let [w3, w4, w5, w6] = more;
         // SAFETY: the backend's own functions, on a graph with one of the nodes
         // it was given. May unwind: no guard is around it.
-        let status = unsafe { real(backend, (&raw mut single).cast(), w3, w4, w5, w6) };
+        let status = unsafe { real(backend, single, w3, w4, w5, w6) };
         if let Some(synchronize) = synchronize {
             // SAFETY: as above.
             unsafe { synchronize(backend) };

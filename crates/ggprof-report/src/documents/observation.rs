@@ -93,7 +93,7 @@ mod tests {
               SYCL0  splits    the host                function table
             ! CPU: ops are seen on the first thread only (the compiler inlined the calls that announce ops). To see every thread, use a ggml from December 2024 or later, built as shared libraries without -Bsymbolic.
             ! SYCL0: single ops are not seen (as an older agent said), only the host's time for whole splits. Record with --serialize to get the times of single ops.
-            ! BLAS: ops are not seen: this ggml has no function that is known to show one node as a graph.
+            ! BLAS: ops are not seen: this ggml has no function that is known to make a graph of one node.
         "#]].assert_eq(&console(&document, &Style::PLAIN));
     }
 }

@@ -4,6 +4,8 @@ use super::{Change, change, edit};
 
 const GRAPH_HEADER: &str = "src/ggml-impl.h";
 const TENSORS: &str = "src/ggml.c";
+const PUBLIC: &str = "include/ggml.h";
+const ADD_NODE: &str = "ggml_graph_add_node";
 const BACKENDS: &str = "src/ggml-backend.cpp";
 
 const GRAPH_MADE: &str = "        /*.size         =*/ size,\n";
@@ -100,9 +102,10 @@ pub(in crate::changed_ggml) const ARRAYS_ELSEWHERE: Change = change(
     ],
 );
 
-/// What is called by the name of ggml's function takes its arguments in another order.
-pub(in crate::changed_ggml) const VIEW_ARGUMENTS: Change = change(
-    "ggml_graph_view with other arguments",
+/// What is called by the name of ggml's function takes its arguments in another order, and the public way is
+/// gone.
+pub(in crate::changed_ggml) const NO_WAY_TO_VIEW: Change = change(
+    "ggml_graph_view with other arguments and no ggml_graph_add_node",
     &[
         edit(
             GRAPH_HEADER,
@@ -126,5 +129,7 @@ pub(in crate::changed_ggml) const VIEW_ARGUMENTS: Change = change(
         ),
         edit(BACKENDS, "ggml_graph_view(g1, i, i + 1)", "ggml_graph_view(i, i + 1, g1)"),
         edit(BACKENDS, "ggml_graph_view(g2, i, i + 1)", "ggml_graph_view(i, i + 1, g2)"),
+        edit(PUBLIC, ADD_NODE, "ggml_graph_append_node"),
+        edit(TENSORS, ADD_NODE, "ggml_graph_append_node"),
     ],
 );

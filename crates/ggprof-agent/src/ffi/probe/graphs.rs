@@ -2,13 +2,17 @@
 
 use super::words::{self, Words};
 use super::workbench::{F32, Workbench};
-use crate::ffi::api::Pointer;
+use crate::ffi::api::{OneNodeFunctions, Pointer};
 use crate::ffi::graph::{GraphHead, GraphLayout};
+use crate::ffi::one_node::{OneNodeGraphs, Way};
 
 /// More than the head of any graph; what lies behind ours can be read as well.
 const MOST_HEAD_BYTES: usize = 512;
 
-pub(super) fn find(bench: &Workbench<'_>) -> Result<GraphLayout, &'static str> {
+pub(super) fn find(
+    bench: &Workbench<'_>,
+    one_node: Option<&OneNodeFunctions>,
+) -> Result<GraphLayout, &'static str> {
     let (two, three) = (chain(bench, 2)?, chain(bench, 3)?);
     let [of_two, of_three] = [&two, &three].map(|(graph, _)| head(*graph));
     let counts = of_three.halves().filter(|&at| (of_two.u32_at(at), of_three.u32_at(at)) == (2, 3));
@@ -20,24 +24,40 @@ pub(super) fn find(bench: &Workbench<'_>) -> Result<GraphLayout, &'static str> {
     let nodes = words::only(lists).ok_or("the graph's nodes were not found")?;
     let bytes = head_bytes(bench, three.0, &of_three);
     let uid = find_uid(bench, &of_three, bytes);
-    let layout = GraphLayout { n_nodes, nodes, uid, has_views: false };
-    Ok(GraphLayout { has_views: has_views(bench, &layout, three.0), ..layout })
+    let layout = GraphLayout { n_nodes, nodes, uid, one_node: Way::Unknown };
+    let works = |way: &Way| one_node.is_some_and(|it| works(bench, &layout, it, *way, three.0));
+    let way = [Way::View, Way::Own].into_iter().find(works);
+    Ok(GraphLayout { one_node: way.unwrap_or(Way::Unknown), ..layout })
 }
 
-/// Whether a view of this graph of three nodes shows its second one, and has room where the agent wants it.
-fn has_views(bench: &Workbench<'_>, layout: &GraphLayout, graph: Pointer) -> bool {
-    let Some(view) = bench.makers.ggml_graph_view else { return false };
-    if bench.longest_head().is_none_or(|bytes| bytes > size_of::<GraphHead>()) {
+/// Whether graphs made in this way show the nodes of this graph of three one by one, and what is made has room
+/// where the agent wants it.
+fn works(
+    bench: &Workbench<'_>,
+    layout: &GraphLayout,
+    functions: &OneNodeFunctions,
+    way: Way,
+    graph: Pointer,
+) -> bool {
+    if way == Way::View && bench.longest_head().is_none_or(|bytes| bytes > size_of::<GraphHead>()) {
         return false;
     }
+    // SAFETY: in a child, should this ggml's functions be others.
+    let Some(mut graphs) = (unsafe { OneNodeGraphs::new(functions, way) }) else { return false };
     let before = head(graph);
-    // SAFETY: as ggml's header asks; in a child, should this ggml's function be another one.
-    let mut viewed = unsafe { view(graph, 1, 2) };
-    // SAFETY: a value of ours.
-    let viewed = unsafe { Words::at((&raw mut viewed).cast(), size_of::<GraphHead>()) };
-    let second = before.u64_at(layout.nodes) + size_of::<Pointer>() as u64;
-    let is_unchanged = before.offsets().all(|at| before.u64_at(at) == head(graph).u64_at(at));
-    (viewed.u32_at(layout.n_nodes), viewed.u64_at(layout.nodes)) == (1, second) && is_unchanged
+    let shows_node = |position: usize| {
+        let at = before.u64_at(layout.nodes) + (position * size_of::<Pointer>()) as u64;
+        let Some([node]) = words::read_anywhere::<1>(at) else { return false };
+        // SAFETY: as above. A graph that is made is as long as a `GraphHead`, or has its context behind it.
+        let made = unsafe {
+            let made = graphs.graph_of(graph, position, node as Pointer);
+            Words::at(made, size_of::<GraphHead>())
+        };
+        let shown = words::read_anywhere::<1>(made.u64_at(layout.nodes));
+        (made.u32_at(layout.n_nodes), shown) == (1, Some([node]))
+    };
+    let is_shown = (0..3).all(shows_node);
+    is_shown && before.offsets().all(|at| before.u64_at(at) == head(graph).u64_at(at))
 }
 
 /// A graph of nodes that need each other, and the nodes.

@@ -16,7 +16,7 @@ mod tensors;
 mod words;
 mod workbench;
 
-use super::api::{Makers, Symbols};
+use super::api::{Makers, OneNodeFunctions, Symbols};
 use super::graph::GraphLayout;
 use super::rehearsal::{self, Failure};
 use super::tensor::TensorLayout;
@@ -32,21 +32,27 @@ pub(crate) struct Probed {
 
 pub(crate) fn probe(symbols: &Symbols) -> Probed {
     let makers = Makers::of(symbols);
-    let tried = |makers: Makers| rehearsal::rehearse(|_| find_layouts(&makers));
-    let layouts = tried(makers).or_else(|failure| match failure {
-        // Only one of two functions may be to blame, and the layouts are needed for more.
-        Failure::Crashed => tried(Makers { ggml_graph_view: None, ..makers }),
-        other => Err(other),
-    });
+    let one_node = OneNodeFunctions::of(symbols);
+    let without_views = OneNodeFunctions { ggml_graph_view: None, ..one_node };
+    let tried = |one_node| rehearsal::rehearse(|_| find_layouts(&makers, one_node));
+    // Only one of these functions may be to blame for a crash, and the layouts are needed for more.
+    let or_else = |found, one_node| match found {
+        Err(Failure::Crashed) => tried(one_node),
+        found => found,
+    };
+    let layouts = or_else(or_else(tried(Some(&one_node)), Some(&without_views)), None);
     Probed {
         layouts: layouts.unwrap_or_else(|failure| Err(why(failure))),
         backend: table::find(&makers),
     }
 }
 
-fn find_layouts(makers: &Makers) -> Result<(TensorLayout, GraphLayout), &'static str> {
+fn find_layouts(
+    makers: &Makers,
+    one_node: Option<&OneNodeFunctions>,
+) -> Result<(TensorLayout, GraphLayout), &'static str> {
     let bench = Workbench::new(makers)?;
-    let graph = graphs::find(&bench)?;
+    let graph = graphs::find(&bench, one_node)?;
     Ok((tensors::find(&bench, &graph)?, graph))
 }
 
