@@ -3,12 +3,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-/// What is there only where symbols have versions, so in glibc: a program that looks whether there is
-/// `dlvsym` must find none in musl.
-macro_rules! where_symbols_have_versions {
+/// What only glibc has. A program that looks whether there is such a function must find none in musl.
+macro_rules! only_in_glibc {
     ($($item:item)*) => { $(#[cfg(target_env = "gnu")] $item)* };
 }
-pub(crate) use where_symbols_have_versions;
+pub(crate) use only_in_glibc;
 
 /// An address inside the C library: that of a function which no program replaces with its own.
 pub(crate) fn address_inside() -> usize {

@@ -14,7 +14,7 @@ use super::linked_in::{self, SIGNS};
 use super::sockets;
 use super::turn::{Turn, Turns};
 use crate::arch;
-use crate::c_library::where_symbols_have_versions;
+use crate::c_library::only_in_glibc;
 use crate::fault::fault_point;
 use crate::observe::device_api;
 use crate::observe::fail_open::guard;
@@ -53,7 +53,8 @@ arch::stand_in! {
     fn dlsym, asks before_symbol(first, second, stack, SYMBOL)
 }
 
-where_symbols_have_versions! {
+// musl's symbols have no versions.
+only_in_glibc! {
     const VERSIONED_SYMBOL: u32 = 1;
 
     question!(dlvsym, VERSIONED_SYMBOL);

@@ -186,61 +186,60 @@ pub(crate) fn bind(object: &LoadedObject, wanted: impl Fn(&CStr) -> bool) {
 
 #[cfg(test)]
 mod tests {
-    #[cfg(target_env = "gnu")]
-    use std::ffi::{CString, c_void};
-
     use super::*;
+    use crate::c_library::only_in_glibc;
 
-    /// Three libraries, the last of which calls the second's functions, and is opened while the first one
-    /// shows others of the same names to all. glibc's way to open it so.
-    #[cfg(target_env = "gnu")]
-    #[test]
-    fn a_library_that_sees_its_own_functions_first_keeps_them() {
-        let directory = std::env::temp_dir().join(format!("ggprof-scopes-{}", std::process::id()));
-        std::fs::create_dir_all(&directory).expect("there is room");
-        let made = |name: &str, text: &str, needs: &[&str]| {
-            let file = directory.join(name);
-            std::fs::write(directory.join("source.c"), text).expect("there is room");
-            let mut compile = std::process::Command::new("gcc");
-            compile.args(["-shared", "-fPIC", "-Wl,-z,lazy", "-Wl,-rpath,$ORIGIN", "-L."]);
-            compile.arg("source.c").args(needs).arg("-o").arg(&file);
-            let compiled = compile.current_dir(&directory).status();
-            assert!(compiled.expect("there is a compiler").success());
-            CString::new(file.into_os_string().into_encoded_bytes()).expect("no zero byte")
-        };
-        let open = |file: &CStr, how| {
-            // SAFETY: a library of ours without constructors.
-            let opened = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | how) };
-            assert!(!opened.is_null());
-            opened
-        };
-        let two =
-            |number: u32| format!("int one() {{ return {number}; }} int other() {{ return 1; }}");
-        open(&made("libfirst.so", &two(1), &[]), libc::RTLD_GLOBAL);
-        made("libsecond.so", &two(2), &[]);
-        let text = "int one(); int other(); int a() { return one(); } int b() { return other(); }";
-        let caller = made("libcaller.so", text, &["-lsecond"]);
-        let opened = open(&caller, libc::RTLD_DEEPBIND);
-        let call = |name: &CStr| {
-            // SAFETY: functions of the source above.
-            unsafe {
-                let found = libc::dlsym(opened, name.as_ptr());
-                (found as usize, std::mem::transmute::<*mut c_void, fn() -> i32>(found))
-            }
-        };
-        let object = LoadedObject::containing(call(c"a").0).expect("it is loaded");
-        let stub = |name: &CStr| {
-            let mut is_stub = false;
-            for_each(&object, |slot| is_stub |= slot.name == name && !slot.is_bound(&object));
-            is_stub
-        };
-        bind(&object, |name| name == c"one");
-        assert!(stub(c"one"), "nothing shows whose functions it sees first");
-        assert_eq!(call(c"b").1(), 1);
-        bind(&object, |name| name == c"one");
-        assert!(!stub(c"one"), "its other slot shows it");
-        assert_eq!(call(c"a").1(), 2);
-        _ = std::fs::remove_dir_all(&directory);
+    only_in_glibc! {
+        /// Three libraries, the last of which calls the second's functions, and is opened while the first one
+        /// shows others of the same names to all.
+        #[test]
+        fn a_library_that_sees_its_own_functions_first_keeps_them() {
+            let directory = std::env::temp_dir().join(format!("ggprof-scopes-{}", std::process::id()));
+            std::fs::create_dir_all(&directory).expect("there is room");
+            let made = |name: &str, text: &str, needs: &[&str]| {
+                let file = directory.join(name);
+                std::fs::write(directory.join("source.c"), text).expect("there is room");
+                let mut compile = std::process::Command::new("gcc");
+                compile.args(["-shared", "-fPIC", "-Wl,-z,lazy", "-Wl,-rpath,$ORIGIN", "-L."]);
+                compile.arg("source.c").args(needs).arg("-o").arg(&file);
+                let compiled = compile.current_dir(&directory).status();
+                assert!(compiled.expect("there is a compiler").success());
+                std::ffi::CString::new(file.into_os_string().into_encoded_bytes()).expect("no zero byte")
+            };
+            let open = |file: &CStr, how| {
+                // SAFETY: a library of ours without constructors.
+                let opened = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_LAZY | how) };
+                assert!(!opened.is_null());
+                opened
+            };
+            let two =
+                |number: u32| format!("int one() {{ return {number}; }} int other() {{ return 1; }}");
+            open(&made("libfirst.so", &two(1), &[]), libc::RTLD_GLOBAL);
+            made("libsecond.so", &two(2), &[]);
+            let text = "int one(); int other(); int a() { return one(); } int b() { return other(); }";
+            let caller = made("libcaller.so", text, &["-lsecond"]);
+            let opened = open(&caller, libc::RTLD_DEEPBIND);
+            let call = |name: &CStr| {
+                // SAFETY: functions of the source above.
+                unsafe {
+                    let found = libc::dlsym(opened, name.as_ptr());
+                    (found as usize, std::mem::transmute::<*mut std::ffi::c_void, fn() -> i32>(found))
+                }
+            };
+            let object = LoadedObject::containing(call(c"a").0).expect("it is loaded");
+            let stub = |name: &CStr| {
+                let mut is_stub = false;
+                for_each(&object, |slot| is_stub |= slot.name == name && !slot.is_bound(&object));
+                is_stub
+            };
+            bind(&object, |name| name == c"one");
+            assert!(stub(c"one"), "nothing shows whose functions it sees first");
+            assert_eq!(call(c"b").1(), 1);
+            bind(&object, |name| name == c"one");
+            assert!(!stub(c"one"), "its other slot shows it");
+            assert_eq!(call(c"a").1(), 2);
+            _ = std::fs::remove_dir_all(&directory);
+        }
     }
 
     #[test]
