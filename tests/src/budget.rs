@@ -21,8 +21,8 @@ pub fn check(recording: &Path) {
     if let Ok(explained) = serde_json::from_slice(&output.stdout) {
         check_rows(&explained);
         let wants_sums = std::env::var("GGPROF_SUMS").is_ok_and(|value| value == "1");
-        if wants_sums && output.status.code() == Some(0) {
-            check_events(recording);
+        if wants_sums && output.status.code() == Some(0) && !check_events(recording) {
+            eprintln!("{}: {NOT_COMPARED}", recording.display());
         }
     }
 }
@@ -43,9 +43,14 @@ pub fn check_rows(explained: &Value) -> usize {
 
 type Spans = Vec<(u64, u64)>;
 
-/// Somebody else's sum of what was computed in each phase: the time in which a kernel ran, or an op
-/// without kernels, as the exported events have it. On devices first; then on the host, where no device
-/// computed. `false` where graph runs overlap, of which each phase has its own time.
+/// What to say where [`check_events`] gives `false`.
+pub const NOT_COMPARED: &str = "graph runs overlap, so no simple sum of events is that of a phase: only its rows were added up";
+
+/// Somebody else's sum of what happened in each phase, as the exported events have it: the time in which a
+/// kernel ran, or an op without kernels, on devices first; then on the host, where no device computed; then
+/// copies where nothing computed; then waits for results where nothing was copied. `false` where graph runs
+/// overlap, of which each phase has its own time.
+#[must_use]
 pub fn check_events(recording: &Path) -> bool {
     let directory = TempDir::new().expect("a directory");
     let json = directory.path().join("events.json");
@@ -60,9 +65,11 @@ pub fn check_events(recording: &Path) -> bool {
     }
     let explained = ask(&[recording], &["explain"]);
     for (label, budget) in by_phase(&explained) {
-        let [on_devices, on_host] = computed(&exported, &runs_of(&by_run, label));
+        let runs = runs_of(&by_run, label);
+        let [on_devices, on_host] = computed(&exported, &runs);
         let devices = covered(on_devices.clone());
-        let both = covered([on_devices, on_host].concat());
+        let computing = [on_devices, on_host].concat();
+        let both = covered(computing.clone());
         let sum = |wanted: &dyn Fn(&Value) -> bool, key: &str| -> u64 {
             let rows = budget.iter().filter(|row| wanted(row));
             rows.filter_map(|row| row[key].as_u64()).sum()
@@ -79,6 +86,18 @@ pub fn check_events(recording: &Path) -> bool {
         let least = sum(&is_device, "ns") + waiting;
         assert!((least..=least + loading).contains(&devices), "{label}: {devices}, {least}");
         assert_eq!(sum(&is_host, "ns"), both - devices, "the host in {label}");
+        let is_copying =
+            |row: &Value| row["spent"].as_str().is_some_and(|it| it.starts_with("copying"));
+        let copies = Copies::of(&exported, &runs, &times_of(&by_run, label));
+        let copied = |more: &[&Spans]| beside(&computing, &copies.timed, more);
+        let between = copied(&[])..=copied(&[&copies.perhaps]);
+        let copying = sum(&is_copying, "ns");
+        assert!(between.contains(&copying), "copies in {label}: {copying}, {between:?}");
+        // Calls that start work come before waits.
+        let waiting = sum(&|row| row["spent"] == "waiting_for_device", "ns");
+        let before = [computing, copies.timed].concat();
+        let most = beside(&before, &waits(&exported, &runs), &[]);
+        assert!(waiting <= most, "waits in {label}: {waiting}, at most {most}");
     }
     true
 }
@@ -152,6 +171,70 @@ fn computed(exported: &Value, runs: &BTreeSet<u64>) -> [Spans; 2] {
         }
     }
     spans
+}
+
+/// From the start of a phase's first graph run to that of its last, each time that it comes: what is read
+/// then belongs to it for sure.
+fn times_of(by_run: &Value, label: &str) -> Spans {
+    let runs = list(by_run, "runs");
+    let of_label = runs.chunk_by(|one, next| one["phase"] == next["phase"]);
+    let start = |run: &Value| number(&run["start_ns"]);
+    let its = of_label.filter(|runs| runs[0]["phase"] == label);
+    its.map(|runs| (start(&runs[0]), start(&runs[runs.len() - 1]))).collect()
+}
+
+/// Copies of a phase.
+#[derive(Default)]
+struct Copies {
+    timed: Spans,
+    /// Those that are timed unless the device times such copies itself, and those of no graph run that may
+    /// be another phase's.
+    perhaps: Spans,
+}
+
+impl Copies {
+    fn of(exported: &Value, runs: &BTreeSet<u64>, times: &Spans) -> Self {
+        let mut by_device: BTreeMap<u64, Spans> = BTreeMap::new();
+        for work in list(&exported["ggprof"], "device_work") {
+            let (start, duration) = (number(&work[4]), number(&work[5]));
+            by_device.entry(number(&work[0])).or_default().push((start, start + duration));
+        }
+        let mut copies = Self::default();
+        for (place, copy) in (0..).zip(list(exported, "records")) {
+            let run = copy["graph_run"].as_u64();
+            if copy["type"] != 1
+                || copy["measured"] == "host_call"
+                || run.is_some_and(|run| !runs.contains(&run))
+            {
+                continue;
+            }
+            let (start, duration) = (number(&copy["start_ns"]), number(&copy["duration_ns"]));
+            let is_its =
+                run.is_some() || times.iter().any(|&(from, to)| (from..to).contains(&start));
+            let is_sure = is_its && copy["measured"] != "host";
+            let list = if is_sure { &mut copies.timed } else { &mut copies.perhaps };
+            match by_device.get(&place) {
+                Some(spans) => list.extend(spans),
+                None => list.push((start, start + duration)),
+            }
+        }
+        copies
+    }
+}
+
+fn waits(exported: &Value, runs: &BTreeSet<u64>) -> Spans {
+    let tasks = exported["ggprof"]["host_tasks"].as_array().into_iter().flatten();
+    let waits = tasks.filter(|task| {
+        task[0] == "Wait" && task[3].as_u64().is_some_and(|run| runs.contains(&run))
+    });
+    waits.map(|task| (number(&task[4]), number(&task[4]) + number(&task[5]))).collect()
+}
+
+/// How long some spans, and more of them, were going on while the first ones were not.
+fn beside(first: &Spans, spans: &Spans, more: &[&Spans]) -> u64 {
+    let mut all = [&first[..], spans].concat();
+    more.iter().for_each(|more| all.extend(*more));
+    covered(all) - covered(first.clone())
 }
 
 /// How long at least one of them was going on.

@@ -12,6 +12,7 @@ mod depth;
 mod device;
 mod estimates;
 mod events;
+mod example;
 mod experts;
 mod history;
 pub(crate) mod levels;

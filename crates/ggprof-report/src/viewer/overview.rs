@@ -1,16 +1,16 @@
 //! What the page opens on: where each phase's time went, what costs time and what to change, and
 //! which layers ran where.
 
+use super::example::example;
 use super::table_words;
 use super::tables::since;
 use crate::document::Point;
 use crate::documents::{beside_findings, budget as budget_words, tables_behind_findings};
 use crate::{Block, Document, findings};
-use ggprof_analysis::findings::What;
 use ggprof_analysis::placement::MapCell;
 use ggprof_analysis::{
-    Budget, Explained, Finding, NodeSums, Peaks, PhaseKind, Phases, divided, explained, placement,
-    places,
+    Budget, Divided, Explained, Finding, NodeSums, Peaks, PhaseKind, Phases, divided, explained,
+    placement, places,
 };
 use ggprof_trace::Trace;
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(super) fn overview(
         "budgets": budgets.map(|one| budget(trace, phases, one, start_ns)).collect::<Vec<_>>(),
         "findings": worth
             .iter()
-            .map(|(found, point)| finding(trace, phases, &explained, found, point, start_ns))
+            .map(|(found, point)| finding(trace, phases, (&divided, &explained), found, point, start_ns))
             .collect::<Vec<_>>(),
         "healthy": is_healthy,
         "nothingFound": nothing_found,
@@ -105,16 +105,13 @@ fn spans(phases: &Phases, budget: &Budget, start_ns: u64) -> Vec<Value> {
 fn finding(
     trace: &Trace,
     phases: &Phases,
-    explained: &Explained,
+    (divided, explained): (&Divided, &Explained),
     finding: &Finding,
     point: &Point,
     start_ns: u64,
 ) -> Value {
     let budget = &explained.budgets[finding.budget];
-    let example = match &finding.what {
-        What::HostOps(it) => it.ops.first().map(|op| trace.events.get(op.example)),
-        _ => None,
-    };
+    let example = example(trace, phases, divided, budget, &finding.what);
     json!({
         "text": point.text,
         "lines": point.lines,
