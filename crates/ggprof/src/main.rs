@@ -13,7 +13,6 @@ mod doctor;
 mod exit;
 mod fail_if;
 mod format;
-mod index;
 mod input;
 mod interruption;
 mod kept_peaks;

@@ -91,13 +91,25 @@ fn each_process_has_a_band() {
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
+/// The same with twice as much time from the start of each op to that of the next.
+fn twice_as_slow(recording: &Path) -> String {
+    let json = Command::new(built::ggprof()).args(["convert", "-o", "-"]).arg(recording).output();
+    let mut profile: serde_json::Value =
+        serde_json::from_slice(&json.expect("ggprof runs").stdout).expect("JSON");
+    for record in profile["records"].as_array_mut().expect("records") {
+        record["start_ns"] = (record["start_ns"].as_u64().expect("a time") * 2).into();
+    }
+    profile.to_string()
+}
+
 #[test]
 fn two_recordings_on_one_page_are_linked() {
     let Some(mut checks) = browser::script("pair.mjs") else { return };
     let place = tempfile::tempdir().expect("a directory for the page");
-    let page = place.path().join("pair.html");
+    let (page, slower) = (place.path().join("pair.html"), place.path().join("slower.json"));
+    std::fs::write(&slower, twice_as_slow(&example())).expect("a recording");
     let mut diff = Command::new(built::ggprof());
-    diff.arg("diff").args([example(), example()]).arg("--html").arg(&page);
+    diff.arg("diff").args([example(), slower]).arg("--html").arg(&page);
     let output = diff.output().expect("ggprof runs");
     assert!(output.status.success(), "{output:?}");
     let output = checks.arg(page).output().expect("node runs");

@@ -22,8 +22,6 @@ mod deliver;
 mod doctor;
 #[cfg(target_os = "linux")]
 mod env;
-#[cfg(not(target_os = "linux"))]
-mod only_on_linux;
 #[cfg(target_os = "linux")]
 mod op_worker;
 #[cfg(target_os = "linux")]
@@ -42,14 +40,42 @@ pub(crate) use export::export;
 pub(crate) use generate::generate;
 pub(crate) use index::index;
 pub(crate) use merge::merge;
-#[cfg(not(target_os = "linux"))]
-pub(crate) use only_on_linux::{
-    attach, bench, ctl, deliver, doctor, env, op_worker, ops, peaks, run, top,
-};
 pub(crate) use report::report;
 pub(crate) use view::view;
-#[cfg(target_os = "linux")]
-pub(crate) use {
-    attach::attach, bench::bench, ctl::ctl, deliver::deliver, doctor::doctor, env::env,
-    op_worker::op_worker, ops::ops, peaks::peaks, run::run, top::top,
-};
+
+/// Commands that run programs or measure the machine, each with its arguments. On systems where ggprof only
+/// reads recordings, they are refused.
+macro_rules! on_linux {
+    ($($command:ident($($arguments:ident)?),)*) => {
+        #[cfg(target_os = "linux")]
+        pub(crate) use {$($command::$command),*};
+        $(
+            #[cfg(not(target_os = "linux"))]
+            pub(crate) fn $command($(_: &crate::cli::$arguments)?) -> anyhow::Result<crate::exit::Outcome> {
+                refuse()
+            }
+        )*
+    };
+}
+
+on_linux! {
+    attach(AttachArgs),
+    bench(BenchArgs),
+    ctl(CtlArgs),
+    deliver(DeliverArgs),
+    doctor(DoctorArgs),
+    env(),
+    op_worker(OpWorker),
+    ops(Ops),
+    peaks(PeaksArgs),
+    run(RunArgs),
+    top(TopArgs),
+}
+
+#[cfg(not(target_os = "linux"))]
+fn refuse() -> anyhow::Result<crate::exit::Outcome> {
+    anyhow::bail!(
+        "ggprof records programs on Linux only. Record there with `ggprof run -o FILE.ggprof -- …`, \
+         and open the file here with `ggprof report` or `ggprof view`."
+    )
+}

@@ -1,10 +1,12 @@
 //! `ggprof index`: how fast the recordings below a directory were, by commit.
 
+mod directory;
+
 use crate::cli::IndexArgs;
 use crate::exit::Outcome;
-use crate::index::Index;
 use crate::{messages, output, printing};
 use anyhow::bail;
+use directory::Index;
 use ggprof_analysis::catalogue::series;
 use ggprof_report::documents::{self, Catalogued};
 use ggprof_report::viewer;
