@@ -60,17 +60,18 @@ impl Results {
         let (left, mut there) = (&mut self.left, Vec::new());
         self.awaited.retain(|it| {
             let of_it = left.get(&it.call).copied();
+            let of_context = begun.iter().filter(|(context, _)| *context == it.context);
+            let next_ns = of_context.map(|(_, at_ns)| *at_ns).filter(|at_ns| *at_ns >= it.at_ns);
+            let next_ns = next_ns.min();
             let is_its = |wait: &&Wait| {
+                let is_before_next = next_ns.is_none_or(|next_ns| wait.start_ns < next_ns);
                 of_it.is_some_and(|left| {
                     wait.scheduler == left.scheduler && wait.start_ns >= left.at_ns
-                })
+                }) && is_before_next
             };
             let waited = waits.iter().filter(is_its).min_by_key(|wait| wait.start_ns);
-            let goes_on = begun
-                .iter()
-                .any(|&(context, start_ns)| context == it.context && start_ns >= it.at_ns);
             let is_old = it.at_ns + WAITED_FOR_WITHIN_NS < now_ns;
-            let is_there = of_it.is_none() || waited.is_some() || goes_on || is_old;
+            let is_there = of_it.is_none() || waited.is_some() || next_ns.is_some() || is_old;
             if is_there {
                 left.remove(&it.call);
                 let waited_ns = waited.map_or(0, |wait| wait.end_ns);

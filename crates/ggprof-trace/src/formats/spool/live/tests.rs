@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::DeviceType;
 use ggprof_spool::layout::{
     BLOCK_BYTES, BLOCK_HEAD_BYTES, BLOCK_MAGIC, DEFINITIONS_LANE, HEADER_BYTES, MAGIC, UNIT,
     VERSION, block_check, header,
@@ -152,7 +153,11 @@ fn what_a_device_computes_is_there_when_the_program_has_waited_for_it() {
     check_ends(&[on_device.concat()], &[&[(5, 90)]]);
     // Nobody waits for the first part of a prompt.
     let [begin, ends, _, next] = on_device;
-    check_ends(&[begin, ends, next], &[&[], &[], &[(5, 30)]]);
+    check_ends(&[begin.clone(), ends.clone(), next.clone()], &[&[], &[], &[(5, 30)]]);
+    // But for the second one.
+    let wait = layout::Synchronize { scheduler: 1, start: 110, end: 190, ..Default::default() };
+    let wait = vec![wait.encode().to_vec()];
+    check_ends(&[[begin, ends, next, wait].concat()], &[&[(5, 30)]]);
     let on_processor = call(DeviceType::Cpu);
     check_ends(&on_processor, &[&[], &[(5, 30)], &[], &[]]);
 }
