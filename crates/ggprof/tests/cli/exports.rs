@@ -81,7 +81,7 @@ fn tables_of_recordings_are_added_and_replaced() {
     fs::create_dir(place.path("many")).unwrap();
     fs::copy(recording, place.path("many/a.ggprof.gz")).unwrap();
     place.run(&["convert", "many", "--to", "parquet", "-o", "of-many"]).succeeded();
-    assert_eq!(files_of(&place.path("of-many")).len(), 7);
+    assert_eq!(files_of(&place.path("of-many")).len(), 8);
     // The table of events alone.
     place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
     assert!(is_parquet(&fs::read(place.path("events.parquet")).unwrap()));
