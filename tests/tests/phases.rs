@@ -49,7 +49,7 @@ impl Pair {
 /// Measures until each figure has agreed once: on a busy machine a program may be put aside between its look
 /// at the clock and ours. One that never agrees is wrong. `None` where that is not possible here.
 fn check(measure: impl Fn() -> Option<Vec<Pair>>) {
-    const ATTEMPTS: usize = 5;
+    const ATTEMPTS: usize = 8;
     // Of each figure, by its place: what was measured, until it agrees.
     let mut open: Vec<Option<String>> = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -252,9 +252,10 @@ fn times(request: &Value, timings: &Value) -> [Pair; 2] {
     let ms = |key: &str| timings[key].as_f64().unwrap();
     let generated = timings["predicted_n"].as_f64().unwrap() - 1.0;
     let generated_ns = generated * 1e9 / request["tokens_per_s"].as_f64().unwrap();
+    let of = format!("request {} of {} tokens", request["request"], timings["prompt_n"]);
     [
-        Pair::new("prompt", &request["first_token_ns"], ms("prompt_ms")),
-        Pair::new("generation", &json!(generated_ns), ms("predicted_ms")),
+        Pair::new(format!("{of} read"), &request["first_token_ns"], ms("prompt_ms")),
+        Pair::new(format!("{of} answered"), &json!(generated_ns), ms("predicted_ms")),
     ]
 }
 
