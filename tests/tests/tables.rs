@@ -158,7 +158,7 @@ fn engines_find_what_reports_say() {
     }
     let [.., ids, about] = &answers[..] else { unreachable!() };
     check_all_times(&recordings, &answers[0], ids);
-    assert_eq!(about.len(), 8, "a version and the names of the tables: {about:?}");
+    assert_eq!(about.len(), 9, "a version and the names of the tables: {about:?}");
     // What the sums are made of adds up to them.
     let measured = |rows: &[Value], key: &str| -> u64 {
         rows.iter().map(|row| row[key].as_u64().unwrap_or(0)).sum()

@@ -167,7 +167,7 @@ fn device_power(
 }
 
 fn by_kind(meters: &Meters<'_>, phases: &[&Phase], gaps: &Gaps) -> Vec<PhaseEnergy> {
-    let kinds = [PhaseKind::Prompt, PhaseKind::Generation];
+    let kinds = [PhaseKind::Prompt, PhaseKind::Generation, PhaseKind::Mixed, PhaseKind::Encoding];
     let of_kind = kinds.into_iter().map(|kind| {
         let of_kind = || phases.iter().filter(move |phase| phase.kind == kind);
         let recorded = |phase: &&Phase| {
@@ -407,6 +407,19 @@ mod tests {
             .map(|one| (one.wall_ns / SECOND, one.joules_per_token()))
             .collect();
         assert_eq!(phases, [(2, Some(2.0)), (6, Some(30.0))]);
+    }
+
+    #[test]
+    fn mixed_batches_have_a_row_of_their_own() {
+        let counter = COUNTER.map(|joules| joules * 1_000_000);
+        let (trace, mut phases) = trace(vec![sensor(Quantity::DeviceEnergy, 0, &counter)]);
+        phases[2] =
+            Phase { kind: PhaseKind::Mixed, tokens: 20, start_ns: 6 * SECOND, ..phases[2].clone() };
+        let rows = &energy(&trace, &phases)[0].phases;
+        let rows: Vec<_> = rows.iter().map(|it| (it.kind, it.joules_per_token())).collect();
+        let of = |kind, joules| (kind, Some(joules));
+        let (prompt, generation) = (of(PhaseKind::Prompt, 2.0), of(PhaseKind::Generation, 40.0));
+        assert_eq!(rows, [prompt, generation, of(PhaseKind::Mixed, 5.0)]);
     }
 
     /// Two seconds of prompt and then two minutes of which nothing is known, or nothing was asked.

@@ -23,22 +23,48 @@ pub struct ModelFacts {
     pub cache_k: Option<String>,
     pub cache_v: Option<String>,
     pub flash_attention: Option<bool>,
+    /// The program has other, smaller models.
+    pub is_largest_of_several: bool,
 }
 
-/// Nothing where the program has several models, which cannot be told apart.
+/// Those of the largest model, where the program has several: a smaller one drafts. Nothing where they cannot
+/// be told apart.
 pub fn model_facts(trace: &Trace) -> ModelFacts {
-    let Some(weights) = weights(trace) else { return ModelFacts::default() };
-    let output = output_product(trace);
+    let all: Vec<NodeId> = trace.nodes.ids().collect();
+    if let Some(weights) = weights(trace, &all) {
+        return facts(trace, &all, &weights);
+    }
+    let of_each = nodes_of_schedulers(trace);
+    let of_each = of_each.iter().map(|nodes| Some(facts(trace, nodes, &weights(trace, nodes)?)));
+    let of_each: Option<Vec<ModelFacts>> = of_each.collect();
+    let largest = of_each.and_then(|all| all.into_iter().max_by_key(|facts| facts.weight_bytes));
+    largest.map_or_else(ModelFacts::default, |it| ModelFacts { is_largest_of_several: true, ..it })
+}
+
+/// A model has a scheduler, or several.
+fn nodes_of_schedulers(trace: &Trace) -> Vec<Vec<NodeId>> {
+    let mut nodes: BTreeMap<Option<u32>, BTreeSet<NodeId>> = BTreeMap::new();
+    for (stretch, events) in trace.events.stretches() {
+        let run = stretch.graph_run.and_then(|run| trace.graph_runs.get(run.0 as usize));
+        let of_it = nodes.entry(run.map(|run| run.scheduler)).or_default();
+        of_it.extend(trace.events.nodes_of(events));
+    }
+    nodes.into_values().map(|nodes| nodes.into_iter().collect()).collect()
+}
+
+fn facts(trace: &Trace, nodes: &[NodeId], weights: &BTreeMap<&str, Tensor>) -> ModelFacts {
+    let output = output_product(trace, nodes);
     ModelFacts {
-        layers: layers(&weights),
+        layers: layers(weights),
         embedding: output.map(|(weight, _)| weight.ne[0]),
         vocabulary: output.map(|(_, product)| product.ne[0]),
-        weight_bytes: bytes_by_type(trace, &weights)
+        weight_bytes: bytes_by_type(trace, weights)
             .map(|bytes| bytes.values().fold(0, |sum: u64, &bytes| sum.saturating_add(bytes))),
-        quantisation: quantisation(trace, &weights),
-        cache_k: cache_type(trace, CACHED_KEYS),
-        cache_v: cache_type(trace, CACHED_VALUES),
-        flash_attention: flash_attention(trace),
+        quantisation: quantisation(trace, weights),
+        cache_k: type_of_cache(trace, nodes, CACHED_KEYS),
+        cache_v: type_of_cache(trace, nodes, CACHED_VALUES),
+        flash_attention: flash_attention(trace, nodes),
+        is_largest_of_several: false,
     }
 }
 
@@ -54,10 +80,10 @@ fn sources(trace: &Trace, id: NodeId) -> impl Iterator<Item = (&str, Tensor)> {
 }
 
 /// The distinct weights that products read; `None` if one name stands for several.
-fn weights(trace: &Trace) -> Option<BTreeMap<&str, Tensor>> {
+fn weights<'t>(trace: &'t Trace, nodes: &[NodeId]) -> Option<BTreeMap<&'t str, Tensor>> {
     let mut weights = BTreeMap::new();
-    let products = trace.nodes.ids().filter(|&id| is_matrix_product(trace.op_name(id)));
-    for (name, tensor) in products.filter_map(|id| sources(trace, id).next()) {
+    let products = nodes.iter().filter(|&&id| is_matrix_product(trace.op_name(id)));
+    for (name, tensor) in products.filter_map(|&id| sources(trace, id).next()) {
         if is_weight(name) && tensor.is_known() && *weights.entry(name).or_insert(tensor) != tensor
         {
             return None;
@@ -73,11 +99,11 @@ fn layers(weights: &BTreeMap<&str, Tensor>) -> Option<u64> {
 }
 
 /// The weight and the result of the product that gives the logits.
-fn output_product(trace: &Trace) -> Option<(Tensor, Tensor)> {
+fn output_product(trace: &Trace, nodes: &[NodeId]) -> Option<(Tensor, Tensor)> {
     let is_output = |id: &NodeId| {
         trace.tensor_name(*id) == Some("result_output") && trace.op_name(*id) == "MUL_MAT"
     };
-    let id = trace.nodes.ids().find(is_output)?;
+    let id = nodes.iter().copied().find(is_output)?;
     let signature = trace.signature(id);
     let weight = signature.sources.first()?.tensor;
     (weight.is_known() && signature.output.is_known()).then_some((weight, signature.output))
@@ -104,14 +130,18 @@ fn quantisation(trace: &Trace, weights: &BTreeMap<&str, Tensor>) -> Vec<(String,
 
 /// Views of a cache have its type, copies may have another.
 pub(crate) fn cache_type(trace: &Trace, name: &str) -> Option<String> {
-    let all = trace.nodes.ids().flat_map(|id| sources(trace, id));
+    type_of_cache(trace, &trace.nodes.ids().collect::<Vec<_>>(), name)
+}
+
+fn type_of_cache(trace: &Trace, nodes: &[NodeId], name: &str) -> Option<String> {
+    let all = nodes.iter().flat_map(|&id| sources(trace, id));
     let cached = all.filter(|(source, _)| source.starts_with(name) && !source.contains("(copy)"));
     let types: BTreeSet<i32> = cached.map(|(_, tensor)| tensor.type_id).collect();
     (types.len() == 1).then(|| types.first().map(|&id| trace.types.name(id))).flatten()
 }
 
-fn flash_attention(trace: &Trace) -> Option<bool> {
-    let has = |wanted| trace.nodes.ids().any(|id| step_of(trace, id) == Some(wanted));
+fn flash_attention(trace: &Trace, nodes: &[NodeId]) -> Option<bool> {
+    let has = |wanted| nodes.iter().any(|&id| step_of(trace, id) == Some(wanted));
     let flash = has(AttentionStep::Whole);
     (flash != has(AttentionStep::SoftMax)).then_some(flash)
 }
@@ -148,15 +178,28 @@ mod tests {
                 cache_k: Some("f16".to_owned()),
                 cache_v: Some("q8_0".to_owned()),
                 flash_attention: Some(false),
+                is_largest_of_several: false,
             }
         );
     }
 
+    const OTHER: &str = "op CPU MUL_MAT 6..7 Qcur-0 run=1 f32[32,2] <- q4_0[32,32] f32[32,2] \
+                         from=blk.0.attn_q.weight,norm-0";
+
     #[test]
-    fn nothing_is_told_of_several_models_or_none() {
-        let other = "op CPU MUL_MAT 6..7 Qcur-0 f32[32,2] <- q4_0[32,32] f32[32,2] \
-                     from=blk.0.attn_q.weight,norm-0";
-        for text in [&format!("{MODEL}\n{other}"), "backend 0 CPU cpu\nop CPU ADD 0..1 node_1"] {
+    fn of_several_models_the_largest_is_told() {
+        let model = MODEL.replace(" <- ", " run=0 <- ");
+        let several = format!("run 0..6 scheduler=1\nrun 6..7 scheduler=2\n{model}\n{OTHER}");
+        let facts = model_facts(&text_fixture::parse(&several));
+        let alone = model_facts(&text_fixture::parse(MODEL));
+        assert_eq!(facts, ModelFacts { is_largest_of_several: true, ..alone });
+    }
+
+    #[test]
+    fn nothing_is_told_of_models_that_share_a_scheduler_or_of_none() {
+        let model = MODEL.replace(" <- ", " run=0 <- ");
+        let several = format!("run 0..6\nrun 6..7\n{model}\n{OTHER}");
+        for text in [&several, "backend 0 CPU cpu\nop CPU ADD 0..1 node_1"] {
             assert_eq!(model_facts(&text_fixture::parse(text)), ModelFacts::default(), "{text}");
         }
     }

@@ -240,7 +240,7 @@ pub(crate) struct ConvertArgs {
     #[arg(short, long, required = true, value_name = "FILE", value_parser = parsed(Output::named))]
     pub(crate) output: Vec<Output>,
     /// Write tables as Parquet into the directory that `-o` names, for DuckDB, ClickHouse or Spark:
-    /// recordings, phases, ops, events, copies, requests, findings. Recordings that are there stay.
+    /// recordings, phases, ops, events, copies, requests, waits, findings. Recordings that are there stay.
     /// Also written `--to parquet`
     #[arg(long)]
     pub(crate) tables: bool,

@@ -3,7 +3,7 @@
 //! does not have, and no names of files and tensors, which it may have.
 
 use super::op_string::op_strings;
-use super::summary::variants;
+use super::summary::{variants, which_model};
 use super::{budget, diff_words as words, placement as placed};
 use crate::caveat::caveats;
 use crate::document::{Block, Fact};
@@ -132,6 +132,7 @@ fn versions(document: &mut Document, trace: &Trace) {
 
 fn model(document: &mut Document, trace: &Trace) {
     let facts = model_facts(trace);
+    let which = which_model(&facts);
     let count =
         |number: Option<i64>| Cell::or_nothing(number, |number| Cell::Count(number.max(0) as u128));
     let types: Vec<String> = facts
@@ -148,6 +149,7 @@ fn model(document: &mut Document, trace: &Trace) {
         Fact::new("cache_k", text(facts.cache_k.unwrap_or_default()), "keys {}"),
         Fact::new("cache_v", text(facts.cache_v.unwrap_or_default()), "values {}"),
         Fact::new("flash_attention", text(flash.unwrap_or_default()), "flash attention {}"),
+        Fact::new("which", which, "{}"),
     ];
     if values.iter().any(|fact| fact.value != Cell::Nothing) {
         document.fact("model", "model", values);

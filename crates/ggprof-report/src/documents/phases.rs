@@ -37,11 +37,21 @@ const KEY: [Column; 5] = [
     Column::left("backend", "backend", 1),
 ];
 
+/// In the summary, the times of day of phases are only for those who look for them.
+fn columns_of_summary() -> Vec<Column> {
+    let is_time = |column: &Column| ["clock_unix_ns", "since_start_ns"].contains(&column.key);
+    let hidden = |column: Column| match is_time(&column) {
+        true => Column::right(column.key, "", 9),
+        false => column,
+    };
+    PHASES.map(hidden).to_vec()
+}
+
 pub(super) fn all(document: &mut Document, trace: &Trace) {
     let phases = phases(trace);
     document.heading("phases", "Phases");
     let groups = phases.groups();
-    document.table(table(trace, &phases, &groups));
+    document.table(table(trace, &phases, &groups, PHASES.to_vec()));
     beside(document, trace, &phases);
     if groups.len() < phases.phases.len() {
         in_order(document, trace, &phases);
@@ -90,7 +100,7 @@ pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) 
     document.heading("phases", "Phases");
     let groups = phases.groups();
     if groups.len() <= MOST_PHASES {
-        document.table(table(trace, phases, &groups));
+        document.table(table(trace, phases, &groups, columns_of_summary()));
     } else {
         let mut sums = phases.kind_groups();
         sums.sort_by_key(|group| (group.sum.process, group.sum.kind));
@@ -98,7 +108,7 @@ pub(super) fn overview(document: &mut Document, trace: &Trace, phases: &Phases) 
             let label = format!("{} x {}", group.count, kind_name(group.sum.kind));
             row(trace, whose(trace, phases, group, label), None, group)
         });
-        let columns = PHASES.to_vec();
+        let columns = columns_of_summary();
         document.table(Table { key: "phases", columns, rows: rows.collect() });
     }
     beside(document, trace, phases);
@@ -112,7 +122,7 @@ fn whose(trace: &Trace, phases: &Phases, group: &PhaseGroup, label: String) -> S
     }
 }
 
-fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup]) -> Table {
+fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup], columns: Vec<Column>) -> Table {
     let label = |group: &PhaseGroup| match group.count {
         1 => group.first_label.clone(),
         count => format!("{} x {count}", group.first_label),
@@ -126,7 +136,7 @@ fn table(trace: &Trace, phases: &Phases, groups: &[PhaseGroup]) -> Table {
         row(trace, whose(trace, phases, group, label(group)), context, group)
     };
     let rows = groups.iter().map(row).collect();
-    Table { key: "phases", columns: PHASES.to_vec(), rows }
+    Table { key: "phases", columns, rows }
 }
 
 fn row(trace: &Trace, label: String, context: Option<u32>, group: &PhaseGroup) -> Vec<Cell> {

@@ -276,8 +276,14 @@ fn model(document: &mut Document, facts: &ModelFacts) {
         Fact::new("cache_k", text(&facts.cache_k), "keys {}"),
         Fact::new("cache_v", text(&facts.cache_v), "values {}"),
         Fact::new("flash_attention", Cell::or_nothing(flash, Cell::text), "flash attention {}"),
+        Fact::new("which", which_model(facts), "{}"),
     ];
     known(document, "model", values);
+}
+
+pub(super) fn which_model(facts: &ModelFacts) -> Cell {
+    let words = Some("the largest of several models").filter(|_| facts.is_largest_of_several);
+    Cell::or_nothing(words, Cell::text)
 }
 
 /// A line of what is known, if anything is.

@@ -63,7 +63,7 @@ fn tables_of_recordings_are_added_and_replaced() {
     place.run(&["convert", example, recording, "--to", "parquet", "-o", "tables"]).succeeded();
     let directory = place.path("tables");
     let both = files_of(&directory);
-    assert_eq!(both.len(), 14, "seven tables of two recordings");
+    assert_eq!(both.len(), 16, "eight tables of two recordings");
     let is_parquet = |bytes: &[u8]| bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1");
     assert!(both.iter().all(|(_, bytes)| is_parquet(bytes)));
     // The same again changes nothing, and nothing tells where the files are.
@@ -76,12 +76,12 @@ fn tables_of_recordings_are_added_and_replaced() {
     place
         .run(&["convert", recording, "--phase", "tg", "--to", "parquet", "-o", "tables"])
         .succeeded();
-    assert_eq!(files_of(&directory).len(), 21);
+    assert_eq!(files_of(&directory).len(), 24);
     // A directory is a list of its recordings.
     fs::create_dir(place.path("many")).unwrap();
     fs::copy(recording, place.path("many/a.ggprof.gz")).unwrap();
     place.run(&["convert", "many", "--to", "parquet", "-o", "of-many"]).succeeded();
-    assert_eq!(files_of(&place.path("of-many")).len(), 7);
+    assert_eq!(files_of(&place.path("of-many")).len(), 8);
     // The table of events alone.
     place.run(&["convert", example, "-o", "events.parquet"]).succeeded();
     assert!(is_parquet(&fs::read(place.path("events.parquet")).unwrap()));
@@ -94,7 +94,7 @@ fn one_of_many_that_cannot_be_read_does_not_keep_the_others_from_being_written()
     place.file("many/a.ggprof", "no recording");
     fs::copy(recording(), place.path("many/b.ggprof.gz")).unwrap();
     let ran = place.run(&["convert", "many", "--to", "parquet", "-o", "tables"]);
-    assert_eq!((ran.code, files_of(&place.path("tables")).len()), (Some(3), 7), "{ran:?}");
+    assert_eq!((ran.code, files_of(&place.path("tables")).len()), (Some(3), 8), "{ran:?}");
     expect![[r#"
         ggprof: warning: many/a.ggprof is no recording: at byte 0 stands `no recording`, which does not belong there. ggprof reads its own recordings and the JSON of ggml's profiler, also as .gz or .zst; check that this is the file you meant.
     "#]].assert_eq(&ran.err);
