@@ -28,7 +28,7 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     budget::tables(&mut document, trace, &explained.budgets);
     placement_and_copies(&mut document, trace, &phases, peaks);
     list(&mut document, trace, &explained, usize::MAX);
-    what_if::table(&mut document, trace, &explained);
+    what_if::tables(&mut document, trace, &explained);
     document
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn tables(
 ) -> Document {
     let mut document = Document::default();
     placement_and_copies(&mut document, trace, phases, peaks);
-    what_if::table(&mut document, trace, explained);
+    what_if::tables(&mut document, trace, explained);
     document
 }
 
