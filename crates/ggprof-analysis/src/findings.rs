@@ -30,6 +30,7 @@ mod staged;
 mod threads;
 mod throttled;
 mod what_if;
+mod what_if_threads;
 
 use crate::budget::{Budget, Divided, summed};
 use crate::layers::Places;
@@ -63,6 +64,7 @@ pub use splits::ManySplits;
 pub use threads::{Barriers, TooManyThreads, UnequalThreads};
 pub use throttled::Throttled;
 pub use what_if::{LayerCosts, LayerEstimate};
+pub use what_if_threads::ThreadEstimate;
 
 /// From this part of a phase's wall time on, something found is worth a change.
 pub const LEAST_SHARE: f64 = 0.05;
@@ -139,6 +141,8 @@ pub struct Explained {
     pub rates: Vec<Rate>,
     /// Of phases whose layers are divided between the host and a device.
     pub layer_costs: Vec<LayerCosts>,
+    /// Of phases that the host computes on a machine that was measured.
+    pub thread_estimates: Vec<ThreadEstimate>,
 }
 
 impl Explained {
@@ -227,8 +231,9 @@ pub fn explained(
     findings.sort_by_key(rank);
     let rates = limit::rates(&scene, &budgets);
     let layer_costs = what_if::layer_costs(&scene, &budgets);
+    let thread_estimates = what_if_threads::thread_estimates(&scene, &budgets);
     let not_seen = not_seen::not_seen(&scene, &budgets);
-    Explained { budgets, findings, not_seen, rates, layer_costs }
+    Explained { budgets, findings, not_seen, rates, layer_costs, thread_estimates }
 }
 
 /// What is left when all other rules have told what they know.

@@ -158,8 +158,8 @@ mod tests {
     /// Of eight tokens, every other one.
     #[test]
     fn tokens_that_are_not_sampled_grow_as_well() {
-        let all = [100, 100, 200, 200, 300, 300, 400, 400].into_iter().zip(1..);
-        let depths: Vec<(u64, u64)> = all.map(|(ns, at)| ((at + 1) / 2 * 256, ns)).collect();
+        let all = [100, 100, 200, 200, 300, 300, 400, 400].into_iter().zip(1_u64..);
+        let depths: Vec<(u64, u64)> = all.map(|(ns, at)| (at.div_ceil(2) * 256, ns)).collect();
         let cost = |text: &str| found(text).iter().find(|it| it.rule == RULE).map(|it| it.cost_ns);
         assert_eq!(cost(&at_depths(&depths)), Some(600));
         assert_eq!(cost(&in_samples(&at_depths(&depths))), Some(600));

@@ -30,7 +30,7 @@ pub fn explain(trace: &Trace, name: &str, peaks: Option<&Peaks>) -> Document {
     budget::tables(&mut document, trace, &explained.budgets);
     placement_and_copies(&mut document, trace, (&phases, &divided), peaks);
     list(&mut document, trace, &explained, usize::MAX);
-    what_if::table(&mut document, trace, &explained);
+    what_if::tables(&mut document, trace, &explained);
     document
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn tables(
 ) -> Document {
     let mut document = Document::default();
     placement_and_copies(&mut document, trace, (phases, divided), peaks);
-    what_if::table(&mut document, trace, explained);
+    what_if::tables(&mut document, trace, explained);
     document
 }
 

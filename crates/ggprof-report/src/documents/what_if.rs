@@ -3,7 +3,7 @@
 use super::budget::unit;
 use crate::{Cell, Column, Document, Table, units};
 use ggprof_analysis::Explained;
-use ggprof_analysis::findings::{LayerCosts, LayerEstimate};
+use ggprof_analysis::findings::{LayerCosts, LayerEstimate, ThreadEstimate};
 use ggprof_analysis::memory::{Left, left};
 use ggprof_trace::{BackendIndex, Quantity, Sensor, Trace};
 use std::collections::BTreeSet;
@@ -22,7 +22,48 @@ const COLUMNS: [Column; 11] = [
     Column::right("layer_on_device_ns", "on device", 2),
 ];
 
-pub(super) fn table(document: &mut Document, trace: &Trace, explained: &Explained) {
+const THREADS: [Column; 7] = [
+    Column::left("phase", "phase", 0),
+    Column::right("threads", "threads", 0),
+    Column::right("now_ns_per_unit", "now", 0),
+    Column::right("advised_threads", "-t", 0),
+    Column::right("estimate_ns_per_unit", "estimate", 0),
+    Column::left("unit", "for a", 1),
+    Column::right("reads_gb_per_s", "these read", 1),
+];
+
+pub(super) fn tables(document: &mut Document, trace: &Trace, explained: &Explained) {
+    layers(document, trace, explained);
+    threads(document, explained);
+}
+
+fn threads(document: &mut Document, explained: &Explained) {
+    if explained.thread_estimates.is_empty() {
+        return;
+    }
+    let row = |it: &ThreadEstimate| {
+        let budget = &explained.budgets[it.budget];
+        vec![
+            Cell::text(&budget.label),
+            Cell::Count(it.threads.into()),
+            Cell::Nanos(budget.wall_ns as f64 / budget.units() as f64),
+            Cell::Count(it.advised.into()),
+            Cell::Nanos(it.ns as f64),
+            Cell::text(unit(budget)),
+            Cell::GigabytesPerSecond(it.gb_per_s.1),
+        ]
+    };
+    let rows = explained.thread_estimates.iter().map(row).collect();
+    document.heading("what_if_threads", "What if: estimates for another number of threads");
+    document.table(Table { key: "what_if_threads", columns: THREADS.to_vec(), rows });
+    document.note(
+        "what_if_threads_from",
+        "With so many threads, reading memory gets no faster on this machine (`ggprof peaks`). The estimate \
+         takes computing to be as long as reading, and nothing else to change.",
+    );
+}
+
+fn layers(document: &mut Document, trace: &Trace, explained: &Explained) {
     let rows: Vec<Vec<Cell>> =
         explained.layer_costs.iter().flat_map(|costs| rows(trace, explained, costs)).collect();
     if rows.is_empty() {
